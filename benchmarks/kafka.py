@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from eosctl.events import ignore_events
-from eosctl.java import Java
-from eosctl.sandbox.jars import ca_file, cache_dir, ensure_jars
+from eosctl.machine.java import Java
+from eosctl.sandbox.downloads.jars import ca_file, cache_dir, ensure_jars
 from eosctl.sandbox.lock import DEFAULT_VERSION, read_lock
 
 

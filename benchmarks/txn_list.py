@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.kafka import kafka_jars
 from benchmarks.pairs import compare, installed_eosctl
-from eosctl.java import require_java
+from eosctl.machine.java import require_java
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 

@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 import click
 
-from eosctl.core.acl_request import AclRequest
-from eosctl.ops.app import App
+from eosctl.app import App
+from eosctl.core.acls.request import AclRequest
 from eosctl.report import Report
 
-from .confirm import settle
-from .options import EosctlGroup, pass_app, pass_request, write_options
+from .frame.confirm import settle
+from .frame.options import EosctlGroup, pass_app, pass_request, write_options
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _ROLES = (
@@ -103,7 +103,7 @@ def generate_command(app: App, request: AclRequest, *, script: str) -> Report:
 
     Example: eosctl acls generate -g connect-cluster --connector orders --tasks 3 --format kafka-acls
     """
-    from eosctl.ops.acls import generate_acls
+    from eosctl.acls.check import generate_acls
 
     return generate_acls(app, request, script=None if script == "table" else script)
 
@@ -124,7 +124,7 @@ def check_command(app: App, request: AclRequest, *, strict: bool) -> Report:
 
     Example: eosctl acls check -b kafka:9092 -g connect-cluster --all --principal User:connect
     """
-    from eosctl.ops.acls import check_acls
+    from eosctl.acls.check import check_acls
 
     return check_acls(app, request, strict=strict)
 
@@ -143,6 +143,6 @@ def apply_command(app: App, request: AclRequest, *, yes: bool, dry_run: bool) ->
 
     Example: eosctl acls apply -b kafka:9092 -g connect-cluster --connector orders --principal User:connect --dry-run
     """
-    from eosctl.ops.acls_apply import prepare_acls
+    from eosctl.acls.apply import prepare_acls
 
     return settle(prepare_acls(app, request), yes=yes, dry_run=dry_run)

@@ -7,7 +7,7 @@ from click.shell_completion import get_completion_class
 
 from eosctl.report import Report
 
-from .options import EosctlCommand
+from .frame.options import EosctlCommand
 
 SHELLS = ("bash", "zsh", "fish")
 

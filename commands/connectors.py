@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from eosctl.ops.app import App
+from eosctl.app import App
 from eosctl.report import Report
 
-from .confirm import settle
-from .options import EosctlGroup, pass_app, validation_option, write_options
+from .frame.confirm import settle
+from .frame.options import EosctlGroup, pass_app, validation_option, write_options
 
 
 @click.group("connectors", cls=EosctlGroup)
@@ -41,7 +41,7 @@ def check_command(app: App, names: tuple[str, ...], *, strict: bool, validate: b
 
     Example: eosctl connectors check --connector orders -b kafka:9092 -g connect-cluster
     """
-    from eosctl.ops.connectors import check_connectors
+    from eosctl.checks.connectors import check_connectors
 
     return check_connectors(app, names, strict=strict, validate=validate)
 
@@ -59,7 +59,7 @@ def trace_command(app: App, connector: str) -> Report:
 
     Example: eosctl connectors trace orders-source -b kafka:9092 -g connect-cluster
     """
-    from eosctl.ops.connector_trace import show_traces
+    from eosctl.connectors.trace import show_traces
 
     return show_traces(app, connector)
 
@@ -134,6 +134,6 @@ def restart_command(app: App, connector: str, failed: bool, yes: bool, dry_run: 
 
 def _change(app: App, connector: str, verb: str, *, yes: bool, dry_run: bool, only_failed: bool = False) -> Report:
     """Plan, question, apply: the same for all four."""
-    from eosctl.ops.connector_change import Verb, prepare_change
+    from eosctl.connectors.change import Verb, prepare_change
 
     return settle(prepare_change(app, connector, Verb(verb), only_failed=only_failed), yes=yes, dry_run=dry_run)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from eosctl.ops.app import App
+from eosctl.app import App
 from eosctl.report import Report
 
-from .options import EosctlCommand, pass_app, validation_option
+from .frame.options import EosctlCommand, pass_app, validation_option
 
 
 @click.command("doctor", cls=EosctlCommand)
@@ -43,8 +43,8 @@ def doctor(app: App, *, strict: bool, validate: bool, expected: str | None, igno
 
     Example: eosctl doctor -b kafka:9092 -g connect-cluster -w worker.properties -o json
     """
-    from eosctl.core.upgrade import Mode
-    from eosctl.ops.doctor import examine
+    from eosctl.checks.plan import examine
+    from eosctl.core.workers.modes import Mode
 
     wanted = expected or app.target.expect.get("mode")
     mode = Mode(wanted) if wanted else None

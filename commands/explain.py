@@ -1,4 +1,4 @@
-"""`eosctl explain`: what a code or a word means."""
+"""`eosctl explain` and `eosctl schema`: what codes, words and documents mean."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import click
 
 from eosctl.report import Report
 
-from .options import EosctlCommand
+from .frame.options import EosctlCommand
 
 
 @click.command(cls=EosctlCommand)
@@ -23,7 +23,23 @@ def explain(code: tuple[str, ...]) -> Report:
       eosctl explain double_spelling
       eosctl explain task-count record
     """
-    from eosctl.ops.reference import explain as explain_code
-    from eosctl.ops.reference import list_entries
+    from eosctl.explain import explain as explain_code
+    from eosctl.explain import list_entries
 
     return explain_code(" ".join(code)) if code else list_entries()
+
+
+@click.command(cls=EosctlCommand)
+@click.argument("kind", required=False)
+def schema(kind: str | None) -> Report:
+    """JSON Schemas of what `-o json` prints.
+
+    Without KIND: the kinds. With KIND: its schema (2020-12) as it is, ready for a validator; with -o json it is
+    data.schema. -o yaml prints the same document, -o ndjson its data.rows, one a line. Fields may be added to a kind,
+    never renamed or removed. Needs no Kafka.
+
+    Example: eosctl schema fence-plan > fence-plan.schema.json
+    """
+    from eosctl.explain import list_kinds, show_schema
+
+    return list_kinds() if kind is None else show_schema(kind)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
+from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.errors import InputFileError
-from eosctl.ops.app import App
 from eosctl.report import Report
 
-from .confirm import settle
-from .options import EosctlCommand, pass_app, waivers, write_options
+from .frame.confirm import settle
+from .frame.options import EosctlCommand, pass_app, waivers, write_options
 
 _VIA_HELP = "native: InitProducerId per id; connect: the leader's own fencing of a STOPPED --connector, about one id a \
 second, which also writes the task-count record (Kafka 3.5); producer: librdkafka, for what the native wire can't \
@@ -72,8 +72,8 @@ def fence(
 
     Example: eosctl fence -b kafka:9092 -g connect-cluster --connector orders-source --dry-run
     """
-    from eosctl.ops.fence import prepare_fence
-    from eosctl.ops.fence_gather import FenceRequest
+    from eosctl.fence.gather import FenceRequest
+    from eosctl.fence.plan import prepare_fence
 
     given = (*transactional_ids, *_ids_of_file(from_file))
     request = FenceRequest(
@@ -94,7 +94,7 @@ def fence(
 
 def _ids_of_file(name: str | None) -> list[str]:
     """The ids in a file, or on stdin for `-`; Windows begins files with a mark that is none. Raises InputFileError."""
-    from eosctl.core.fencing import parse_id_lines
+    from eosctl.fence.rules import parse_id_lines
 
     if name is None:
         return []

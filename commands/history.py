@@ -6,8 +6,8 @@ import click
 
 from eosctl.report import Report
 
-from .options import EosctlCommand
-from .session import Session
+from .frame.options import EosctlCommand
+from .frame.session import Session
 
 
 @click.command("history", cls=EosctlCommand)
@@ -28,7 +28,7 @@ def history(ctx: click.Context, since: str | None, command: str | None) -> Repor
 
     Example: eosctl history --since 7d --command offsets
     """
-    from eosctl.ops.history import read_history, since_ms
+    from eosctl.state.history import read_history, since_ms
 
     session = ctx.ensure_object(Session)
     log = session.audit_log()

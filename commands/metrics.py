@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from eosctl.ops.app import App
+from eosctl.app import App
 from eosctl.report import Report
 
-from .options import EosctlCommand, pass_app
+from .frame.options import EosctlCommand, pass_app
 
 
 @click.command("metrics", cls=EosctlCommand)
@@ -42,6 +42,6 @@ def metrics(
 
     Example: eosctl metrics --prometheus http://w1:9404/metrics --prometheus http://w2:9404/metrics
     """
-    from eosctl.ops.metrics import MetricsRequest, read_metrics
+    from eosctl.checks.metrics import MetricsRequest, read_metrics
 
     return read_metrics(app, MetricsRequest(prometheus, jolokia, connectors, wide), strict=strict)

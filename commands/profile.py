@@ -6,8 +6,8 @@ import click
 
 from eosctl.report import Report
 
-from .options import EosctlGroup
-from .session import Session, read_file
+from .frame.options import EosctlGroup
+from .frame.session import Session, read_file
 
 
 @click.group("profile", cls=EosctlGroup)
@@ -36,7 +36,7 @@ def list_command(ctx: click.Context) -> Report:
 
     Example: eosctl profile list
     """
-    from eosctl.ops.profiles import list_profiles
+    from eosctl.profiles.operations import list_profiles
 
     return list_profiles(ctx.ensure_object(Session).config_file())
 
@@ -53,7 +53,7 @@ def show_command(ctx: click.Context, name: str | None, origin: bool) -> Report:
 
     Example: eosctl profile show prod --origin
     """
-    from eosctl.ops.profiles import show_target
+    from eosctl.profiles.operations import show_target
 
     return show_target(ctx.ensure_object(Session).shown_target(name), with_origin=origin)
 
@@ -73,7 +73,7 @@ def set_command(ctx: click.Context, name: str, changes: tuple[str, ...]) -> Repo
 
     Example: eosctl profile set prod bootstrap_server=kafka:9092 group_id=connect expect.group_id=connect
     """
-    from eosctl.ops.profiles import set_values
+    from eosctl.profiles.operations import set_values
 
     return set_values(ctx.ensure_object(Session).config_file(), name, changes)
 
@@ -86,7 +86,7 @@ def use_command(ctx: click.Context, name: str) -> Report:
 
     Example: eosctl profile use prod
     """
-    from eosctl.ops.profiles import use_profile
+    from eosctl.profiles.operations import use_profile
 
     return use_profile(ctx.ensure_object(Session).config_file(), name)
 
@@ -103,8 +103,8 @@ def import_command(ctx: click.Context, name: str, file: str) -> Report:
 
     Example: eosctl profile import prod /etc/kafka/connect-distributed.properties
     """
-    from eosctl.core.lists import split_list
-    from eosctl.ops.profiles import import_settings
+    from eosctl.core.java.lists import split_list
+    from eosctl.profiles.operations import import_settings
 
     session = ctx.ensure_object(Session)
     text = read_file(file).decode("iso-8859-1")
@@ -125,7 +125,7 @@ def check_command(ctx: click.Context, name: str | None) -> Report:
 
     Example: eosctl profile check prod
     """
-    from eosctl.ops.profile_check import check_target
+    from eosctl.profiles.check import check_target
 
     session = ctx.ensure_object(Session)
     if name is not None:

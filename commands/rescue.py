@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from eosctl.ops.app import App
+from eosctl.app import App
 from eosctl.report import Report
 
-from .confirm import settle
-from .options import EosctlCommand, pass_app, write_options
+from .frame.confirm import settle
+from .frame.options import EosctlCommand, pass_app, write_options
 
 
 @click.command("rescue", cls=EosctlCommand)
@@ -33,6 +33,6 @@ def rescue(app: App, connector: str, yes: bool, dry_run: bool) -> Report:
 
     Example: eosctl rescue --connector orders-source -b kafka:9092 -g connect-cluster --dry-run
     """
-    from eosctl.ops.rescue_steps import prepare_rescue
+    from eosctl.rescue.steps import prepare_rescue
 
     return settle(prepare_rescue(app, connector), yes=yes, dry_run=dry_run)

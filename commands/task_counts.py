@@ -6,13 +6,13 @@ from typing import IO
 
 import click
 
+from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.errors import UsageError
-from eosctl.ops.app import App
 from eosctl.report import Report
 
-from .confirm import settle
-from .options import EosctlGroup, pass_app, waivers, write_options
+from .frame.confirm import settle
+from .frame.options import EosctlGroup, pass_app, waivers, write_options
 
 
 @click.group("task-counts", cls=EosctlGroup)
@@ -37,7 +37,7 @@ def list_command(app: App) -> Report:
 
     Example: eosctl task-counts list -b kafka:9092 -g connect-cluster
     """
-    from eosctl.ops.task_counts import list_task_counts
+    from eosctl.task_counts.gather import list_task_counts
 
     return list_task_counts(app)
 
@@ -52,7 +52,7 @@ def show_command(app: App, connector: str) -> Report:
 
     Example: eosctl task-counts show orders-source -b kafka:9092 -g connect-cluster
     """
-    from eosctl.ops.task_counts import show_task_counts
+    from eosctl.task_counts.gather import show_task_counts
 
     return show_task_counts(app, connector)
 
@@ -68,7 +68,7 @@ def validate_command(app: App, strict: bool) -> Report:
 
     Example: eosctl task-counts validate -b kafka:9092 -g connect-cluster -o json
     """
-    from eosctl.ops.task_counts import validate_task_counts
+    from eosctl.task_counts.gather import validate_task_counts
 
     return validate_task_counts(app, strict=strict)
 
@@ -86,7 +86,7 @@ def replay_command(app: App, file: IO[bytes] | None, topic: bool) -> Report:
 
     Example: eosctl task-counts replay connect-configs.ndjson -o json
     """
-    from eosctl.ops.task_counts import replay_file, replay_topic
+    from eosctl.task_counts.gather import replay_file, replay_topic
 
     if (file is None) == (not topic):
         raise UsageError("name either a FILE or --topic", hint="See `eosctl task-counts replay --help`.")
@@ -114,7 +114,7 @@ def clean_command(app: App, yes: bool, dry_run: bool) -> Report:
 
     Example: eosctl task-counts clean -b kafka:9092 -g connect-cluster --timeout 2m --dry-run
     """
-    from eosctl.ops.task_count_clean_steps import prepare_clean
+    from eosctl.task_counts.clean_steps import prepare_clean
 
     return settle(prepare_clean(app), yes=yes, dry_run=dry_run)
 
@@ -145,7 +145,7 @@ def write_command(
 
     Example: eosctl task-counts write orders-source --count 3 -b kafka:9092 -g connect-cluster --dry-run
     """
-    from eosctl.ops.task_count_write import WriteRequest, prepare_write
+    from eosctl.task_counts.write import WriteRequest, prepare_write
 
     name = connector or named
     if name is None or (connector and named):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
+from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.errors import UsageError
-from eosctl.ops.app import App
 from eosctl.report import Report
 
-from .confirm import settle
-from .options import Duration, EosctlGroup, pass_app, waivers, write_options
+from .frame.confirm import settle
+from .frame.options import Duration, EosctlGroup, pass_app, waivers, write_options
 
 _STATES = (
     "Empty",
@@ -62,7 +62,7 @@ def list_command(
 
     Example: eosctl txn list -b kafka:9092 --state Ongoing --open-longer-than 5m --client-side
     """
-    from eosctl.ops.txn import ListFilter, list_transactions
+    from eosctl.txn.list import ListFilter, list_transactions
 
     longer_than_ms = None if open_longer_than is None else int(open_longer_than * 1000)
     return list_transactions(app, ListFilter(states, producer_ids, longer_than_ms, match, client_side))
@@ -79,7 +79,7 @@ def describe_command(app: App, transactional_ids: tuple[str, ...]) -> Report:
 
     Example: eosctl txn describe connect-cluster-orders-source-0 -b kafka:9092
     """
-    from eosctl.ops.txn import describe_transactions
+    from eosctl.txn.list import describe_transactions
 
     return describe_transactions(app, transactional_ids)
 
@@ -95,7 +95,7 @@ def producers_command(app: App, topic: str, partition: int | None) -> Report:
 
     Example: eosctl txn producers --topic connect-offsets --partition 7 -b kafka:9092
     """
-    from eosctl.ops.txn_partitions import list_producers
+    from eosctl.txn.partitions import list_producers
 
     return list_producers(app, topic, partition)
 
@@ -119,7 +119,7 @@ def hanging_command(app: App, topic: str | None, all_topics: bool, max_transacti
 
     Example: eosctl txn hanging -b kafka:9092
     """
-    from eosctl.ops.txn_partitions import find_hanging_transactions
+    from eosctl.txn.partitions import find_hanging_transactions
 
     if topic is not None and all_topics:
         raise UsageError("--topic and --all contradict each other", hint="Without either it looks at every partition.")
@@ -158,7 +158,7 @@ def abort_command(
 
     Example: eosctl txn abort --topic connect-offsets --partition 7 --start-offset 4711 -b kafka:9092
     """
-    from eosctl.ops.txn_abort import AbortRequest, prepare_abort
+    from eosctl.txn.abort import AbortRequest, prepare_abort
 
     request = AbortRequest(topic, partition, start_offset, producer_id, producer_epoch, coordinator_epoch, force)
     return settle(prepare_abort(app, request), yes=yes, dry_run=dry_run)
@@ -175,7 +175,7 @@ def coordinator_command(app: App, transactional_ids: tuple[str, ...]) -> Report:
 
     Example: eosctl txn coordinator connect-cluster-connect -b kafka:9092
     """
-    from eosctl.ops.txn import find_coordinators
+    from eosctl.txn.list import find_coordinators
 
     return find_coordinators(app, transactional_ids)
 
@@ -193,6 +193,6 @@ def log_command(app: App, transactional_ids: tuple[str, ...], prefix: str | None
 
     Example: eosctl txn log connect-cluster-orders-source-0 --all-records -b kafka:9092
     """
-    from eosctl.ops.txn_log import LogRequest, read_transaction_log
+    from eosctl.txn.log import LogRequest, read_transaction_log
 
     return read_transaction_log(app, LogRequest(transactional_ids, prefix, all_records))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from eosctl.ops.app import App
+from eosctl.app import App
 from eosctl.report import Report
 
-from .options import EosctlGroup, pass_app
+from .frame.options import EosctlGroup, pass_app
 
 
 @click.group("workers", cls=EosctlGroup)
@@ -35,7 +35,7 @@ def list_command(app: App) -> Report:
 
     Example: eosctl workers list -b kafka:9092 -g connect-cluster
     """
-    from eosctl.ops.worker_report import list_workers
+    from eosctl.checks.workers import list_workers
 
     return list_workers(app)
 
@@ -52,6 +52,6 @@ def probe_command(app: App) -> Report:
 
     Example: eosctl workers probe -u http://w1:8083 -u http://w2:8083 -w w1.properties -w w2.properties
     """
-    from eosctl.ops.worker_report import probe_workers
+    from eosctl.checks.workers import probe_workers
 
     return probe_workers(app)

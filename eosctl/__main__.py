@@ -20,7 +20,7 @@ def main() -> None:
     if on_interrupt is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # while modules load there is nothing to end but the process
     try:
-        module = importlib.import_module("eosctl.commands.root")
+        module = importlib.import_module("eosctl.commands.frame.root")
     except ModuleNotFoundError as exc:
         if exc.name not in ("click", "eosctl.commands"):
             raise

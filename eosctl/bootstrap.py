@@ -58,7 +58,7 @@ def inside_venv() -> bool:
 
 def _java_extra(extras: Sequence[str]) -> set[str]:
     """`java` (a JDK as a wheel) where Spark or the sandbox will be used and this machine has no Java 17."""
-    from eosctl.java import find_java
+    from eosctl.machine.java import find_java
 
     if not {"spark", "dev"} & set(extras) or find_java(os.environ) is not None:
         return set()

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field, replace
 
+from eosctl.core.frozen import frozen
 from eosctl.errors import DeadlineError
-from eosctl.frozen import frozen
 
 
 @frozen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from eosctl.frozen import frozen
+from eosctl.core.frozen import frozen
 
 
 @frozen

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum, unique
 from typing import Protocol, runtime_checkable
 
+from eosctl.core.frozen import frozen
 from eosctl.errors import EosctlError, ExitCode
-from eosctl.frozen import frozen
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _YEAR_10000_MS = 253_402_300_800_000

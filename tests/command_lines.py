@@ -46,7 +46,7 @@ class Line:
 # leaf -> why no line here runs it
 WITHOUT_LINE = {
     "demo": "starts a sandbox, and asks nothing of a target",
-    "offsets migrate": "needs Spark's JVM: tests/spark/test_secrets.py searches what it leaves behind, "
+    "offsets migrate": "needs Spark's JVM: tests/migrate/spark/test_secrets.py searches what it leaves behind, "
     "tests/test_contract_cli.py runs it",
     "sandbox up": "starts a sandbox, and asks nothing of a target",
     "sandbox logs": "needs a sandbox, and asks nothing of a target",

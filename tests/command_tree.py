@@ -10,7 +10,7 @@ import click
 
 def leaves() -> dict[str, click.Command]:
     """Every command that is no group, by its words behind `eosctl`."""
-    return dict(_below(importlib.import_module("eosctl.commands.root").root, ()))
+    return dict(_below(importlib.import_module("eosctl.commands.frame.root").root, ()))
 
 
 def writing_leaves() -> set[str]:

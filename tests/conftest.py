@@ -19,7 +19,7 @@ from tests.schema_check import faults_of
 
 pytest_plugins = [
     *("tests.sandbox_fixtures", "tests.old_versions", "tests.secure_user", "tests.spark_session"),
-    "tests.synced_files",
+    *("tests.synced_files", "tests.scene_fixtures"),
 ]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: its children would be deaf to Ctrl-C
@@ -70,8 +70,8 @@ def invoke(tmp_path: Path) -> Invoke:
 
     `doors` are App's open_* callables; `environ` replaces the environment (default: only a private state directory).
     """
-    root = importlib.import_module("eosctl.commands.root").root
-    session_class = importlib.import_module("eosctl.commands.session").Session
+    root = importlib.import_module("eosctl.commands.frame.root").root
+    session_class = importlib.import_module("eosctl.commands.frame.session").Session
 
     def run(
         *args: str,

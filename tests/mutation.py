@@ -27,7 +27,7 @@ _REFUSED_BY_MYPY = "caught by type check"
 
 
 def main(modules: list[str]) -> int:
-    """Tries every change to `modules` (`eosctl.core.fencing`; default: all); 0 if enough of each are noticed."""
+    """Tries every change to `modules` (`eosctl.fence.rules`; default: all); 0 if enough of each are noticed."""
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"  # mutmut calls mypy
     _leave_sentences_alone()
     shutil.rmtree("mutants", ignore_errors=True)  # what an earlier run found there was found by other tests

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from eosctl.sandbox.stack import Stack
+from tests.migrate.spark.cluster import Cluster
 from tests.sandbox_fixtures import GROUP, FileSource, rest, wait_until
-from tests.spark.cluster import Cluster
 
 _STACKS = {"3.9.2": "old_stack", "3.5.1": "older_stack", "3.3.2": "oldest_stack"}
 

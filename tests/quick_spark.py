@@ -9,9 +9,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from eosctl.java import require_java, spark_java_home
-from eosctl.sandbox.jars import cache_dir
-from eosctl.spark.session import SessionSettings
+from eosctl.machine.java import require_java, spark_java_home
+from eosctl.migrate.spark.session import SessionSettings
+from eosctl.sandbox.downloads.jars import cache_dir
 
 
 def quick_settings(folder: Path, **more: Any) -> SessionSettings:

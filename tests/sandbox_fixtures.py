@@ -18,14 +18,14 @@ from typing import Any, TypeVar
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from eosctl.core.acl_table import ROLES
-from eosctl.core.client_settings import ClientSettings
-from eosctl.core.upgrade import Mode
+from eosctl.core.acls.table import ROLES
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Clock, Deadline
-from eosctl.kafka.topic_store import KafkaTopicStore
-from eosctl.ops.sandbox_security import grant_roles, secured
-from eosctl.sandbox import process
+from eosctl.kafka.topics.store import KafkaTopicStore
 from eosctl.sandbox.secure import SecureListener
+from eosctl.sandbox.security import grant_roles, secured
+from eosctl.sandbox.servers import process
 from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 

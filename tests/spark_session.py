@@ -19,7 +19,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """
     from pyspark.sql import SparkSession
 
-    from eosctl.spark.session import spark_context
+    from eosctl.migrate.spark.session import spark_context
     from tests.quick_spark import quick_settings
 
     conf = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}

@@ -23,7 +23,7 @@ _INSTALL = "from eosctl.bootstrap import ensure_venv; print(ensure_venv(extras=(
 def python(tmp_path: Path) -> Path:
     """The interpreter of the checkout in `tmp_path`."""
     (tmp_path / "eosctl").mkdir()
-    for name in ("__init__.py", "bootstrap.py", "errors.py", "java.py"):
+    for name in ("__init__.py", "bootstrap.py", "errors.py", "machine/java.py"):
         shutil.copy(ROOT / "eosctl" / name, tmp_path / "eosctl")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     made = tmp_path / ".venv" / "bin" / "python"

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.client_settings import Secret
-from eosctl.profiles import Target
+from eosctl.core.clients.settings import Secret
+from eosctl.target import Target
 from tests.command_lines import LINES, REFUSED, RESULTS, WITHOUT_LINE, Line, prepare, run_line
 from tests.command_tree import leaves
 from tests.conftest import Invoke, Outcome

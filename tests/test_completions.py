@@ -14,7 +14,7 @@ from tests.conftest import Invoke
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = {"bash": "eosctl.bash", "zsh": "_eosctl", "fish": "eosctl.fish"}
-EOSCTL = "import importlib; importlib.import_module('eosctl.commands.root').root(prog_name='eosctl')"
+EOSCTL = "import importlib; importlib.import_module('eosctl.commands.frame.root').root(prog_name='eosctl')"
 
 
 @pytest.mark.parametrize("shell", FILES)

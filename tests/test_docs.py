@@ -12,7 +12,7 @@ import click
 import pytest
 
 from eosctl.connect.rest import SINCE
-from eosctl.core.upgrade_observation import OLDEST_VERSION
+from eosctl.group.observation.rules import OLDEST_VERSION
 from eosctl.sandbox.lock import supported_versions
 from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS
@@ -31,7 +31,7 @@ def _command_lines() -> Iterator[str]:
 
 def _leaf(words: list[str]) -> tuple[click.Command, list[str]]:
     """The command that `words` name, and the words that are left."""
-    command: click.Command = importlib.import_module("eosctl.commands.root").root
+    command: click.Command = importlib.import_module("eosctl.commands.frame.root").root
     while isinstance(command, click.Group):
         found = command.get_command(click.Context(command), words[0])
         assert found is not None, words
@@ -53,7 +53,7 @@ def test_command_lines_of_the_readme_parse(line: str) -> None:
 def test_commands_of_the_readmes_table_exist(invoke: Invoke) -> None:
     table = re.findall(r"^\| (`eosctl .*?) \|", README, re.MULTILINE)
     names = [name for cell in table for name in re.findall(r"`eosctl ([^`]+)`", cell)]
-    assert len(names) >= len(importlib.import_module("eosctl.commands.root").COMMANDS) - 1  # all but completion
+    assert len(names) >= len(importlib.import_module("eosctl.commands.frame.root").COMMANDS) - 1  # all but completion
     for name in names:
         assert invoke(*name.split(), "--help").exit_code == 0, name
 
@@ -71,7 +71,7 @@ def test_commands_of_the_readmes_table_exist(invoke: Invoke) -> None:
     ],
 )
 def test_the_kafka_versions_of_the_readme_are_those_of_the_code(command: str, version: str) -> None:
-    """tests/commands/test_old_versions_live.py holds the code to real brokers and workers."""
+    """tests/clusters/test_old_versions_live.py holds the code to real brokers and workers."""
     named = re.findall(r"^\| (\d\.\d) \| (.*?) \|", README, re.MULTILINE)
     assert [since for since, what in named if f"`{command}`" in what] == [version]
     section = README.split("## Which Kafka")[1].split("\n| from")[0]

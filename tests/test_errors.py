@@ -24,14 +24,14 @@ ERRORS = [
 
 def _run(error: BaseException, *args: str) -> Any:
     """A root group with one command that raises `error`."""
-    root_module = importlib.import_module("eosctl.commands.root")
+    root_module = importlib.import_module("eosctl.commands.frame.root")
 
     def fail() -> None:
         raise error
 
     group = root_module.RootGroup(name="eosctl", params=list(root_module.root.params))
     group.get_command = lambda _ctx, _name: click.Command("x", callback=fail)
-    session = importlib.import_module("eosctl.commands.session").Session(environ={})
+    session = importlib.import_module("eosctl.commands.frame.session").Session(environ={})
     return CliRunner().invoke(group, [*args, "x"], obj=session)
 
 

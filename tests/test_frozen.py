@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.frozen import frozen
+from eosctl.core.frozen import frozen
 
 
 @frozen

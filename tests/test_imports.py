@@ -18,7 +18,7 @@ HEAVY = [
 ]
 PROBE = """
 import contextlib, importlib, io, sys
-root = importlib.import_module("eosctl.commands.root").root
+root = importlib.import_module("eosctl.commands.frame.root").root
 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
     code = root.main({argv!r}, prog_name="eosctl", standalone_mode=False)
 assert code == 0, code
@@ -35,23 +35,29 @@ def test_help_imports_nothing_heavy(argv: list[str]) -> None:
 
 
 def test_library_imports_without_click() -> None:
-    code = "import sys; sys.modules['click'] = None; import eosctl.ops.app, eosctl.ops.ports, eosctl.report"
+    code = "import sys; sys.modules['click'] = None; import eosctl.app, eosctl.ports, eosctl.report"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 FENCE = """
 import contextlib, io, sys
-from eosctl.commands.root import root
+from eosctl.commands.frame.root import root
 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
     code = root.main(sys.argv[1:], prog_name="eosctl", standalone_mode=False)
 assert code == 0, code
 print(*sys.modules)
 """
 NOT_FOR_ONE_ID = [
-    *("core.acl_lines", "core.acl_rules", "core.acl_table", "core.client_properties", "core.records"),
-    *("core.connect_group", "core.worker_config", "core.worker_url", "ops.absent_group", "ops.fence_running"),
-    *("ops.workers", "kafka.partition_leaders", "kafka.scram", "wire.group_messages", "wire.producer_messages"),
-    *("wire.sasl_messages", "wire.transaction_listing_messages", "render.board", "secret_commands"),
+    *("core.acls.lines", "acls.rules", "core.acls.table", "core.clients.properties", "core.records"),
+    *("group.members", "core.workers.config", "core.workers.url", "group.absent", "fence.running"),
+    *(
+        "group.gather",
+        "kafka.topics.partition_leaders",
+        "kafka.native.scram",
+        "wire.group_messages",
+        "wire.producer_messages",
+    ),
+    *("wire.sasl_messages", "wire.transaction_listing_messages", "output.board", "secret_commands"),
 ]
 
 
@@ -67,7 +73,7 @@ def test_fencing_one_id_loads_no_more_than_it_needs(tmp_path: Path) -> None:
             check=True,
         )
     loaded = set(done.stdout.split())
-    assert "eosctl.kafka.fencing" in loaded
+    assert "eosctl.kafka.transactions.fencing" in loaded
     assert not {*HEAVY, *(f"eosctl.{name}" for name in NOT_FOR_ONE_ID)} & loaded
 
 
@@ -75,7 +81,7 @@ INTERRUPTED = """
 import importlib.abc, signal, sys
 class Interrupt(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name == "eosctl.commands.root":
+        if name == "eosctl.commands.frame.root":
             signal.raise_signal(signal.SIGINT)
 sys.meta_path.insert(0, Interrupt())
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where this began in the background

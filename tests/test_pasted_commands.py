@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.test_layers import ROOT
 
-_GROUPS = sorted(path.stem.partition("_")[0] for path in (ROOT / "commands").glob("*.py") if path.stem != "__init__")
+_GROUPS = sorted(importlib.import_module("eosctl.commands.frame.root").COMMANDS)
 _COMMAND = re.compile(  # up to the backtick that closes it; else to the end of its line, which may be too far
     rf"\b(?:eosctl (?:{'|'.join(_GROUPS)})|kafka-[a-z-]+\.sh|chmod|curl|keytool|openssl|export)\b[^`\n]*"
 )

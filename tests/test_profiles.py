@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eosctl.core.worker_url import parse_worker_url
+from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import EosctlError, InputFileError, UsageError
-from eosctl.profiles import Target, profile_target, resolve_target
+from eosctl.profiles import profile_target, resolve_target
+from eosctl.target import Target
 
 CONFIG = "/home/me/.config/eosctl/config.yaml"
 PROFILES = """\

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from eosctl import errors
-from eosctl.core.fencing_pace import Pace
 from eosctl.errors import ExitCode
-from eosctl.ops.reference import known_entries
+from eosctl.explain import known_entries
+from eosctl.fence.pace import Pace
 from eosctl.reference import SECTIONS
 from tests.conftest import Invoke
 
@@ -75,14 +75,14 @@ def test_codes_that_come_from_tables_are_explained() -> None:
     assert {each.code for each in classes} <= CODES
     assert {str(int(code)) for code in ExitCode} == {entry.code for entry in SECTIONS["exit code"]}
     assert {f"fencing_{pace.value}" for pace in Pace if pace is not Pace.FINE} <= CODES
-    lint = importlib.import_module("eosctl.core.offset_findings")
+    lint = importlib.import_module("eosctl.core.offsets.findings")
     assert {code for code, _words in lint._IGNORED.values()} <= CODES
     assert {"value_not_json", "value_not_a_map", "value_not_primitive"} <= CODES
     assert {"wrong_type", "kip_text_key", "kip_text_field", "unparsable", "tombstoned"} <= CODES
-    assert set(importlib.import_module("eosctl.ops.offset_export")._LEFT_OUT) <= CODES
-    scenarios = importlib.import_module("eosctl.core.failure_scenarios")
+    assert set(importlib.import_module("eosctl.offsets.files.export")._LEFT_OUT) <= CODES
+    scenarios = importlib.import_module("eosctl.connectors.failures")
     assert {each.code for each in scenarios.SCENARIOS} <= CODES
-    gates = importlib.import_module("eosctl.core.upgrade_gates")
+    gates = importlib.import_module("eosctl.upgrade.gates")
     assert [*gates.GATE_IDS, *gates.DRIVER_GATE_IDS] == [entry.code for entry in SECTIONS["gate"]]
 
 

@@ -8,9 +8,9 @@ import json
 import pytest
 
 from eosctl.errors import ExitCode, RefusedError
-from eosctl.render import render_problems, render_report
-from eosctl.render.cells import Column, format_cell, printable
-from eosctl.render.text import plain_table
+from eosctl.output import render_problems, render_report
+from eosctl.output.cells import Column, format_cell, printable
+from eosctl.output.text import plain_table
 from eosctl.report import Problem, Report, Row, error_report, json_bytes, rfc3339
 
 

@@ -16,7 +16,7 @@ from tests.command_tree import leaves
 Invoke = Any
 
 
-ROOT = importlib.import_module("eosctl.commands.root")
+ROOT = importlib.import_module("eosctl.commands.frame.root")
 
 
 @pytest.mark.parametrize("leaf", leaves())

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.sandbox import process, state
+from eosctl.sandbox import state
+from eosctl.sandbox.servers import process
 from eosctl.sandbox.state import Node, StackState
 from tests.fakes.clock import PLENTY_S
 from tests.run import planning
@@ -174,7 +175,7 @@ def test_every_test_is_in_one_part() -> None:
 
 def test_every_file_is_in_one_part_and_what_one_part_leaves_out_is_in_another() -> None:
     files = planning.test_files()
-    assert {f"tests/{Path(__file__).name}", "tests/core/test_upgrade.py"} <= set(files)
+    assert {f"tests/{Path(__file__).name}", "tests/core/workers/test_upgrade.py"} <= set(files)
     assert not [*(ROOT / "tests").rglob("*_test.py")], "pytest would find these as well"
     units = [part.command for part in planning.unit_parts(files)]
     assert sorted(word for words in units for word in words if word.endswith(".py")) == sorted(files)

@@ -10,20 +10,22 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from eosctl.render.views import VIEWS
+from eosctl.output.views.views import VIEWS
 from eosctl.report import Report
 from eosctl.schemas import KINDS, schema_of
 from eosctl.schemas.notation import schema
 from tests.conftest import Invoke
 from tests.schema_check import faults_of
 
-OPS = Path(__file__).resolve().parent.parent / "eosctl" / "ops"
+HOUSE = Path(__file__).resolve().parent.parent / "eosctl"
 VARIANTS = {"offsets-get-rest"}  # views of a kind that is shown in two ways
 
 
 def test_every_kind_has_a_schema() -> None:
     written = {
-        kind for path in OPS.rglob("*.py") for kind in re.findall(r'kind="([a-z-]+)"', path.read_text(encoding="utf-8"))
+        kind
+        for path in HOUSE.rglob("*.py")
+        for kind in re.findall(r'kind="([a-z-]+)"', path.read_text(encoding="utf-8"))
     }
     assert len(written) > 10
     assert sorted((written | set(VIEWS)) - VARIANTS - set(KINDS)) == []

@@ -22,11 +22,11 @@ from pathlib import Path
 from benchmarks.doctor.front import connector_config, connector_name
 from benchmarks.kafka import kafka_jars
 from benchmarks.pairs import compare, compile_sources
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
-from eosctl.java import require_java
-from eosctl.kafka.topic_store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.machine.java import require_java
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.kafka import compile_java, kafka_jars
 from benchmarks.pairs import compare, installed_eosctl
-from eosctl.java import Java, require_java
+from eosctl.machine.java import Java, require_java
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 

@@ -17,10 +17,10 @@ import time
 import uuid
 from pathlib import Path
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.fencing import CONNECTIONS_PER_COORDINATOR, WINDOW
-from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+from eosctl.kafka.transactions.admin import NativeTransactionAdmin
+from eosctl.kafka.transactions.fencing import CONNECTIONS_PER_COORDINATOR, WINDOW
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 from eosctl.wire.init_producer_id import fence_encoder

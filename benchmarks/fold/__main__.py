@@ -22,7 +22,7 @@ from pathlib import Path
 
 from benchmarks.kafka import compile_java, kafka_jars
 from benchmarks.pairs import compare, compile_sources
-from eosctl.java import require_java
+from eosctl.machine.java import require_java
 
 _HERE = Path(__file__).parent
 _CONNECTORS, _TASKS = 2_000, 3

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from benchmarks.pairs import Run, compare, compile_sources, run_once
 from benchmarks.read_offsets.__main__ import TOPIC, fill
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.topic_store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicStore
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 

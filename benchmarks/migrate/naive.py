@@ -17,9 +17,9 @@ from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
-from eosctl.core.migration import in_bins
-from eosctl.spark.kafka_io import OffsetRange, _messages
-from eosctl.spark.kafka_writes import write_records
+from eosctl.core.offsets.migration import in_bins
+from eosctl.migrate.spark.records.kafka_io import OffsetRange, _messages
+from eosctl.migrate.spark.records.kafka_writes import write_records
 
 _SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("key", pa.binary()), ("value", pa.binary())])
 

@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from eosctl.app import App
 from eosctl.core.allowances import Allowances
-from eosctl.core.client_settings import ClientSettings
-from eosctl.core.migration import Selection
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.offsets.migration import Selection
 from eosctl.deadline import Deadline
-from eosctl.ops.app import App
-from eosctl.ops.migrate import MigrationRequest, spark_stages
-from eosctl.ops.migrate_run import Engine, prepared_migration
-from eosctl.profiles import Target
+from eosctl.migrate.plan import MigrationRequest, spark_stages
+from eosctl.migrate.run import Engine, prepared_migration
+from eosctl.target import Target
 
 _NAMES = {"snapshot": "read", "decide": "newest per key and rule", "compare": "verify"}
 

@@ -20,10 +20,10 @@ from confluent_kafka import Producer
 
 from benchmarks.kafka import kafka_jars
 from benchmarks.pairs import compare
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.java import Java, require_java
-from eosctl.kafka.topic_store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.machine.java import Java, require_java
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 

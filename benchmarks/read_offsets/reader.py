@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.topic_store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicStore
 
 
 def main(bootstrap: str, topic: str, isolation: str, expected: str) -> None:

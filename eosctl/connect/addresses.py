@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
-from eosctl.resolving import resolve
+from eosctl.machine.resolving import resolve
 
 
 def addresses_of(host: str, deadline: Deadline) -> frozenset[str]:

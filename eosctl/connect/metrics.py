@@ -16,15 +16,8 @@ import urllib3
 from eosctl.connect.pools import open_pool, resolve_url
 from eosctl.connect.rest import CONNECT_TIMEOUT_S, reason_of
 from eosctl.connect.tls import make_rest_context
-from eosctl.core.connect_access import ConnectAccess
-from eosctl.core.task_metrics import (
-    MBEANS,
-    SIZES,
-    TaskMetrics,
-    attribute_of,
-    metrics_of_mbeans,
-    metrics_of_samples,
-)
+from eosctl.core.workers.access import ConnectAccess
+from eosctl.core.workers.metrics import MBEANS, SIZES, TaskMetrics, attribute_of, metrics_of_mbeans, metrics_of_samples
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, EosctlError, UnauthorizedError, UnreachableError
 

@@ -8,10 +8,10 @@ from urllib.parse import unquote, urlsplit
 
 import urllib3
 
-from eosctl.core.proxies import Proxy
+from eosctl.core.workers.proxies import Proxy
 from eosctl.deadline import Deadline
 from eosctl.errors import UnreachableError, UnsupportedError
-from eosctl.resolving import resolve
+from eosctl.machine.resolving import resolve
 
 _DEFAULT_PROXY_PORTS = {"http": 80, "https": 443}
 _SOCKS_PORT = 1080

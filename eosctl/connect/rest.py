@@ -16,11 +16,11 @@ from urllib.parse import quote
 import urllib3
 
 from eosctl.connect.pools import open_pool, resolve_url
-from eosctl.core.connect_access import ConnectAccess
-from eosctl.core.connector_entry import ConnectorEntry, read_entry
 from eosctl.core.ids import RISKY_IN_PATH, connector_path
-from eosctl.core.kafka_version import HEALTH_SINCE, kafka_version
-from eosctl.core.worker_url import NOT_REACHED_HINT, parse_worker_url
+from eosctl.core.versions import HEALTH_SINCE, kafka_version
+from eosctl.core.workers.access import ConnectAccess
+from eosctl.core.workers.connector_entry import ConnectorEntry, read_entry
+from eosctl.core.workers.url import NOT_REACHED_HINT, parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     ConnectError,
@@ -93,7 +93,7 @@ class _Answer:
 
 
 class RestConnectWorker:
-    """Fits `eosctl.ops.ports.ConnectWorker`; `url` is the normalised URL, without credentials."""
+    """Fits `eosctl.ports.ConnectWorker`; `url` is the normalised URL, without credentials."""
 
     def __init__(self, url: str, *, deadline: Deadline, access: ConnectAccess | None = None) -> None:
         """Connects to nothing yet.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
-from eosctl.core.connect_access import ConnectAccess
+from eosctl.core.workers.access import ConnectAccess
 from eosctl.errors import InputFileError
 
 _PEM_HINT = "Only PEM is read; openssl pkcs12 -in STORE -nodes -out store.pem converts a PKCS12 store."

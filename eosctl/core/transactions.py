@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from enum import StrEnum, unique
 from typing import NamedTuple
 
+from eosctl.core.frozen import frozen
 from eosctl.errors import UnreachableError
-from eosctl.frozen import frozen
 
 PROTOCOL_TYPE = "connect"
 """The protocol type of a Connect group."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from eosctl.core.acl_lines import grant_hint
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.acls.lines import grant_hint
+from eosctl.core.clients.settings import ClientSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""KafkaAclStore: the real `eosctl.ops.ports.AclStore`, on confluent-kafka.
+"""KafkaAclStore: the real `eosctl.ports.AclStore`, on confluent-kafka.
 
 It describes and creates; which ACLs are wanted, and what those that are there mean, is `core.acl_rules`' business.
 """
@@ -19,15 +19,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
     ResourceType,
 )
 
-from eosctl.core.acl import Acl
-from eosctl.core.acl_table import CLUSTER
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.acls.binding import Acl
+from eosctl.core.acls.table import CLUSTER
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, UnauthorizedError, UnsupportedError
 from eosctl.kafka.access import Access
 from eosctl.kafka.admin import TopicAdmin
-from eosctl.kafka.admin_connection import AdminConnection
-from eosctl.kafka.librdkafka import error_of
+from eosctl.kafka.native.admin_connection import AdminConnection
+from eosctl.kafka.topics.librdkafka import error_of
 
 _TYPES = {
     "Topic": ResourceType.TOPIC,

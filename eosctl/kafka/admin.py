@@ -20,15 +20,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
 )
 from confluent_kafka.admin import NewTopic as AskedTopic  # type: ignore[attr-defined]
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import Bounds, KnownBounds, NewTopic, Placement, TopicDescription
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnreachableError
 from eosctl.kafka.access import Access
-from eosctl.kafka.admin_connection import AdminConnection
 from eosctl.kafka.faults import LEADER_PATIENCE_S
-from eosctl.kafka.librdkafka import error_of, translate
-from eosctl.kafka.topic_spread import TopicSpread
+from eosctl.kafka.native.admin_connection import AdminConnection
+from eosctl.kafka.topics.librdkafka import error_of, translate
+from eosctl.kafka.topics.spread import TopicSpread
 
 _POLL_S = 0.1
 _NO_LEADER_HINT = "Bring the broker back that has it, then run again."

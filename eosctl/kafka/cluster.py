@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ProtocolError, UnreachableError, UsageError
-from eosctl.kafka.connection import Connection
-from eosctl.kafka.sasl import is_spoken_natively, no_native_login
-from eosctl.kafka.stream import CONNECT_TIMEOUT_S, Address, ConnectionLostError, Stream, parse_address
+from eosctl.kafka.native.connection import Connection
+from eosctl.kafka.native.sasl import is_spoken_natively, no_native_login
+from eosctl.kafka.topics.stream import CONNECT_TIMEOUT_S, Address, ConnectionLostError, Stream, parse_address
 from eosctl.wire.api import Api, BrokerVersions
 from eosctl.wire.cluster_messages import METADATA, MetadataRequest, MetadataResponse, TopicQuery
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.transactions import RawGroup, RawGroupMember
 from eosctl.deadline import Deadline
 from eosctl.events import OnEvent, ignore_events
 from eosctl.kafka.access import Access
-from eosctl.kafka.admin_connection import AdminConnection
-from eosctl.kafka.librdkafka import translate
-from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+from eosctl.kafka.native.admin_connection import AdminConnection
+from eosctl.kafka.topics.librdkafka import translate
+from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 
 
 class LibrdkafkaGroupAdmin(NativeTransactionAdmin):

@@ -12,7 +12,7 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     DeadlineError,
@@ -24,8 +24,8 @@ from eosctl.errors import (
     UsageError,
 )
 from eosctl.kafka.tls import make_tls_context
-from eosctl.resolving import resolve
-from eosctl.secret_commands import SECRET_COMMAND_TIMEOUT_S, output_of
+from eosctl.machine.resolving import resolve
+from eosctl.machine.secret_commands import SECRET_COMMAND_TIMEOUT_S, output_of
 
 _LARGEST_ANSWER_BYTES = 1 << 20
 _UNKNOWN_LIFETIME_S = 300.0  # a token that does not say when it ends is asked for again after that

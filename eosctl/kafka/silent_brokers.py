@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
 from eosctl.kafka.cluster import Cluster
-from eosctl.kafka.stream import Address
+from eosctl.kafka.topics.stream import Address
 from eosctl.wire.cluster_messages import METADATA, MetadataRequest
 
 _PARALLEL_BROKERS = 32

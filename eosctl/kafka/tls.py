@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from eosctl.core.client_settings import ClientSettings, Secret
-from eosctl.core.pem import anchors_pem
+from eosctl.core.clients.settings import ClientSettings, Secret
+from eosctl.core.java.pem import anchors_pem
 from eosctl.errors import EosctlError, InputFileError, UnauthorizedError, UnreachableError
 
 _HOSTNAME_MISMATCH = {62, 64}  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH

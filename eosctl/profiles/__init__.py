@@ -4,6 +4,6 @@ It opens no connection and never shows a secret.
 """
 
 from eosctl.profiles.resolve import profile_target, resolve_target
-from eosctl.profiles.target import Target
+from eosctl.target import Target
 
 __all__ = ["Target", "profile_target", "resolve_target"]

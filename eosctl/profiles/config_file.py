@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from shlex import quote
 from typing import Any
 
+from eosctl.core.frozen import frozen
 from eosctl.errors import InputFileError
-from eosctl.frozen import frozen
 from eosctl.profiles.sources import SECRET_SUFFIXES, Said, Sources, as_list, mapping, strings
-from eosctl.profiles.target import DEFAULT_TOPICS
+from eosctl.target import DEFAULT_TOPICS
 
 EXPECTABLE = ("kafka_cluster_id", "group_id", "mode")
 EXPECTABLE_MODES = ("enabled", "preparing", "disabled")
@@ -108,9 +108,9 @@ def _is_missing(exc: InputFileError) -> bool:
 
 def check_profile(profile: Mapping[str, Any], where: str) -> None:
     """Raises InputFileError for keys that no one reads, and for secrets that stand there as they are."""
-    from eosctl.core.client_properties import SECRET_NAMES
-    from eosctl.core.connect_map import parse_connect_map
-    from eosctl.core.worker_url import parse_worker_url
+    from eosctl.core.clients.properties import SECRET_NAMES
+    from eosctl.core.workers.connect_map import parse_connect_map
+    from eosctl.core.workers.url import parse_worker_url
 
     _known(profile, PROFILE_KEYS, where)
     expect = mapping(profile.get("expect"), f"{where}: expect")

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from eosctl.core.connect_access import ConnectAccess
-from eosctl.core.proxies import proxies_of
+from eosctl.core.workers.access import ConnectAccess
+from eosctl.core.workers.proxies import proxies_of
 from eosctl.errors import UsageError
 from eosctl.profiles.sources import Said, Sources
 
 if TYPE_CHECKING:
-    from eosctl.core.client_settings import Secret
-    from eosctl.core.connect_map import ConnectMapping
-    from eosctl.core.worker_config import WorkerConfig
-    from eosctl.core.worker_url import WorkerUrl
+    from eosctl.core.clients.settings import Secret
+    from eosctl.core.workers.config import WorkerConfig
+    from eosctl.core.workers.connect_map import ConnectMapping
+    from eosctl.core.workers.url import WorkerUrl
 
 _TEXTS = ("ca", "certificate", "key", "username")
 _SECRETS = ("key_password", "password", "token")
@@ -28,7 +28,7 @@ def connect_map_of(sources: Sources) -> tuple[tuple[ConnectMapping, ...], dict[s
     said = sources.first("connect_map", many=True)
     if said is None:
         return (), {}
-    from eosctl.core.connect_map import parse_connect_map
+    from eosctl.core.workers.connect_map import parse_connect_map
 
     return parse_connect_map(said.value), {"connect_map": said.origin}
 
@@ -82,7 +82,7 @@ def _said(sources: Sources) -> dict[str, Said]:
 def _worker_urls(given: Collection[str]) -> tuple[WorkerUrl, ...]:
     if not given:
         return ()
-    from eosctl.core.worker_url import parse_worker_url
+    from eosctl.core.workers.url import parse_worker_url
 
     return tuple(map(parse_worker_url, given))
 
@@ -92,7 +92,7 @@ def _authorizations(urls: Collection[WorkerUrl], connect_map: Sequence[ConnectMa
     carried = [(url, url.authorization) for url in urls if url.authorization is not None]
     if not carried:
         return {}
-    from eosctl.core.connect_map import reachable_url
+    from eosctl.core.workers.connect_map import reachable_url
 
     return {
         where.origin: authorization

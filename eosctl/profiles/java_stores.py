@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from eosctl.core.client_properties import ClientProperties
-from eosctl.core.client_settings import ClientSettings, Secret
-from eosctl.core.client_stores import StoreFile
-from eosctl.core.jks import MAGIC, read_jks, unprotected
-from eosctl.core.pem import certificates_pem, pem_block
+from eosctl.core.clients.properties import ClientProperties
+from eosctl.core.clients.settings import ClientSettings, Secret
+from eosctl.core.clients.stores import StoreFile
+from eosctl.core.java.jks import MAGIC, read_jks, unprotected
+from eosctl.core.java.pem import certificates_pem, pem_block
 from eosctl.profiles.sources import ReadFile
 
 if TYPE_CHECKING:

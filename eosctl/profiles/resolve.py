@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from eosctl.core.bootstrap_servers import checked_servers
-from eosctl.core.client_settings import ClientSettings
-from eosctl.core.lists import split_list
+from eosctl.core.clients.bootstrap_servers import checked_servers
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.java.lists import split_list
 from eosctl.errors import UsageError
 from eosctl.profiles.config_file import CONNECT_NAMES, PROFILE_KEYS, load_profile
 from eosctl.profiles.connect_settings import connect_access_of, connect_map_of
 from eosctl.profiles.sources import ReadFile, RequirePrivate, Said, Sources, as_list
-from eosctl.profiles.target import DEFAULT_TOPICS, Target
+from eosctl.target import DEFAULT_TOPICS, Target
 
 if TYPE_CHECKING:
-    from eosctl.core.client_properties import ClientProperties
-    from eosctl.core.worker_config import WorkerConfig
+    from eosctl.core.clients.properties import ClientProperties
+    from eosctl.core.workers.config import WorkerConfig
 
 _TOPIC_PROPERTIES = {"config_topic": "config.storage.topic", "offset_topic": "offset.storage.topic"}
 

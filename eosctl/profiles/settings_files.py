@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from eosctl.core.client_properties import ClientProperties, client_from_properties, secrets_in
-from eosctl.core.client_sasl import TOKEN_COMMAND
-from eosctl.core.java_properties import Properties, parse_properties
-from eosctl.core.lists import split_list
-from eosctl.core.worker_config import WorkerConfig, parse_worker_config
+from eosctl.core.clients.properties import ClientProperties, client_from_properties, secrets_in
+from eosctl.core.clients.sasl import TOKEN_COMMAND
+from eosctl.core.java.lists import split_list
+from eosctl.core.java.properties import Properties, parse_properties
+from eosctl.core.workers.config import WorkerConfig, parse_worker_config
 from eosctl.profiles.sources import SECRET_SUFFIXES, Sources
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from eosctl.core.client_settings import Secret
-from eosctl.core.lists import split_list
+from eosctl.core.clients.settings import Secret
+from eosctl.core.frozen import frozen
+from eosctl.core.java.lists import split_list
 from eosctl.errors import InputFileError
-from eosctl.frozen import frozen
 
 ReadFile = Callable[[str], bytes]
 """What a file holds; raises InputFileError."""
@@ -105,7 +105,7 @@ class Sources:
         if suffix == "_file":
             self.require_private(value, "a secret")
             return self.read_text(value).rstrip("\r\n")
-        from eosctl.secret_commands import output_of
+        from eosctl.machine.secret_commands import output_of
 
         return output_of(value, where)
 

@@ -1,6 +1,6 @@
 """Lock files: the exact jars of each supported Kafka version, `group:artifact:version sha256 size`.
 
-A lock names no host. It is made once per version by a developer, with `python -m eosctl.sandbox.relock VERSION`.
+A lock names no host. It is made once per version by a developer: `python -m eosctl.sandbox.downloads.relock VERSION`.
 """
 
 from __future__ import annotations

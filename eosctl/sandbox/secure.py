@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eosctl.core.java_properties import properties_text
+from eosctl.core.java.properties import properties_text
 from eosctl.errors import EosctlError
 
 SUPER_USER = "super"

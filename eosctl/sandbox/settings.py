@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eosctl.core.upgrade import CONNECT_SETTING, Mode
+from eosctl.core.workers.modes import CONNECT_SETTING, Mode
 from eosctl.sandbox.lock import DEFAULT_VERSION
 from eosctl.sandbox.secure import SecureFiles, SecureListener
 

@@ -7,23 +7,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from eosctl.core.property_edit import set_property
-from eosctl.core.upgrade import CONNECT_SETTING, Mode
+from eosctl.core.java.property_edit import set_property
+from eosctl.core.workers.modes import CONNECT_SETTING, Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError
 from eosctl.events import Event, OnEvent, ignore_events
-from eosctl.java import require_java
-from eosctl.kept_file import KeptFile
-from eosctl.sandbox import process, state
-from eosctl.sandbox.jars import ca_file, cache_dir, ensure_jars, proxy_options
-from eosctl.sandbox.launcher import Launcher
+from eosctl.machine.java import require_java
+from eosctl.machine.kept_file import KeptFile
+from eosctl.sandbox import state
+from eosctl.sandbox.downloads.jars import ca_file, cache_dir, ensure_jars, proxy_options
 from eosctl.sandbox.lock import read_agent_lock, read_lock
-from eosctl.sandbox.ports import TakePorts, take_ports
-from eosctl.sandbox.readiness import PortTakenError, answers, wait_ready
 from eosctl.sandbox.secure import SecureListener
+from eosctl.sandbox.servers import process
+from eosctl.sandbox.servers.launcher import Launcher
+from eosctl.sandbox.servers.ports import TakePorts, take_ports
+from eosctl.sandbox.servers.readiness import PortTakenError, answers, wait_ready
+from eosctl.sandbox.servers.storage import kafka_uuid, storage_template
 from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.state import Node, StackState
-from eosctl.sandbox.storage import kafka_uuid, storage_template
 
 START_TIMEOUT_S = 300.0  # slow machines need it; a process that ends is told of at once
 _PORT_ATTEMPTS = 4

@@ -7,7 +7,7 @@ import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from eosctl.sandbox.process import ProcessId
+from eosctl.sandbox.servers.process import ProcessId
 
 _FILE = "stack.json"
 

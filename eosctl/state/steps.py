@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
-from eosctl.ops.journal import Journal
 from eosctl.report import Json, Problem
+from eosctl.state.journal import Journal
 
 Done = TypeVar("Done")
 

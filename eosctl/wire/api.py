@@ -9,8 +9,8 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from eosctl.core.frozen import frozen
 from eosctl.errors import ProtocolError, UnreachableError, UnsupportedError
-from eosctl.frozen import frozen
 from eosctl.wire.primitives import NULLABLE_STRING
 from eosctl.wire.schema import NotCarriedError, Struct, decoding, encoding, skip_tags
 

@@ -18,8 +18,8 @@ import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway  # type: ignore[import-untyped]
 
 from eosctl.events import ignore_events
-from eosctl.java import require_java
-from eosctl.sandbox.jars import ca_file, cache_dir, ensure_jars, proxy_options
+from eosctl.machine.java import require_java
+from eosctl.sandbox.downloads.jars import ca_file, cache_dir, ensure_jars, proxy_options
 from eosctl.sandbox.lock import Jar, parse_lock
 from tests.sandbox_fixtures import wait_until
 

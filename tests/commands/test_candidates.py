@@ -17,9 +17,9 @@ from tests.fakes.clock import PLENTY_S
 from tests.fakes.connect import FakeConnect
 from tests.fakes.faults import Call
 
-ROOT = importlib.import_module("eosctl.commands.root").root
-Session = importlib.import_module("eosctl.commands.session").Session
-CANDIDATES = importlib.import_module("eosctl.commands.candidates")
+ROOT = importlib.import_module("eosctl.commands.frame.root").root
+Session = importlib.import_module("eosctl.commands.frame.session").Session
+CANDIDATES = importlib.import_module("eosctl.commands.frame.candidates")
 
 
 @pytest.fixture(autouse=True)

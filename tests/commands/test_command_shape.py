@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-FILES = sorted((Path(__file__).resolve().parents[2] / "commands").glob("*.py"))
+FILES = sorted((Path(__file__).resolve().parents[2] / "commands").rglob("*.py"))
 
 
 def nodes(path: Path) -> list[ast.AST]:

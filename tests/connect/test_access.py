@@ -15,8 +15,8 @@ import pytest
 import trustme
 
 from eosctl.connect.rest import RestConnectWorker
-from eosctl.core.client_settings import Secret
-from eosctl.core.connect_access import ConnectAccess
+from eosctl.core.clients.settings import Secret
+from eosctl.core.workers.access import ConnectAccess
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, InputFileError, UnauthorizedError, UnreachableError
 from tests.conftest import Invoke

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.connect.rest import RestConnectWorker
-from eosctl.core.connect_access import ConnectAccess
+from eosctl.core.workers.access import ConnectAccess
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, UnreachableError
 from tests.fakes.clock import PLENTY_S

@@ -21,8 +21,8 @@ import trustme
 
 from eosctl.connect.metrics import MetricsClient
 from eosctl.connect.rest import RestConnectWorker
-from eosctl.core.connect_access import ConnectAccess
-from eosctl.core.proxies import proxies_of
+from eosctl.core.workers.access import ConnectAccess
+from eosctl.core.workers.proxies import proxies_of
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, UnreachableError, UnsupportedError
 from tests.fakes.clock import PLENTY_S

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from eosctl.connect.rest import RestConnectWorker
-from eosctl.core.connector_entry import ConnectorEntry
+from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     ConnectError,

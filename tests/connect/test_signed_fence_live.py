@@ -10,11 +10,11 @@ import pytest
 
 from eosctl.connect.rest import RestConnectWorker
 from eosctl.connect.signing import signature_headers
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import Record
 from eosctl.deadline import Deadline
 from eosctl.errors import UnauthorizedError
-from eosctl.kafka.topic_store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicStore
 from tests.sandbox_fixtures import PATIENCE_S, FileSource, wait_until
 
 

@@ -20,15 +20,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.core.transactions import Coordinator, RawGroup, RawGroupMember
 from eosctl.deadline import Clock, Deadline
-from eosctl.kafka.librdkafka import quiet_logger
-from eosctl.kafka.topic_store import KafkaTopicStore
-from eosctl.kafka.transaction_admin import NativeTransactionAdmin
-from eosctl.ops.ports import TopicStore, TransactionAdmin
-from eosctl.sandbox import process
+from eosctl.kafka.topics.librdkafka import quiet_logger
+from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.transactions.admin import NativeTransactionAdmin
+from eosctl.ports import TopicStore, TransactionAdmin
+from eosctl.sandbox.servers import process
 from eosctl.sandbox.stack import Stack
 from tests.fakes.admin import FakeTransactionAdmin
 from tests.fakes.broker import FakeCluster

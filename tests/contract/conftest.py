@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.topic_store import KafkaTopicStore
-from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.sandbox.stack import Stack
 from tests.contract.clusters import Subject, subject_of
 from tests.contract.groups import Group, fake_group, real_group, revive

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from eosctl.connect.rest import RestConnectWorker
-from eosctl.core.group_protocol import (
+from eosctl.core.transactions import RawGroup
+from eosctl.deadline import Clock, Deadline
+from eosctl.errors import UnreachableError
+from eosctl.group.protocol import (
     CONNECTOR_ITSELF,
     Assignment,
     Metadata,
@@ -18,12 +21,9 @@ from eosctl.core.group_protocol import (
     decode_metadata,
     owned_work,
 )
-from eosctl.core.transactions import RawGroup
-from eosctl.deadline import Clock, Deadline
-from eosctl.errors import UnreachableError
-from eosctl.kafka.topic_store import KafkaTopicStore
-from eosctl.kafka.transaction_admin import NativeTransactionAdmin
-from eosctl.ops.ports import ConnectWorker
+from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.transactions.admin import NativeTransactionAdmin
+from eosctl.ports import ConnectWorker
 from eosctl.sandbox.stack import Stack
 from tests.fakes.connect import FakeConnect
 from tests.fakes.connectors import FILE_SOURCE

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from eosctl.core.acl import Acl
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.acls.binding import Acl
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.kafka.acls import KafkaAclStore
-from eosctl.ops.ports import AclStore
+from eosctl.ports import AclStore
 from tests.fakes.acls import FakeAclStore
 from tests.sandbox_fixtures import PATIENCE_S, SecureStack, wait_until
 

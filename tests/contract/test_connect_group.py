@@ -10,13 +10,10 @@ from functools import partial
 
 import pytest
 
-from eosctl.core.group_protocol import (
-    CONNECTOR_ITSELF,
-    Work,
-)
 from eosctl.core.transactions import RawGroup
 from eosctl.deadline import Deadline
-from eosctl.ops.ports import ConnectWorker
+from eosctl.group.protocol import CONNECTOR_ITSELF, Work
+from eosctl.ports import ConnectWorker
 from tests.contract.groups import Group, members_of
 from tests.sandbox_fixtures import PATIENCE_S
 

@@ -14,15 +14,15 @@ import pytest
 
 from eosctl.connect.rest import RestConnectWorker
 from eosctl.connect.signing import signature_headers
-from eosctl.core.client_settings import ClientSettings
-from eosctl.core.connector_entry import ConnectorEntry
-from eosctl.core.upgrade import Mode
-from eosctl.core.worker_modes import probe_config
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.workers.connector_entry import ConnectorEntry
+from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import ConnectError, EosctlError, NotFoundError, UnauthorizedError, UnsupportedError
-from eosctl.kafka.topic_store import KafkaTopicStore
-from eosctl.ops.ports import ConnectWorker
-from eosctl.ops.worker_view import probe_mode
+from eosctl.group.modes import probe_config
+from eosctl.group.workers import probe_mode
+from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.ports import ConnectWorker
 from eosctl.sandbox.stack import Stack
 from tests.fakes.connect import FakeConnect
 from tests.fakes.connect_worker import UNSUPPORTED, FakeConnectWorker

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.core.migration import ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally
-from eosctl.core.migration_results import Mismatch
-from eosctl.core.migration_rules import Policy
-from eosctl.core.murmur2 import partition_for
+from eosctl.core.offsets.decision import Policy
+from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally
+from eosctl.core.offsets.migration_results import Mismatch
+from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.record_file import read_records, record_line
 from eosctl.core.records import Bounds, OutRecord, Record
-from eosctl.ops.migrate import MigrationStages
-from eosctl.ops.ports import TopicStore
+from eosctl.migrate.plan import MigrationStages
+from eosctl.ports import TopicStore
 from tests.contract.clusters import FakeSubject, Subject
 from tests.fakes.stages import FakeStages
 from tests.fakes.topics import FakeTopicStore
@@ -104,7 +104,7 @@ def stage(request: pytest.FixtureRequest, subject: Subject) -> Iterator[Stage]:
         if isinstance(subject, FakeSubject):
             yield Stage(subject, FakeStages(FakeTopicStore(subject.state)), store)
             return
-        from eosctl.spark.job import MigrationJob
+        from eosctl.migrate.spark.job import MigrationJob
 
         context = request.getfixturevalue("spark").sparkContext
         servers = request.getfixturevalue("stack").bootstrap_servers

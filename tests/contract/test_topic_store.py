@@ -8,7 +8,7 @@ import pytest
 
 from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, Record
 from eosctl.errors import BrokerError, NotFoundError, UsageError
-from eosctl.ops.ports import TopicStore
+from eosctl.ports import TopicStore
 from tests.contract.clusters import REAL, Subject
 from tests.sandbox_fixtures import wait_until
 

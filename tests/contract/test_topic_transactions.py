@@ -10,7 +10,7 @@ import pytest
 from eosctl.core.records import OutRecord, Record
 from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.errors import BrokerError, DeadlineError, UsageError
-from eosctl.ops.ports import TopicStore
+from eosctl.ports import TopicStore
 from tests.contract.clusters import REAL, FakeSubject, Subject, on
 from tests.sandbox_fixtures import wait_until
 

@@ -9,7 +9,7 @@ import pytest
 from eosctl.core.records import OutRecord
 from eosctl.core.transactions import KafkaFault, RawGroup, TransactionDescription, TransactionState
 from eosctl.errors import UnsupportedError
-from eosctl.ops.ports import TransactionAdmin
+from eosctl.ports import TransactionAdmin
 from tests.contract.clusters import REAL, Subject, on
 from tests.sandbox_fixtures import GROUP, wait_until
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.kafka_version import is_older, kafka_version, shown_version
+from eosctl.core.versions import is_older, kafka_version, shown_version
 
 
 @pytest.mark.parametrize(

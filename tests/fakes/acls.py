@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from eosctl.core.acl import Acl
+from eosctl.app import App
+from eosctl.core.acls.binding import Acl
 from eosctl.errors import BrokerError, EosctlError
-from eosctl.ops.app import App
 from tests.fakes.faults import Faults
 
 

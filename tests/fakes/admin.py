@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.transactions import Coordinator, FenceAnswer, KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, UnreachableError
 from eosctl.kafka.cluster import Cluster
-from eosctl.kafka.coordinators import find_coordinators
 from eosctl.kafka.faults import COORDINATOR_RETRIES, ask_until_settled, fault, fault_of
-from eosctl.kafka.fencing import NO_COORDINATORS
-from eosctl.kafka.stream import CONNECT_TIMEOUT_S, Address, ConnectionLostError, Stream
-from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+from eosctl.kafka.native.coordinators import find_coordinators
+from eosctl.kafka.topics.stream import CONNECT_TIMEOUT_S, Address, ConnectionLostError, Stream
+from eosctl.kafka.transactions.admin import NativeTransactionAdmin
+from eosctl.kafka.transactions.fencing import NO_COORDINATORS
 from eosctl.wire.cluster_messages import KeyType
 from eosctl.wire.error_codes import NONE, REQUEST_TIMED_OUT
 from eosctl.wire.frames import FrameBuffer

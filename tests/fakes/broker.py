@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
-from eosctl.ops.app import App
+from eosctl.app import App
 from eosctl.wire import cluster_messages as cluster_api
 from eosctl.wire import error_codes as codes
 from eosctl.wire import sasl_messages as sasl_api

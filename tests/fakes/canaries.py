@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from eosctl.core.acl import Acl
+from eosctl.core.acls.binding import Acl
 from eosctl.core.fencing_rounds import FENCING_FAILED
-from eosctl.profiles import Target
+from eosctl.target import Target
 from tests.fakes import world as fakes
 from tests.fakes.acls import FakeAclStore
 from tests.fakes.broker_state import FakeTransaction
@@ -128,7 +128,7 @@ class World(fakes.World):
             return opened
 
         def transactions(app: Any) -> Any:
-            from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+            from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 
             return NativeTransactionAdmin(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
-from eosctl.core.worker_url import parse_worker_url
+from eosctl.app import App
+from eosctl.core.workers.url import parse_worker_url
 from eosctl.deadline import Deadline
-from eosctl.ops.app import App
+from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 from tests.fakes.connect_group import LAG_S, FakeMembers
 from tests.fakes.connect_worker import FakeConnectWorker
 from tests.fakes.connectors import (

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from eosctl.core.group_protocol import Assignment, Metadata, Work, encode_assignment, encode_metadata
 from eosctl.core.transactions import RawGroup, RawGroupMember
+from eosctl.group.protocol import Assignment, Metadata, Work, encode_assignment, encode_metadata
 from tests.fakes.clock import FakeTime
 from tests.fakes.faults import Faults
 

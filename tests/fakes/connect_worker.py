@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from eosctl.connect.rest import REBALANCE_PATIENCE_S
 from eosctl.connect.signing import ALGORITHM_HEADER, SIGNATURE_HEADER
-from eosctl.core.connector_entry import ConnectorEntry, read_entry
+from eosctl.core.workers.connector_entry import ConnectorEntry, read_entry
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, NotFoundError, UnauthorizedError, UnreachableError, UnsupportedError
 from tests.fakes.connectors import STOPPED, TARGETS, FakeConnector

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eosctl.core.client_settings import ClientSettings
-from eosctl.ops.app import App
-from eosctl.ops.fence import apply_fence, plan_fence
-from eosctl.ops.fence_gather import FenceRequest
+from eosctl.app import App
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.fence.gather import FenceRequest
+from eosctl.fence.plan import apply_fence, plan_fence
 from eosctl.report import Report
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.world import CONFIGS, World

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.allowances import Allowances
-from eosctl.core.migration_rules import Policy
-from eosctl.core.murmur2 import partition_for
+from eosctl.core.offsets.decision import Policy
+from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import Record
 from eosctl.report import Report
 from tests.fakes.faults import Call, Kill, KilledError

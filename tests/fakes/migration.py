@@ -8,17 +8,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from eosctl.app import App
 from eosctl.core.allowances import Allowances
-from eosctl.core.migration import MigrationPlan, Selection, read_plan
+from eosctl.core.offsets.migration import MigrationPlan, Selection, read_plan
 from eosctl.deadline import Deadline
 from eosctl.events import Event
-from eosctl.ops.app import App
-from eosctl.ops.migrate import MigrationRequest, snapshot_folder
-from eosctl.ops.migrate_run import Engine, migration_from_file, prepared_migration
-from eosctl.ops.plan import Plan
-from eosctl.ops.ports import ConnectWorker
-from eosctl.profiles import Target
+from eosctl.migrate.plan import MigrationRequest, snapshot_folder
+from eosctl.migrate.run import Engine, migration_from_file, prepared_migration
+from eosctl.plan import Plan
+from eosctl.ports import ConnectWorker
 from eosctl.report import Report
+from eosctl.target import Target
 from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import BrokerState
 from tests.fakes.clock import FakeTime

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eosctl.ops.app import App
+from eosctl.app import App
 from tests.fakes.world import OFFSETS, World
 
 GLOBAL, OWN, WORKER = OFFSETS, "own", "http://worker:8083"

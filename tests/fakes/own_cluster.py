@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from eosctl.ops.app import App
+from eosctl.app import App
 from tests.fakes.config_topic import created
 from tests.fakes.rescue_scene import Scene
 from tests.fakes.world import World

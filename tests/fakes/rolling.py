@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from eosctl.core.upgrade import Mode
+from eosctl.app import App
+from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, ExitCode
-from eosctl.ops.app import App
-from eosctl.ops.upgrade_apply import RollRequest, prepare_roll
-from eosctl.ops.upgrade_drivers import Acted, Driver
-from eosctl.ops.upgrade_roll import apply_roll
 from eosctl.report import Report
+from eosctl.upgrade.drivers import Acted, Driver
+from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
+from eosctl.upgrade.roll.roll import apply_roll
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.clock import FakeTime
 from tests.fakes.config_topic import created

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from eosctl.core.migration import ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally, topic_of
-from eosctl.core.migration_results import Comparison, DecidedKey, Mismatch, SentCounts, Snapshot
-from eosctl.core.migration_rules import Cell, KeyAction, KeyClaim, decide_claims
-from eosctl.core.murmur2 import partition_for
-from eosctl.core.offset_keys import key_owner, renamed_key
-from eosctl.core.offset_records import is_nothing
+from eosctl.core.offsets.decision import Cell, KeyAction, KeyClaim, decide_claims
+from eosctl.core.offsets.keys import key_owner, renamed_key
+from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally, topic_of
+from eosctl.core.offsets.migration_results import Comparison, DecidedKey, Mismatch, SentCounts, Snapshot
+from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.records import is_nothing
 from eosctl.core.record_file import UNKNOWN, encode_bytes, read_records, record_line
 from eosctl.core.records import OutRecord, Record
 from eosctl.errors import EosctlError

@@ -13,11 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from eosctl.core.java_json import encode_key, encode_offset
+from eosctl.app import App
+from eosctl.core.java.json import encode_key, encode_offset
 from eosctl.errors import ConnectError
-from eosctl.ops.app import App
-from eosctl.ops.offset_switch import SwitchRequest, plan_switch
-from eosctl.ops.switch_steps import apply_switch
+from eosctl.offsets.switch.plan import SwitchRequest, plan_switch
+from eosctl.offsets.switch.steps import apply_switch
 from eosctl.report import Report
 from tests.fakes.connectors import FakeConnector
 from tests.fakes.faults import EVERY, Call, Kill

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from eosctl.core.murmur2 import partition_for
+from eosctl.app import App
+from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import (
     Bounds,
     KnownBounds,
@@ -18,7 +19,6 @@ from eosctl.core.records import (
 )
 from eosctl.core.topic_names import is_topic_name
 from eosctl.errors import BrokerError, DeadlineError, EosctlError, NotFoundError, UnreachableError, UsageError
-from eosctl.ops.app import App
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker_state import ENDING, BrokerState
 from tests.fakes.faults import Faults, KilledError

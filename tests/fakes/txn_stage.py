@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.app import App
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.transaction_log import TOPIC
 from eosctl.deadline import Deadline
-from eosctl.ops.app import App
-from eosctl.profiles import Target
+from eosctl.target import Target
 from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.clock import PLENTY_S

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eosctl.core.client_settings import ClientSettings
-from eosctl.core.group_protocol import CONNECTOR_ITSELF, Work
-from eosctl.core.worker_url import parse_worker_url
+from eosctl.app import App
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.workers.url import parse_worker_url
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import UnsupportedError
 from eosctl.events import Event
-from eosctl.ops.app import App
-from eosctl.profiles import Target
+from eosctl.group.protocol import CONNECTOR_ITSELF, Work
+from eosctl.target import Target
 from tests.fakes.acls import FakeAclStore
 from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import BrokerState

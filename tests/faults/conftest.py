@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.deadline import Deadline
-from eosctl.kafka.topic_store import KafkaTopicStore
-from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke, Outcome

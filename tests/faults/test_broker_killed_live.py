@@ -1,6 +1,6 @@
 """kill -9 of the only broker while eosctl talks to it; it is back some seconds later.
 
-A coordinator that dies or moves among three brokers: tests/commands/test_fence_cluster_live.py.
+A coordinator that dies or moves among three brokers: tests/fence/test_fence_cluster_live.py.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.transactions import TransactionDescription
-from eosctl.kafka.transaction_admin import NativeTransactionAdmin
-from eosctl.sandbox import process
+from eosctl.kafka.transactions.admin import NativeTransactionAdmin
+from eosctl.sandbox.servers import process
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 from tests.faults.conftest import Merge

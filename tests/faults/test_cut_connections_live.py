@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.transactions import TransactionDescription
-from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke, Outcome
 from tests.faults.conftest import Merge

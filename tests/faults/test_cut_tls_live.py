@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.client_properties import client_from_properties
-from eosctl.core.java_properties import parse_properties
+from eosctl.core.clients.properties import client_from_properties
+from eosctl.core.java.properties import parse_properties
 from eosctl.deadline import Clock, Deadline
-from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from tests.conftest import Invoke, Outcome
 from tests.faults.proxy import Api, Cut, Fate, Proxy, Tls, at
 from tests.kafka.connecting import CERTIFICATES

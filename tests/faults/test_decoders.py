@@ -1,7 +1,7 @@
 """Every decoder of bytes that others wrote, on damaged ones: an answer or its declared error, and never a hang.
 
 Damage is done to good input, for most random bytes fail at the first one. Frames of the wire: tests/wire; profiles and
-their edits: tests/test_profiles.py and tests/commands/test_profile_command.py; round trips of group bytes and offset
+their edits: tests/test_profiles.py and tests/profiles/test_profile_command.py; round trips of group bytes and offset
 keys: tests/core.
 """
 
@@ -17,19 +17,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eosctl.connect.rest import _Answer
-from eosctl.core import config_records, group_protocol, migration, offset_records, transaction_log, upgrade_plan
-from eosctl.core.fencing import parse_id_lines
-from eosctl.core.jaas import parse_jaas
-from eosctl.core.java_properties import parse_properties
-from eosctl.core.offset_imports import parse_offsets_file
+from eosctl.core import transaction_log
+from eosctl.core.configs import records as config_records
+from eosctl.core.java.jaas import parse_jaas
+from eosctl.core.java.properties import parse_properties
+from eosctl.core.offsets import migration
+from eosctl.core.offsets import records as offset_records
+from eosctl.core.offsets.names import parse_store
 from eosctl.core.record_file import read_documents, read_records
-from eosctl.core.store_names import parse_store
-from eosctl.core.worker_config import parse_worker_config
-from eosctl.core.worker_url import parse_worker_url
+from eosctl.core.workers.config import parse_worker_config
+from eosctl.core.workers.url import parse_worker_url
 from eosctl.deadline import Clock
 from eosctl.errors import InputFileError, ProtocolError, UsageError
-from eosctl.ops.audit_file import entry_in
-from eosctl.ops.journal import Journal
+from eosctl.fence.rules import parse_id_lines
+from eosctl.group import protocol as group_protocol
+from eosctl.offsets.files.rules import parse_offsets_file
+from eosctl.state.audit_file import entry_in
+from eosctl.state.journal import Journal
+from eosctl.upgrade import plan_file as upgrade_plan
 
 Decoder = Callable[[bytes], object]
 

@@ -1,6 +1,6 @@
 """A disk that is full when the backup, the journal or the audit log is to be written, and the write behind them.
 
-The disk is a limit for the size of files. What goes wrong with the audit log alone: tests/commands/test_audit.py.
+The disk is a limit for the size of files. What goes wrong with the audit log alone: tests/state/test_audit.py.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """kill -9 of eosctl in the middle of writes that have no steps of their own to walk through.
 
-At every step of the others it is done elsewhere: `offsets switch` tests/ops/test_offset_switch.py, `rescue`
-tests/ops/test_rescue_ops.py, `upgrade apply` tests/ops/test_upgrade_apply.py and test_upgrade_live.py, `offsets
-migrate` tests/ops/test_migrate_resume.py and tests/spark/test_migrate_killed_live.py, writes of offsets (merge, set,
-reset, import, restore) tests/ops/test_offset_kill_live.py, `task-counts write` tests/ops/test_task_count_write.py,
-`acls apply` tests/ops/test_acls_killed.py, the audit log tests/commands/test_audit.py.
+At every step of the others it is done elsewhere: `offsets switch` tests/offsets/switch/test_offset_switch.py,
+`rescue` tests/rescue/test_rescue_ops.py, `upgrade apply` tests/upgrade/roll/test_upgrade_apply.py and
+test_upgrade_live.py, `offsets migrate` tests/migrate/test_migrate_resume.py and
+tests/migrate/spark/test_migrate_killed_live.py, writes of offsets (merge, set, reset, import, restore)
+tests/offsets/test_offset_kill_live.py, `task-counts write` tests/task_counts/test_task_count_write.py, `acls apply`
+tests/acls/test_acls_killed.py, the audit log tests/state/test_audit.py.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import pytest
 
 from eosctl.core.records import OutRecord
 from eosctl.core.transactions import TransactionDescription
-from eosctl.kafka.topic_store import KafkaTopicStore
-from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke
 from tests.fakes.config_topic import created

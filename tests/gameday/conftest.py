@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.core.upgrade import Mode
+from eosctl.core.workers.modes import Mode
 from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.findings import WARNING
-from eosctl.core.property_edit import set_property
-from eosctl.core.upgrade import Mode
+from eosctl.core.java.property_edit import set_property
+from eosctl.core.workers.modes import Mode
 from eosctl.sandbox.settings import GroupSpec
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke

@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not listed as re-exported
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.topic_store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicStore
 from tests.gameday.ground import Ground
 from tests.gameday.incident import Incident, Named, play
 from tests.sandbox_fixtures import PATIENCE_S, FileSource, once_there, wait_until

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.topic_store import KafkaTopicStore
-from eosctl.sandbox import process
+from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.sandbox.servers import process
 from eosctl.sandbox.settings import GroupSpec
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke

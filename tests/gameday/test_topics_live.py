@@ -17,10 +17,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
     ResourceType,
 )
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.findings import WARNING
 from eosctl.deadline import Deadline
-from eosctl.kafka.topic_store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicStore
 from eosctl.sandbox.zombie import Zombie
 from tests.gameday.ground import Ground
 from tests.gameday.incident import Incident, Named, Saboteur, play

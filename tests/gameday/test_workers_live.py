@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from eosctl.sandbox import process
+from eosctl.sandbox.servers import process
 from eosctl.sandbox.state import Node
 from tests.gameday.ground import Ground
 from tests.gameday.incident import Incident, Named, play

@@ -13,10 +13,10 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.librdkafka import client_properties, quiet_logger
-from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+from eosctl.kafka.topics.librdkafka import client_properties, quiet_logger
+from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from tests.fakes.broker import FakeCluster
 from tests.fakes.clock import PLENTY_S
 

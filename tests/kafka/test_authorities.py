@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import trustme
 
-from eosctl.core.client_settings import ClientSettings
-from eosctl.core.pem import anchors_pem
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.java.pem import anchors_pem
 from eosctl.errors import UnauthorizedError
-from eosctl.kafka.librdkafka import client_properties
+from eosctl.kafka.topics.librdkafka import client_properties
 from tests.fakes.broker import FakeCluster
 from tests.kafka.connecting import CERTIFICATES, connect, librdkafka_connects
 

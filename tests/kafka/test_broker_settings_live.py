@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.topic_store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicStore
 from eosctl.sandbox.stack import Stack
 
 pytestmark = pytest.mark.live

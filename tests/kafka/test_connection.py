@@ -18,7 +18,7 @@ from eosctl.errors import (
     UnsupportedError,
     UsageError,
 )
-from eosctl.kafka.stream import Address, parse_address
+from eosctl.kafka.topics.stream import Address, parse_address
 from tests.fakes.broker import FakeCluster
 from tests.fakes.clock import PLENTY_S
 from tests.kafka.connecting import admin_of, connect, server_that_says

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.transaction_log import TOPIC
 from eosctl.core.transactions import RawGroup, RawGroupMember
 from eosctl.deadline import Deadline
@@ -14,7 +14,7 @@ from eosctl.errors import (
     UsageError,
 )
 from eosctl.kafka.cluster import Cluster
-from eosctl.kafka.coordinator_loads import find_coordinating_brokers
+from eosctl.kafka.native.coordinator_loads import find_coordinating_brokers
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker import FakeCluster
 from tests.fakes.clock import PLENTY_S

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.client_settings import Secret
+from eosctl.core.clients.settings import Secret
 from eosctl.errors import (
     EosctlError,
     InputFileError,
@@ -23,7 +23,7 @@ from eosctl.errors import (
     UnsupportedError,
     UsageError,
 )
-from eosctl.kafka.scram import Scram
+from eosctl.kafka.native.scram import Scram
 from tests.fakes.broker import FakeCluster
 from tests.fakes.http_server import serving
 from tests.kafka.connecting import (

@@ -9,13 +9,13 @@ import time
 
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.transactions import FenceAnswer
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import UnreachableError
 from eosctl.events import Event
-from eosctl.kafka.fencing import CONNECTIONS_PER_COORDINATOR
-from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+from eosctl.kafka.transactions.admin import NativeTransactionAdmin
+from eosctl.kafka.transactions.fencing import CONNECTIONS_PER_COORDINATOR
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import PLENTY_S

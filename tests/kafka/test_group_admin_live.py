@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.app import App
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.errors import NoLoginError, UnsupportedError
+from eosctl.fence.gather import FenceRequest
+from eosctl.fence.plan import plan_fence
 from eosctl.kafka.group_admin import LibrdkafkaGroupAdmin
-from eosctl.kafka.transaction_admin import NativeTransactionAdmin
-from eosctl.ops.app import App
-from eosctl.ops.fence import plan_fence
-from eosctl.ops.fence_gather import FenceRequest
-from eosctl.ops.txn import ListFilter, list_transactions
-from eosctl.profiles import Target
+from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.sandbox.settings import DEFAULT_GROUP
 from eosctl.sandbox.stack import Stack
+from eosctl.target import Target
+from eosctl.txn.list import ListFilter, list_transactions
 from tests.sandbox_fixtures import PATIENCE_S, wait_until
 
 

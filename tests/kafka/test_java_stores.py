@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
-from eosctl.core.jks import read_jks, unprotected
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.java.jks import read_jks, unprotected
 from eosctl.errors import InputFileError, UnauthorizedError, UnreachableError
 from tests.conftest import Invoke
 from tests.fakes.broker import FakeCluster
@@ -27,7 +27,9 @@ def _settings(tmp_path: Path, servers: tuple[str, ...], **stores: str) -> Client
     file = tmp_path / "client.properties"
     file.write_text("\n".join(lines))
     file.chmod(0o600)
-    session = import_module("eosctl.commands.session").Session(environ={"XDG_CONFIG_HOME": str(tmp_path / "none")})
+    session = import_module("eosctl.commands.frame.session").Session(
+        environ={"XDG_CONFIG_HOME": str(tmp_path / "none")}
+    )
     session.flags["command_config"] = str(file)
     settings: ClientSettings = session.target().require_client()
     return settings

@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
-from eosctl.core.client_properties import client_from_properties
-from eosctl.core.client_settings import ClientSettings, Secret
-from eosctl.core.java_properties import parse_properties
+from eosctl.core.clients.properties import client_from_properties
+from eosctl.core.clients.settings import ClientSettings, Secret
+from eosctl.core.java.properties import parse_properties
 from eosctl.errors import (
     BrokerError,
     EosctlError,
@@ -22,11 +22,11 @@ from eosctl.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from eosctl.kafka import admin_connection
 from eosctl.kafka.access import Access
-from eosctl.kafka.admin_connection import InterruptibleAdmin, interruptible
-from eosctl.kafka.librdkafka import ErrorLog, client_properties, quiet_logger, translate
-from eosctl.kafka.topic_writer import writer_properties
+from eosctl.kafka.native import admin_connection
+from eosctl.kafka.native.admin_connection import InterruptibleAdmin, interruptible
+from eosctl.kafka.topics.librdkafka import ErrorLog, client_properties, quiet_logger, translate
+from eosctl.kafka.topics.writer import writer_properties
 
 SETTINGS = ClientSettings(("a:1",), sasl_username="alice")
 
@@ -229,7 +229,7 @@ def test_an_interrupt_within_an_admin_request_is_an_interrupt() -> None:
 
 
 def test_every_admin_request_can_be_interrupted() -> None:
-    sources = Path(admin_connection.__file__).parent.glob("*.py")
+    sources = Path(admin_connection.__file__).parents[1].rglob("*.py")
     called = {
         name for path in sources for name in re.findall(r"\bclient(?:\(\))?\.(\w+)\(", path.read_text(encoding="utf-8"))
     }

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from eosctl.core.client_settings import ClientSettings, Secret
+from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.deadline import Clock, Deadline
-from eosctl.kafka.fencing import IDS_PER_CONNECTION, WINDOW
-from eosctl.kafka.transaction_admin import NativeTransactionAdmin
+from eosctl.kafka.transactions.admin import NativeTransactionAdmin
+from eosctl.kafka.transactions.fencing import IDS_PER_CONNECTION, WINDOW
 from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import FakeTime
 

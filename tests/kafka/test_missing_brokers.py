@@ -11,8 +11,8 @@ from eosctl.core.transaction_log import TOPIC, coordinator_partition
 from eosctl.core.transactions import KafkaFault, TransactionListings
 from eosctl.deadline import Deadline
 from eosctl.errors import ExitCode, UnreachableError
-from eosctl.ops.fence import apply_fence, plan_fence
-from eosctl.ops.fence_gather import FenceRequest
+from eosctl.fence.gather import FenceRequest
+from eosctl.fence.plan import apply_fence, plan_fence
 from tests.fakes.admin import FakeTransactionAdmin
 from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import FakeTime

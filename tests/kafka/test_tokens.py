@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import trustme
 
-from eosctl.core.client_properties import client_from_properties
-from eosctl.core.client_settings import ClientSettings, Secret
-from eosctl.core.java_properties import parse_properties
+from eosctl.core.clients.properties import client_from_properties
+from eosctl.core.clients.settings import ClientSettings, Secret
+from eosctl.core.java.properties import parse_properties
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, InputFileError, UnreachableError
-from eosctl.kafka.librdkafka import client_properties
 from eosctl.kafka.oauth import TokenSource, fetch_token
+from eosctl.kafka.topics.librdkafka import client_properties
 from tests.conftest import Invoke
 from tests.fakes.broker import FakeCluster
 from tests.fakes.clock import PLENTY_S, FakeTime

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.kafka.topic_spread import TopicSpread
+from eosctl.kafka.topics.spread import TopicSpread
 from tests.fakes.broker import FakeCluster
 from tests.fakes.clock import PLENTY_S
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import KafkaError
 
-from eosctl.core.client_settings import ClientSettings, Secret
+from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, InputFileError, UnauthorizedError, UnreachableError, UsageError
-from eosctl.kafka import admin_connection
-from eosctl.kafka.librdkafka import ErrorLog
-from eosctl.kafka.topic_store import KafkaTopicStore
+from eosctl.kafka.native import admin_connection
+from eosctl.kafka.topics.librdkafka import ErrorLog
+from eosctl.kafka.topics.store import KafkaTopicStore
 from tests.fakes.clock import PLENTY_S
 
 

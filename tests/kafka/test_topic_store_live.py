@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from eosctl.core.client_settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
 from eosctl.events import Event
-from eosctl.kafka.topic_store import KafkaTopicStore
+from eosctl.kafka.topics.store import KafkaTopicStore
 from eosctl.sandbox.stack import Stack
 from tests.contract.clusters import RealProducer
 

@@ -7,7 +7,7 @@ import pytest
 from eosctl.core.records import OutRecord, Written
 from eosctl.deadline import Deadline
 from eosctl.events import Event
-from eosctl.kafka.topic_store import wait_for_markers
+from eosctl.kafka.topics.store import wait_for_markers
 from tests.fakes.broker_state import BrokerState
 from tests.fakes.clock import FakeTime
 from tests.fakes.topics import FakeTopicStore

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eosctl.sandbox import process
-from eosctl.sandbox.ports import take_ports
+from eosctl.sandbox.servers import process
+from eosctl.sandbox.servers.ports import take_ports
 
 ADMIN, OBSERVER = "admin", "observer"
 _CONTROLLERS = (

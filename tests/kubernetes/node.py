@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from eosctl.core.java_properties import parse_properties, properties_text
-from eosctl.sandbox import process
-from eosctl.sandbox.launcher import Launcher
+from eosctl.core.java.properties import parse_properties, properties_text
+from eosctl.sandbox.servers import process
+from eosctl.sandbox.servers.launcher import Launcher
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.state import Node as Process
 from tests.kubernetes.control_plane import ApiError, ControlPlane

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.upgrade import Mode
+from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError
-from eosctl.ops.upgrade_drivers.kubectl import Kubectl
-from eosctl.ops.upgrade_drivers.kubernetes import kubernetes_driver
-from eosctl.ops.upgrade_drivers.mode_places import MountedProperties
+from eosctl.upgrade.drivers.kubernetes.driver import kubernetes_driver
+from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
+from eosctl.upgrade.drivers.kubernetes.mode_places import MountedProperties
 from tests.kubernetes.workloads import Scene
 from tests.sandbox_fixtures import wait_until
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from eosctl.core.java_properties import properties_text
+from eosctl.core.java.properties import properties_text
 from tests.kubernetes.node import KubeNode
 from tests.kubernetes.workloads import Scene
 from tests.sandbox_fixtures import wait_until

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.upgrade import Mode
+from eosctl.core.workers.modes import Mode
 from eosctl.errors import ConnectError, EosctlError, RefusedError
-from eosctl.ops.upgrade_drivers import SETTING
-from eosctl.ops.upgrade_drivers.kubectl import Kubectl
-from eosctl.ops.upgrade_drivers.kubernetes import kubernetes_driver
+from eosctl.upgrade.drivers import SETTING
+from eosctl.upgrade.drivers.kubernetes.driver import kubernetes_driver
+from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.custom_resources import define, operator
 from tests.kubernetes.workloads import Scene

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.upgrade import Mode
+from eosctl.app import App
+from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError
-from eosctl.ops.app import App
-from eosctl.ops.upgrade_drivers.kubectl import Kubectl
-from eosctl.ops.upgrade_drivers.kubernetes import KubernetesDriver, kubernetes_driver
-from eosctl.profiles import Target
+from eosctl.target import Target
+from eosctl.upgrade.drivers.kubernetes.driver import KubernetesDriver, kubernetes_driver
+from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 from tests.kubernetes.node import KubeNode
 from tests.kubernetes.workloads import Scene
 from tests.sandbox_fixtures import wait_until

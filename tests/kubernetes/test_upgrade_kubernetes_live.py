@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from eosctl.core.upgrade_gates import DRIVER_GATE_IDS
+from eosctl.upgrade.gates import DRIVER_GATE_IDS
 from tests.envelope import envelope_of
 from tests.kubernetes.node import KubeNode
 from tests.kubernetes.workloads import Scene, ended

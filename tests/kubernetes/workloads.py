@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eosctl.core.upgrade import Mode
+from eosctl.app import App
+from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
-from eosctl.ops.app import App
-from eosctl.profiles import Target
 from eosctl.sandbox.settings import GroupSpec, worker_properties
 from eosctl.sandbox.stack import Stack
+from eosctl.target import Target
 from tests.conftest import Outcome
 from tests.envelope import envelope_of
 from tests.kubernetes.control_plane import ControlPlane

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from eosctl.sandbox.jars import cache_dir
+from eosctl.sandbox.downloads.jars import cache_dir
 from eosctl.sandbox.lock import DEFAULT_VERSION
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
@@ -31,8 +31,8 @@ def start_kafka(folder: Path) -> None:
 
 def start_spark(folder: Path) -> None:
     """Starts Spark and has it do what a migration does."""
-    from eosctl.spark.job import MigrationJob
-    from eosctl.spark.session import spark_context
+    from eosctl.migrate.spark.job import MigrationJob
+    from eosctl.migrate.spark.session import spark_context
     from tests.quick_spark import quick_settings
 
     settings = quick_settings(folder, master="local[1]")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from eosctl.errors import DeadlineError
-from eosctl.sandbox.launcher import Launcher
-from eosctl.sandbox.ports import take_ports
+from eosctl.sandbox.servers.launcher import Launcher
+from eosctl.sandbox.servers.ports import take_ports
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.state import Node, StackState
 from tests.fakes.clock import PLENTY_S

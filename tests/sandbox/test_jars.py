@@ -10,10 +10,10 @@ import pytest
 
 from eosctl.errors import EosctlError, UnreachableError, UsageError
 from eosctl.events import Event, ignore_events
-from eosctl.java import require_java
-from eosctl.sandbox.jars import cache_dir, ensure_jars, proxy_options
+from eosctl.machine.java import require_java
+from eosctl.sandbox.downloads.jars import cache_dir, ensure_jars, proxy_options
+from eosctl.sandbox.downloads.relock import lock_text, root_coordinates
 from eosctl.sandbox.lock import DEFAULT_VERSION, Jar, parse_lock, read_lock, supported_versions
-from eosctl.sandbox.relock import lock_text, root_coordinates
 
 
 def test_every_supported_version_has_a_complete_lock() -> None:

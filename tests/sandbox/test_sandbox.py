@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.java_properties import properties_text
-from eosctl.core.upgrade import Mode
+from eosctl.core.java.properties import properties_text
+from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError
-from eosctl.sandbox import process, state
-from eosctl.sandbox.ports import take_ports
+from eosctl.sandbox import state
+from eosctl.sandbox.servers import process
+from eosctl.sandbox.servers.ports import take_ports
 from eosctl.sandbox.settings import GroupSpec, StackSpec, worker_properties
 from eosctl.sandbox.stack import Stack
 from tests.sandbox_fixtures import PATIENCE_S, SecureStack, rest, wait_until

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from eosctl.errors import EosctlError
-from eosctl.kept_file import KeptFile
-from eosctl.sandbox.launcher import Launcher
+from eosctl.machine.kept_file import KeptFile
 from eosctl.sandbox.secure import SecureListener
+from eosctl.sandbox.servers.launcher import Launcher
+from eosctl.sandbox.servers.storage import storage_template
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
-from eosctl.sandbox.storage import storage_template
 
 # StorageTool as far as it matters here: says that it ran, and formats the directory that the properties name
 _TOOL = """#!{python}

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from eosctl.java import require_java
-from eosctl.sandbox.jars import ca_file
-from eosctl.sandbox.truststore import read_pem, trust_options
+from eosctl.machine.java import require_java
+from eosctl.sandbox.downloads.jars import ca_file
+from eosctl.sandbox.downloads.truststore import read_pem, trust_options
 
 
 def _bundle(path: Path, count: int) -> Path:

@@ -1,0 +1,186 @@
+"""What Tab offers where names live elsewhere: connectors, transactional ids, topics, profiles, kinds, codes.
+
+Completion must never hang, print an error, or surprise: a cluster is asked only where options, environment or profile
+lead to one, for a second at most, and what it said is kept for some seconds. Whatever fails offers nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .session import Session
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from eosctl.app import App
+
+_PATIENCE_S = 1.0
+_FRESH_S = 10.0
+# name of an option or an argument -> what it takes; those of them that take text are completed
+PARAMETERS = {
+    "accept_gate": "gates",
+    "code": "codes",
+    "config_topic": "topics",
+    "connector": "connectors",
+    "connectors": "connectors",
+    "ignored": "findings",
+    "kind": "kinds",
+    "offset_topic": "topics",
+    "profile": "profiles",
+    "topic": "topics",
+    "transactional_ids": "ids",
+}
+
+
+class Names(click.types.StringParamType):
+    """Text, of which Tab knows what there is."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def shell_complete(self, ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names that begin with `incomplete`."""
+        from click.shell_completion import CompletionItem
+
+        found = names(self._what, ctx.ensure_object(Session))
+        return [CompletionItem(name) for name in found if name.startswith(incomplete)]
+
+
+def offer_names(parameters: Sequence[click.Parameter]) -> None:
+    """Lets Tab know the names that these options and arguments take."""
+    for parameter in parameters:
+        if type(parameter.type) is click.types.StringParamType and parameter.name in PARAMETERS:
+            parameter.type = Names(PARAMETERS[parameter.name])
+
+
+def names(what: str, session: Session) -> list[str]:
+    """All names of one sort, sorted; none where they can't be known in time."""
+    found: list[str] = []
+
+    def ask() -> None:
+        with contextlib.suppress(Exception):
+            found.extend(sorted(_SOURCES[what](session)))
+
+    with contextlib.redirect_stderr(io.StringIO()):
+        asking = threading.Thread(target=ask, daemon=True)  # a name server that is silent can't be interrupted
+        asking.start()
+        asking.join(_PATIENCE_S * 1.5)
+    return [] if asking.is_alive() else found
+
+
+def _codes(_session: Session) -> Sequence[str]:
+    from eosctl.explain import known_entries
+
+    return [entry.code for _kind, entry in known_entries() if " " not in entry.code]
+
+
+def _findings(_session: Session) -> Sequence[str]:
+    from eosctl.explain import finding_codes
+
+    return finding_codes()
+
+
+def _gates(_session: Session) -> Sequence[str]:
+    from eosctl.upgrade.gates import DRIVER_GATE_IDS, GATE_IDS
+
+    return (*GATE_IDS, *DRIVER_GATE_IDS)
+
+
+def _kinds(_session: Session) -> Sequence[str]:
+    from eosctl.explain import list_kinds
+
+    return [str(row["kind"]) for row in list_kinds().rows]
+
+
+def _profiles(session: Session) -> Sequence[str]:
+    return list(session.config_file().profiles)
+
+
+def _connectors(app: App) -> Sequence[str]:
+    from eosctl.group.gather import discover_urls
+
+    for url in discover_urls(app):
+        with contextlib.suppress(Exception):
+            return list(app.worker(url).connectors())
+    return []
+
+
+def _ids(app: App) -> Sequence[str]:
+    with app.transactions() as admin:
+        return [listing.transactional_id for listing in admin.list_transactions().found]
+
+
+def _topics(app: App) -> Sequence[str]:
+    with app.transactions() as admin:
+        return list(admin.topic_partitions())
+
+
+def _of_the_cluster(what: str, look: Callable[[App], Sequence[str]]) -> Callable[[Session], Sequence[str]]:
+    """`look` with a second to answer, behind the cache; nothing where no cluster was named."""
+
+    def asked(session: Session) -> Sequence[str]:
+        path = _cache_path(what, session)
+        kept = _kept(path)
+        if kept is not None:
+            return kept
+        session.flags["timeout"] = _PATIENCE_S
+        target = session.target()  # may run what a profile names to print a password: not at each Tab
+        if target.client is None and not target.connect_urls:
+            return []
+        found: list[str] = []
+        with contextlib.suppress(Exception):  # what does not answer is not asked again at each Tab
+            found = list(look(session.app()))
+        _keep(path, found)
+        return found
+
+    return asked
+
+
+_SOURCES: dict[str, Callable[[Session], Sequence[str]]] = {
+    "codes": _codes,
+    "connectors": _of_the_cluster("connectors", _connectors),
+    "findings": _findings,
+    "gates": _gates,
+    "ids": _of_the_cluster("ids", _ids),
+    "kinds": _kinds,
+    "profiles": _profiles,
+    "topics": _of_the_cluster("topics", _topics),
+}
+
+
+def _cache_path(what: str, session: Session) -> Path:
+    """A file for the names of this sort at this target: whatever options and environment say of it."""
+    import hashlib
+
+    said = {name: str(value) for name, value in session.flags.items()}
+    said |= {name: value for name, value in session.environ.items() if name.startswith("EOSCTL_")}
+    digest = hashlib.sha256(json.dumps([what, sorted(said.items())]).encode()).hexdigest()
+    base = session.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "eosctl" / "names" / f"{digest[:32]}.json"
+
+
+def _kept(path: Path) -> list[str] | None:
+    with contextlib.suppress(OSError, ValueError):
+        if 0 <= time.time() - path.stat().st_mtime < _FRESH_S:
+            return [str(name) for name in json.loads(path.read_text(encoding="utf-8"))]
+    return None
+
+
+def _keep(path: Path, found: Sequence[str]) -> None:
+    """Renamed into place, so that another Tab never reads half a file; a cache that can't be written is none."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        beside = path.with_suffix(f".{os.getpid()}")
+        beside.write_text(json.dumps(found), encoding="utf-8")
+        beside.replace(path)

@@ -1,0 +1,173 @@
+"""The root command: lazily loaded sub-commands, one renderer, one boundary for errors.
+
+Nothing but click and the standard library is imported for `eosctl --help`; tests pin that.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UsageError
+
+from .options import global_options
+from .session import Session, asked_output
+
+if TYPE_CHECKING:
+    from eosctl.report import Report
+
+# name -> (module below eosctl.commands, one line of help); a test compares the lines with the commands' own
+COMMANDS = {
+    "acls": ("acls", "The rights that exactly-once Connect needs."),
+    "completion": ("completion", "Print the completion script of a shell."),
+    "connectors": ("connectors", "Check connectors; stop, pause, resume and restart them."),
+    "demo": ("sandbox:demo", "Walk through the main job on a fresh sandbox."),
+    "doctor": ("doctor", "Every check there is, and what to do first."),
+    "explain": ("explain", "What a code or a word means, and what to do next."),
+    "fence": ("fence", "Fence producers by transactional id."),
+    "history": ("history", "What eosctl wrote: the audit log."),
+    "metrics": ("metrics", "How large the transactions of source tasks are."),
+    "offsets": ("offsets.group:offsets", "See, compare, merge and migrate source offsets."),
+    "profile": ("profile", "Named sets of options, in a YAML file."),
+    "rescue": ("rescue", "Heal a connector that Connect can't fence."),
+    "sandbox": ("sandbox", "A real Kafka and real Connect workers on this machine."),
+    "schema": ("explain:schema", "JSON Schemas of what `-o json` prints."),
+    "task-counts": ("task_counts", "Task-count records of the config topic."),
+    "txn": ("txn", "Transactions: list, describe, find hanging ones, abort."),
+    "upgrade": ("upgrade.group:upgrade", "The two-step upgrade to exactly-once, and the way back."),
+    "workers": ("workers", "The workers of a Connect group and their mode."),
+}
+
+
+class RootGroup(click.Group):
+    """Loads sub-commands by name, renders what they return, and turns errors into text and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, without loading anything."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The sub-command, loaded now."""
+        if cmd_name not in COMMANDS:
+            return None
+        module_name, _colon, attribute = COMMANDS[cmd_name][0].partition(":")
+        module = importlib.import_module(f"eosctl.commands.{module_name}")
+        command = getattr(module, attribute or module_name)
+        assert isinstance(command, click.Command)  # noqa: S101 - a broken table is a defect of ours, not a user's
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands from the table, so that `--help` loads none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_module, text) in sorted(COMMANDS.items())])
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """The boundary: every way out of a command ends here, in an exit code of the contract."""
+        argv = list(sys.argv[1:] if args is None else args)
+        session: Session = extra.setdefault("obj", Session())
+        try:
+            _require_utf8(argv)
+            code = super().main(argv, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.UsageError as exc:
+            exc.show()
+            code = _failure(UsageError(exc.format_message()), session, argv, talk=False)
+        except EosctlError as exc:
+            code = _failure(exc, session, argv)
+        except (click.Abort, KeyboardInterrupt):
+            code = _failure(InterruptedByUserError("interrupted"), session, argv)
+        except Exception as exc:
+            _show_traceback(exc, session)
+            failure = EosctlError(
+                f"unexpected {type(exc).__name__}: {exc}", hint="Run again with -vv for the traceback."
+            )
+            code = _failure(failure, session, argv)
+        finally:
+            session.close()
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+
+def _require_utf8(argv: Sequence[str]) -> None:
+    """Bytes that are no text would end a command in its middle: where they are sent, printed or recorded."""
+    for number, word in enumerate(argv, start=1):
+        if any("\udc80" <= character <= "\udcff" for character in word):
+            shown = word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+            raise UsageError(
+                f"argument {number} is not UTF-8: {shown}", hint="Nothing was done. Is the terminal set to UTF-8?"
+            )
+
+
+def _show_traceback(exc: Exception, session: Session) -> None:
+    """On stderr with -vv, and always in the log file."""
+    if session.verbosity > 1:
+        sys.excepthook(type(exc), exc, exc.__traceback__)
+    log = session.log()
+    if log is not None:
+        import traceback
+
+        log.write("".join(traceback.format_exception(exc)))
+
+
+def _failure(error: EosctlError, session: Session, argv: Sequence[str], *, talk: bool = True) -> int:
+    """Prints `error` in the format that the command line asked for, whether or not it could be parsed."""
+    from eosctl.report import error_report
+
+    return _emit(error_report(error), session, output=asked_output(argv, session.environ), talk=talk)
+
+
+def _emit(report: Report, session: Session, *, output: str, talk: bool = True) -> int:
+    from eosctl.output import render_problems, render_report
+
+    session.quiet_progress()
+    try:
+        render_report(report, output=output, stream=sys.stdout, color=session.color(sys.stdout))
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough; what was done was done all the same
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if talk:
+        render_problems(report, stream=sys.stderr)
+    log = session.log()
+    if log is not None:
+        render_problems(report, stream=log)
+        log.write(f"{report.kind}: exit code {int(report.exit_code)}")
+    return int(report.exit_code)
+
+
+@click.group(
+    cls=RootGroup, params=list(global_options(hidden=False)), context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.version_option(package_name="eosctl", prog_name="eosctl")
+def root() -> None:
+    """Operate exactly-once Kafka Connect sources (KIP-618).
+
+    A source task writes records and source offsets in one transaction, under a transactional id of its own. A
+    restarted task takes the id over: the producer epoch rises, and the old task, now a zombie, is fenced out. eosctl
+    looks at these ids, offsets and task-count records from outside, and changes them safely: every write shows its
+    plan, asks, keeps a backup and reads back what it did. `eosctl explain` says what a word or a code means.
+
+    Exit codes: 0 done, 1 failed, 2 usage, 3 findings, 4 unreachable, 5 not authorized, 6 refused, 7 partial,
+    130 interrupted.
+    """
+
+
+@root.result_callback()
+def _render(report: object, **_params: object) -> int:
+    from eosctl.report import Report
+
+    if not isinstance(report, Report):
+        return int(ExitCode.OK)
+    session = click.get_current_context().ensure_object(Session)
+    return _emit(report, session, output=session.output)

@@ -1,0 +1,254 @@
+"""Session: what one invocation was started with; the real process fills it from its surroundings, tests by hand.
+
+`eosctl --help` makes a session too, so everything that costs an import is imported where it is used.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from eosctl.app import App
+    from eosctl.deadline import Clock, Stopwatch
+    from eosctl.events import OnEvent
+    from eosctl.output.log_file import LogFile
+    from eosctl.profiles.config_file import ConfigFile
+    from eosctl.state.audit import AuditLog
+    from eosctl.target import Target
+
+DEFAULT_TIMEOUT_S = 60.0
+OUTPUTS = ("text", "wide", "json", "yaml", "ndjson")
+
+
+class Session:
+    """`flags` are the global options as given anywhere on the command line; `doors` replace App's open_* in tests.
+
+    `write_begun` says that the audit log knows of the command already.
+    """
+
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+        can_ask: bool | None = None,
+        doors: Mapping[str, Any] | None = None,
+        on_event: OnEvent | None = None,
+    ) -> None:
+        self.environ = os.environ if environ is None else environ
+        self.flags: dict[str, Any] = {}
+        self.write_begun = False
+        self._clock, self._can_ask, self._doors = clock, can_ask, dict(doors or {})
+        self._on_event = on_event
+        self._target: Target | None = None
+        self._stopwatch: Stopwatch | None = None
+        self._log: LogFile | None = None
+        self._may_log = True
+
+    @property
+    def output(self) -> str:
+        """The output format asked for."""
+        return str(self.flags.get("output", "text"))
+
+    @property
+    def verbosity(self) -> int:
+        """How often `-v` was given."""
+        return int(self.flags.get("verbose", 0))
+
+    def may_ask(self) -> bool:
+        """Whether a question can be asked: stdin is a terminal."""
+        return sys.stdin.isatty() if self._can_ask is None else self._can_ask
+
+    def color(self, stream: IO[str]) -> bool:
+        """Whether `stream` may show colours: a terminal, and neither --no-color, NO_COLOR nor TERM=dumb."""
+        if self.flags.get("no_color") or self.environ.get("NO_COLOR") or self.environ.get("TERM") == "dumb":
+            return False
+        return stream.isatty()
+
+    def quiet_progress(self) -> None:
+        """Takes a live progress display off the terminal before anything else is printed."""
+        close = getattr(self._on_event, "close", None)
+        if close is not None:
+            close()
+
+    def state_dir(self) -> Path:
+        """Where backups and journals go: $XDG_STATE_HOME/eosctl, else ~/.local/state/eosctl."""
+        base = self.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+        return Path(base) / "eosctl"
+
+    def log(self) -> LogFile | None:
+        """The file of --log-file, opened once; None without one. Raises EosctlError, once, where it can't be."""
+        path = self.flags.get("log_file") or self.environ.get("EOSCTL_LOG_FILE")
+        if self._log is None and path and self._may_log:
+            from eosctl.deadline import Clock
+            from eosctl.output.log_file import LogFile
+
+            self._may_log = False
+            self._log = LogFile(Path(path).expanduser(), self._clock or Clock())
+        return self._log
+
+    def close(self) -> None:
+        """Lets go of the log file; safe to call twice."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def talk(self) -> OnEvent:
+        """The listener that prints what operations say on stderr, and into the log file."""
+        from eosctl.deadline import Clock
+        from eosctl.output.progress import Talk
+
+        if self._on_event is None:
+            clock, verbose, log = self._clock or Clock(), self.verbosity > 0, self.log()
+            self._on_event = Talk(sys.stderr, clock, live=self.color(sys.stderr), verbose=verbose)
+            if log is not None:
+                from eosctl.output.log_file import Both
+
+                self._on_event = Both(self._on_event, Talk(log, clock, live=False, verbose=verbose))
+        return self._on_event
+
+    def target(self) -> Target:
+        """What the command talks to, resolved once; raises the errors of `resolve_target`."""
+        from eosctl.events import Event
+        from eosctl.profiles import resolve_target
+
+        if self._target is None:
+            self._target = resolve_target(
+                self.flags, self.environ, read_file=read_file, require_private=require_private
+            )
+            for warning in self._target.warnings:
+                self.talk()(Event(warning, warning=True))
+            for note in self._target.notes if self.verbosity else ():
+                self.talk()(Event(note))
+        return self._target
+
+    def profile_target(self, name: str) -> Target:
+        """What one profile alone talks to; raises the errors of `resolve_target`."""
+        from eosctl.profiles import profile_target
+
+        return profile_target(name, self.flags, self.environ, read_file=read_file, require_private=require_private)
+
+    def config_file(self) -> ConfigFile:
+        """The file with profiles, as it is; raises InputFileError."""
+        from eosctl.profiles.config_file import open_config
+        from eosctl.profiles.sources import Sources
+
+        return open_config(Sources(self.flags, self.environ, read_file, require_private))
+
+    def shown_target(self, profile: str | None) -> Target:
+        """The target to be looked at only: secrets are not fetched; raises the errors of `resolve_target`."""
+        from eosctl.profiles import resolve_target
+
+        flags = {**self.flags, **({"profile": profile} if profile else {})}
+        return resolve_target(
+            flags, self.environ, read_file=read_file, require_private=require_private, fetch_secrets=False
+        )
+
+    def audit_log(self) -> AuditLog:
+        """The log of what was written: where --audit-log and its like say, else in the state directory.
+
+        Writes that are under way are noted beside the log that was named: it may be the one place that is writable.
+        """
+        from eosctl.deadline import Clock
+        from eosctl.state.audit import AuditLog
+        from eosctl.state.audit_file import log_path
+
+        named = (self._target or self.shown_target(None)).audit_log
+        path = log_path(named, self.state_dir())
+        pending = path.with_name(f"{path.name}.writes") if named else self.state_dir() / "writes"
+        return AuditLog(path, pending, self._clock or Clock())
+
+    def stopwatch(self) -> Stopwatch:
+        """What every deadline of this invocation is measured with; it is stopped while somebody is asked."""
+        from eosctl.deadline import Clock, Stopwatch
+
+        if self._stopwatch is None:
+            self._stopwatch = Stopwatch(self._clock or Clock())
+        return self._stopwatch
+
+    def app(self) -> App:
+        """The App of this invocation; raises the errors of `resolve_target`."""
+        from eosctl.app import App
+        from eosctl.deadline import Deadline
+
+        clock = self.stopwatch().clock
+        return App(
+            target=self.target(),
+            deadline=Deadline.after(float(self.flags.get("timeout", DEFAULT_TIMEOUT_S)), clock),
+            state_dir=self.state_dir(),
+            clock=clock,
+            on_event=self.talk(),
+            target_of=self.profile_target,
+            **self._doors,
+        )
+
+
+def read_file(path: str | Path) -> bytes:
+    """The bytes of a file that was named by the user; raises InputFileError."""
+    from eosctl.errors import InputFileError
+
+    try:
+        return Path(path).expanduser().read_bytes()
+    except (OSError, ValueError) as exc:
+        reason = getattr(exc, "strerror", None) or exc
+        raise InputFileError(f"cannot read {path}: {reason}", hint="Check the path and its rights.") from exc
+
+
+def read_text_file(path: str | Path) -> str:
+    """The text of a file that was named by the user (ISO-8859-1 where it is not UTF-8); raises InputFileError."""
+    data = read_file(path)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("iso-8859-1")
+
+
+def require_private(path: str | Path, holds: str, *, readable: bool = False) -> None:
+    """Refuses a file that others than its owner may write, or, unless it is `readable`, read; pipes are nobody else's.
+
+    A `readable` one must also be one's own, or root's. A file that is missing is left to whoever reads it. Raises
+    RefusedError.
+    """
+    import stat
+
+    from eosctl.errors import RefusedError
+
+    where = Path(path).expanduser()
+    try:
+        found = where.stat()
+    except OSError:
+        return
+    if not stat.S_ISREG(found.st_mode):
+        return
+    if found.st_mode & (0o022 if readable else 0o077):
+        change = "go-w" if readable else "600"
+        raise RefusedError(
+            f"{path} holds {holds} and has mode {stat.S_IMODE(found.st_mode):04o}: others on this machine can "
+            f"{'change it' if readable else 'get at it'}",
+            hint=f"chmod {change} {shlex.quote(str(where))}, or name a copy of your own with that mode.",
+        )
+    if readable and os.geteuid() not in (0, found.st_uid) and found.st_uid != 0:
+        raise RefusedError(
+            f"{path} holds {holds} and belongs to user {found.st_uid}, who can change it",
+            hint="Name a copy of your own with --config.",
+        )
+
+
+def asked_output(argv: Sequence[str], environ: Mapping[str, str]) -> str:
+    """The format that `argv` or $EOSCTL_OUTPUT asks for, for errors that come before the arguments could be parsed."""
+    asked = environ.get("EOSCTL_OUTPUT", "")
+    for word, following in zip_longest(argv, argv[1:], fillvalue=""):
+        if word.startswith("--output="):
+            asked = word.partition("=")[2]
+        elif word == "--output":
+            asked = following
+        elif found := re.fullmatch(r"-[vyh]*o(.*)", word):  # also behind flags without a value: -vojson
+            asked = found[1] or following
+    return asked if asked in OUTPUTS else "text"

@@ -1,0 +1,158 @@
+"""`eosctl offsets set` and `reset`: parse, call one operation, return its report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from eosctl.app import App
+from eosctl.core.allowances import Allowances, Waiver
+from eosctl.core.frozen import frozen
+from eosctl.errors import UsageError
+from eosctl.report import Report
+
+from ..frame.confirm import settle
+from ..frame.options import EosctlCommand, pass_app, pass_request, waivers, write_options
+
+if TYPE_CHECKING:
+    from eosctl.deadline import Clock
+    from eosctl.offsets.edit.edit import ResetRequest, SetRequest
+
+_VIA = click.option(
+    "--via",
+    type=click.Choice(["auto", "topic", "rest"]),
+    default="auto",
+    show_default=True,
+    help="Write to the topics, or ask a worker (KIP-875); auto asks where that is known to work.",
+)
+_CONNECTOR = click.option("--connector", required=True, metavar="NAME", help="The source connector.")
+
+
+@frozen
+class SetOptions:
+    """The options of `offsets set`."""
+
+    connector: str
+    partitions: tuple[str, ...]
+    offsets: tuple[str, ...]
+    as_of: str | None
+    store: str | None
+    via: str
+    workers_down: bool
+    force_running: bool
+    force_shape: bool
+
+    def request(self, clock: Clock) -> SetRequest:
+        """What they ask for; `clock`: an age counts from now. Raises UsageError where it is not said which, or what."""
+        from eosctl.offsets.edit.edit import SetRequest
+        from eosctl.offsets.history.as_of import as_of
+
+        return SetRequest(
+            self.connector,
+            offsets=self._pairs(),
+            as_of=as_of(self.as_of, clock, self.partitions, store=self.store) if self.as_of else None,
+            via=self.via,
+            allowances=Allowances(self.workers_down, self.force_running, self.force_shape),
+        )
+
+    def _pairs(self) -> tuple[tuple[str, str], ...]:
+        """The source partitions with their new offsets."""
+        if self.as_of and self.offsets:
+            raise UsageError("--as-of and --offset both say the new offset", hint="Give one of them.")
+        if self.as_of:
+            return ()
+        if self.store:
+            raise UsageError("--from says where --as-of looks", hint="Give --as-of TIME or --as-of OFFSET.")
+        if not self.offsets:
+            raise UsageError("which offset?", hint="Give --partition and --offset (in pairs), or --as-of TIME|OFFSET.")
+        if len(self.partitions) != len(self.offsets):
+            raise UsageError("--partition and --offset come in pairs", hint="Give each --partition one --offset.")
+        return tuple(zip(self.partitions, self.offsets, strict=True))
+
+
+@frozen
+class ResetOptions:
+    """The options of `offsets reset`."""
+
+    connector: str
+    partitions: tuple[str, ...]
+    everything: bool
+    via: str
+    workers_down: bool
+    force_running: bool
+
+    def request(self) -> ResetRequest:
+        """What they ask for."""
+        from eosctl.offsets.edit.edit import ResetRequest
+
+        allowances = Allowances(self.workers_down, self.force_running)
+        return ResetRequest(self.connector, self.partitions, self.everything, self.via, allowances)
+
+
+@click.command("set", cls=EosctlCommand)
+@_CONNECTOR
+@click.option("--partition", "partitions", multiple=True, metavar="JSON", help="A source partition (repeatable).")
+@click.option("--offset", "offsets", multiple=True, metavar="JSON", help="Its new offset.")
+@click.option(
+    "--as-of",
+    metavar="TIME|OFFSET",
+    help="The offset that it had then, or that stands at this place in the log, as `offsets log` shows it.",
+)
+@click.option(
+    "--from",
+    "store",
+    metavar="STORE",
+    help="Of --as-of: the log to take it from [default: the connector's own topic, else global].",
+)
+@_VIA
+@waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING, Waiver.FORCE_SHAPE)
+@write_options
+@pass_app
+@pass_request(SetOptions)
+def set_(app: App, options: SetOptions, *, yes: bool, dry_run: bool) -> Report:
+    """Put a connector's offset where it should go on reading, say further back, to read the tail again.
+
+    --partition and --offset may be repeated, in pairs. The key that the connector itself wrote is found in any
+    spelling and keeps its bytes. The global and the dedicated topic get the same value. The plan says member by member
+    what changes: what is new or missing, and which way it goes. Of Debezium, JDBC, FileStream and MirrorMaker 2 it says
+    what the source can still deliver.
+
+    --as-of takes a former offset from the log, as `offsets log` shows it: with a time (RFC 3339, a date, an age like
+    90m) of every source partition, or of those of --partition; with an offset of the log of the one that stands there.
+    What the log does not have any more is refused, with what it has.
+
+    The connector must be STOPPED, without tasks. What is overwritten is backed up; the undo command is printed. Needs
+    Kafka 3.3 or newer.
+
+    \b
+    Example:
+      eosctl offsets set -b kafka:9092 --connector c --partition '{"filename":"/f"}' --offset '{"position":0}'
+      eosctl offsets set -b kafka:9092 --connector c --as-of 2026-11-21T08:00:00Z
+    """
+    from eosctl.offsets.edit.edit import prepare_set
+
+    return settle(prepare_set(app, options.request(app.clock)), yes=yes, dry_run=dry_run)
+
+
+@click.command("reset", cls=EosctlCommand)
+@_CONNECTOR
+@click.option("--partition", "partitions", multiple=True, metavar="JSON", help="A source partition (repeatable).")
+@click.option("--all-partitions", "everything", is_flag=True, help="Everything that the connector has.")
+@_VIA
+@waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
+@write_options
+@pass_app
+@pass_request(ResetOptions)
+def reset(app: App, options: ResetOptions, *, yes: bool, dry_run: bool) -> Report:
+    """Delete a connector's offsets, so that it reads these source partitions from their beginning.
+
+    With exactly-once support and a dedicated topic the workers' own way to do it is broken from Kafka 3.8 on; this one
+    puts tombstones on the keys as they are, in the global topic first, then in the dedicated one. The connector must
+    be STOPPED, without tasks. What is deleted is backed up; the undo command is printed. Needs Kafka 3.3 or newer.
+
+    Example: eosctl offsets reset -b kafka:9092 --connector orders-source --partition '{"filename":"/data/orders"}'
+    """
+    from eosctl.offsets.edit.edit import prepare_reset
+
+    return settle(prepare_reset(app, options.request()), yes=yes, dry_run=dry_run)

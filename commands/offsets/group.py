@@ -1,0 +1,289 @@
+"""`eosctl offsets`: parses, calls one operation, returns its report. Some leaves have their own module."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from eosctl.app import App
+from eosctl.core.allowances import Allowances, Waiver
+from eosctl.core.frozen import frozen
+from eosctl.errors import UsageError
+from eosctl.report import Report
+
+from ..frame.confirm import settle
+from ..frame.options import EosctlGroup, pass_app, pass_request, waivers, write_options
+from ..frame.session import Session
+
+if TYPE_CHECKING:
+    from eosctl.offsets.files.restore import RestoreRequest
+    from eosctl.offsets.writes import MergeRequest
+
+# sub-command -> the module that it is loaded from when it is asked for (`:name` where Python reserves its own)
+_ELSEWHERE = {
+    "import": "files:import_",
+    "lint": "files",
+    "log": "log",
+    "migrate": "migrate",
+    "reset": "edit",
+    "set": "edit:set_",
+    "switch": "switch",
+    "verify": "migrate",
+}
+_DEDICATED_TOPIC = click.option(
+    "--dedicated-topic", metavar="PATTERN", help="For connectors without a topic of their own: 'offsets-{connector}'."
+)
+
+
+class OffsetsGroup(EosctlGroup):
+    """Loads some sub-commands from modules of their own, only when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, without loading anything."""
+        return sorted([*super().list_commands(ctx), *_ELSEWHERE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The sub-command, loaded now where it is another module's."""
+        if cmd_name not in _ELSEWHERE:
+            return super().get_command(ctx, cmd_name)
+        module_name, _colon, attribute = _ELSEWHERE[cmd_name].partition(":")
+        command = getattr(importlib.import_module(f".{module_name}", __package__), attribute or cmd_name)
+        assert isinstance(command, click.Command)  # noqa: S101 - a broken table is a defect of ours, not a user's
+        return command
+
+
+def one_connector(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--connector`, required and repeatable."""
+    return click.option(
+        "--connector", "connectors", multiple=True, required=True, metavar="NAME", help="A connector (repeatable)."
+    )(function)
+
+
+def refuse_documents(output: str) -> None:
+    """Raises UsageError where stdout is asked for records and for a report at once."""
+    if output in ("json", "yaml"):
+        raise UsageError(
+            f"the records go to stdout, so there is no room for a report (-o {output})",
+            hint="Name a FILE for the records, or leave -o out.",
+        )
+
+
+@frozen
+class MergeOptions:
+    """The options of `offsets merge`."""
+
+    connectors: tuple[str, ...]
+    everything: bool
+    into: str
+    prefer: str | None
+    source: str | None
+    dedicated_topic: str | None
+    workers_down: bool
+    force_running: bool
+
+    def request(self) -> MergeRequest:
+        """What they ask for; raises UsageError unless either connectors or all are named."""
+        from eosctl.core.offsets.views import Prefer
+        from eosctl.offsets.writes import MergeRequest, require_choice
+
+        require_choice(self.connectors, everything=self.everything)
+        return MergeRequest(
+            self.connectors,
+            into=self.into,
+            prefer=Prefer(self.prefer) if self.prefer else None,
+            dedicated_topic=self.dedicated_topic,
+            source=self.source,
+            allowances=Allowances(self.workers_down, self.force_running),
+        )
+
+
+@frozen
+class RestoreOptions:
+    """The argument and the options of `offsets restore`."""
+
+    backup: str
+    overwrite_newer: bool
+    workers_down: bool
+    force_running: bool
+
+    def request(self) -> RestoreRequest:
+        """What they ask for."""
+        from eosctl.offsets.files.restore import RestoreRequest
+
+        allowances = Allowances(self.workers_down, self.force_running)
+        return RestoreRequest(self.backup, overwrite_newer=self.overwrite_newer, allowances=allowances)
+
+
+@click.group("offsets", cls=OffsetsGroup)
+def offsets() -> None:
+    """See, compare, merge and migrate source offsets.
+
+    A source offset says how far a connector has read one part of its source (a file, a table). Connect keeps it in
+    the worker's offsets topic, the global store, and, where the connector has offsets.storage.topic, in the
+    connector's own, the dedicated store. KIP-618 promises that what the dedicated store lacks is taken from the global
+    one (shown as documented). No Kafka so far does that (3.3 to 4.3): the task gets what the dedicated store has, and
+    re-reads the rest of its source from the start (shown as runtime). `merge` and `migrate` make the two equal.
+
+    Offsets are found by the bytes of their key, so the same source partition in two spellings is two offsets.
+    """
+
+
+@offsets.command("list")
+@click.option("--connector", "connectors", multiple=True, metavar="NAME", help="A connector (repeatable).")
+@click.option(
+    "--store", "stores", multiple=True, metavar="STORE", help="Only what global, dedicated, TOPIC or TOPIC@PROFILE has."
+)
+@_DEDICATED_TOPIC
+@pass_app
+def list_command(app: App, connectors: tuple[str, ...], stores: tuple[str, ...], dedicated_topic: str | None) -> Report:
+    """Every source partition: its value in each store, and what a task would be given.
+
+    AGE is how long ago that was committed: a task may be RUNNING and commit nothing. Works with the workers down. Exit
+    code 0 whatever is found. Needs Kafka 0.11 or newer.
+
+    Example: eosctl offsets list -b kafka:9092 --connector orders-source
+    """
+    from eosctl.offsets.listing import OffsetQuery, list_offsets
+
+    return list_offsets(app, OffsetQuery(connectors, stores, dedicated_topic))
+
+
+@offsets.command("get")
+@one_connector
+@click.option("--partition", metavar="JSON", help="One source partition, in any spelling.")
+@click.option("--rest", is_flag=True, help="Ask a worker too, and compare.")
+@_DEDICATED_TOPIC
+@pass_app
+def get_command(
+    app: App, connectors: tuple[str, ...], *, partition: str | None, rest: bool, dedicated_topic: str | None
+) -> Report:
+    """One connector's offsets, or one of them.
+
+    With --rest, each row also says what a worker answers (KIP-875): the same; null, where it looks under another
+    spelling of the key; or something else. That is shown, and no failure. Exit code 1 when there is no such source
+    partition. Needs Kafka 0.11 or newer; --rest a worker of 3.5 or newer.
+
+    Example: eosctl offsets get -b kafka:9092 --connector orders-source --partition '{"filename":"/data/orders"}'
+    """
+    from eosctl.offsets.listing import OffsetQuery, get_offsets
+
+    return get_offsets(app, OffsetQuery(connectors, (), dedicated_topic), partition=partition, rest=rest)
+
+
+@offsets.command("diff")
+@one_connector
+@click.argument("left", default="global", metavar="[LEFT]")
+@click.argument("right", default="dedicated", metavar="[RIGHT]")
+@_DEDICATED_TOPIC
+@click.option("--strict", is_flag=True, help="Exit 3, not 7, on keys that an open transaction hides.")
+@pass_app
+def diff_command(
+    app: App, connectors: tuple[str, ...], *, left: str, right: str, dedicated_topic: str | None, strict: bool
+) -> Report:
+    """Compare two stores of a connector: global and dedicated, or topics by name, TOPIC@PROFILE on another cluster.
+
+    Exit code 3 when a source partition is not the same in both; 7 when an open transaction hides newer records of one,
+    so that nothing can be said of it (with --strict, 3). Needs Kafka 0.11 or newer.
+
+    Example: eosctl offsets diff -b kafka:9092 --connector orders-source
+    """
+    from eosctl.offsets.listing import OffsetQuery, diff_offsets
+
+    return diff_offsets(app, OffsetQuery(connectors, (), dedicated_topic), left=left, right=right, strict=strict)
+
+
+@offsets.command("merge")
+@click.option("--connector", "connectors", multiple=True, metavar="NAME", help="A connector (repeatable).")
+@click.option("--all", "everything", is_flag=True, help="Every connector that has a topic of its own.")
+@click.option("--into", type=click.Choice(["dedicated", "global"]), required=True, help="The store to complete.")
+@click.option(
+    "--prefer",
+    type=click.Choice(["dedicated", "global", "newest"]),
+    help="Whose value counts where both have one [default: dedicated; with --from, the one that is completed].",
+)
+@click.option(
+    "--from", "source", metavar="STORE", help="Take from this store, TOPIC or TOPIC@PROFILE [default: the other]."
+)
+@_DEDICATED_TOPIC
+@waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
+@write_options
+@pass_app
+@pass_request(MergeOptions)
+def merge_command(app: App, options: MergeOptions, *, yes: bool, dry_run: bool) -> Report:
+    """Give one store what the other has and it lacks, so that a task finds all its offsets.
+
+    Do it before the connector's config gets offsets.storage.topic, with --dedicated-topic to name the topic that it
+    will get. --from takes the offsets of any store, TOPIC@PROFILE one of another cluster, whose connectors must not run
+    there any more. The connector must be STOPPED, without tasks. Keys keep their bytes. What is overwritten is backed
+    up; the undo command is printed. Needs Kafka 3.3 or newer.
+
+    Example: eosctl offsets merge -b kafka:9092 -u http://connect:8083 --connector orders-source --into dedicated
+    """
+    from eosctl.offsets.apply import prepare_merge
+
+    return settle(prepare_merge(app, options.request()), yes=yes, dry_run=dry_run)
+
+
+@offsets.command("restore")
+@click.argument("backup")
+@waivers(Waiver.OVERWRITE_NEWER, Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
+@write_options
+@pass_app
+@pass_request(RestoreOptions)
+def restore_command(app: App, options: RestoreOptions, *, yes: bool, dry_run: bool) -> Report:
+    """Put back what a write replaced, byte for byte, from the backup that it kept.
+
+    A key that had no record before gets a tombstone, which Connect reads as no offset. Refused when someone wrote
+    since. Restoring keeps a backup too. Needs Kafka 0.11 or newer.
+
+    Example: eosctl offsets restore ~/.local/state/eosctl/backups/offsets-merge-20260102T030405000Z-0a1b2c3d.ndjson
+    """
+    from eosctl.offsets.files.restore import prepare_restore
+
+    return settle(prepare_restore(app, options.request()), yes=yes, dry_run=dry_run)
+
+
+@offsets.command("export")
+@click.option(
+    "--store", required=True, metavar="STORE", help="global, dedicated (with --connector), TOPIC or TOPIC@PROFILE."
+)
+@click.option("--connector", "connectors", multiple=True, metavar="NAME", help="Only this connector's (repeatable).")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["ndjson", "rest"]),
+    default="ndjson",
+    show_default=True,
+    help="Record file, or KIP-875 body of one connector.",
+)
+@click.option("--all-records", is_flag=True, help="The whole committed log, not the newest of each key.")
+@click.option("--with-secrets", is_flag=True, help="Of the config topic: also passwords and the session key.")
+@click.argument("file", default="-")
+@pass_app
+def export_command(
+    app: App, store: str, connectors: tuple[str, ...], *, form: str, all_records: bool, with_secrets: bool, file: str
+) -> Report | None:
+    """Save a store: as NDJSON, lossless, or as a body for PATCH /connectors/NAME/offsets.
+
+    NDJSON holds the newest committed record of each key and partition, tombstones and odd keys too. The KIP-875 body
+    (--format rest) holds what one connector's live offsets mean, not the bytes of their keys; what it can't hold is
+    reported. FILE is replaced when everything was read; without FILE, or with -, the lines go to stdout, and
+    -o json is refused. Needs Kafka 0.11 or newer.
+
+    \b
+    Example:
+      eosctl offsets export -b kafka:9092 --store global offsets.ndjson
+      eosctl offsets export -b kafka:9092 --store global --connector orders-source --format rest body.json
+    """
+    from eosctl.offsets.files.export import ExportRequest, export_lines, export_offsets
+
+    request = ExportRequest(store, connectors, form, all_records=all_records, with_secrets=with_secrets)
+    if file == "-":
+        refuse_documents(click.get_current_context().ensure_object(Session).output)
+        for line in export_lines(app, request):
+            click.echo(line)
+        return None
+    return export_offsets(app, request, path=file)

@@ -1,0 +1,248 @@
+"""`eosctl offsets migrate` and `offsets verify`: options in, one operation, its Report out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from eosctl.core.allowances import Allowances, Waiver
+from eosctl.core.frozen import frozen
+from eosctl.core.offsets.decision import Policy
+from eosctl.core.offsets.migration import MigrationPlan, Selection, read_plan
+from eosctl.errors import UsageError
+from eosctl.report import Report
+
+from ..frame.confirm import settle
+from ..frame.options import EosctlCommand, pass_app, pass_request, waivers, write_options
+from ..frame.session import read_text_file
+
+if TYPE_CHECKING:
+    from eosctl.app import App
+    from eosctl.migrate.plan import MigrationRequest
+    from eosctl.migrate.run import Engine
+
+_ENGINE_OPTIONS = [
+    click.option(
+        "--master",
+        default="local[*,4]",
+        show_default=True,
+        metavar="URL",
+        help="Spark master; [*,4]: all cores, and a task that fails is tried four times, as on a cluster.",
+    ),
+    click.option("--conf", multiple=True, metavar="K=V", help="Spark setting (repeatable)."),
+    click.option("--snapshot-dir", type=click.Path(path_type=Path), help="Where snapshots and backups are kept."),
+]
+
+
+def engine_options(function: Any) -> Any:
+    """Where the Spark job runs and keeps its snapshot."""
+    for option in reversed(_ENGINE_OPTIONS):
+        function = option(function)
+    return function
+
+
+@frozen
+class EngineOptions:
+    """Where the Spark job runs and keeps its snapshot."""
+
+    master: str
+    conf: tuple[str, ...]
+    snapshot_dir: Path | None
+
+    def engine(self, app: App) -> Engine:
+        """The engine that they name."""
+        from eosctl.migrate.run import Engine
+
+        return Engine(self.snapshot_dir or app.state_dir / "migrations", self.master, _pairs(self.conf, "--conf"))
+
+
+@frozen
+class MigrateOptions:
+    """The other options of `offsets migrate`."""
+
+    sources: tuple[str, ...]
+    target: str | None
+    connectors: tuple[str, ...]
+    all_connectors: bool
+    pattern: str | None
+    renames: tuple[str, ...]
+    conflict: str | None
+    dedicated_topic: str | None
+    partitions: int | None
+    replication_factor: int | None
+    plan_out: Path | None
+    plan_file: Path | None
+    resume: bool
+    allow_open_transactions: bool
+    accept_drift: tuple[str, ...]
+    workers_down: bool
+    force_running: bool
+    prune: bool
+
+    def refuse_planning(self) -> None:
+        """Raises UsageError for an option that says what to plan."""
+        source, topics = (self.sources, self.pattern, self.connectors), (self.partitions, self.replication_factor)
+        planning = (*source, *topics, self.all_connectors, self.target, self.renames, self.conflict)
+        if self.plan_out is not None or any(planning) or self.dedicated_topic:
+            hint = "Leave out --plan-out and what chooses offsets."
+            raise UsageError("--plan has everything that is planned", hint=hint)
+
+    def allowances(self) -> Allowances:
+        """The checks that they waive."""
+        return Allowances(
+            workers_down=self.workers_down,
+            force_running=self.force_running,
+            allow_open_transactions=self.allow_open_transactions,
+            accept_drift=frozenset(self.accept_drift),
+        )
+
+    def request(self) -> MigrationRequest:
+        """What they ask to plan."""
+        from eosctl.migrate.plan import MigrationRequest
+        from eosctl.migrate.targets import TopicSize
+
+        return MigrationRequest(
+            sources=self.sources or ("global",),
+            target=self.target or "dedicated",
+            selection=Selection(self.connectors, self.all_connectors, self.pattern),
+            renames=_pairs(self.renames, "--rename"),
+            policy=Policy(self.conflict or Policy.KEEP_TARGET),
+            dedicated_topic=self.dedicated_topic,
+            new_topics=TopicSize(self.partitions, self.replication_factor),
+            allow_open_transactions=self.allow_open_transactions,
+        )
+
+
+@click.command("migrate", cls=EosctlCommand)
+@click.option(
+    "--from",
+    "sources",
+    multiple=True,
+    metavar="STORE",
+    help="global (default), dedicated, TOPIC[@PROFILE], a .ndjson or .parquet file; repeatable, the first wins.",
+)
+@click.option(
+    "--to", "target", metavar="STORE", help="dedicated (default), global, TOPIC[@PROFILE], or a file that is new."
+)
+@click.option("--connector", "connectors", multiple=True, metavar="NAME", help="A connector, exactly (repeatable).")
+@click.option("--all", "all_connectors", is_flag=True, help="Every connector that the source has offsets of.")
+@click.option("--match", "pattern", metavar="GLOB|re:REGEX", help="The connectors that match, whole name.")
+@click.option("--rename", "renames", multiple=True, metavar="OLD=NEW", help="Change the connector's name in the keys.")
+@click.option(
+    "--conflict", type=click.Choice([str(policy) for policy in Policy]), help="Who wins [default: keep-target]."
+)
+@click.option("--dedicated-topic", metavar="PATTERN", help="For connectors without a topic: 'offsets-{connector}'.")
+@click.option(
+    "--partitions", type=click.IntRange(min=1), metavar="N",
+    help="Partitions of target topics that are created [default: the source's].",
+)  # fmt: skip
+@click.option(
+    "--replication-factor", type=click.IntRange(min=1), metavar="N", help="Their replicas [default: the source's]."
+)
+@click.option("--plan-out", type=click.Path(path_type=Path, dir_okay=False), help="Only plan, into this file.")
+@click.option("--plan", "plan_file", type=click.Path(path_type=Path, dir_okay=False), help="Apply this plan.")
+@click.option("--resume", is_flag=True, help="With --plan: go on where a run of it was cut off.")
+@waivers(Waiver.ALLOW_OPEN_TRANSACTIONS)
+@waivers(Waiver.ACCEPT_DRIFT, multiple=True, type=click.Choice(["source", "target"]))
+@waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
+@click.option("--prune", is_flag=True, help="Then remove the snapshots of plans that are over; backups stay.")
+@engine_options
+@write_options
+@pass_app
+@pass_request(EngineOptions)
+@pass_request(MigrateOptions)
+def migrate(app: App, where: EngineOptions, options: MigrateOptions, *, yes: bool, dry_run: bool) -> Report:
+    """Move source offsets of many connectors between topics, with Spark.
+
+    A connector that gets an offsets topic of its own starts from scratch, whatever the global topic has: its offsets
+    must be in the new topic first. This reads both sides up to fixed offsets, decides per key, shows the plan, writes
+    what differs, and reads it back. Keys keep their bytes, and go where Connect's own producer would put them. The old
+    records stay where they are.
+
+    Missing target topics are created, compacted, with as many partitions as the source. Connect reads and writes a
+    connector's own topic however many it has: where hundreds are created, a few --partitions each spare the brokers.
+
+    A run that was killed goes on with --plan and --resume, and ends in the same state; what it had written is taken
+    back with `offsets restore`, half-finished or not. What was read is kept, to resume and to verify; how much earlier
+    plans have left is said, and --prune removes what is of no more use.
+
+    \b
+    Example:
+      eosctl offsets migrate --to dedicated --dedicated-topic 'offsets-{connector}' --all --plan-out plan.json
+      eosctl offsets migrate --plan plan.json --yes
+      eosctl offsets verify plan.json
+      eosctl offsets migrate --from global@old --to 'offsets-{connector}' --match 'jdbc-*' --conflict newest
+
+    Needs Java 17+, eosctl[spark]; any Kafka with transactions (0.11+).
+    """
+    from eosctl.migrate.run import migration_from_file, prepared_migration
+
+    engine, allowances = where.engine(app), options.allowances()
+    if options.plan_file is not None:
+        options.refuse_planning()
+        ready = migration_from_file(
+            app,
+            _plan(options.plan_file),
+            engine,
+            allowances=allowances,
+            plan_file=options.plan_file,
+            resume=options.resume,
+            prune=options.prune,
+        )
+        return settle(ready, yes=yes, dry_run=dry_run)
+    if options.resume:
+        raise UsageError("what is to be resumed?", hint="Name its plan: --plan FILE; the cut-off run told which.")
+    plan_out, prune = options.plan_out, options.prune
+    with prepared_migration(
+        app, options.request(), engine, allowances=allowances, plan_out=plan_out, prune=prune
+    ) as ready:
+        return settle(ready, yes=yes, dry_run=dry_run)
+
+
+@click.command("verify", cls=EosctlCommand)
+@click.argument("plan_file", metavar="PLAN|BACKUP", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--before", is_flag=True, help="Of a backup: what was there before the write, as after a restore.")
+@click.option("--strict", is_flag=True, help="Exit 3, not 7, on keys that an open transaction hides.")
+@engine_options
+@pass_app
+@pass_request(EngineOptions)
+def verify(app: App, where: EngineOptions, *, plan_file: Path, before: bool, strict: bool) -> Report:
+    """Read both sides of a migration again and compare them with its plan; or a write with its backup.
+
+    Exit code 3, with the rows that differ, when a key of the target is not what the plan wanted, or a key of the
+    source is no longer what was migrated. A migrated connector that runs again moves its own offsets: verify before it
+    does. With the backup of a merge, set, reset, import or restore, every key of it is read again: exit code 3 unless
+    it holds what was written over it. Exit code 7 when an open transaction hides newer records of a key, so that
+    nothing can be said of it; with --strict, 3.
+
+    \b
+    Example:
+      eosctl offsets verify plan.json
+      eosctl offsets verify ~/.local/state/eosctl/backups/offsets-merge-20260102T030405000Z-0a1b2c3d.ndjson
+
+    Needs Java 17+, eosctl[spark] for a plan; any Kafka with transactions (0.11+).
+    """
+    from eosctl.migrate.run import verify_plan
+    from eosctl.migrate.verify import is_backup, verify_backup
+
+    if is_backup(plan_file):
+        return verify_backup(app, plan_file, before=before, strict=strict)
+    if before:
+        raise UsageError("--before is about the backup of a write", hint="A plan tells itself what was there.")
+    return verify_plan(app, _plan(plan_file), where.engine(app), strict=strict)
+
+
+def _plan(path: Path) -> MigrationPlan:
+    return read_plan(read_text_file(path), path=str(path))
+
+
+def _pairs(words: tuple[str, ...], option: str) -> dict[str, str]:
+    pairs = [word.partition("=") for word in words]
+    for left, equals, right in pairs:
+        if not (left and equals and right):
+            raise UsageError(f"{option} {left}{equals}{right} is not of the form LEFT=RIGHT")
+    if len({left for left, _, _ in pairs}) != len(pairs):
+        raise UsageError(f"{option} names one thing twice")
+    return {left: right for left, _, right in pairs}

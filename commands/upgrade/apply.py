@@ -1,0 +1,264 @@
+"""`eosctl upgrade apply`: parses, picks the driver, calls one operation, returns its report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from eosctl.app import App
+from eosctl.core.allowances import Waiver
+from eosctl.core.frozen import frozen
+from eosctl.errors import UsageError
+from eosctl.report import Report
+
+from ..frame.confirm import settle
+from ..frame.options import Duration, EosctlCommand, pass_app, pass_request, waivers, write_options
+from ..frame.session import read_text_file
+from .kubernetes_options import PodOptions, place_options, pod_options
+
+if TYPE_CHECKING:
+    from eosctl.upgrade.drivers import Driver
+    from eosctl.upgrade.roll.prepare import RollRequest
+
+# option -> the drivers that take it
+_DRIVER_OPTIONS = {
+    "set_config_command": ("command",),
+    "restart_command": ("command",),
+    "properties_file": ("command", "systemd"),
+    "unit": ("systemd",),
+    "ssh": ("systemd",),
+    "sudo": ("systemd",),
+    "workload": ("kubernetes",),
+    "namespace": ("kubernetes",),
+    "context": ("kubernetes",),
+    "kubeconfig": ("kubernetes",),
+    "env_name": ("kubernetes",),
+    "container": ("kubernetes",),
+    "configmap": ("kubernetes",),
+    "key": ("kubernetes",),
+    "no_write": ("kubernetes",),
+    "sandbox": ("sandbox",),
+}
+_NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file"), "kubernetes": ("workload",)}
+
+
+@frozen
+class DriverOptions(PodOptions):
+    """The options that say who changes and restarts the workers."""
+
+    driver_name: str = "print"
+    set_config_command: str | None = None
+    restart_command: str | None = None
+    properties_file: str | None = None
+    unit: str | None = None
+    ssh: str | None = None
+    sudo: bool | None = None
+    no_write: bool | None = None
+    print_patch: bool = False
+    with_secrets: bool = False
+    sandbox: str | None = None
+
+    def words(self) -> Iterator[str]:
+        """The driver's options as they were given, for commands that go on or back."""
+        for option in _DRIVER_OPTIONS:
+            given = getattr(self, option)
+            for value in given if isinstance(given, tuple) else (given,):
+                if value is not None:
+                    yield _flag(option)
+                if isinstance(value, str):
+                    yield value
+
+    def driver(self, app: App) -> Driver:
+        """The driver with its own options; raises UsageError for one that lacks, and for one of another driver."""
+        name = self.driver_name
+        for option, drivers in _DRIVER_OPTIONS.items():
+            if self._has(option) and name not in drivers:
+                raise UsageError(f"{_flag(option)} is for --driver {' or '.join(drivers)}, not for {name}")
+        if self.print_patch and name != "kubernetes":
+            raise UsageError(f"--print-patch is for --driver kubernetes, not for {name}")
+        if self.with_secrets and not self.print_patch:
+            raise UsageError("--with-secrets is for --print-patch")
+        missing = [_flag(option) for option in _NEEDED.get(name, ()) if not self._has(option)]
+        if missing:
+            raise UsageError(f"--driver {name} needs {' and '.join(missing)}")
+        made: Driver | None = _MAKERS[name](self, app)
+        if made is None:  # no workload, which was refused above
+            raise UsageError(f"--driver {name} needs --workload")
+        return made
+
+    def _has(self, option: str) -> bool:
+        return getattr(self, option) not in (None, ())
+
+
+def _flag(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
+
+
+def _print_driver(_options: DriverOptions, _app: App) -> Driver:
+    from eosctl.upgrade.drivers.by_hand import PrintDriver
+
+    return PrintDriver()
+
+
+def _command_driver(options: DriverOptions, _app: App) -> Driver:
+    from eosctl.upgrade.drivers.commands import CommandDriver
+
+    return CommandDriver(str(options.restart_command), options.set_config_command, options.properties_file)
+
+
+def _systemd_driver(options: DriverOptions, _app: App) -> Driver:
+    from eosctl.upgrade.drivers.systemd import SystemdDriver
+
+    return SystemdDriver(str(options.unit), str(options.properties_file), options.ssh, bool(options.sudo))
+
+
+def _kubernetes_driver(options: DriverOptions, app: App) -> Driver | None:
+    return options.kubernetes_driver(app, watches=bool(options.no_write or options.print_patch))
+
+
+def _sandbox_driver(options: DriverOptions, app: App) -> Driver:
+    from eosctl.upgrade.drivers.sandboxes import SandboxDriver
+
+    return SandboxDriver(app.state_dir / "sandbox" / (options.sandbox or "default"))
+
+
+_MAKERS: dict[str, Callable[[DriverOptions, App], Driver | None]] = {
+    "print": _print_driver,
+    "command": _command_driver,
+    "systemd": _systemd_driver,
+    "kubernetes": _kubernetes_driver,
+    "sandbox": _sandbox_driver,
+}
+
+
+@frozen
+class RollOptions:
+    """The other options of `upgrade apply`."""
+
+    plan_file: Path | None
+    target: str | None
+    resume: bool
+    start_over: bool
+    accept_gate: tuple[str, ...]
+    accept_gone: tuple[str, ...]
+    settle_timeout: float
+
+    def request(self, driver_words: Iterable[str]) -> RollRequest:
+        """What they ask for; raises InputFileError for a file that is no plan."""
+        from eosctl.core.workers.modes import Mode
+        from eosctl.upgrade.plan_file import read_plan
+        from eosctl.upgrade.roll.prepare import RollRequest
+
+        if self.resume and self.start_over:
+            raise UsageError("--resume and --start-over contradict each other")
+        plan = read_plan(read_text_file(self.plan_file), path=str(self.plan_file)) if self.plan_file else None
+        return RollRequest(
+            target=Mode(self.target) if self.target else None,
+            plan=plan,
+            resume=self.resume,
+            start_over=self.start_over,
+            settle_timeout_s=self.settle_timeout,
+            driver_options=tuple(driver_words),
+            accepted=frozenset(self.accept_gate),
+            gone=frozenset(self.accept_gone),
+        )
+
+
+@click.command("apply", cls=EosctlCommand)
+@click.argument("plan_file", metavar="[PLAN]", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--to", "target", type=click.Choice(["preparing", "enabled", "disabled"]), help="Without a PLAN.")
+@click.option(
+    "--driver",
+    "driver_name",
+    default="print",
+    show_default=True,
+    type=click.Choice(["print", "command", "systemd", "kubernetes", "sandbox"]),
+    help="Who changes and restarts the workers.",
+)
+@click.option("--resume", is_flag=True, help="Go on with an upgrade that was cut off or stopped.")
+@waivers(Waiver.START_OVER)
+@waivers(Waiver.ACCEPT_GATE, multiple=True, metavar="GATE")
+@click.option(
+    "--settle-timeout", type=Duration(), default="10m", metavar="DURATION", show_default=True,
+    help="How long a worker may take to be back, with everything as before.",
+)  # fmt: skip
+@click.option("--set-config-command", metavar="WORDS", help="command: sets the mode of one worker.")
+@click.option("--restart-command", metavar="WORDS", help="command: restarts one worker.")
+@click.option("--properties-file", metavar="PATH", help="command, systemd: a worker's properties file, to be edited.")
+@click.option("--unit", metavar="NAME", help="systemd: the unit of a worker.")
+@click.option("--ssh", metavar="DEST", help="systemd: where a worker runs; without it, here.")
+@click.option("--sudo", is_flag=True, default=None, help="systemd: edit and restart with sudo -n, as root.")
+@place_options("every one of the group (repeatable).", prefix="kubernetes: ")
+@pod_options(prefix="kubernetes: ")
+@click.option(
+    "--no-write", is_flag=True, default=None,
+    help="kubernetes: change nothing there. Wait until you, or your GitOps tool, have made each change, and check it.",
+)  # fmt: skip
+@click.option(
+    "--print-patch", is_flag=True,
+    help="kubernetes: print the patch of each pass as a kubectl command, and end. Nothing is written.",
+)  # fmt: skip
+@click.option("--with-secrets", is_flag=True, help="With --print-patch: also patches that have passwords in them.")
+@click.option("--sandbox", metavar="NAME", help="sandbox: its name (default: default).")
+@waivers(Waiver.ACCEPT_GONE, multiple=True, metavar="URL")
+@write_options
+@pass_app
+@pass_request(RollOptions)
+@pass_request(DriverOptions)
+def apply_command(app: App, options: RollOptions, by: DriverOptions, *, yes: bool, dry_run: bool) -> Report:
+    """Restart the workers one by one, in the order of the plan, and check after each that all is as before.
+
+    After each restart the worker must be a healthy member again, its mode proven (or taken from its own file, and then
+    said so), every connector and task as before, with its transactional id once it is enabled; tasks that failed only
+    in fencing are restarted once. None is restarted while another does not answer, or after somebody else restarted
+    one. The first gate that fails ends the run and leaves the cluster running; --resume goes on. A kill or Ctrl-C is
+    safe at any time.
+
+    A gate that guards data and can't be told stops it too (`upgrade plan` says which do). --timeout is the time of one
+    look at the whole group; --accept-gate goes on with a gate as it is.
+
+    On the way back what failed since the upgrade began holds nothing up, and the file of a worker that died is changed
+    before the others become disabled. A worker that an upgrade lost is missed until it is seen again, or given up with
+    --accept-gone.
+
+    WORDS, PATH, NAME and DEST may hold {url} {host} {port}, WORDS also {mode} and {config}; no shell reads them.
+
+    Its one write to Kafka: it takes the TransactionalId eosctl-config-GROUP, and stops before the next restart where
+    another eosctl took that since. Without WRITE on it, two upgrades on two machines meet at the first restart only.
+
+    No request reaches the nodes of a dedicated MirrorMaker: --driver print and command restart them all the same. A
+    step goes by the member that left and the one that joined, by the node's file, and by what only that mode does
+    (the leader's id, the tasks' ids); the result says which. WORDS and PATH hold {host} and {number} there.
+
+    The mode that --driver kubernetes sets is taken back by the next deploy where the chart or Git says another one:
+    the plan and the result say which field has to be changed there. --print-patch and --no-write are for those whose
+    GitOps tool makes the changes. A field that somebody sets back in mid-pass ends the run, which says who it was.
+
+    \b
+    Drivers:
+      print       says what to do, and waits until it is done
+      command     runs your --set-config-command (or edits --properties-file) and --restart-command
+      systemd     edits --properties-file and restarts --unit, here or by --ssh
+      kubernetes  changes --workload; its controller restarts the pods, so a whole pass is one step;
+                  with updateStrategy OnDelete eosctl deletes them, one by one
+      sandbox     restarts the workers of a sandbox
+
+    \b
+    Example:
+      eosctl upgrade apply --to enabled --driver systemd --ssh ops@{host} \\
+        --unit kafka-connect --properties-file /etc/kafka/connect-distributed.properties
+
+    Needs Kafka Connect 3.3 or newer.
+    """
+    from eosctl.upgrade.roll.prepare import prepare_roll
+    from eosctl.upgrade.roll.roll import prepare_upgrade
+
+    roll = prepare_roll(app, options.request(by.words()), by.driver(app))
+    if by.print_patch:
+        from eosctl.upgrade.roll.patches import patch_report
+
+        return patch_report(app, roll, with_secrets=by.with_secrets)
+    return settle(prepare_upgrade(app, roll, watching=bool(by.no_write)), yes=yes, dry_run=dry_run)

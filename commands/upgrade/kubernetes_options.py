@@ -1,0 +1,112 @@
+"""The options that say where in Kubernetes the workers run, and the driver that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from eosctl.app import App
+from eosctl.core.frozen import frozen
+from eosctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from eosctl.upgrade.drivers.kubernetes.driver import KubernetesDriver
+    from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_KINDS = (
+    "statefulset/, deployment/, kafkaconnect/, kafkamirrormaker2/ or (of Confluent's operator, untried) connect/NAME"
+)
+
+_POD_OPTIONS = (
+    ("--env-name", "NAME", "the variable that sets the mode in the pods, or the one that has all properties."),
+    ("--container", "NAME", "the worker's container, where its variables do not tell."),
+    ("--configmap", "NAME", "the ConfigMap with the properties file that the pods mount, where that sets the mode."),
+    ("--key", "KEY", "the key of the ConfigMap that is the properties file."),
+)
+
+
+def place_options(what: str, *, prefix: str = "") -> Callable[[_F], _F]:
+    """Adds --workload, whose help ends with `what`, and how kubectl gets there."""
+
+    def add(function: _F) -> _F:
+        for option in (
+            click.option("--kubeconfig", metavar="PATH", help=f"{prefix}kubectl's configuration file."),
+            click.option("--context", metavar="NAME", help=f"{prefix}the context of kubectl's configuration."),
+            click.option("--namespace", metavar="NAME", help=f"{prefix}the namespace."),
+            click.option("--workload", multiple=True, metavar="KIND/NAME", help=f"{prefix}{_KINDS}; {what}"),
+        ):
+            function = option(function)
+        return function
+
+    return add
+
+
+def pod_options(*, prefix: str = "") -> Callable[[_F], _F]:
+    """Adds how the mode is set in a pod."""
+
+    def add(function: _F) -> _F:
+        for name, metavar, words in reversed(_POD_OPTIONS):
+            function = click.option(name, metavar=metavar, help=f"{prefix}{words}")(function)
+        return function
+
+    return add
+
+
+@frozen
+class PodOptions:
+    """Where in Kubernetes the workers run, and how the mode is set in a pod."""
+
+    workload: tuple[str, ...] = ()
+    namespace: str | None = None
+    context: str | None = None
+    kubeconfig: str | None = None
+    env_name: str | None = None
+    container: str | None = None
+    configmap: str | None = None
+    key: str | None = None
+
+    def named_workloads(self, app: App) -> KubernetesDriver | None:
+        """The driver that only looks at the workloads, which need not be fit for a change; None where none is named."""
+        from eosctl.upgrade.drivers.kubernetes.driver import named_workloads
+
+        return named_workloads(app, self.workload, self._kubectl()) if self._names_one() else None
+
+    def kubernetes_driver(self, app: App, *, watches: bool = False) -> KubernetesDriver | None:
+        """The driver for the workloads that are named; None where none is. `watches`: somebody else changes them.
+
+        Raises what `kubernetes_driver` raises, and UsageError for options that only a workload gives a meaning to.
+        """
+        from eosctl.upgrade.drivers.kubernetes.driver import kubernetes_driver
+        from eosctl.upgrade.drivers.kubernetes.mode_places import MountedProperties
+
+        if not self._names_one():
+            return None
+        if (self.configmap is None) != (self.key is None):
+            raise UsageError("--configmap and --key go together")
+        if self.configmap is not None and self.env_name is not None:
+            raise UsageError("--configmap and --env-name contradict each other: the mode stands in one place")
+        file = None if self.configmap is None or self.key is None else MountedProperties(self.configmap, self.key)
+        return kubernetes_driver(
+            app,
+            self.workload,
+            self._kubectl(),
+            variable=self.env_name,
+            container=self.container,
+            file=file,
+            watches=watches,
+        )
+
+    def _names_one(self) -> bool:
+        alone = [each.name for each in fields(PodOptions) if getattr(self, each.name)]
+        if alone and not self.workload:
+            raise UsageError(f"--{alone[0].replace('_', '-')} needs --workload")
+        return bool(self.workload)
+
+    def _kubectl(self) -> Kubectl:
+        from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
+
+        return Kubectl(self.namespace, self.context, self.kubeconfig)

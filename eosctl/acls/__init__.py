@@ -1,0 +1,1 @@
+"""The rights that a group needs, compared with those that brokers grant."""

@@ -1,0 +1,255 @@
+"""acls: which rights are needed, and which of them the cluster's ACLs give. Reads only; acls_apply.py adds some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from eosctl.acls.rules import AclIndex, RightJudgement, RightVerdict, acl_of, is_certain, judge
+from eosctl.acls.wanted import Wanted, gather_wanted
+from eosctl.app import App
+from eosctl.core.acls.binding import Acl
+from eosctl.core.acls.lines import kafka_acls_lines, terraform_yaml
+from eosctl.core.acls.request import AclRequest
+from eosctl.core.acls.table import Right
+from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, is_bad
+from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnsupportedError
+from eosctl.report import Problem, Report
+
+SUPER_USERS, OPEN_TO_ALL = "super.users", "allow.everyone.if.no.acl.found"
+MISSING = "acl_missing"
+_CODES = {
+    RightVerdict.MISSING: MISSING,
+    RightVerdict.DENIED: "acl_denied",
+    RightVerdict.ALLOWED_TO_HOSTS: "acl_for_some_hosts",
+    RightVerdict.DENIED_TO_HOSTS: "acl_denied_to_hosts",
+}
+
+
+_LACKING = {
+    RightVerdict.MISSING: "no ACL allows {}",
+    RightVerdict.DENIED: "an ACL denies {}",
+    RightVerdict.ALLOWED_TO_HOSTS: "some hosts only are allowed {}",
+    RightVerdict.DENIED_TO_HOSTS: "some hosts are denied {}",
+}
+
+
+def generate_acls(app: App, request: AclRequest, *, script: str | None = None) -> Report:
+    """The rights that are needed, as rows; `script` (`kafka-acls` or `terraform`) adds them as text for that tool.
+
+    A role without a principal is `User:<role>` in scripts.
+    """
+    wanted = gather_wanted(app, request, look=True)
+    named = (acl_of(right, wanted.principals.get(right.role, f"User:<{right.role}>")) for right in wanted.rights)
+    acls = list(dict.fromkeys(named))  # two roles of one principal may need the same
+    data = {"script": "\n".join(_SCRIPTS[script](app, acls))} if script else {}
+    return Report(
+        kind="acls-generate",
+        rows=[right_row(right, wanted.principals.get(right.role)) for right in wanted.rights],
+        summary={"rights": len(wanted.rights)},
+        data=data,
+        target={"kafka_cluster_id": None, "group_id": app.target.group_id},
+        problems=wanted.problems,
+    )
+
+
+_SCRIPTS: Mapping[str, Callable[[App, Sequence[Acl]], list[str]]] = {
+    "kafka-acls": lambda app, acls: kafka_acls_lines(acls, settings=app.target.client),
+    "terraform": lambda _app, acls: terraform_yaml(acls),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAcls:
+    """What the cluster's ACLs say of each right that is needed, and what is wrong with them, the worst first."""
+
+    cluster_id: str
+    judgements: Sequence[RightJudgement]
+    findings: Sequence[Finding]
+    problems: Sequence[Problem]
+
+
+def check_acls(app: App, request: AclRequest, *, strict: bool = False) -> Report:
+    """The report of `judge_acls`; exit 3 on an error, with `strict` also on a warning; raises as that does."""
+    return _check_report(app, judge_acls(app, request), strict=strict)
+
+
+def judge_acls(app: App, request: AclRequest) -> CheckedAcls:
+    """Compares the needed rights with the cluster's ACLs; a finding per right that is not given to every host.
+
+    Raises UnauthorizedError where the ACLs may not be described.
+    """
+    wanted = gather_wanted(app, request, look=True)
+    wanted.require_principals()
+    with app.acls() as store:
+        cluster_id = store.cluster_id()
+        try:
+            acls = store.describe()
+        except UnsupportedError as exc:
+            return CheckedAcls(cluster_id, [], [_no_authorizer(exc)], wanted.problems)
+    judgements, problems = judge_all(app, wanted, AclIndex(acls))
+    findings = acl_findings(app, judgements)
+    if any(finding.code == MISSING for finding in findings):
+        findings += _hidden_settings(app)
+    findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    return CheckedAcls(cluster_id, judgements, findings, [*wanted.problems, *problems])
+
+
+def judge_all(
+    app: App, wanted: Wanted, acls: AclIndex, *, known_topics: Collection[str] = ()
+) -> tuple[list[RightJudgement], list[Problem]]:
+    """A judgement per right that is needed now: a topic that exists need not be created.
+
+    A topic of which nothing may be known is taken to exist, and is a problem; `known_topics` are not asked for.
+    """
+    topics = {right.name for right in wanted.rights if right.to_create and right.pattern_type == "LITERAL"}
+    existing, unknown = _existing(app, sorted(topics.difference(known_topics)))
+    not_to_create = {*known_topics, *existing, *unknown}
+    judgements = [
+        judge(right, wanted.principals[right.role], acls)
+        for right in wanted.rights
+        if not (right.to_create and right.name in not_to_create)
+    ]
+    return judgements, [_existence_unknown(unknown)] if unknown else []
+
+
+def divided(
+    app: App, judgements: Sequence[RightJudgement], acls: AclIndex
+) -> tuple[list[RightJudgement], list[RightJudgement]]:
+    """The rights that are certainly lacking, and those that may be."""
+    open_ones = [each for each in judgements if each.verdict is not RightVerdict.ALLOWED and not each.right.optional]
+    if not open_ones:
+        return [], []
+    super_users, open_to_all = is_set(app, SUPER_USERS) != "no", is_set(app, OPEN_TO_ALL) != "no"
+    lacking, unsure = list[RightJudgement](), list[RightJudgement]()
+    for each in open_ones:
+        certain = is_certain(each, acls, super_users=super_users, open_to_all=open_to_all)
+        (lacking if certain else unsure).append(each)
+    return lacking, unsure
+
+
+def _existing(app: App, topics: Sequence[str]) -> tuple[set[str], list[str]]:
+    """Those of `topics` that exist, and those of which nothing may be known: asked for together, else one by one."""
+    if not topics:
+        return set(), []
+    existing, unknown = set[str](), list[str]()
+    with app.topics() as store:
+        try:
+            return set(store.describe(topics)), []
+        except UnauthorizedError:
+            for topic in topics:
+                try:
+                    existing |= set(store.describe([topic]))
+                except UnauthorizedError:
+                    unknown.append(topic)
+    return existing, unknown
+
+
+def _existence_unknown(topics: Sequence[str]) -> Problem:
+    return Problem(
+        "topics_unknown",
+        f"whether {', '.join(topics)} exist may not be known here; the right to create them is left out",
+        hint="DESCRIBE on a topic tells.",
+        severity="warning",
+    )
+
+
+def acl_findings(app: App, judgements: Sequence[RightJudgement]) -> list[Finding]:
+    """A finding per principal and resource: the operations that fare alike are told, and mended, together."""
+    alike: dict[tuple[object, ...], list[RightJudgement]] = {}
+    for each in judgements:
+        right = each.right
+        key = (right.role, each.principal, right.resource, right.optional, each.verdict, each.because)
+        if each.verdict is not RightVerdict.ALLOWED:
+            alike.setdefault(key, []).append(each)
+    return [_finding(app, group) for group in alike.values()]
+
+
+def _finding(app: App, alike: Sequence[RightJudgement]) -> Finding:
+    first, operations = alike[0], [each.right.operation for each in alike]
+    right, verdict, because = first.right, first.verdict, first.because
+    what = f"{', '.join(operations)} on {right.resource}"
+    denied = verdict in (RightVerdict.DENIED, RightVerdict.DENIED_TO_HOSTS)
+    acls = because if denied else [acl_of(each.right, each.principal) for each in alike]
+    certain = verdict in (RightVerdict.MISSING, RightVerdict.DENIED)
+    return Finding(
+        code=_CODES[verdict],
+        severity=ERROR if certain and not right.optional else WARNING,
+        subject=f"{right.role} {first.principal}",
+        message=f"{_LACKING[verdict].format(what)}: {right.note}",
+        evidence=judgement_row(first) | {"operations": operations},
+        fix="\n".join(kafka_acls_lines(acls, settings=app.target.client, remove=denied)),
+    )
+
+
+def _no_authorizer(error: UnsupportedError) -> Finding:
+    return Finding(
+        code="no_authorizer",
+        severity=INFO,
+        subject="brokers",
+        message="the brokers have no authorizer: every client may do everything, and there are no ACLs",
+        evidence={"answer": error.message},
+        fix="nothing has to be done; to have ACLs, set authorizer.class.name in every server.properties",
+    )
+
+
+def _hidden_settings(app: App) -> list[Finding]:
+    """What may give a right without an ACL: of both settings Kafka tells that they are set, and hides the values."""
+    said = {name: is_set(app, name) for name in (SUPER_USERS, OPEN_TO_ALL)}
+    if not any(state != "no" for state in said.values()):
+        return []
+    return [
+        Finding(
+            code="super_users_unknown",
+            severity=INFO,
+            subject="brokers",
+            message="a super user needs no ACL, and who is one can't be read from the brokers",
+            evidence={"set_on_the_brokers": said},
+            fix="look at super.users and allow.everyone.if.no.acl.found in server.properties",
+        )
+    ]
+
+
+def is_set(app: App, setting: str) -> str:
+    """Whether the brokers have the setting: yes, no, or unknown; of these two they tell no value."""
+    try:
+        with app.topics() as store:
+            return "yes" if store.broker_settings(setting) else "no"
+    except EosctlError:
+        return "unknown"
+
+
+def _check_report(app: App, checked: CheckedAcls, *, strict: bool) -> Report:
+    verdicts = [each.verdict for each in checked.judgements]
+    return Report(
+        kind="acls-check",
+        rows=[finding.as_row() for finding in checked.findings],
+        summary={"rights": len(verdicts), **{verdict.value: verdicts.count(verdict) for verdict in RightVerdict}},
+        data={"rights": [judgement_row(each) | {"verdict": each.verdict.value} for each in checked.judgements]},
+        target={"kafka_cluster_id": checked.cluster_id, "group_id": app.target.group_id},
+        problems=checked.problems,
+        exit_code=ExitCode.FINDINGS if is_bad(checked.findings, strict=strict) else ExitCode.OK,
+    )
+
+
+def judgement_row(judgement: RightJudgement) -> dict[str, object]:
+    """A right of a principal and the ACLs that decided on it, as plain data."""
+    return right_row(judgement.right, judgement.principal) | {"acls": [str(acl) for acl in judgement.because]}
+
+
+def right_row(right: Right, principal: str | None) -> dict[str, object]:
+    """A right as plain data."""
+    return {
+        "role": right.role,
+        "principal": principal,
+        "operation": right.operation,
+        "resource_type": right.resource_type,
+        "resource_name": right.name,
+        "pattern_type": right.pattern_type,
+        "permission": "ALLOW",
+        "when": right.when,
+        "since": right.since,
+        "optional": right.optional,
+        "only_to_create": right.to_create,
+        "note": right.note,
+    }

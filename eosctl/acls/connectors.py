@@ -1,0 +1,73 @@
+"""The group's connectors as far as rights go: from the config topic, or from a worker where that can't be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eosctl.app import App
+from eosctl.core.configs.fold import ConnectorState
+from eosctl.core.workers.connector_entry import plugin_type
+from eosctl.errors import EosctlError, NotFoundError, UsageError
+from eosctl.group.gather import in_turn, no_answer
+from eosctl.group.topics.config import read_config_topic
+
+
+@dataclass(frozen=True, slots=True)
+class KnownConnectors:
+    """By name; None where nobody was asked, or nobody could tell."""
+
+    connectors: Mapping[str, ConnectorState] | None = field(default=None)
+
+    def config(self, name: str) -> Mapping[str, object]:
+        """A connector's configuration; empty where it is not known."""
+        state = (self.connectors or {}).get(name)
+        return (state.config or {}) if state else {}
+
+    def sources(self) -> tuple[str, ...]:
+        """The source connectors that are not deleted."""
+        return tuple(
+            sorted(name for name in self.connectors or {} if plugin_type(self.config(name) or None) == "source")
+        )
+
+    def task_count(self, name: str) -> int:
+        """For how many tasks `name` needs ids: those it may have, has, or had. Raises NotFoundError, UsageError."""
+        if self.connectors is None:
+            raise UsageError(
+                f"how many tasks has {name}?",
+                hint="Give --tasks N, or name the cluster (-b) or a worker (-u) to look it up.",
+            )
+        state = self.connectors.get(name)
+        if state is None:
+            raise NotFoundError(f"the group has no connector {name}", hint="Give --tasks N for one that is to come.")
+        most = str(self.config(name).get("tasks.max", "1"))
+        return max(int(most) if most.isdecimal() else 1, state.task_count or 0, state.task_count_record or 0)
+
+
+def read_connectors(app: App) -> Mapping[str, ConnectorState]:
+    """The connectors by name; raises what reading the config topic raises, and what `no_answer` makes."""
+    if app.target.client is None and app.target.connect_urls:
+        return _ask_workers(app)
+    try:
+        with app.topics() as store:
+            return read_config_topic(app, store).state.connectors
+    except EosctlError as unread:
+        try:
+            return _ask_workers(app)
+        except EosctlError:
+            raise unread from None
+
+
+def _ask_workers(app: App) -> Mapping[str, ConnectorState]:
+    """What the first worker tells that answers, of those that were named."""
+    failures: list[EosctlError] = []
+    for _url, worker in in_turn(app, app.target.connect_urls):
+        try:
+            there = worker.connectors()
+        except EosctlError as exc:
+            failures.append(exc)
+        else:
+            return {
+                name: ConnectorState(name, entry.config, task_count=len(entry.wanted)) for name, entry in there.items()
+            }
+    raise no_answer("no worker tells which connectors there are", failures)

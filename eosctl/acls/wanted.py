@@ -1,0 +1,217 @@
+"""Which rights are wanted, and for whom: from what the user named, the worker files, and the config topic.
+
+Reads only. ACLs themselves are looked at in acls/check.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from eosctl.acls.connectors import KnownConnectors, read_connectors
+from eosctl.app import App
+from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
+from eosctl.connectors.topics import ConnectorTopics, FoundTopics, find_topics
+from eosctl.core.acls.request import AclRequest
+from eosctl.core.acls.table import CONNECT_ROLES, ROLES, ConnectorScope, GroupScope, Right, required_rights
+from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
+from eosctl.core.configs.fold import ConnectorState
+from eosctl.core.offsets.names import PLACE
+from eosctl.core.topic_names import is_topic_name
+from eosctl.errors import EosctlError, InputFileError, UsageError
+from eosctl.report import Problem
+
+_WORKER_TOPICS = {
+    "config_topic": ("config.storage.topic", "Name it with --config-topic."),
+    "offset_topic": ("offset.storage.topic", "Name it with --offset-topic."),
+    "status_topic": ("status.storage.topic", "Name it in a profile: eosctl profile set NAME status_topic=TOPIC."),
+}
+_ABOUT_OUTPUTS = {"producer", "consumer", "admin", "observer", "aborter", "acl-writer"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Rights, and who shall have them: role -> principal, as far as that is known."""
+
+    rights: Sequence[Right]
+    principals: Mapping[str, str]
+    problems: Sequence[Problem] = ()
+
+    def require_principals(self) -> Mapping[str, str]:
+        """The principals; raises UsageError for a role without one."""
+        for right in self.rights:
+            if right.role not in self.principals:
+                raise UsageError(
+                    f"who is the {right.role}?",
+                    hint=f"Give --principal {right.role}=User:NAME, or the worker's file (-w), which names it.",
+                )
+        return self.principals
+
+
+def gather_wanted(
+    app: App, request: AclRequest, *, look: bool, connectors: Mapping[str, ConnectorState] | None = None
+) -> Wanted:
+    """The rights that `request` asks for.
+
+    With `look` connectors are looked up where a cluster or a worker was named: their tasks and offsets topics in the
+    config topic, else at a worker; the topics that they write to at a worker, and in their configs. Without it, only
+    where the request does not say how many tasks there are, and never where the caller knows them (`connectors`).
+    Raises UsageError, NotFoundError, and what reading the config topic raises.
+    """
+    group_id = app.target.require_group_id()
+    roles = request.roles or CONNECT_ROLES
+    problems: list[Problem] = []
+    known = KnownConnectors(connectors or _look_up(app, request, problems, look=look))
+    names = known.sources() if request.every else request.connectors
+    counts = _task_counts(request, names, known)
+    outputs = _outputs(app, request, roles, {name: known.config(name) for name in names}) if look else FoundTopics()
+    scopes = tuple(
+        _scope_of(app, request, known, name, count, outputs.of.get(name) or ConnectorTopics(request.output_topics))
+        for name, count in zip(names, counts, strict=True)
+    )
+    scope = GroupScope(
+        group_id, app.target.config_topic, app.target.offset_topic, app.target.status_topic, scopes,
+        prefixed=request.prefixed, old_brokers=request.old_brokers,
+    )  # fmt: skip
+    problems += outputs.problems
+    problems += [_offsets_topic_unknown(known, scope.name) for scope in scopes if scope.offsets_topic is None]
+    problems += [_elsewhere(name) for name in names if CLUSTER_PROPERTY in known.config(name)]
+    rights = required_rights(scope, roles, mode=request.mode)
+    _require_topic_names(app, rights)
+    return Wanted(rights, _principals(app, request, roles), problems)
+
+
+def _look_up(
+    app: App, request: AclRequest, problems: list[Problem], *, look: bool
+) -> Mapping[str, ConnectorState] | None:
+    """The connectors, where they are wanted; that they can't be read matters only where nothing else tells."""
+    needed = request.every or bool(request.connectors and not request.tasks and not request.prefixed)
+    if not needed and not (look and request.connectors):
+        return None
+    if app.target.client is None and not app.target.connect_urls and not request.every:
+        return None
+    try:
+        return read_connectors(app)
+    except EosctlError as exc:
+        if needed:
+            raise
+        message = f"what the connectors' configurations say is not known: {exc.message}"
+        problems.append(Problem("connectors_unknown", message, hint=exc.hint, severity="warning"))
+        return None
+
+
+def _require_topic_names(app: App, rights: Iterable[Right]) -> None:
+    """Raises UsageError for a topic that only a worker can name: its file has a reference there, and no option says."""
+    guessed = {
+        getattr(app.target, name): (setting, hint)
+        for name, (setting, hint) in _WORKER_TOPICS.items()
+        if app.target.origins.get(name) == "default"
+        and any(setting in file.unresolved for file in app.target.worker_configs)
+    }
+    for right in rights:
+        if right.resource_type != "Topic" or right.name == "*":
+            continue
+        if right.name in guessed:
+            setting, hint = guessed[right.name]
+            raise UsageError(f"a right is needed on the {setting}, which only a worker can resolve", hint=hint)
+        if not is_topic_name(right.name):
+            raise UsageError(f"{right.name} can't be a topic, so there is no right on it")
+
+
+def _task_counts(request: AclRequest, names: Sequence[str], known: KnownConnectors) -> Sequence[int]:
+    """How many tasks each connector may have; nothing is asked of ids that a prefix covers."""
+    if len(request.tasks) not in (0, 1, len(names)):
+        raise UsageError(
+            f"{len(request.tasks)} times --tasks for {len(names)} connectors",
+            hint="Give --tasks once for all, or once for each --connector, in the same order.",
+        )
+    if request.tasks:
+        return request.tasks if len(request.tasks) == len(names) else request.tasks * len(names)
+    return [0 if request.prefixed else known.task_count(name) for name in names]
+
+
+def _scope_of(
+    app: App, request: AclRequest, known: KnownConnectors, name: str, tasks: int, topics: ConnectorTopics
+) -> ConnectorScope:
+    """The connector's part in the rights."""
+    return ConnectorScope(
+        name, tasks, _offsets_topic(app, request, known, name), topics.written, topics.likely, topics.own_reads
+    )
+
+
+def _offsets_topic(app: App, request: AclRequest, known: KnownConnectors, name: str) -> str | None:
+    """The topic that holds the connector's offsets: its own, else the worker's.
+
+    None where its config names what can't be a topic, say a placeholder, and the request says nothing of it.
+    """
+    own = known.config(name).get(TOPIC_PROPERTY)
+    if isinstance(own, str) and is_topic_name(own):
+        return own
+    if own and request.dedicated_topic is None:
+        return None
+    return (request.dedicated_topic or app.target.offset_topic).replace(PLACE, name)
+
+
+def _outputs(
+    app: App, request: AclRequest, roles: Sequence[str], configs: Mapping[str, Mapping[str, object]]
+) -> FoundTopics:
+    """What the connectors write to, where it was not said and a role has to do with it."""
+    if not configs or request.output_topics or not _ABOUT_OUTPUTS & set(roles):
+        return FoundTopics()
+    if app.target.client is None and not app.target.connect_urls:
+        return FoundTopics({}, (_outputs_unknown(),))
+    return find_topics(app, configs)
+
+
+def _principals(app: App, request: AclRequest, roles: Sequence[str]) -> Mapping[str, str]:
+    """Role -> principal: as named for the role, as named for all, or as the worker's file has it."""
+    named: dict[str, str] = {}
+    for text in request.principals:
+        role, equals, principal = text.partition("=")
+        if not equals or role not in ROLES:  # a distinguished name has equals signs of its own
+            role, principal = "", text
+        if ":" not in principal or principal.endswith(":"):
+            raise UsageError(f"{principal!r} is no principal", hint="Write it as Kafka does: User:orders.")
+        named[role] = principal
+    found = {role: named.get(role) or named.get("") or _in_worker_file(app, role) for role in roles}
+    return {role: principal for role, principal in found.items() if principal}
+
+
+def _in_worker_file(app: App, role: str) -> str | None:
+    """The SASL user of one of a worker's clients; None without a file that tells."""
+    if role not in CONNECT_ROLES or not app.target.worker_configs:
+        return None
+    try:
+        settings = app.target.worker_configs[0].client("" if role == "worker" else f"{role}.").settings
+    except InputFileError:  # stores that only Java can read: the principal is not known, and asked for
+        return None
+    return f"User:{settings.sasl_username}" if settings.sasl_username else None
+
+
+def _outputs_unknown() -> Problem:
+    return Problem(
+        "output_topics_unknown",
+        "the topics that the connectors write to are not known, and rights on them are not part of this",
+        hint="Name a worker (-u) or the cluster (-b) to look them up, or the topics: --output-topic NAME; NAME* is a "
+        "prefix.",
+        severity="warning",
+    )
+
+
+def _offsets_topic_unknown(known: KnownConnectors, connector: str) -> Problem:
+    value = str(known.config(connector).get(TOPIC_PROPERTY))
+    return Problem(
+        "dedicated_topics_unknown",
+        f"{describe_unknown(connector, value)}; rights on it are not part of this",
+        hint="Name it with --dedicated-topic NAME.",
+        severity="warning",
+    )
+
+
+def _elsewhere(connector: str) -> Problem:
+    return Problem(
+        "other_cluster",
+        f"{connector} writes to another cluster ({CLUSTER_PROPERTY}): the rights of its clients belong there",
+        hint=f"Run the same with -b of that cluster, --connector {connector} and --tasks N.",
+        severity="warning",
+    )

@@ -1,0 +1,104 @@
+"""App: the surroundings of one operation, all injected: target, clock, deadline, talk, doors to Kafka and Connect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eosctl.core.frozen import frozen
+from eosctl.deadline import Clock, Deadline
+from eosctl.errors import UsageError
+from eosctl.events import OnEvent, ignore_events
+from eosctl.target import Target
+
+if TYPE_CHECKING:
+    from eosctl.ports import AclStore, ConnectWorker, TopicStore, TransactionAdmin
+
+
+def _open_transactions(app: App) -> TransactionAdmin:
+    from eosctl.kafka.native.sasl import is_spoken_natively
+    from eosctl.kafka.transactions.admin import NativeTransactionAdmin
+
+    client, admin = app.target.require_client(), NativeTransactionAdmin
+    if not is_spoken_natively(client):
+        from eosctl.kafka.group_admin import LibrdkafkaGroupAdmin
+
+        admin = LibrdkafkaGroupAdmin
+    return admin(client, deadline=app.deadline, on_event=app.on_event)
+
+
+def _open_topics(app: App) -> TopicStore:
+    from eosctl.kafka.topics.store import KafkaTopicStore
+
+    return KafkaTopicStore(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
+
+
+def _open_acls(app: App) -> AclStore:
+    from eosctl.kafka.acls import KafkaAclStore
+
+    return KafkaAclStore(app.target.require_client(), deadline=app.deadline)
+
+
+def _open_worker(app: App, url: str) -> ConnectWorker:
+    from eosctl.connect.rest import RestConnectWorker
+
+    return RestConnectWorker(url, deadline=app.deadline, access=app.target.connect)
+
+
+def _addresses_of(app: App, host: str) -> frozenset[str]:
+    from eosctl.connect.addresses import addresses_of
+
+    return addresses_of(host, app.deadline)
+
+
+def _no_profiles(profile: str) -> Target:
+    raise UsageError(f"there are no profiles here, so no {profile}")
+
+
+@frozen
+class App:
+    """What an operation may use.
+
+    `state_dir` is where backups and journals go; `target_of` gives the Target of a profile by its name,
+    `addresses_of` those of a host, none where that can't be told.
+    """
+
+    target: Target
+    deadline: Deadline
+    state_dir: Path
+    clock: Clock = field(default_factory=Clock)
+    on_event: OnEvent = ignore_events
+    open_transactions: Callable[[App], TransactionAdmin] = _open_transactions
+    open_topics: Callable[[App], TopicStore] = _open_topics
+    open_worker: Callable[[App, str], ConnectWorker] = _open_worker
+    open_acls: Callable[[App], AclStore] = _open_acls
+    target_of: Callable[[str], Target] = _no_profiles
+    addresses_of: Callable[[App, str], frozenset[str]] = _addresses_of
+
+    def transactions(self) -> TransactionAdmin:
+        """A native connection to the target's Kafka cluster."""
+        return self.open_transactions(self)
+
+    def topics(self) -> TopicStore:
+        """A reader and writer of the target's topics."""
+        return self.open_topics(self)
+
+    def acls(self) -> AclStore:
+        """The ACLs of the target's Kafka cluster."""
+        return self.open_acls(self)
+
+    def worker(self, url: str) -> ConnectWorker:
+        """The REST interface of the worker that is known as `url`, wherever it is reached from here."""
+        from eosctl.core.workers.connect_map import reachable_url
+
+        return self.open_worker(self, reachable_url(url, self.target.connect_map))
+
+    def with_whole_timeout(self) -> App:
+        """The same with a deadline that starts now: what went before does not count."""
+        return replace(self, deadline=Deadline.after(self.deadline.timeout_s, self.clock))
+
+    def elsewhere(self, profile: str) -> App:
+        """The same surroundings on what `profile` names; raises InputFileError for a profile that there is not."""
+        return replace(self, target=self.target_of(profile))

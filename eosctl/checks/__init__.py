@@ -1,0 +1,1 @@
+"""doctor, connectors check, metrics: what is wrong with a group."""

@@ -1,0 +1,184 @@
+"""One cause, one row: brokers and workers that do not answer, and below them what can't be known because of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from shlex import quote
+
+from eosctl.acls.check import MISSING
+from eosctl.checks.group.rules import gate_finding
+from eosctl.checks.ignored import IgnoredFinding, split_ignored
+from eosctl.checks.standstill import BROKER_DOWN
+from eosctl.checks.visit import Visit
+from eosctl.checks.workers import SILENT_CODES
+from eosctl.connectors.failures import RESTART
+from eosctl.core.findings import ERROR, Finding
+from eosctl.core.ids import task_transactional_id
+from eosctl.errors import EosctlError
+from eosctl.observation.connectors.folds import fold_alike, under_cause
+
+KAFKA, MIRROR_MAKER = "kafka", "dedicated_mirror_maker"
+_NO_LEADER = "LEADER_NOT_AVAILABLE"  # the name of the Kafka error, which messages have
+_Findings = Mapping[str, Sequence[Finding]]
+
+
+def kafka_findings(visit: Visit) -> Iterable[Finding]:
+    """Brokers that are listed and do not answer; raises where none does."""
+    for broker, failure in sorted(visit.silent_brokers().items()):
+        yield Finding(
+            "broker_unreachable", ERROR, f"broker {broker}",
+            f"broker {broker} is one of the cluster and does not answer: {failure.message}",
+            "Start it; if it runs, the address that it advertises (advertised.listeners) can't be reached from here.",
+            {"broker": broker, "error": failure.code},
+        )  # fmt: skip
+
+
+def unreached(error: EosctlError, servers: Iterable[str]) -> Finding:
+    """In place of all that needs Kafka."""
+    return Finding(
+        "kafka_unreachable", ERROR, ",".join(servers), f"nothing could be checked without Kafka: {error.message}",
+        error.hint or "Run again with -v to see why.", {"error": error.code},
+    )  # fmt: skip
+
+
+def under_causes(visit: Visit, findings: _Findings, ignored: Sequence[IgnoredFinding]) -> dict[str, Sequence[Finding]]:
+    """What brokers and workers that do not answer bring about is no finding of its own: it stands below the first."""
+    own = under_settings_and_rights(findings, ignored, group_id=visit.app.target.group_id)
+    return under_dead_brokers(_under_brokers(_under_workers(visit, own)))
+
+
+def under_settings_and_rights(
+    findings: _Findings, ignored: Sequence[IgnoredFinding], *, group_id: str | None
+) -> dict[str, Sequence[Finding]]:
+    """Puts nothing below a cause that is ignored: a task that died of it would be counted as ignored, too."""
+    split = {check: split_ignored(found, ignored) for check, found in findings.items()}
+    told = under_settings({check: counting for check, (counting, _accepted) in split.items()})
+    told = under_missing_rights(told, group_id=group_id)
+    return {check: [*told[check], *accepted] for check, (_counting, accepted) in split.items()}
+
+
+def under_settings(findings: _Findings) -> dict[str, Sequence[Finding]]:
+    """What tasks died of stands below the setting that they die of, and a gate below what it repeats."""
+    kept = dict(findings)
+    for check, causes in findings.items():
+        for cause in causes:
+            codes = _BRINGS_ABOUT.get((check, cause.code), frozenset())
+            following = [(at, each) for at in kept for each in kept[at] if each.code in codes and _is_of(cause, each)]
+            if all(each.code == _FENCING_DUE for _at, each in following):
+                continue
+            for at, gone in following:
+                kept[at] = [each for each in kept[at] if each is not gone]
+            told = under_cause(cause, [each for _at, each in following])
+            kept[check] = [told if each is cause else each for each in kept[check]]
+    return kept
+
+
+_FENCING_DUE = "mis_ordered"
+_BRINGS_ABOUT = {
+    ("connectors", "producer_refuses"): frozenset({"producer_refuses", _FENCING_DUE}),
+    ("connectors", "timeout_above_broker"): frozenset({"timeout_refused", _FENCING_DUE}),
+    ("connectors", "writes_own_offsets"): frozenset({"own_offsets_topic", _FENCING_DUE}),
+    ("offsets", "not_compacted"): frozenset({"offset_topic"}),
+    ("offsets", "deletes_old_offsets"): frozenset({"offset_topic"}),
+}
+"""Check and code of a setting that is wrong -> what is found because of it; that fencing is due, of dead tasks only."""
+
+
+_DENIED = frozenset({"task_not_authorized", "fencing_not_authorized"})
+
+
+def under_missing_rights(findings: _Findings, *, group_id: str | None) -> dict[str, Sequence[Finding]]:
+    """What tasks died of for lack of a right stands below the right, with how they are started again.
+
+    A right that may not be needed is an error then: the failure proves that it is.
+    """
+    kept = dict(findings)
+    for cause in findings.get("acls", ()):
+        denied = [each for each in kept["failures"] if each.code in _DENIED and _lacked(cause, each, group_id)]
+        if cause.code != MISSING or not denied:
+            continue
+        kept["failures"] = [each for each in kept["failures"] if each not in denied]
+        connectors = dict.fromkeys(each.subject.partition("/")[0] for each in denied)
+        restarts = ", ".join(RESTART.replace("{name}", quote(name)) for name in connectors)
+        told = replace(under_cause(cause, denied), severity=ERROR, fix=f"{cause.fix}\nThen {restarts}.")
+        kept["acls"] = [told if each is cause else each for each in kept["acls"]]
+    return kept
+
+
+_OF_ID = "TransactionalId"  # the resource type, and part of the name of the exception
+
+
+def _lacked(cause: Finding, failed: Finding, group_id: str | None) -> bool:
+    """Whether the failure names what the right is for; of a transactional id it names the connector alone."""
+    resource, causes = str(cause.evidence.get("resource_name")), failed.evidence.get("causes")
+    texts = causes if isinstance(causes, list) else []
+    if cause.evidence.get("resource_type") == _OF_ID:
+        connector = failed.subject.partition("/")[0]
+        prefix = task_transactional_id(group_id or "", connector, 0).removesuffix("0")
+        rest = resource.removeprefix(prefix)
+        return resource.startswith(prefix) and not rest.strip("0123456789") and any(_OF_ID in text for text in texts)
+    return any(resource in re.split(r"[\[\], ]+", text) for text in texts)
+
+
+def _is_of(cause: Finding, other: Finding) -> bool:
+    """Whether it is about the same connector or a task of it, or a gate about the same topic; not the cause itself."""
+    if other is cause:
+        return False
+    about = other.subject == cause.subject or other.subject.startswith(f"{cause.subject}/")
+    return about or cause.subject in other.message.split()
+
+
+def _under_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
+    """What could not be looked at while brokers are silent is put down to them."""
+    causes = findings[KAFKA]
+    if not causes:
+        return dict(findings)
+    first, *others = causes
+    silent = {each.subject for each in causes}
+
+    def caused(each: Finding) -> bool:
+        return not each.certain or (each.code == BROKER_DOWN and each.subject in silent)
+
+    following = [each for check, found in findings.items() if check != KAFKA for each in found if caused(each)]
+    kept = {check: [each for each in found if not caused(each)] for check, found in findings.items()}
+    return {**kept, KAFKA: [under_cause(first, fold_alike(following)), *others]}
+
+
+def under_dead_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
+    """What has no leader, and so could not be looked at, is put down to the first broker that is down."""
+    place = next(
+        ((check, each) for check, found in findings.items() for each in found if each.code == BROKER_DOWN), None
+    )
+    if place is None:
+        return dict(findings)
+    at, cause = place
+
+    def caused(each: Finding) -> bool:
+        return not each.certain and _NO_LEADER in each.message
+
+    following = [each for found in findings.values() for each in found if caused(each)]
+    kept = {check: [each for each in found if not caused(each)] for check, found in findings.items()}
+    told = under_cause(cause, fold_alike(following)) if following else cause
+    return {**kept, at: [told if each is cause else each for each in kept[at]]}
+
+
+def _under_workers(visit: Visit, findings: _Findings) -> dict[str, Sequence[Finding]]:
+    causes = [each for each in findings["workers"] if each.code in (*SILENT_CODES, MIRROR_MAKER)]
+    if not causes:
+        return dict(findings)
+    reasons = [failure.message for _worker, failure in visit.silent()]
+    try:
+        gates = visit.gates()[1]
+    except EosctlError:
+        gates = []
+    subject = visit.app.target.group_id or "group"
+    following = [finding for gate in gates for finding in gate_finding(gate, subject)]
+    kept: dict[str, Sequence[Finding]] = {}
+    for check, found in findings.items():
+        caused = [each for each in found if each not in causes and any(one in each.message for one in reasons)]
+        following += caused
+        kept[check] = [each for each in found if each not in caused]
+    kept["workers"] = [under_cause(each, following) if each is causes[0] else each for each in findings["workers"]]
+    return kept

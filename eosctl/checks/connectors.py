@@ -1,0 +1,82 @@
+"""connectors check: whether each source connector can be, and each of its tasks really is, exactly-once. Reads only.
+
+The rules are those of the upgrade's gates (`core.connector_findings`); here they speak per connector and task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eosctl.app import App
+from eosctl.checks.group.rules import gate_finding
+from eosctl.connectors.unknown import unknown_connector
+from eosctl.core.findings import INFO, Finding, is_bad, severity_counts, worst_first
+from eosctl.errors import ExitCode, UnreachableError
+from eosctl.group.gather import NO_REST, NO_REST_HINT, no_answer, observe_workers
+from eosctl.group.observation.rules import Observation, ObservedConnector
+from eosctl.observation.connectors.rules import connector_findings, group_findings
+from eosctl.observation.gather import observe_connectors
+from eosctl.report import Problem, Report
+from eosctl.upgrade.gates import FILES_GATE, evaluate_gates
+
+
+def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = False, validate: bool = True) -> Report:
+    """Findings about the source connectors (or `names`); exit 3 on an error, with `strict` also on a warning.
+
+    Raises NotFoundError for a name that no connector has, what `no_answer` makes when no worker tells of connectors,
+    and what `observe_workers` raises.
+    """
+    group = observe_workers(app)
+    observation = observe_connectors(app, group, validate=validate)
+    if observation.connectors is None:
+        failures = [member.failure for member in group.members if member.failure is not None]
+        hint = NO_REST_HINT if group.is_mirror_maker else None
+        failures = failures or [UnreachableError(observation.why_unseen("connectors"), hint=hint)]
+        raise no_answer("no worker tells which connectors there are", failures)
+    chosen = _chosen(observation.connectors, names)
+    more = _sinks(chosen) if names else group_findings(observation)
+    findings = worst_first([*connector_findings(observation, chosen), *more, *_files(observation)])
+    sources = [each for each in chosen if each.type == "source"]
+    return Report(
+        kind="connectors-check",
+        rows=[each.as_row() for each in findings],
+        summary={
+            "connectors": len(sources),
+            "tasks": sum(len(each.tasks()) for each in sources),
+            "findings": len(findings),
+            "counts": severity_counts(findings),
+        },
+        data={"connectors": [each.name for each in sources]},
+        target={"kafka_cluster_id": observation.kafka_cluster_id, "group_id": app.target.group_id},
+        problems=[_as_written()] if group.is_mirror_maker else [],
+        exit_code=ExitCode.FINDINGS if is_bad(findings, strict=strict) else ExitCode.OK,
+    )
+
+
+def _as_written() -> Problem:
+    message = f"no worker says what runs: each {NO_REST}; configs and states are those of its config and status topics"
+    return Problem("connectors_as_written", message, NO_REST_HINT, "warning")
+
+
+def _chosen(connectors: Sequence[ObservedConnector], names: Sequence[str]) -> list[ObservedConnector]:
+    there = {each.name: each for each in connectors}
+    missing = sorted(set(names) - set(there))
+    if missing:
+        raise unknown_connector(f"there is no connector {', '.join(missing)}", missing[0], there)
+    return [there[name] for name in dict.fromkeys(names)] if names else list(connectors)
+
+
+def _files(observation: Observation) -> list[Finding]:
+    """A worker whose file names another topic than the group's, on which any of the connectors may run."""
+    gates = evaluate_gates(observation) if observation.files else ()
+    subject = observation.group_id or "group"
+    return [finding for gate in gates if gate.id == FILES_GATE for finding in gate_finding(gate, subject)]
+
+
+def _sinks(chosen: Sequence[ObservedConnector]) -> list[Finding]:
+    """A sink that was named is not passed over in silence."""
+    return [
+        Finding("not_a_source", INFO, each.name, f"{each.name} is a {each.type} connector: nothing to check", "None.")
+        for each in chosen
+        if each.type != "source"
+    ]

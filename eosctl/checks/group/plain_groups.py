@@ -1,0 +1,46 @@
+"""Groups that do not use exactly-once: how they are told, and which findings matter there all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from eosctl.core.findings import INFO, Finding
+from eosctl.core.wording import counted
+from eosctl.core.workers.modes import Mode
+from eosctl.group.observation.rules import Observation, ObservedConnector
+from eosctl.observation.connectors.commit_age import offset_age
+from eosctl.observation.connectors.rules import Rule, connector_findings, offsets_topic, properties, requires_support
+
+_RULES: Sequence[Rule] = (offset_age, offsets_topic, properties)
+_ELSEWHERE = frozenset({Mode.DISABLED, Mode.PREPARING, Mode.NOT_ENABLED, Mode.OLD_VERSION})
+NOT_WRITTEN = frozenset({"missing", "mis_ordered"})
+"""Findings about task-count records that workers without exactly-once neither write nor read."""
+
+
+def plain_findings(observation: Observation, connectors: Iterable[ObservedConnector]) -> list[Finding]:
+    """What is worth saying of these connectors in such a group: that it is one, and what matters all the same.
+
+    A connector that requires exactly-once is judged as if the group used it.
+    """
+    sources = [each for each in connectors if each.type == "source"]
+    required = [each for each in sources if requires_support(each)]
+    others = [each for each in sources if each not in required]
+    found = [finding for each in others for rule in _RULES for finding in rule(each, observation)]
+    return [*_not_used(observation, others), *connector_findings(observation, required), *found]
+
+
+def _not_used(observation: Observation, others: Sequence[ObservedConnector]) -> Iterable[Finding]:
+    if others:
+        tasks = counted(sum(len(each.tasks()) for each in others), "task")
+        yield Finding(
+            "exactly_once_not_used", INFO, observation.group_id or "group",
+            f"no worker is enabled: {counted(len(others), 'source connector')} with {tasks} write without transactions",
+            "Nothing, if that is meant; `eosctl upgrade plan --to enabled` has what exactly-once takes, and "
+            "`eosctl connectors check` what stands against it.",
+        )  # fmt: skip
+
+
+def uses_exactly_once(observation: Observation) -> bool:
+    """Whether tasks may run exactly-once: not where workers are known to be otherwise, and none to be enabled."""
+    modes = {worker.mode for worker in observation.workers}
+    return Mode.ENABLED in modes or not modes & _ELSEWHERE

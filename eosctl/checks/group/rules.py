@@ -1,0 +1,119 @@
+"""Gates, internal topics and hanging transactions as findings, for `doctor`. Judges what was read elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from shlex import quote
+
+from eosctl.core.clients.kafka_scripts import only_compacted
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.records import KnownBounds, TopicDescription
+from eosctl.core.wording import counted
+from eosctl.group.observation.rules import Observation
+from eosctl.upgrade.gate import Gate
+from eosctl.upgrade.gates import SAFE_REPLICATION
+
+_BEFORE_THE_WAY_DOWN = (
+    "Nothing while all workers are enabled. Before one becomes anything else write the committed records again: "
+    "`eosctl upgrade plan --to disabled --hard` has the commands."
+)
+
+
+def gate_finding(gate: Gate, subject: str) -> Iterable[Finding]:
+    """Nothing for a gate that passes; an unknown one is a warning that is not certain."""
+    if gate.status == "fail":
+        yield Finding(gate.id, ERROR, subject, gate.evidence, gate.fix, {"gate": gate.id, "status": gate.status})
+    elif gate.status == "unknown":
+        evidence = {"gate": gate.id, "status": gate.status}
+        yield Finding(gate.id, WARNING, subject, f"not known: {gate.evidence}", gate.fix, evidence, certain=False)
+
+
+def unread_findings(observation: Observation) -> Iterable[Finding]:
+    """Aborted records that no worker reads now, and that any which is not enabled would; else they are gates."""
+    if observation.reads_aborted():
+        return
+    group = observation.group_id or "group"
+    names = list(observation.differing_connectors or ())
+    if names:
+        yield Finding(
+            "aborted_configs_unread", INFO, group,
+            f"aborted records of {observation.config_topic} would change {', '.join(names)} for a worker that is not "
+            "enabled; all are",
+            _BEFORE_THE_WAY_DOWN, {"connectors": names},
+        )  # fmt: skip
+    owners = [each.connector for each in observation.aborted_offsets or () if each.connector is not None]
+    if owners:
+        names = sorted(set(owners))
+        yield Finding(
+            "aborted_offsets_unread", INFO, group,
+            f"aborted offsets of {', '.join(names)} are the newest in {observation.offset_topic} for a worker that is "
+            "not enabled; all are",
+            _BEFORE_THE_WAY_DOWN, {"connectors": names, "keys": len(owners)},
+        )  # fmt: skip
+
+
+def topic_findings(topics: Iterable[TopicDescription]) -> Iterable[Finding]:
+    """Internal topics that one lost broker takes along; cleanup and partitions are gates of their own."""
+    for topic in topics:
+        if topic.replication_factor < SAFE_REPLICATION:
+            yield Finding(
+                "few_replicas", WARNING, topic.name,
+                f"topic {topic.name} has replication factor {topic.replication_factor}: a lost broker may lose it",
+                f"Raise it to {SAFE_REPLICATION} (kafka-reassign-partitions.sh).",
+                {"replication_factor": topic.replication_factor},
+            )  # fmt: skip
+
+
+def transaction_topic_findings(topic: TopicDescription, bounds: KnownBounds) -> Iterable[Finding]:
+    """The coordinators' own log, `__transaction_state`: what keeps its partitions from being written."""
+    replicas, least = topic.replication_factor, topic.config.get("min.insync.replicas", "")
+    evidence = {"replication_factor": replicas, "min.insync.replicas": least}
+    text = f"topic {topic.name} has {counted(replicas, 'replica')} and min.insync.replicas={least}"
+    if least.isdecimal() and int(least) > replicas:
+        yield Finding(
+            "too_few_replicas", ERROR, topic.name, f"{text}: no transaction can begin or end",
+            "Add replicas (kafka-reassign-partitions.sh), or lower min.insync.replicas.", evidence,
+        )  # fmt: skip
+    elif least.isdecimal() and int(least) == replicas > 1:
+        yield Finding(
+            "no_spare_replica", WARNING, topic.name, f"{text}: one lost broker stops transactions",
+            "Add a replica (kafka-reassign-partitions.sh), or lower min.insync.replicas by one.", evidence,
+        )  # fmt: skip
+    elif least == "1" and replicas > 1:
+        yield Finding(
+            "one_insync_replica", WARNING, topic.name, f"{text}: a lost broker may lose transactions",
+            "Set min.insync.replicas=2 (kafka-configs.sh).", evidence,
+        )  # fmt: skip
+    if bounds.missing:
+        numbers = sorted(bounds.missing)
+        yield Finding(
+            "partition_without_leader", ERROR, topic.name,
+            f"{counted(len(numbers), 'partition')} of {topic.name} can't be asked ({bounds.missing[numbers[0]]}): "
+            "transactional ids whose coordinator they are can't be used",
+            "Start the brokers that have its replicas.", {"partitions": numbers},
+        )  # fmt: skip
+
+
+def status_topic_findings(topic: TopicDescription, settings: ClientSettings | None) -> Iterable[Finding]:
+    """Its cleanup policy, at which each worker looks when it starts (`verifyTopicCleanupPolicyOnlyCompact`)."""
+    policy = topic.config.get("cleanup.policy", "compact")
+    if policy != "compact":
+        yield Finding(
+            "status_not_compact", ERROR, topic.name,
+            f"topic {topic.name} has cleanup.policy={policy}: each worker that starts on it dies of a ConfigException",
+            f"{only_compacted(topic.name, settings)}, then start the workers again.", {"cleanup.policy": policy},
+        )  # fmt: skip
+
+
+def hanging_finding(row: Mapping[str, object]) -> Finding:
+    """A row of `txn hanging`: readers of committed records wait behind it for ever."""
+    place = f"{row['topic']}-{row['partition']}"
+    command = f"eosctl txn abort --topic {quote(str(row['topic']))} --partition {row['partition']}"
+    return Finding(
+        "hanging_transaction", ERROR, place,
+        f"{place} has a hanging transaction since offset {row['start_offset']} ({row['reason']}): readers of committed "
+        "records wait behind it, and the topic is not compacted",
+        f"`{command} --start-offset {row['start_offset']}`",
+        {name: row[name] for name in ("producer_id", "producer_epoch", "start_offset", "age_ms")},
+    )  # fmt: skip

@@ -1,0 +1,127 @@
+"""What a Connect group is, in a sentence: how many workers are enabled, how many source tasks are not exactly-once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from shlex import quote
+from urllib.parse import urlsplit
+
+from eosctl.core.findings import ERROR, WARNING, Finding
+from eosctl.core.wording import counted
+from eosctl.core.workers.modes import POSSIBLE, Mode
+from eosctl.group.observation.rules import Observation, ObservedConnector
+from eosctl.observation.connectors.rules import task_audit
+
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """`modes` has the number of workers in each mode; counts of tasks are None where they are not known.
+
+    A task is not exactly-once where its worker is not enabled, or where `task_audit` is certain of it.
+    """
+
+    workers: int
+    modes: Mapping[Mode, int] = field(default_factory=dict)
+    source_tasks: int | None = None
+    not_exactly_once: int | None = None
+
+    def sentence(self) -> str:
+        """For example `2 of 3 workers enabled (1 disabled); 12 source tasks, 4 of them not exactly-once`."""
+        others = ", ".join(f"{count} {mode.value}" for mode, count in self.modes.items() if mode is not Mode.ENABLED)
+        workers = f"{self.modes.get(Mode.ENABLED, 0)} of {counted(self.workers, 'worker')} enabled"
+        workers += f" ({others})" if others else ""
+        if self.source_tasks is None:
+            return f"{workers}; source tasks are not known"
+        tasks = counted(self.source_tasks, "source task")
+        if not self.source_tasks:
+            return f"{workers}; no source tasks"
+        if self.not_exactly_once is None:
+            return f"{workers}; {tasks}, and whether they are exactly-once is not known"
+        if not self.not_exactly_once:
+            return f"{workers}; {tasks}, exactly-once"
+        return f"{workers}; {tasks}, {self.not_exactly_once} of them not exactly-once"
+
+    def as_data(self) -> dict[str, object]:
+        """The same as plain data."""
+        return {
+            "workers": self.workers,
+            "modes": {mode.value: count for mode, count in self.modes.items()},
+            "source_tasks": self.source_tasks,
+            "not_exactly_once": self.not_exactly_once,
+        }
+
+
+def group_state(observation: Observation) -> GroupState:
+    """What was seen, counted; workers that are named by files alone are none of the group."""
+    members = [worker for worker in observation.workers if worker.mode is not Mode.ABSENT]
+    modes = Counter(worker.mode for worker in members)
+    state = GroupState(len(members), {mode: modes[mode] for mode in Mode if modes[mode]})
+    if observation.connectors is None:
+        return state
+    tasks = [(each, task) for each in observation.sources() for task in each.tasks()]
+    where = {urlsplit(worker.name).netloc: worker.mode for worker in members}
+    audit = {found.subject: found.certain for each in observation.sources() for found in task_audit(each, observation)}
+    verdicts = [_is_exactly_once(each, task, where, audit) for each, task in tasks]
+    unknown = None in verdicts
+    return GroupState(state.workers, state.modes, len(tasks), None if unknown else verdicts.count(False))
+
+
+def _is_exactly_once(
+    connector: ObservedConnector, task: int, where: Mapping[str, Mode], audit: Mapping[str, bool]
+) -> bool | None:
+    """None where it is not known; `audit` tells of what its findings are about whether they are certain."""
+    mode = where.get(connector.workers.get(f"task {task}", ""))
+    if mode is not None and Mode.ENABLED not in POSSIBLE[mode]:
+        return False
+    certain = audit.get(f"{connector.name}/{task}", audit.get(connector.name))
+    if mode is not Mode.ENABLED or certain is False:
+        return None
+    return certain is None
+
+
+def expectation_findings(observation: Observation, expected: Mode | None) -> Iterable[Finding]:
+    """Errors where the group is not in the mode that is `expected`, or that its own records speak of."""
+    group = observation.group_id or "group"
+    if expected is None:
+        yield from _was_enabled(observation, group)
+        return
+    members = [worker for worker in observation.workers if worker.mode is not Mode.ABSENT]
+    fix = f"`eosctl upgrade plan --to {quote(expected)}` has the way there."
+    for worker in members:
+        if expected not in POSSIBLE[worker.mode]:
+            yield Finding(
+                "mode_not_expected", ERROR, worker.name, f"{worker.name} is {worker.mode}, and {expected} is expected",
+                fix, {"mode": worker.mode.value, "expected": expected.value},
+            )  # fmt: skip
+        elif POSSIBLE[worker.mode] != {expected}:
+            yield Finding(
+                "mode_not_proven", WARNING, worker.name,
+                f"{worker.name} is {worker.mode}, and whether that is {expected}, as expected, is not known",
+                "Give the worker's file (-w), which tells.", {"mode": worker.mode.value, "expected": expected.value},
+                certain=False,
+            )  # fmt: skip
+
+
+def _was_enabled(observation: Observation, group: str) -> Iterable[Finding]:
+    """Only enabled leaders write task-count records (KIP-618): where no worker is enabled now, somebody went back."""
+    state = observation.config_state
+    possible = [POSSIBLE[worker.mode] for worker in observation.workers if worker.mode is not Mode.ABSENT]
+    if state is None or not possible or any(Mode.ENABLED in each for each in possible):
+        return
+    sources = {each.name for each in observation.sources()}
+    names = sorted(
+        name for name in sources & state.connectors.keys() if state.connectors[name].task_count_record is not None
+    )
+    if names:
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        yield Finding(
+            "enabled_before", ERROR, group,
+            f"no worker is enabled, and task-count records of {', '.join(names[:_MOST_NAMED])}{more} say that some "
+            "were: tasks write without transactions now",
+            "`eosctl upgrade plan --to enabled` has the way back there. Where it is meant to be so, say so: `--expect "
+            "disabled` or `--expect preparing`, or expect.mode of the profile.", {"connectors": names},
+        )  # fmt: skip

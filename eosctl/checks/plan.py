@@ -1,0 +1,327 @@
+"""doctor: every check of the project in one run, worst findings first. Reads only.
+
+Each check stands alone. One that can't run is a finding too, with the reason: silence would read as health.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from eosctl.acls.check import MISSING, judge_acls
+from eosctl.app import App
+from eosctl.checks.causes import KAFKA, MIRROR_MAKER, kafka_findings, under_causes, unreached
+from eosctl.checks.group.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
+from eosctl.checks.group.rules import (
+    gate_finding,
+    hanging_finding,
+    status_topic_findings,
+    topic_findings,
+    transaction_topic_findings,
+    unread_findings,
+)
+from eosctl.checks.group.state import expectation_findings
+from eosctl.checks.held_topics import find_held_topics
+from eosctl.checks.ignored import IgnoredFinding, parse_ignored, split_ignored
+from eosctl.checks.rows import CheckResults, doctor_report
+from eosctl.checks.standstill import at_rest, long_transactions, standstill_findings
+from eosctl.checks.unassigned import with_ages
+from eosctl.checks.unfinished import unfinished_work
+from eosctl.checks.visit import Visit
+from eosctl.checks.workers import group_problems, silent_problem, workers_behind
+from eosctl.connectors.failures import failure_findings
+from eosctl.core.acls.request import AclRequest
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.records import KnownBounds, TopicDescription
+from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
+from eosctl.core.wording import counted
+from eosctl.core.workers.modes import Mode
+from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError, UsageError
+from eosctl.events import Event
+from eosctl.explain import finding_codes
+from eosctl.group.gather import WorkerObservation
+from eosctl.observation.connectors.commit_age import by_worker
+from eosctl.observation.connectors.folds import MOST_ALIKE, fold_alike
+from eosctl.observation.connectors.rules import connector_findings, group_findings
+from eosctl.offsets.lint.lint import offset_findings
+from eosctl.offsets.lint.past_writes import with_past_fences
+from eosctl.ports import TopicStore
+from eosctl.report import Problem, Report
+from eosctl.task_counts.gather import find_task_count_problems
+from eosctl.txn.faults import NOT_CHECKED
+from eosctl.txn.partitions import find_hanging_transactions
+
+_Found = Iterable[Finding]
+
+
+def _unfinished(visit: Visit) -> _Found:
+    seen = visit.observation()
+    if seen.kafka_cluster_id is None:  # the journals are of clusters
+        return []
+    known = seen.connectors or ()
+    return list(unfinished_work(visit.app, seen.kafka_cluster_id, connectors=known, config=seen.config_state))
+
+
+def _workers(visit: Visit) -> _Found:
+    if visit.group().is_mirror_maker:
+        return [_mirror_maker(visit), *_of_problems("workers", group_problems(visit.app, visit.group()))]
+    silent = fold_alike(_silent_finding(*each) for each in visit.silent())
+    behind = workers_behind(visit.app, visit.group())
+    return [*silent, *behind, *_of_problems("workers", group_problems(visit.app, visit.group()))]
+
+
+def _mirror_maker(visit: Visit) -> Finding:
+    """Nothing is wrong with it: what needs a worker's answer is no finding."""
+    workers = counted(len(visit.group().members), "worker")
+    return Finding(
+        MIRROR_MAKER, INFO, str(visit.group().group_id),
+        f"{visit.group().group_id} is the group of a dedicated MirrorMaker: {workers} without a REST interface",
+        "Nothing; the modes of its workers are in its files and logs only.",
+    )  # fmt: skip
+
+
+def _silent_finding(worker: WorkerObservation, failure: EosctlError) -> Finding:
+    """An error where nothing answers: nothing can be proven of a group with such a member."""
+    problem = silent_problem(failure)
+    severity = ERROR if worker.health == "unreachable" else WARNING
+    return Finding(problem.code, severity, str(worker.url), problem.message, problem.hint or "See the message.")
+
+
+def _gates(visit: Visit) -> _Found:
+    own, _following = visit.gates()
+    subject = visit.app.target.group_id or "group"
+    amiss = [finding for gate in own for finding in gate_finding(gate, subject)]
+    seen = visit.observation()
+    return [*expectation_findings(seen, visit.expected), *amiss, *unread_findings(seen)]
+
+
+def _failures(visit: Visit) -> _Found:
+    seen = visit.observation()
+    found = failure_findings(seen.connectors or _no_connectors(visit))
+    return with_past_fences(visit.app, with_ages(visit.app, found, seen), seen.kafka_cluster_id)
+
+
+def _transactions(visit: Visit) -> _Found:
+    report = find_hanging_transactions(visit.app, None)
+    if not report.summary["partitions"]:  # brokers leave out what one may not see, without a word
+        raise UnauthorizedError("no topic can be seen, so no transaction either", hint="Grant DESCRIBE on the topics.")
+    hanging = [row for row in report.rows if row["reason"] != NOT_CHECKED]
+    held, untold = _held_topics(visit)
+    problems = dict.fromkeys([*report.problems, *untold])
+    return [*map(hanging_finding, hanging), *held, *_of_problems("transactions", problems)]
+
+
+def _held_topics(visit: Visit) -> tuple[Sequence[Finding], Sequence[Problem]]:
+    """Nothing where the connectors can't be seen, which other checks say; what hangs is told all the same."""
+    try:
+        seen = visit.observation()
+    except EosctlError:
+        return (), ()
+    try:
+        return find_held_topics(visit.app, seen)
+    except InterruptedByUserError:
+        raise
+    except EosctlError as exc:  # brokers before Kafka 3.0 list none
+        return (), [Problem.of(exc)]
+
+
+def _task_counts(visit: Visit) -> _Found:
+    findings, problems = find_task_count_problems(visit.app)
+    found = [each for each in findings if _uses(visit) or each.code not in NOT_WRITTEN]
+    return [*found, *_of_problems("task_counts", problems)]
+
+
+def _uses(visit: Visit) -> bool:
+    """Whether the group uses exactly-once, as far as that is known."""
+    try:
+        return uses_exactly_once(visit.observation())
+    except EosctlError:
+        return True
+
+
+def _connectors(visit: Visit) -> _Found:
+    seen = visit.observation()
+    connectors = seen.connectors or _no_connectors(visit)
+    judge = connector_findings if uses_exactly_once(seen) else plain_findings
+    found = by_worker(judge(seen, connectors), seen)
+    return [*found, *long_transactions(seen), *at_rest(seen), *group_findings(seen)]
+
+
+def _no_connectors(visit: Visit) -> tuple[()]:
+    seen = visit.observation()
+    if seen.connectors is None and not visit.group().is_mirror_maker:
+        raise EosctlError(seen.why_unseen("connectors"), hint="Give the URL of a worker with -u.")
+    return ()
+
+
+def _offsets(visit: Visit) -> _Found:
+    findings, problems = offset_findings(visit.app)
+    return [*findings, *_of_problems("offsets", problems)]
+
+
+def _topics(visit: Visit) -> _Found:
+    target = visit.app.target
+    status = target.status_topics()
+    with visit.app.topics() as store:
+        there = store.describe([target.config_topic, *sorted(status), TRANSACTION_LOG])
+        found = list(topic_findings(there.values()))
+        found += standstill_findings([*_offsets_topics(visit, known=there), *there.values()])
+        found += [
+            finding
+            for name in sorted(status & there.keys())
+            for finding in status_topic_findings(there[name], target.client)
+        ]
+        if TRANSACTION_LOG in there:
+            log = there[TRANSACTION_LOG]
+            return [*found, *transaction_topic_findings(log, _known_bounds(store, log))]
+    unseen = Finding(
+        "transaction_topic_unseen", INFO, TRANSACTION_LOG, f"topic {TRANSACTION_LOG} can't be seen",
+        "Grant DESCRIBE on it; brokers make it with the first transaction.",
+    )  # fmt: skip
+    return [*found, unseen] if _uses(visit) else found
+
+
+def _offsets_topics(visit: Visit, *, known: Mapping[str, TopicDescription]) -> list[TopicDescription]:
+    """The global one and those of connectors, as far as they could be looked at."""
+    try:
+        seen = visit.observation().topics or {}
+    except EosctlError:
+        return []
+    return [topic for name, topic in seen.items() if name not in known]
+
+
+def _known_bounds(store: TopicStore, topic: TopicDescription) -> KnownBounds:
+    """Of a topic none of whose partitions has a leader nobody can be asked."""
+    if any(each.leader is not None for each in topic.placements):
+        return store.known_bounds(topic.name)
+    return KnownBounds((), {each.partition: "no leader" for each in topic.placements})
+
+
+def _acls(visit: Visit) -> _Found:
+    """Only where the workers' files (-w) name the principals, and the group needs what exactly-once takes."""
+    if not _uses(visit):
+        return [_acls_not_checked("no worker is enabled", "`eosctl acls check --all` has what exactly-once takes.")]
+    try:
+        checked = judge_acls(visit.app, AclRequest(every=True))
+    except UsageError as exc:
+        fix = "Give the worker's file (-w), which names its users; acls check takes them with --principal, too."
+        return [_acls_not_checked(exc.message, fix)]
+    return [*map(_with_grant, checked.findings), *_of_problems("acls", checked.problems)]
+
+
+def _with_grant(finding: Finding) -> Finding:
+    """What `acls check` says, led by the one command that grants all that is missing."""
+    if finding.code != MISSING:
+        return finding
+    return replace(finding, fix=f"`eosctl acls apply --all` grants it; with Kafka's own script:\n{finding.fix}")
+
+
+def _acls_not_checked(reason: str, fix: str) -> Finding:
+    return Finding("acls_not_checked", INFO, "acls", f"rights are not checked: {reason}", fix)
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    id: str
+    run: Callable[[Visit], _Found]
+
+
+# in the order in which a person would act: what stops all, what was left half-done, what stops the group, or tasks
+CHECKS: tuple[_Check, ...] = (
+    _Check(KAFKA, kafka_findings),
+    _Check("unfinished", _unfinished),
+    _Check("workers", _workers),
+    _Check("gates", _gates),
+    _Check("transactions", _transactions),
+    _Check("failures", _failures),
+    _Check("task_counts", _task_counts),
+    _Check("connectors", _connectors),
+    _Check("offsets", _offsets),
+    _Check("topics", _topics),
+    _Check("acls", _acls),
+)
+
+
+def examine(
+    app: App,
+    *,
+    strict: bool = False,
+    validate: bool = True,
+    expected: Mode | None = None,
+    ignore: Sequence[str] = (),
+) -> Report:
+    """The findings of every check; exit 3 on an error, with `strict` also on a warning or a check that could not run.
+
+    A worker in another mode than `expected` is an error. Source connectors are validated, unless not `validate`.
+    What `ignore` (`CODE[:SUBJECT]`) and the profile name is counted only; a code that is none raises UsageError.
+    Without an error, exit 7 when some checks could not run; when none could, that of the first reason (2, 4 or 5).
+    Raises NotFoundError for a group that was never there.
+    """
+    ignored = _to_ignore(app, ignore)
+    visit = Visit(app, validate=validate, expected=expected)
+    findings, failed = _run(visit)
+    told = under_causes(visit, findings, ignored)
+    both = {check: split_ignored(found, ignored) for check, found in told.items()}
+    counting = {check: fold_alike(found) for check, (found, _accepted) in both.items()}
+    accepted = {check: fold_alike(found) for check, (_counting, found) in both.items()}
+    return doctor_report(visit, CheckResults(counting, accepted, failed), strict=strict)
+
+
+def _run(visit: Visit) -> tuple[dict[str, Sequence[Finding]], dict[str, EosctlError]]:
+    """What each check finds, and why some could not run; the first asks whether there is a Kafka to look at."""
+    findings: dict[str, Sequence[Finding]] = {}
+    failed: dict[str, EosctlError] = {}
+    for check in CHECKS:
+        visit.app.on_event(Event("checking", len(findings), len(CHECKS), "checks"))
+        visit.next_check()
+        try:
+            findings[check.id] = list(check.run(visit))
+        except InterruptedByUserError:
+            raise
+        except EosctlError as exc:
+            if check.id == KAFKA:
+                visit.give_up(exc)
+                return _without_kafka(visit.app, exc)
+            failed[check.id], findings[check.id] = exc, [_not_checked(check.id, exc)]
+        if check.id == KAFKA:
+            visit.next_check()
+            visit.require_group()
+    return findings, failed
+
+
+def _without_kafka(app: App, error: EosctlError) -> tuple[dict[str, Sequence[Finding]], dict[str, EosctlError]]:
+    """One finding: every check would wait for the same brokers in vain."""
+    servers = app.target.client.bootstrap_servers if app.target.client else ()
+    every = [check.id for check in CHECKS]
+    return {**dict.fromkeys(every, ()), KAFKA: [unreached(error, servers)]}, dict.fromkeys(every, error)
+
+
+def _to_ignore(app: App, given: Sequence[str]) -> list[IgnoredFinding]:
+    """What the command line names, and what the profile does."""
+    of_profile = (app.target.ignore, f"profile {app.target.profile}: ignore")
+    return [
+        each
+        for texts, origin in ((given, "--ignore"), of_profile)
+        for each in parse_ignored(texts, finding_codes(), origin=origin)
+    ]
+
+
+def _not_checked(check: str, error: EosctlError) -> Finding:
+    return Finding(
+        "not_checked", WARNING, check, f"{check} could not be checked: {error.message}",
+        error.hint or "Run again with -v to see why.", {"error": error.code}, certain=False,
+    )  # fmt: skip
+
+
+def _of_problems(check: str, problems: Iterable[Problem]) -> _Found:
+    """What a check could not see is no silence either; of many of one kind the first ones, and how many there are."""
+    by_code: dict[str, list[Problem]] = {}
+    for each in problems:
+        by_code.setdefault(each.code, []).append(each)
+    for code, alike in by_code.items():
+        for each in alike[:MOST_ALIKE]:
+            yield Finding(code, WARNING, check, each.message, each.hint or "See the message.", certain=False)
+        more = len(alike) - MOST_ALIKE
+        if more > 0:
+            fix = alike[0].hint or "See the messages of the first ones."
+            yield Finding(code, WARNING, check, f"{more:,} more like these", fix, {"more": more}, certain=False)

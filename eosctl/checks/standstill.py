@@ -1,0 +1,215 @@
+"""What stands still: topics that can't be written, or read on, transactions that do not end, connectors at rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.ids import task_transactional_id
+from eosctl.core.records import Bounds, Placement, TopicDescription
+from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
+from eosctl.core.transactions import TransactionDescription, TransactionState
+from eosctl.core.wording import counted
+from eosctl.group.observation.rules import Observation, ObservedConnector
+from eosctl.observation.connectors.commit_age import commit_interval_ms
+
+BROKER_DOWN = "broker_down"
+_MOST_NAMED = 3
+_ADD_REPLICAS = "Add replicas (kafka-reassign-partitions.sh), or lower min.insync.replicas."
+
+
+def standstill_findings(topics: Sequence[TopicDescription]) -> Iterable[Finding]:
+    """Brokers that replicas name and the cluster lacks, then the partitions of each topic that stand still."""
+    yield from _brokers_down(topics)
+    for topic in topics:
+        yield from _below_min_isr(topic)
+        if topic.name != TRANSACTION_LOG:  # the partitions of that one are asked themselves
+            yield from _without_leader(topic)
+
+
+def _brokers_down(topics: Sequence[TopicDescription]) -> Iterable[Finding]:
+    names: dict[int, list[str]] = {}
+    for topic in topics:
+        for broker in sorted({broker for each in topic.placements for broker in each.offline}):
+            names.setdefault(broker, []).append(topic.name)
+    for broker, on_it in sorted(names.items()):
+        yield Finding(
+            BROKER_DOWN, ERROR, f"broker {broker}",
+            f"broker {broker} is down: the cluster does not have it, and replicas of {', '.join(on_it)} are on it",
+            f"Start broker {broker}; if it is gone for good, move its replicas (kafka-reassign-partitions.sh).",
+            {"broker": broker, "topics": on_it},
+        )  # fmt: skip
+
+
+def _below_min_isr(topic: TopicDescription) -> Iterable[Finding]:
+    setting = topic.config.get("min.insync.replicas", "")
+    least = int(setting) if setting.isdecimal() else 0
+    never = least > topic.replication_factor
+    if never and topic.name == TRANSACTION_LOG:
+        return  # which is a finding of its own
+    below = [each for each in topic.placements if each.leader is not None and len(each.in_sync) < least]
+    if below:
+        yield Finding(
+            "below_min_isr", ERROR, topic.name,
+            f"{counted(len(below), 'partition')} of {topic.name} with fewer replicas in sync than "
+            f"min.insync.replicas={least}: no transaction and no offset can be written to them",
+            _ADD_REPLICAS if never else _bring_back(below),
+            {
+                "topic": topic.name,
+                "min.insync.replicas": least,
+                "partitions": [each.partition for each in below],
+                "in_sync": min(len(each.in_sync) for each in below),
+            },
+        )  # fmt: skip
+
+
+def _without_leader(topic: TopicDescription) -> Iterable[Finding]:
+    headless = [each for each in topic.placements if each.leader is None]
+    if headless:
+        yield Finding(
+            "partition_without_leader", ERROR, topic.name,
+            f"{counted(len(headless), 'partition')} of {topic.name} without a leader: nothing can be read from or "
+            "written to them",
+            _bring_back(headless), {"topic": topic.name, "partitions": [each.partition for each in headless]},
+        )  # fmt: skip
+
+
+def _bring_back(placements: Iterable[Placement]) -> str:
+    """Which brokers are to be started, where they are known to be down; else which replicas lag."""
+    there = list(placements)
+    gone = sorted({broker for each in there for broker in each.offline})
+    if gone:
+        return f"Start {'broker' if len(gone) == 1 else 'brokers'} {', '.join(map(str, gone))}."
+    late = sorted({broker for each in there for broker in set(each.replicas) - set(each.in_sync)})
+    if not late:
+        return "Start the brokers that have its replicas."
+    return f"See the logs of {'broker' if len(late) == 1 else 'brokers'} {', '.join(map(str, late))}: not in sync."
+
+
+def at_rest(observation: Observation) -> Iterable[Finding]:
+    """Connectors that somebody stopped or paused: nothing is wrong with them, and none of their tasks reads."""
+    for state in ("PAUSED", "STOPPED"):
+        names = [each.name for each in observation.connectors or () if each.states.get("connector") == state]
+        if names:
+            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+            yield Finding(
+                "at_rest", INFO, names[0] if len(names) == 1 else f"{len(names)} connectors",
+                f"{state}: {', '.join(names[:_MOST_NAMED])}{more}; no task of {'them' if names[1:] else 'it'} runs",
+                f"Nothing, if that is meant; `eosctl connectors resume {quote(names[0])}` starts it again.",
+                {"state": state, "connectors": names},
+            )  # fmt: skip
+
+
+def long_transactions(observation: Observation) -> Iterable[Finding]:
+    """Transactions of RUNNING tasks that have used up half of their timeout, at whose end brokers abort them.
+
+    A task that commits by the clock has its transaction open for that long, and that is no standstill.
+    """
+    for connector in observation.sources():
+        usual_ms = _interval_ms(connector, observation)
+        for task in sorted(connector.tasks()):
+            transactional_id = task_transactional_id(observation.group_id or "", connector.name, task)
+            ongoing = observation.ongoing.get(transactional_id)
+            if ongoing is None or ongoing.open_ms <= max(ongoing.timeout_ms / 2, usual_ms):
+                continue
+            subject = f"{connector.name}/{task}"
+            yield Finding(
+                "transaction_open_long", ERROR, subject,
+                f"{subject} has a transaction open for {ongoing.open_ms // 1000:,} s ({ongoing.state}); brokers abort "
+                f"it at {ongoing.timeout_ms // 1000:,} s, and the task fails",
+                f"See `eosctl txn describe {quote(transactional_id)}` and the log of "
+                f"{connector.workers.get(f'task {task}') or 'its worker'}. Where brokers can't be written, mend that "
+                "first; where its source is slow, let it commit more often (transaction.boundary), or raise its "
+                "transaction.timeout.ms.",
+                {
+                    "transactional_id": transactional_id,
+                    "state": ongoing.state,
+                    "open_ms": ongoing.open_ms,
+                    "transaction_timeout_ms": ongoing.timeout_ms,
+                },
+            )  # fmt: skip
+
+
+LEAST_LONG_MS, MOST_USUAL_MS = 30_000, 120_000
+"""Half of a transaction's timeout is long, but never less than the one, which is half of the default, nor more than the
+other."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTopic:
+    """A topic of these connectors, and its partitions whose last stable offset stays behind their end.
+
+    Not `certain`: configs name it, or a prefix that fits, and nobody says that they have written to it.
+    """
+
+    topic: str
+    connectors: Sequence[str]
+    bounds: Sequence[Bounds]
+    certain: bool
+
+
+def is_open_long(transaction: TransactionDescription, now_ms: int, *, is_flinks: bool = False) -> bool:
+    """Whether it has used up half of its timeout, as `long_transactions` has it, or two minutes.
+
+    One of Flink's lasts from checkpoint to checkpoint: it is given the half, however long that is.
+    """
+    half_ms = max(transaction.transaction_timeout_ms / 2, LEAST_LONG_MS)
+    limit_ms = half_ms if is_flinks else min(half_ms, MOST_USUAL_MS)
+    return transaction.started_ms is not None and now_ms - transaction.started_ms > limit_ms
+
+
+def held_topics_finding(
+    holder: TransactionDescription, held: Sequence[HeldTopic], *, now_ms: int, is_flinks: bool = False
+) -> Finding:
+    """A transaction, whoever's, open for long, behind which readers of what connectors have written wait.
+
+    A warning while it is not certain that they write there.
+    """
+    certain = any(each.certain for each in held)
+    name, age_s = holder.transactional_id, (now_ms - (holder.started_ms or now_ms)) // 1000
+    places = [f"{each.topic}-{bound.partition} at {bound.lso:,}" for each in held for bound in each.bounds]
+    more = f" and of {len(places) - _MOST_NAMED:,} more" if len(places) > _MOST_NAMED else ""
+    writers = sorted({connector for each in held for connector in each.connectors})
+    others = f" and {len(writers) - _MOST_NAMED} more" if len(writers) > _MOST_NAMED else ""
+    write = "may write" if not certain else "writes" if len(writers) == 1 else "write"
+    return Finding(
+        "data_topic_held", ERROR if certain else WARNING, name,
+        f"{name} (producer {holder.producer_id}) has had a transaction open for {age_s:,} s ({holder.state.value}): it "
+        f"keeps the last stable offset of {', '.join(places[:_MOST_NAMED])}{more}, where "
+        f"{', '.join(writers[:_MOST_NAMED])}{others} {write}; consumers with read_committed wait there",
+        f"See `eosctl txn describe {quote(name)}`. {_end_of(holder, is_flinks=is_flinks)}",
+        {
+            "transactional_id": name,
+            "producer_id": holder.producer_id,
+            "producer_epoch": holder.producer_epoch,
+            "state": holder.state.value,
+            "started_ms": holder.started_ms,
+            "age_ms": age_s * 1000,
+            "transaction_timeout_ms": holder.transaction_timeout_ms,
+            "connectors": writers,
+            "partitions": [_held_place(each.topic, bound) for each in held for bound in each.bounds],
+        },
+        certain=certain,
+    )  # fmt: skip
+
+
+def _end_of(holder: TransactionDescription, *, is_flinks: bool) -> str:
+    if holder.state is not TransactionState.ONGOING:
+        return "Its end is decided, and brokers have not written it to every partition: see which of them are down."
+    by_itself = f"Its coordinator aborts it {holder.transaction_timeout_ms / 1000:g} s after its start"
+    if is_flinks:
+        return f"Its id looks like one of Flink's: let its job end it, for it may hold prepared records. {by_itself}."
+    return f"{by_itself}; `eosctl fence {quote(holder.transactional_id)}` aborts it now, and its application fails."
+
+
+def _held_place(topic: str, bound: Bounds) -> Mapping[str, object]:
+    return {"topic": topic, "partition": bound.partition, "lso": bound.lso, "end": bound.end}
+
+
+def _interval_ms(connector: ObservedConnector, observation: Observation) -> int:
+    """How long a transaction is meant to be open: 0 unless the connector commits by the clock."""
+    if connector.config.get("transaction.boundary", "poll").lower() != "interval":
+        return 0
+    return commit_interval_ms(connector, observation)

@@ -1,0 +1,139 @@
+"""Commands that were cut off, or are at work now: what this machine's journals tell, and what the cluster does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from shlex import quote
+
+from eosctl.app import App
+from eosctl.connectors.look import switch_command
+from eosctl.core.configs.fold import ConfigState, ConnectorState
+from eosctl.core.configs.records import OFFSETS_TOPIC
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.offsets.names import GLOBAL
+from eosctl.group.observation.rules import ObservedConnector
+from eosctl.offsets.switch.journal import unfinished_switch
+from eosctl.offsets.switch.traces import begun_before_the_config
+from eosctl.report import rfc3339
+from eosctl.rescue.journal import unfinished_rescue
+from eosctl.state.journal import journal_of
+from eosctl.task_counts.clean import clean_journal, unfinished_clean
+from eosctl.upgrade.roll.journal import newest_roll, upgrade_journal
+from eosctl.upgrade.roll.prepare import describe_roll
+from eosctl.upgrade.roll.undo import command_to_resume
+
+
+def unfinished_work(
+    app: App, cluster_id: str, *, connectors: Iterable[ObservedConnector], config: ConfigState | None = None
+) -> Iterator[Finding]:
+    """An upgrade of the group, and switches and rescues of its connectors, that were begun here and are not over.
+
+    `connectors` are those that there are; `config` is what the config topic has, without which no rescue is judged.
+    Raises EosctlError where a journal can't be read.
+    """
+    if app.target.group_id is not None:
+        yield from _upgrade(app, cluster_id)
+        yield from _clean(app, cluster_id)
+    at_rest = []
+    for each in connectors:
+        state = None if config is None else config.connectors.get(each.name)
+        here = list(_switch(app, cluster_id, each.name, each.states.get("connector", "unknown")))
+        yield from here
+        if state is not None:
+            moved = [] if here else list(_moved(app, cluster_id, state))
+            yield from moved
+            yield from _rescue(app, cluster_id, each, state)
+            if state.target_state == "STOPPED" and not (here or moved):
+                at_rest.append(each.name)
+    if config is not None:
+        yield from begun_before_the_config(app, cluster_id, at_rest, config)
+
+
+def _upgrade(app: App, cluster_id: str) -> Iterator[Finding]:
+    journal = upgrade_journal(app, cluster_id)
+    roll = newest_roll(journal)
+    if roll is not None and roll.unfinished:
+        yield _finding(
+            "upgrade_unfinished", str(app.target.group_id), describe_roll(roll),
+            f"`{command_to_resume(roll.driver, roll.driver_options, roll.accepted)}` goes on; `eosctl upgrade status` "
+            "shows it.",
+            journal.holder(),
+        )  # fmt: skip
+
+
+def _clean(app: App, cluster_id: str) -> Iterator[Finding]:
+    topic = app.target.config_topic
+    journal = clean_journal(app, topic, cluster_id=cluster_id)
+    begun = unfinished_clean(journal)
+    if begun is not None:
+        yield _finding(
+            "clean_unfinished", topic,
+            f"a run of task-counts clean, begun {rfc3339(begun.began_ms)}, is not over: {topic} still has the settings "
+            "that it set",
+            "`eosctl task-counts clean` goes on, and sets them back. Restart no worker before.", journal.holder(),
+        )  # fmt: skip
+
+
+def _switch(app: App, cluster_id: str, connector: str, state: str) -> Iterator[Finding]:
+    journal = journal_of(app, "offsets-switch", connector, cluster_id=cluster_id)
+    begun = unfinished_switch(journal)
+    if begun is None:
+        return
+    on, back = (switch_command(connector, to) for to in (begun.target, begun.origin))
+    moves = f"from {begun.origin} to {begun.target}, begun {rfc3339(begun.began_ms)}"
+    yield _finding(
+        "switch_unfinished", connector,
+        f"a switch of {connector} {moves}, is not over: the connector is {state}, and was "
+        f"{begun.state} before",
+        f"`{on}` goes on, `{back}` goes back.", journal.holder(),
+    )  # fmt: skip
+
+
+def _moved(app: App, cluster_id: str, connector: ConnectorState) -> Iterator[Finding]:
+    """A switch that another machine began, and did not end: its journal is there, and only the cluster can be asked.
+
+    Until the config names the target, resuming the connector is all that it takes, and nothing tells of a switch.
+    """
+    if connector.moved_from is None or connector.config is None:
+        return
+    origin, target = connector.moved_from or GLOBAL, str(connector.config.get(OFFSETS_TOPIC) or GLOBAL)
+    if _ended_here(app, cluster_id, connector.name, target):
+        return
+    name = connector.name
+    yield Finding(
+        "switch_begun_elsewhere", WARNING, name,
+        f"{name} is STOPPED, and since it was stopped its config went from offsets topic {origin} to {target}: a "
+        "switch may have been cut off on another machine, where it can go on",
+        f"Otherwise `{switch_command(name, target)}` tells whether {target} has all offsets that {origin} has, and "
+        f"`eosctl connectors resume {quote(name)}` starts it there; `{switch_command(name, origin)}` goes back.",
+        {"origin": origin, "target": target}, certain=False,
+    )  # fmt: skip
+
+
+def _ended_here(app: App, cluster_id: str, connector: str, target: str) -> bool:
+    """Whether it is what the newest switch on this machine was to come to: a connector that was STOPPED stays so."""
+    entries = journal_of(app, "offsets-switch", connector, cluster_id=cluster_id).entries()
+    targets = [entry.get("target") for entry in entries if entry.get("event") == "begin"]
+    return bool(targets) and targets[-1] == target
+
+
+def _rescue(app: App, cluster_id: str, connector: ObservedConnector, state: ConnectorState) -> Iterator[Finding]:
+    """Of the newest task set only, and while a task of it does not run or is still to be fenced."""
+    journal = journal_of(app, "rescue", connector.name, cluster_id=cluster_id)
+    begun = unfinished_rescue(journal, state)
+    tasks = connector.tasks().values()
+    if begun is None or not (state.pending_fencing or any(task != "RUNNING" for task in tasks)):
+        return
+    yield _finding(
+        "rescue_unfinished", connector.name,
+        f"a rescue of {connector.name}, begun {rfc3339(begun.began_ms)}, is not over; done: "
+        f"{', '.join(begun.done) or 'nothing'}",
+        f"`eosctl rescue --connector {quote(connector.name)}` goes on.", journal.holder(),
+    )  # fmt: skip
+
+
+def _finding(code: str, subject: str, message: str, fix: str, holder: str | None) -> Finding:
+    """An error, unless an eosctl is at work on it now."""
+    if holder is None:
+        return Finding(code, ERROR, subject, message, fix)
+    return Finding(code, INFO, subject, f"{message}; eosctl is at work on it now ({holder})", "Wait for it.")

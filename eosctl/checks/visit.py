@@ -1,0 +1,143 @@
+"""What several of doctor's checks look at, looked at once in a run: the group, and what its gates judge. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from eosctl.app import App
+from eosctl.core.workers.modes import Mode
+from eosctl.core.workers.url import parse_worker_url
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, UnsupportedError
+from eosctl.group.absent import require_ever_there
+from eosctl.group.gather import NO_REST, GroupObservation, WorkerObservation, observe_workers
+from eosctl.group.members import DEAD
+from eosctl.group.observation.rules import Observation
+from eosctl.observation.gather import observe_upgrade
+from eosctl.upgrade.gate import Gate
+from eosctl.upgrade.gates import SUMMING_GATES, evaluate_gates
+
+_Seen = TypeVar("_Seen")
+KAFKA_PATIENCE_S, BROKER_PATIENCE_S = 15.0, 5.0
+"""How long any broker may take to answer at all, and then each of those that it lists."""
+SILENT_BUDGET_S, LEAST_SHARE_S = 16.0, 2.0
+"""For all checks together, and for each of them, where some brokers do not answer."""
+
+
+class Visit:
+    """One look at the group and its workers; the error of the first look is the answer to all who ask."""
+
+    def __init__(self, app: App, *, validate: bool = True, expected: Mode | None = None) -> None:
+        self.app, self._whole, self._validate, self.expected = app, app, validate, expected
+        self._budget: Deadline | None = None
+        self._group: GroupObservation | EosctlError | None = None
+        self._observation: Observation | EosctlError | None = None
+
+    def silent_brokers(self) -> Mapping[int, EosctlError]:
+        """The brokers that are listed and do not answer; raises where none answers at all.
+
+        From then on what is looked at has a short time each: much of it waits for just those brokers.
+        """
+        if self.app.target.client is None:
+            return {}  # which those checks say that need one
+        first = replace(self.app, deadline=self.app.deadline.half(at_most_s=KAFKA_PATIENCE_S))
+        with first.transactions() as admin:
+            admin.cluster_id()
+            silent = admin.silent_brokers(patience_s=BROKER_PATIENCE_S)
+        if silent:
+            self._budget = self._whole.deadline.half(at_most_s=SILENT_BUDGET_S)
+        return silent
+
+    def give_up(self, reason: EosctlError) -> None:
+        """Nothing is looked at any more."""
+        self._group = self._observation = reason
+
+    def next_check(self) -> None:
+        """Gives the check that follows its share of the time, where brokers are silent: half of what is left.
+
+        A worker that is known not to answer is not asked again.
+        """
+        app = self._whole
+        if self._budget is not None:
+            share_s = max(self._budget.remaining_s() / 2, LEAST_SHARE_S)
+            app = replace(app, deadline=app.deadline.half(at_most_s=share_s))
+        answering = self._answering()
+        self.app = replace(app, target=replace(app.target, connect_urls=answering)) if answering else app
+
+    def _answering(self) -> tuple[str, ...]:
+        """The URLs of the workers that answer, as they were given; none where no other has been found silent."""
+        if not isinstance(self._group, GroupObservation):
+            return ()
+        given = {parse_worker_url(url).text: url for url in self._whole.target.connect_urls}
+        answer = [each for each in (*self._group.members, *self._group.ways_in) if each.failure is None]
+        urls = [url for each in answer if each.has_rest and (url := each.url) is not None]
+        return tuple(given.get(url, url) for url in urls) if self.silent() else ()
+
+    def group(self) -> GroupObservation:
+        """The workers; raises what kept them from being seen."""
+        if self._group is None:
+            self._group = _or_error(lambda: observe_workers(self.app, gone_ok=True))
+        return _or_raise(self._group)
+
+    def require_group(self) -> None:
+        """Raises NotFoundError for a group that was never there, unless a worker's file says that it is meant.
+
+        Its workers may have died at their first start, and what they died of is to be found.
+        """
+        try:
+            state = self.group().state
+        except NotFoundError:
+            raise
+        except EosctlError:
+            return
+        named = {worker.group_id for worker in self.app.target.worker_configs}
+        if state == DEAD and self.app.target.group_id not in named:
+            require_ever_there(self.app)
+
+    def observation(self) -> Observation:
+        """The group as the gates see it; raises what kept it from being seen."""
+        if self._observation is None:
+            self._observation = _or_error(
+                lambda: observe_upgrade(self.app, self.group(), Mode.ENABLED, validate=self._validate)
+            )
+        return _or_raise(self._observation)
+
+    def silent(self) -> list[tuple[WorkerObservation, EosctlError]]:
+        """The workers that say nothing of themselves, each with the reason."""
+        unasked = UnsupportedError(NO_REST)
+        reasons = [(worker, worker.failure if worker.has_rest else unasked) for worker in self.group().members]
+        return [(worker, reason) for worker, reason in reasons if reason is not None]
+
+    def gates(self) -> tuple[list[Gate], list[Gate]]:
+        """Gates that do not pass and say what no other check does: on their own account, and for silent workers."""
+        seen = self.observation()
+        names = {worker.name for worker, _reason in self.silent()}
+        answering = tuple(worker for worker in seen.workers if worker.name not in names)
+        amiss = _amiss(seen)
+        if answering:
+            names_amiss = {gate.id for gate in amiss}  # one who is left out may be the leader, and is a member
+            without = {g.id: g for g in _amiss(replace(seen, workers=answering)) if g.id in names_amiss}
+            return list(without.values()), [gate for gate in amiss if gate.id not in without]
+        following = [gate for gate in amiss if any(text in gate.evidence for text in (*names, "no worker ", NO_REST))]
+        return [gate for gate in amiss if gate not in following], following
+
+
+def _amiss(observation: Observation) -> list[Gate]:
+    return [gate for gate in evaluate_gates(observation) if gate.status != "pass" and gate.id not in SUMMING_GATES]
+
+
+def _or_error(look: Callable[[], _Seen]) -> _Seen | EosctlError:
+    try:
+        return look()
+    except InterruptedByUserError:
+        raise
+    except EosctlError as exc:
+        return exc
+
+
+def _or_raise(seen: _Seen | EosctlError) -> _Seen:
+    if isinstance(seen, EosctlError):
+        raise seen
+    return seen

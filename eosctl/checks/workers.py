@@ -1,0 +1,163 @@
+"""`workers list` and `workers probe`: the observed group as rows, and what is wrong with it as problems."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from shlex import quote
+
+from eosctl.app import App
+from eosctl.core.configs.behind import behind_findings
+from eosctl.core.findings import Finding
+from eosctl.core.workers.url import NOT_REACHED_HINT, is_loopback_url, is_this_machine, shared_urls
+from eosctl.errors import DeadlineError, EosctlError, ExitCode, UnreachableError
+from eosctl.group.gather import GroupObservation, WorkerObservation, observe_workers
+from eosctl.group.members import DEAD, EMPTY, STABLE, UNSIGNED_PROTOCOLS
+from eosctl.group.topics.config import read_config_topic
+from eosctl.report import Problem, Report
+
+SILENT_CODES = frozenset({"worker_unreachable", "worker_not_answering"})
+
+
+def list_workers(app: App) -> Report:
+    """`eosctl workers list`; exit 7 when some workers do not answer as such, else as the first of them failed.
+
+    Raises NotFoundError, UsageError, and what Kafka's connection raises.
+    """
+    return _report("workers-list", *_with_lag(app, observe_workers(app)))
+
+
+def probe_workers(app: App) -> Report:
+    """`eosctl workers probe`; exits and raises as `list_workers`."""
+    return _report("workers-probe", *_with_lag(app, observe_workers(app)))
+
+
+def group_problems(app: App, group: GroupObservation) -> list[Problem]:
+    """What is wrong with a group that was looked at already, workers that are silent left out."""
+    return list(_problems(*_with_lag(app, group)))
+
+
+def workers_behind(app: App, group: GroupObservation) -> list[Finding]:
+    """Errors of members that stay behind the config topic; it is read only where one told so. Raises EosctlError."""
+    behind = [
+        (member.url or str(member.member_id), (member.config_offset, member.wanted_offset))
+        for member in group.members
+        if member.config_offset is not None and member.wanted_offset is not None
+    ]
+    if not behind:
+        return []
+    with app.topics() as store:
+        topic = read_config_topic(app, store)
+    now_ms = app.clock.now_ms()
+    return [
+        finding
+        for worker, offsets in behind
+        for finding in behind_findings(worker, offsets, read=topic.read, state=topic.state, now_ms=now_ms)
+    ]
+
+
+def _with_lag(app: App, group: GroupObservation) -> tuple[GroupObservation, list[Problem]]:
+    """Adds how many records of the config topic came after the offset that each member told at the last rebalance."""
+    if app.target.client is None or all(member.config_offset is None for member in group.members):
+        return group, []
+    try:
+        with app.topics() as store:
+            offsets = [record.offset for record in read_config_topic(app, store).read.records]
+    except EosctlError as exc:
+        message = f"how far the workers are behind the config topic is not known: {exc.message}"
+        return group, [Problem("config_topic_unread", message, exc.hint, "warning")]
+
+    def lag(member: WorkerObservation) -> int | None:
+        told = member.config_offset
+        return None if told is None else sum(offset >= told for offset in offsets)
+
+    return replace(group, members=tuple(replace(member, config_lag=lag(member)) for member in group.members)), []
+
+
+def _report(kind: str, group: GroupObservation, problems: Sequence[Problem]) -> Report:
+    modes = Counter(member.mode.value for member in group.members)
+    return Report(
+        kind=kind,
+        rows=[member.as_row() for member in (*group.members, *group.ways_in)],
+        summary={"workers": len(group.members), "modes": dict(sorted(modes.items()))},
+        data={
+            "group": {
+                "state": group.state,
+                "protocol": group.protocol,
+                "leader_member_id": group.leader_member_id,
+                "leader_url": group.leader_url,
+            }
+        },
+        target={"kafka_cluster_id": group.kafka_cluster_id, "group_id": group.group_id},
+        problems=[
+            *_problems(group, problems),
+            *(_with_way(group, member, silent_problem(member.failure)) for member in group.members if member.failure),
+        ],
+        exit_code=_exit_code(group.members),
+    )
+
+
+def _problems(group: GroupObservation, before: Sequence[Problem]) -> Iterator[Problem]:
+    yield from before
+    if group.state not in (None, STABLE, EMPTY, DEAD):
+        message = f"the group {group.group_id} is not stable but {group.state}; who runs what is not known now"
+        yield Problem("group_not_stable", message, "Run again when the rebalance is over.", "warning")
+    yield from _of_the_group(group)
+    for member in group.members:
+        yield from member.problems
+
+
+_THEMSELVES = "by which each machine means itself"
+
+
+def _of_the_group(group: GroupObservation) -> Iterator[Problem]:
+    """Warnings of members that can't be told apart by REST, and of a protocol under which REST is not signed."""
+    hint = "Give each worker a name of its own: rest.advertised.host.name, or the address of its pod or container."
+    members = [member for member in group.members if member.member_id is not None]
+    shared = dict(shared_urls(member.url for member in members))
+    for url, count in shared.items():
+        hosts = sorted({str(member.client_host) for member in members if member.url == url})
+        what = _THEMSELVES if is_loopback_url(url) else "a name that they share (a Service, a scaled container)"
+        message = (
+            f"{count} members advertise {url}, {what}: each request reaches whichever answers, so that none is proven; "
+            f"they are connected to Kafka from {', '.join(hosts)}"
+        )
+        yield Problem("shared_url", message, hint, "warning")
+    for member in members:
+        if member.url in shared or not is_loopback_url(member.url or "") or is_this_machine(member.client_host or ""):
+            continue
+        message = (
+            f"the member that is connected to Kafka from {member.client_host} advertises {member.url}, {_THEMSELVES}: "
+            "other workers, and eosctl elsewhere, do not reach it there"
+        )
+        yield Problem("loopback_url", message, hint, "warning")
+    if group.protocol in UNSIGNED_PROTOCOLS:
+        message = f"the group's protocol is {group.protocol}: PUT /connectors/C/fence needs no signature of a worker"
+        hint = "Set connect.protocol=sessioned, the default since Kafka 2.4 (KIP-507), on every worker."
+        yield Problem("unsigned_protocol", message, hint, "warning")
+
+
+def silent_problem(failure: EosctlError) -> Problem:
+    """A worker that does not answer, or not as one of Connect does."""
+    if isinstance(failure, UnreachableError | DeadlineError):
+        return Problem("worker_unreachable", failure.message, failure.hint or NOT_REACHED_HINT)
+    return Problem("worker_not_answering", failure.message, failure.hint)
+
+
+def _with_way(group: GroupObservation, member: WorkerObservation, problem: Problem) -> Problem:
+    """The problem of a silent member, with the way to it where a URL that was given must be one."""
+    if not group.ways_in or member.url is None:
+        return problem
+    way = group.ways_in[0].url
+    if len(group.members) > 1:
+        hint = f"{way} leads to one of the members; --connect-map ADVERTISED=REACHABLE says how each is reached."
+        return replace(problem, hint=hint)
+    return replace(problem, hint=f"{way} leads to it: --connect-map {quote(f'{member.url}={way}')}")
+
+
+def _exit_code(workers: Sequence[WorkerObservation]) -> ExitCode:
+    failures = [worker.failure for worker in workers if worker.failure is not None]
+    if not failures:
+        return ExitCode.OK
+    return failures[0].exit_code if len(failures) == len(workers) else ExitCode.PARTIAL

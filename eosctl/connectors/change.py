@@ -1,0 +1,248 @@
+"""connectors stop, pause, resume and restart: plan, ask one worker, and wait for what comes of it.
+
+Connect answers before anything has happened; here the outcome is what the worker and the group's members show in the
+end, with what a FAILED part died of.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+
+from eosctl.app import App
+from eosctl.connectors.ending_tasks import tasks_left
+from eosctl.connectors.failures import FAILED, failures_of
+from eosctl.connectors.look import (
+    PAUSED,
+    RUNNING,
+    STATE_AFTER,
+    STOPPED,
+    ConnectorNow,
+    look_at,
+    named_cluster_id,
+    reach_worker,
+)
+from eosctl.connectors.wait import await_connector, await_stopped
+from eosctl.core.versions import is_older, shown_version
+from eosctl.core.wording import counted
+from eosctl.deadline import Deadline
+from eosctl.errors import ExitCode, RefusedError, StalePlanError, UnsupportedError
+from eosctl.group.workers import refuse_unreachable
+from eosctl.plan import Plan
+from eosctl.report import Problem, Report, Row
+
+_STOPPABLE_SINCE = (3, 5)
+_SHOWS_S = 10.0  # REST shows a restart, and the first tasks after a stop, a moment later, and some never
+_AT_REST = {RUNNING, PAUSED, FAILED}
+
+
+class Verb(StrEnum):
+    """What is asked of a connector."""
+
+    STOP = "stop"
+    PAUSE = "pause"
+    RESUME = "resume"
+    RESTART = "restart"
+
+
+_REACHED = {Verb.STOP: STOPPED, Verb.PAUSE: PAUSED, Verb.RESUME: RUNNING}
+_BACK = {STOPPED: Verb.STOP, PAUSED: Verb.PAUSE, RUNNING: Verb.RESUME}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlan:
+    """What is asked of a connector, and how it is now; `moved` are the parts that change, the state of each after it.
+
+    A part is the connector itself or a task of it; None is the state of a task that is no more.
+    """
+
+    connector: str
+    verb: Verb
+    now: ConnectorNow
+    cluster_id: str
+    moved: Mapping[str, str | None]
+    only_failed: bool = False
+
+    @property
+    def undo(self) -> str | None:
+        """The command that brings back the state that was before; None after a restart."""
+        before = STATE_AFTER.get(self.now.state)
+        if self.verb is Verb.RESTART or before is None or before == _REACHED[self.verb]:
+            return None
+        return shlex.join(["eosctl", "connectors", _BACK[before], self.connector])
+
+
+def plan_change(app: App, connector: str, verb: Verb, *, only_failed: bool = False) -> ChangePlan:
+    """Looks at the connector through the first worker that answers.
+
+    Raises NotFoundError for an unknown connector, UnsupportedError for a name that no request can have and for a stop
+    before Kafka 3.5, RefusedError for a worker of another Kafka cluster and for the restart of a stopped connector.
+    """
+    url = reach_worker(app, named_cluster_id(app))
+    now = look_at(app, connector, url)
+    worker = app.worker(url)
+    refuse_unreachable(connector, worker)
+    if verb is Verb.STOP and is_older(now.version, _STOPPABLE_SINCE):
+        raise UnsupportedError(
+            f"the worker at {now.shown_url} runs {shown_version(now.version)}: a connector can be stopped from Kafka "
+            "3.5 on (KIP-875)",
+            hint=f"`eosctl connectors pause {shlex.quote(connector)}` keeps its tasks, and their ids, in memory; a "
+            "connector that is deleted has none.",
+        )
+    if verb is Verb.RESTART and now.state == STOPPED and not only_failed:
+        raise RefusedError(
+            f"connector {connector} is STOPPED: it has nothing to restart",
+            hint=f"Start it: eosctl connectors resume {shlex.quote(connector)}",
+        )
+    moved = _moved(app, now, connector, verb, only_failed=only_failed)
+    return ChangePlan(connector, verb, now, worker.root()["kafka_cluster_id"], moved, only_failed)
+
+
+def _moved(app: App, now: ConnectorNow, connector: str, verb: Verb, *, only_failed: bool) -> dict[str, str | None]:
+    """Neither pause nor resume changes what FAILED (`WorkerConnector.doTransitionTo`, Kafka 4.3)."""
+    states = now.parts.states
+    if verb is Verb.RESTART:
+        after = STATE_AFTER.get(now.state, RUNNING)
+        return {part: after for part, state in states.items() if state == FAILED or not only_failed}
+    if verb is Verb.STOP:
+        if now.state == STOPPED and tasks_left(app, [connector]).disproves(now.task_workers):
+            return {}
+        return {part: STOPPED if part == "connector" else None for part in states}
+    return {part: _REACHED[verb] for part, state in states.items() if state not in (FAILED, _REACHED[verb])}
+
+
+def prepare_change(app: App, connector: str, verb: Verb, *, only_failed: bool = False) -> Plan:
+    """The plan to do it; raises as `plan_change`."""
+    plan = plan_change(app, connector, verb, only_failed=only_failed)
+    apply = partial(apply_change, app, plan) if plan.moved else None
+    return Plan(partial(show_change, app, plan), f"{verb.capitalize()} {connector}?", apply, app.target)
+
+
+def show_change(app: App, plan: ChangePlan) -> Report:
+    """Each part that changes, before and after."""
+    rows = [_row(plan, part, after=after, outcome="would_change") for part, after in plan.moved.items()]
+    return _report(app, "connectors-change-plan", plan, plan.now, rows, problems=_stay_failed(plan))
+
+
+def _stay_failed(plan: ChangePlan) -> list[Problem]:
+    failed = plan.now.parts.failed()
+    if not failed or plan.verb not in (Verb.PAUSE, Verb.RESUME):
+        return []
+    return [
+        Problem(
+            "failed_stays",
+            f"{plan.verb} changes nothing of what is FAILED: {counted(len(failed), 'part')} of {plan.connector}",
+            f"eosctl connectors restart {shlex.quote(plan.connector)} --failed",
+            severity="warning",
+        )
+    ]
+
+
+def apply_change(app: App, plan: ChangePlan) -> Report:
+    """Asks the worker and waits for the outcome; raises StalePlanError where the connector has changed since the plan.
+
+    Raises DeadlineError, too: what was asked for may come later all the same.
+    """
+    app = app.with_whole_timeout()
+    before = look_at(app, plan.connector, plan.now.url)
+    if before.parts.states != plan.now.parts.states:
+        raise StalePlanError(
+            f"connector {plan.connector} changed since the plan was made; nothing was changed", hint="Plan again."
+        )
+    worker = app.worker(plan.now.url)
+    if plan.verb is Verb.RESTART:
+        worker.restart(plan.connector, only_failed=plan.only_failed)
+    else:
+        worker.set_state(plan.connector, plan.verb)
+    now = _await_outcome(app, plan)
+    parts = dict.fromkeys([*plan.moved, *now.parts.states])
+    was = plan.now.parts.states
+    rows = [
+        _row(plan, part, after=state, outcome="failed" if state == FAILED else "changed")
+        for part, state in ((part, now.parts.states.get(part)) for part in parts)
+        if part in plan.moved or state != was.get(part)
+    ]
+    failures = _failures(now) if plan.verb in (Verb.RESUME, Verb.RESTART) else _stay_failed(plan)
+    report = _report(app, "connectors-change-result", plan, now, rows, problems=failures)
+    return replace(report, exit_code=ExitCode.FAILED) if any(each.severity == "error" for each in failures) else report
+
+
+def _await_outcome(app: App, plan: ChangePlan) -> ConnectorNow:
+    """A part that shows nothing new for a while has been restarted too quickly to be seen, or not at all."""
+    name, url = plan.connector, plan.now.url
+    hint = f"It may come later all the same: eosctl connectors trace {shlex.quote(name)}"
+    if plan.verb is Verb.STOP:
+        return await_stopped(app, name, url, hint=hint)
+    soon = Deadline.after(min(_SHOWS_S, app.deadline.remaining_s() / 2), app.clock)
+    before, seen = _shown(plan.now), set[str]()
+
+    def restarted(now: ConnectorNow) -> bool:
+        shown = _shown(now)
+        seen.update(part for part in plan.moved if shown.get(part) != before[part])
+        states = [now.parts.states.get(part, RUNNING) for part in plan.moved]
+        return set(states) <= _AT_REST and (seen >= plan.moved.keys() or soon.expired())
+
+    def reached(now: ConnectorNow) -> bool:
+        wanted = {_REACHED[plan.verb], FAILED}
+        least = 1 if now.state == RUNNING and not soon.expired() else 0
+        complete = len(now.tasks) == max(least, now.task_count)
+        return complete and {now.state, *now.tasks} <= wanted
+
+    if plan.verb is Verb.RESTART:
+        return await_connector(app, name, url, restarted, doing=f"waiting for {name} to be restarted", hint=hint)
+    doing = f"waiting for {name} to be {_REACHED[plan.verb]} with all its tasks"
+    return await_connector(app, name, url, reached, doing=doing, hint=hint)
+
+
+def _shown(now: ConnectorNow) -> dict[str, tuple[str, ...]]:
+    """Part -> what REST tells of it."""
+    parts = now.parts
+    return {
+        part: (state, parts.workers.get(part, ""), parts.traces.get(part, "")) for part, state in parts.states.items()
+    }
+
+
+def _failures(now: ConnectorNow) -> list[Problem]:
+    """What the FAILED parts died of; those that died of the same are one problem."""
+    alike: dict[tuple[str, object], list[Problem]] = {}
+    for finding in failures_of(now.parts).values():
+        problem = Problem(finding.code, finding.message, finding.fix)
+        alike.setdefault((finding.code, finding.evidence["trace"]), []).append(problem)
+    return [
+        same[0] if len(same) == 1 else replace(same[0], message=f"{same[0].message} (and {len(same) - 1} more like it)")
+        for same in alike.values()
+    ]
+
+
+def _row(plan: ChangePlan, part: str, *, after: str | None, outcome: str) -> Row:
+    parts = plan.now.parts
+    return {
+        "connector": plan.connector,
+        "part": part,
+        "worker": parts.workers.get(part),
+        "before": parts.states.get(part),
+        "after": after,
+        "outcome": outcome,
+    }
+
+
+def _report(
+    app: App, kind: str, plan: ChangePlan, now: ConnectorNow, rows: Sequence[Row], *, problems: Sequence[Problem]
+) -> Report:
+    return Report(
+        kind=kind,
+        rows=rows,
+        summary={
+            "connector": plan.connector,
+            "action": plan.verb.value,
+            "state": now.state,
+            "tasks": len(now.tasks),
+            "failed": len(now.parts.failed()),
+        },
+        data={"undo": plan.undo if plan.moved else None},
+        target={"kafka_cluster_id": plan.cluster_id, "group_id": app.target.group_id},
+        problems=problems,
+    )

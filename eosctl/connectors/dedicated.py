@@ -1,0 +1,134 @@
+"""Which connectors have an offsets topic of their own: from a worker's REST interface, else from the config topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eosctl.app import App
+from eosctl.core.clients.own_brokers import OwnBrokers, own_brokers
+from eosctl.core.java.properties import PROVIDER
+from eosctl.core.offsets.names import PLACE, topic_for
+from eosctl.core.topic_names import is_topic_name
+from eosctl.errors import EosctlError, UsageError
+from eosctl.group.topics.config_reader import find_config_topic
+from eosctl.ports import TopicStore
+from eosctl.report import Problem
+
+TOPIC_PROPERTY = "offsets.storage.topic"
+
+Configs = Mapping[str, Mapping[str, str]]
+"""Connector -> its config."""
+
+
+@dataclass(frozen=True, slots=True)
+class DedicatedTopics:
+    """Connector -> its own offsets topic; `connectors` are all that Connect knows, None where it could not be asked.
+
+    `pattern` (`offsets-{connector}`) stands in for connectors that have none. `brokers` are those of connectors
+    whose config names some, so that their own offsets topic is there and not on this cluster. `unknown` are connectors
+    whose config names none that can be told: connector -> what it says, say a reference to a config provider.
+    """
+
+    configured: Mapping[str, str] = field(default_factory=dict)
+    connectors: frozenset[str] | None = None
+    brokers: Mapping[str, OwnBrokers] = field(default_factory=dict)
+    pattern: str | None = None
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    configs: Configs = field(default_factory=dict, repr=False)
+
+    @property
+    def elsewhere(self) -> frozenset[str]:
+        """The connectors whose own offsets topic is on brokers that their config names."""
+        return frozenset(self.brokers)
+
+    def is_gone(self, connector: str) -> bool:
+        """Whether Connect, as far as it could be asked, has no connector of that name."""
+        return self.connectors is not None and connector not in self.connectors
+
+    def of(self, connector: str) -> str | None:
+        """The dedicated topic of `connector`; None where it has none.
+
+        Raises UsageError where the pattern gives what can't be a topic.
+        """
+        if connector in self.configured or self.pattern is None:
+            return self.configured.get(connector)
+        return topic_for(self.pattern, connector)
+
+
+def gather_dedicated_topics(app: App, topics: TopicStore, *, pattern: str | None = None) -> DedicatedTopics:
+    """Asks the first worker that answers, else reads the config topic; what could not be known is a problem.
+
+    Raises UsageError for a pattern that gives all connectors one topic name by accident.
+    """
+    if pattern is not None and PLACE not in pattern:
+        raise UsageError(f"--dedicated-topic {pattern} has no {{connector}} in it", hint="Say, 'offsets-{connector}'.")
+    problems: list[Problem] = []
+    configs = _from_workers(app, problems)
+    if configs is None:
+        configs = _from_config_topic(app, topics, problems)
+    if configs is None:
+        return DedicatedTopics(pattern=pattern, problems=tuple(problems))
+    # the worker's own topic, named explicitly, is not a second store (`Worker.offsetStoreForExactlyOnceSourceTask`)
+    named = {
+        name: topic
+        for name, config in configs.items()
+        if (topic := config.get(TOPIC_PROPERTY)) and topic != app.target.offset_topic
+    }
+    here = app.target.client.bootstrap_servers if app.target.client else ()
+    brokers = {name: found for name, config in configs.items() if (found := own_brokers(config, here=here))}
+    unknown = {name: topic for name, topic in named.items() if not is_topic_name(topic)}
+    problems += [_unknown_problem(name, topic) for name, topic in sorted(unknown.items())]
+    return DedicatedTopics(
+        configured={name: topic for name, topic in named.items() if name not in unknown},
+        connectors=frozenset(configs),
+        brokers=brokers,
+        pattern=pattern,
+        unknown=unknown,
+        problems=tuple(problems),
+        configs=configs,
+    )
+
+
+def describe_unknown(connector: str, value: str) -> str:
+    """Why the dedicated topic of a connector is not known."""
+    why = "which only its worker can resolve" if PROVIDER.search(value) else "which can't be a topic"
+    return f"connector {connector}: its {TOPIC_PROPERTY} is {value}, {why}"
+
+
+def _unknown_problem(connector: str, value: str) -> Problem:
+    message = f"{describe_unknown(connector, value)}; what it has there is not looked at"
+    hint = "Name that topic as a store, or by --dedicated-topic where the command takes it."
+    return Problem("dedicated_topics_unknown", message, hint=hint, severity="warning")
+
+
+def _from_workers(app: App, problems: list[Problem]) -> Configs | None:
+    for url in app.target.connect_urls:
+        try:
+            there = app.worker(url).connectors()
+        except EosctlError as exc:
+            problems.append(Problem("connect_not_asked", exc.message, hint=exc.hint, severity="warning"))
+            continue
+        return {name: entry.config for name, entry in there.items()}
+    return None
+
+
+def _from_config_topic(app: App, topics: TopicStore, problems: list[Problem]) -> Configs | None:
+    found = find_config_topic(app, topics)
+    if found is None:
+        problems.append(
+            Problem(
+                "dedicated_topics_unknown",
+                "which connectors have offsets topics of their own is not known: no worker, no config topic "
+                f"{app.target.config_topic}",
+                hint="Give --connect-url, --config-topic, or --dedicated-topic 'offsets-{connector}'.",
+                severity="warning",
+            )
+        )
+        return None
+    return {
+        connector: {key: value for key, value in there.config.items() if isinstance(value, str)}
+        for connector, there in found.state.connectors.items()
+        if there.config is not None
+    }

@@ -1,0 +1,103 @@
+"""The way to another Kafka cluster, and the connectors whose configs name one: where their transactional ids are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from eosctl.app import App
+from eosctl.core.allowances import Waiver
+from eosctl.core.clients.own_brokers import brokers_of_ids
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.deadline import Deadline
+from eosctl.errors import RefusedError
+from eosctl.report import Problem
+
+_PATIENCE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What leads to a connector's own brokers: the settings in its config, or a profile's."""
+
+    client: ClientSettings
+    profile: str | None = None
+
+    def app(self, app: App) -> App:
+        """The same surroundings, but for the topics."""
+        open_topics = app.open_topics
+        return replace(app, open_topics=lambda asked: open_topics(self.there(asked)))
+
+    def app_of_tasks(self, app: App) -> App:
+        """The same surroundings, but for the topics, the transactions and the ACLs: the tasks are clients there."""
+        open_transactions, open_acls = app.open_transactions, app.open_acls
+        return replace(
+            self.app(app),
+            open_transactions=lambda asked: open_transactions(self.there(asked)),
+            open_acls=lambda asked: open_acls(self.there(asked)),
+        )
+
+    def there(self, app: App) -> App:
+        """The same surroundings at the other cluster, with nothing of this one but group and workers."""
+        return replace(app, target=replace(app.target, client=self.client))
+
+
+def where_ids_are(app: App, connector: str, config: Mapping[str, object] | None) -> Elsewhere | None:
+    """What leads to the Kafka cluster that the connector's tasks write to; None where it is the one of `app`.
+
+    Raises RefusedError where it is another one and eosctl can't go there.
+    """
+    texts = {name: value for name, value in (config or {}).items() if isinstance(value, str)}
+    brokers = brokers_of_ids(texts, here=servers_of(app))
+    if brokers is None:
+        return None
+    if brokers.settings is None:
+        raise RefusedError(
+            f"the config of {connector} names Kafka brokers of its own ({brokers.servers}), where its transactional "
+            f"ids are, and {brokers.why_not}; nothing was fenced or written",
+            hint="Stop the connector, and make a profile that leads there: `eosctl fence TXN_ID -p PROFILE "
+            f"{Waiver.UNKNOWN_LIVENESS}` fences ids there, where nobody can say whether their tasks run.",
+        )
+    return Elsewhere(brokers.settings)
+
+
+def ids_are_there(connector: str, at: Elsewhere, cluster_id: str) -> Problem:
+    """Where the ids of a connector are, which is not where the command was sent."""
+    servers = ",".join(at.client.bootstrap_servers)
+    message = f"{connector} writes to Kafka cluster {cluster_id} ({servers}): its transactional ids are looked at there"
+    return Problem("other_cluster", message, severity="warning")
+
+
+def servers_of(app: App) -> tuple[str, ...]:
+    """The bootstrap servers of the command's own cluster."""
+    return app.target.client.bootstrap_servers if app.target.client else ()
+
+
+def task_clusters(
+    app: App, configs: Mapping[str, Mapping[str, object]]
+) -> tuple[list[tuple[App, frozenset[str]]], Mapping[str, str]]:
+    """The clusters that these connectors' tasks write to, if not that of `app`: each with a patience of its own.
+
+    And, for the connectors whose cluster eosctl can't go to, why not.
+    """
+    places: list[tuple[ClientSettings, set[str]]] = []
+    why_not: dict[str, str] = {}
+    for name, config in configs.items():
+        texts = {key: value for key, value in config.items() if isinstance(value, str)}
+        brokers = brokers_of_ids(texts, here=servers_of(app))
+        if brokers is None:
+            continue
+        if brokers.settings is None:
+            why_not[name] = brokers.why_not
+            continue
+        same = next((names for settings, names in places if settings == brokers.settings), None)
+        if same is None:
+            places.append((brokers.settings, same := set()))
+        same.add(name)
+    return [(patient(Elsewhere(settings).there(app)), frozenset(names)) for settings, names in places], why_not
+
+
+def patient(app: App) -> App:
+    """The same surroundings with a deadline of seconds: another cluster may be out of reach from here."""
+    patience_s = min(_PATIENCE_S, app.deadline.remaining_s() / 2)
+    return replace(app, deadline=Deadline.after(patience_s, app.clock))

@@ -1,0 +1,89 @@
+"""The topics that connectors write to: what workers say that they have written, and what the configs say. Reads only.
+
+A worker that keeps no track of them (`topic.tracking.enable=false`), or that can't be reached, leaves the configs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from eosctl.app import App
+from eosctl.connectors.topic_rules import ConfiguredTopics, configured_topics
+from eosctl.errors import EosctlError
+from eosctl.group.gather import discover_urls, in_turn
+from eosctl.machine.side_by_side import side_by_side
+from eosctl.report import Problem
+
+_PARALLEL_QUESTIONS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorTopics:
+    """`written` are certain; `likely` are others that the config names, `TOPIC*` is a prefix.
+
+    `own_reads` are read by consumers of the connector's own, not by Connect's.
+    """
+
+    written: tuple[str, ...] = ()
+    likely: tuple[str, ...] = ()
+    own_reads: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTopics:
+    """Connector -> its topics, what could not be known, and of which connectors no worker told."""
+
+    of: Mapping[str, ConnectorTopics] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    untold: tuple[str, ...] = ()
+
+
+def find_topics(app: App, configs: Mapping[str, Mapping[str, object]]) -> FoundTopics:
+    """The topics of these connectors; configs may be empty. Asks workers, by REST, and decides what is certain."""
+    told, why_not = _ask_workers(app, list(configs)) if configs else ({}, "")
+    said = {name: configured_topics(config) for name, config in configs.items()}
+    found = {name: _joined(told.get(name), said[name]) for name in configs}
+    lacking = [name for name, topics in found.items() if not (topics.written or topics.likely)]
+    guessed = [name for name in configs if name not in told and name not in lacking]
+    problems = []
+    if lacking:
+        reason = why_not or "they have written nothing yet, and their configs name none"
+        problems.append(_unknown(f"the topics that {', '.join(lacking)} write to are not known ({reason})", "them"))
+    if guessed:
+        message = (
+            f"what {', '.join(guessed)} have written is not known ({why_not}): rights are for what their configs say"
+        )
+        problems.append(_unknown(message, "others"))
+    return FoundTopics(found, tuple(problems), tuple(name for name in configs if name not in told))
+
+
+def _joined(told: Sequence[str] | None, said: ConfiguredTopics) -> ConnectorTopics:
+    """What was written is certain; a topic that the config names, too, unless transforms may send it elsewhere."""
+    certain = [] if said.rerouted else [topic for topic in said.written if not topic.endswith("*")]
+    written = dict.fromkeys([*(told or ()), *certain])
+    known = said.rerouted and told  # what came out of the transforms, and what went in is no topic
+    likely = [topic for topic in (*(() if known else said.written), *said.own_writes) if topic not in written]
+    return ConnectorTopics(tuple(written), tuple(likely), said.own_reads)
+
+
+def _ask_workers(app: App, connectors: Sequence[str]) -> tuple[Mapping[str, Sequence[str]], str]:
+    """Connector -> the topics that it has written to, from the first worker that tells; and why there are none."""
+    try:
+        urls = discover_urls(app)
+    except EosctlError as exc:
+        return {}, exc.message
+    failures: list[EosctlError] = []
+    for _url, worker in in_turn(app, urls):
+        try:
+            told = [worker.topics(connectors[0])]  # a worker that does not tell is asked once
+            told += side_by_side(worker.topics, connectors[1:], most=_PARALLEL_QUESTIONS)
+            return dict(zip(connectors, told, strict=True)), ""
+        except EosctlError as exc:
+            failures.append(exc)
+    return {}, "; ".join(each.message for each in failures) or "the group has no member"
+
+
+def _unknown(message: str, what: str) -> Problem:
+    hint = f"Name {what} with --output-topic NAME; NAME* is a prefix."
+    return Problem("output_topics_unknown", message, hint=hint, severity="warning")

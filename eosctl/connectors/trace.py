@@ -1,0 +1,38 @@
+"""connectors trace: what each FAILED part of a connector died of. Reads only."""
+
+from __future__ import annotations
+
+from eosctl.app import App
+from eosctl.connectors.failures import failures_of
+from eosctl.connectors.look import look_at, named_cluster_id, reach_worker
+from eosctl.report import Report, Row
+
+
+def show_traces(app: App, connector: str) -> Report:
+    """The chain of causes of each FAILED part, and the trace as the worker has it.
+
+    Raises NotFoundError for an unknown connector, what `no_answer` makes where no worker answers, and RefusedError for
+    a worker of another Kafka cluster.
+    """
+    url = reach_worker(app, named_cluster_id(app))
+    now = look_at(app, connector, url)
+    parts = now.parts
+    rows: list[Row] = [
+        {
+            "connector": connector,
+            "part": part,
+            "worker": parts.workers.get(part),
+            "code": finding.code,
+            "message": finding.message,
+            "causes": finding.evidence["causes"],
+            "fix": finding.fix,
+            "trace": parts.traces.get(part),
+        }
+        for part, finding in failures_of(parts).items()
+    ]
+    return Report(
+        kind="connectors-trace",
+        rows=rows,
+        summary={"connector": connector, "state": now.state, "tasks": len(now.tasks), "failed": len(rows)},
+        target={"kafka_cluster_id": app.worker(url).root()["kafka_cluster_id"], "group_id": app.target.group_id},
+    )

@@ -1,0 +1,77 @@
+"""Waiting until a connector is in a state, as one worker shows it: the one loop of all commands that change a state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from eosctl.app import App
+from eosctl.connectors.ending_tasks import TasksLeft, tasks_left
+from eosctl.connectors.look import STOPPED, ConnectorNow, look_at
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError
+from eosctl.group.observation.rules import observed_connector
+
+POLL_S = 0.25
+_LOOK_AGAIN_S = 5.0
+
+
+def await_connector(
+    app: App,
+    connector: str,
+    url: str,
+    arrived: Callable[[ConnectorNow], bool],
+    *,
+    doing: str,
+    hint: str,
+    told: Callable[[], str] = str,
+) -> ConnectorNow:
+    """Polls until `arrived`; raises DeadlineError that says what was seen last, and what `told` adds.
+
+    A worker has one way only to tell config and state at one moment, which tells of all connectors: it is taken when
+    the connector's own status has changed, and now and then.
+    """
+    now, again = look_at(app, connector, url), Deadline.after(_LOOK_AGAIN_S, app.clock)
+    while True:
+        if again.expired() or _has_changed(app, connector, now):
+            now, again = look_at(app, connector, url), Deadline.after(_LOOK_AGAIN_S, app.clock)
+        if arrived(now):
+            return now
+        if app.deadline.remaining_s() <= POLL_S:  # another look would fail, and tell less
+            raise DeadlineError(
+                f"timed out while {doing}; last seen: {now.state}, tasks {', '.join(now.tasks) or 'none'}{told()}",
+                hint=hint,
+            )
+        app.deadline.sleep(POLL_S)
+
+
+def _has_changed(app: App, connector: str, seen: ConnectorNow) -> bool:
+    """Whether the connector's status is another one than was seen; also where it can't be told."""
+    try:
+        status = app.worker(seen.url).connector_status(connector)
+    except EosctlError:
+        return True
+    now, then = observed_connector(connector, status), seen.parts
+    return (now.states, now.workers, now.traces) != (then.states, then.workers, then.traces)
+
+
+def await_stopped(app: App, connector: str, url: str, *, hint: str) -> ConnectorNow:
+    """Waits until it is STOPPED and no member of the stable group holds a task; raises as `await_connector`.
+
+    Tasks that REST may still show then have ended: they are none of what is returned.
+    """
+    left = TasksLeft()
+
+    def over(now: ConnectorNow) -> bool:
+        nonlocal left
+        if now.state != STOPPED:
+            return False
+        left = tasks_left(app, [connector])
+        return not left.ending and left.disproves(now.task_workers) and look_at(app, connector, url).state == STOPPED
+
+    def told() -> str:
+        return "".join(f"; {each.url} has not let go of task {each.task} yet" for each in left.ending if each.url)
+
+    doing = f"waiting for {connector} to be STOPPED without tasks"
+    now = await_connector(app, connector, url, over, doing=doing, hint=hint, told=told)
+    return replace(now, tasks=(), parts=replace(now.parts, states={"connector": now.state}))

@@ -1,0 +1,94 @@
+"""ACLs as text for other tools: lines of `kafka-acls`, and YAML for Terraform.
+
+A line is printed to be pasted: only what can't be known is a placeholder, quoted so that no shell acts on it.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from eosctl.core.acls.binding import Acl
+from eosctl.core.clients.kafka_scripts import kafka_script
+from eosctl.core.clients.settings import ClientSettings
+
+_RESOURCE_FLAGS = {"TransactionalId": "--transactional-id", "Topic": "--topic", "Group": "--group"}
+_KAFKA_NAMES = {"TransactionalId": "TRANSACTIONAL_ID", "Topic": "TOPIC", "Group": "GROUP", "Cluster": "CLUSTER"}
+_SHOWN = 3
+
+
+def kafka_acls_line(
+    operations: Sequence[str], resource_type: str, name: str = "", *, settings: ClientSettings | None = None
+) -> str:
+    """One shell line that grants; the principal is the SASL user where there is one.
+
+    `operations` are Kafka's names (`CLUSTER_ACTION`); `resource_type` is TransactionalId, Topic, Group or Cluster
+    (`name` empty). A secured listener wants the settings of somebody who may change ACLs.
+    """
+    user = (settings.sasl_username if settings else None) or "<principal>"
+    acls = [Acl(f"User:{user}", operation, resource_type, name) for operation in operations]
+    return kafka_acls_lines(acls, settings=settings)[0]
+
+
+def kafka_acls_lines(acls: Iterable[Acl], *, settings: ClientSettings | None = None, remove: bool = False) -> list[str]:
+    """The shell lines that add, or `remove`, these ACLs: one line for each resource and principal."""
+    operations: dict[Acl, list[str]] = {}
+    for acl in acls:
+        operations.setdefault(replace(acl, operation=""), []).append(acl.operation)
+    tool = kafka_script("kafka-acls.sh", settings) + (["--remove", "--force"] if remove else ["--add"])
+    return [shlex.join(tool + _acl_words(acl, each)) for acl, each in operations.items()]
+
+
+def _acl_words(acl: Acl, operations: Sequence[str]) -> list[str]:
+    kind = acl.permission.lower()
+    words = [f"--{kind}-principal", acl.principal]
+    words += [f"--{kind}-host", acl.host] if acl.host != "*" else []
+    for operation in operations:
+        words += ["--operation", operation.title().replace("_", "")]
+    words += ["--cluster"] if acl.resource_type == "Cluster" else [_RESOURCE_FLAGS[acl.resource_type], acl.name]
+    return words + (["--resource-pattern-type", "prefixed"] if acl.pattern_type == "PREFIXED" else [])
+
+
+def terraform_yaml(acls: Iterable[Acl]) -> list[str]:
+    """The ACLs as a YAML mapping for `for_each = yamldecode(file(...)).acls`, in Kafka's own names."""
+    lines = ["acls:"]
+    for acl in acls:
+        resource_type = _KAFKA_NAMES[acl.resource_type]
+        key = "/".join((acl.principal, acl.operation, resource_type, acl.pattern_type, acl.name))
+        members = {
+            "resource_type": resource_type,
+            "resource_name": acl.name,
+            "pattern_type": acl.pattern_type,
+            "principal": acl.principal,
+            "host": acl.host,
+            "operation": acl.operation,
+            "permission": acl.permission,
+        }
+        lines.append(f"  {_quoted(key)}:")  # what JSON quotes, YAML reads
+        lines += [f"    {name}: {_quoted(value)}" for name, value in members.items()]
+    return lines if len(lines) > 1 else ["acls: {}"]
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def grant_hint(
+    operation: str,
+    resource_type: str,
+    names: Sequence[str],
+    *,
+    settings: ClientSettings | None = None,
+    then: str | None = None,
+) -> str:
+    """What is missing, and the lines that grant it for the first few of `names`.
+
+    `then` is what the same command would find missing next: granted with it, one paste is enough.
+    """
+    operations = [operation] if then is None else [operation, then]
+    lines = [kafka_acls_line(operations, resource_type, name, settings=settings) for name in names[:_SHOWN]]
+    more = [f"... and for {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
+    needed = f"{operation} on {resource_type}" + (f" (and then {then})" if then else "")
+    return "\n".join([f"Missing: {needed}. Grant it with:", *lines, *more])

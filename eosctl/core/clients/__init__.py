@@ -1,0 +1,1 @@
+"""Settings of Kafka clients as Java writes them, read into our own; pure."""

@@ -1,0 +1,52 @@
+"""Lines of Kafka's own scripts that a person pastes: each says which cluster it is about. Pure."""
+
+from __future__ import annotations
+
+import shlex
+
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.records import TopicDescription
+
+_NULL = "eosctl-null"
+OTHER_NAMES = "Confluent's scripts are called the same, without .sh."
+"""What is said below lines that are pasted: the names in them are Apache Kafka's."""
+
+
+def kafka_script(name: str, settings: ClientSettings | None, option: str = "--command-config") -> list[str]:
+    """The words that begin a line: the script and its cluster; a secured one wants the file of an administrator."""
+    servers = ",".join(settings.bootstrap_servers) if settings else "HOST:PORT"
+    secured = settings is not None and settings.security_protocol != "PLAINTEXT"
+    words = [name, "--bootstrap-server", servers]
+    return words + ([option, "<admin.properties>"] if secured else [])
+
+
+def only_compacted(topic: str, settings: ClientSettings | None) -> str:
+    """The line after which a topic is compacted, and nothing else."""
+    words = ["--alter", "--entity-type", "topics", "--entity-name", topic, "--add-config", "cleanup.policy=compact"]
+    return f"`{shlex.join([*kafka_script('kafka-configs.sh', settings), *words])}`"
+
+
+def one_partition(topic: TopicDescription, settings: ClientSettings | None) -> str:
+    """How a group gets a config topic of one partition: no topic ever loses partitions, so it takes another one.
+
+    Workers read partition 0 of the old one alone, from a time when it had no other. The tools of Kafka 4.2 print a
+    warning among the records, which has no tab.
+    """
+    new = f"{topic.name}-one"
+    create = ["--create", "--topic", new, "--partitions", "1", "--replication-factor", str(topic.replication_factor)]
+    read = ["--topic", topic.name, "--partition", "0", "--offset", "earliest", "--isolation-level", "read_committed"]
+    read += ["--property", "print.key=true", "--property", f"null.literal={_NULL}", "--timeout-ms", "10000"]
+    write = ["--topic", new, "--property", "parse.key=true", "--property", f"null.marker={_NULL}"]
+    made = shlex.join([*kafka_script("kafka-topics.sh", settings), *create, "--config", "cleanup.policy=compact"])
+    copied = " | ".join(
+        (
+            shlex.join([*kafka_script("kafka-console-consumer.sh", settings, "--consumer.config"), *read]),
+            "grep \"$(printf '\\t')\"",
+            shlex.join([*kafka_script("kafka-console-producer.sh", settings, "--producer.config"), *write]),
+        )
+    )
+    return (
+        f"A topic never loses partitions, so it takes another one. Stop all workers, then `{made}`, then `{copied}`, "
+        f"then set config.storage.topic={new} in every worker's file and start the workers. Partition 0 is all that "
+        f"workers read: make changes again that went to the others. {OTHER_NAMES}"
+    )

@@ -1,0 +1,82 @@
+"""Connectors whose config names Kafka brokers of its own: how one gets there, as far as the config tells. Pure.
+
+Whoever may make connectors writes such a config. So nothing of the command's own credentials goes there, no file of
+this machine is opened for it, and no command in it is run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from eosctl.core.clients.properties import client_from_properties
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.java.lists import split_list
+from eosctl.core.java.properties import PROVIDER, Properties
+from eosctl.errors import EosctlError
+
+CLUSTER_PROPERTY = "producer.override.bootstrap.servers"
+_PRODUCER = "producer.override."
+_PREFIXES = ("consumer.override.", _PRODUCER)  # the first that names brokers reads the offsets
+_TAKEN = {
+    "bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.jaas.config", "ssl.truststore.type",
+    "ssl.truststore.certificates", "ssl.keystore.type", "ssl.keystore.certificate.chain", "ssl.keystore.key",
+    "ssl.key.password", "ssl.endpoint.identification.algorithm", "request.timeout.ms", "client.dns.lookup",
+}  # fmt: skip
+_MATTERS = re.compile(r"bootstrap\.servers$|security\.|sasl\.|ssl\.")
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnBrokers:
+    """The brokers as the config spells them; `settings` None means that eosctl can't go there, and `why_not` says why.
+
+    `why_not` is the end of a sentence.
+    """
+
+    servers: str
+    settings: ClientSettings | None = field(default=None, repr=False)
+    why_not: str = ""
+
+
+def own_brokers(config: Mapping[str, str], *, here: Collection[str]) -> OwnBrokers | None:
+    """The brokers that a connector's producer goes to; None where the config names none, or just those of `here`.
+
+    The settings are those that its offsets are read with.
+    """
+    prefix = next((prefix for prefix in _PREFIXES if config.get(f"{prefix}bootstrap.servers")), _PRODUCER)
+    return _brokers(config, prefix, here=here)
+
+
+def brokers_of_ids(config: Mapping[str, str], *, here: Collection[str]) -> OwnBrokers | None:
+    """The same with the settings of the producers, whose transactional ids are there."""
+    return _brokers(config, _PRODUCER, here=here)
+
+
+def _brokers(config: Mapping[str, str], prefix: str, *, here: Collection[str]) -> OwnBrokers | None:
+    servers = config.get(CLUSTER_PROPERTY)
+    if not servers or set(split_list(servers)) == set(here):
+        return None
+    values = {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
+    values = {name: value for name, value in values.items() if _MATTERS.match(name) or name in _TAKEN}
+    why_not = _why_not(values, prefix)
+    if why_not:
+        return OwnBrokers(servers, why_not=why_not)
+    try:
+        return OwnBrokers(servers, client_from_properties(Properties("the config", values), warn=False).settings)
+    except EosctlError as exc:
+        return OwnBrokers(servers, why_not=f"its settings can't be used here: {exc.message}")
+
+
+def _why_not(values: Mapping[str, str], prefix: str) -> str:
+    references = sorted(name for name, value in values.items() if PROVIDER.search(value))
+    if references:
+        return f"only its worker can resolve {', '.join(prefix + name for name in references)}"
+    others = sorted(name for name in values if name not in _TAKEN)
+    if values.get("sasl.mechanism", "PLAIN") not in _MECHANISMS:
+        others.append("sasl.mechanism")
+    if others:
+        names = ", ".join(prefix + name for name in others)
+        return f"{names} is not taken from a connector's config, as it leads to files and logins of its worker"
+    return ""

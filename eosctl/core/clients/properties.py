@@ -1,0 +1,189 @@
+"""Java's client.properties, librdkafka's names, or a Connect worker's file, as one ClientSettings.
+
+Pure: it reads no key store and no key file. What neither the native wire nor librdkafka can use is refused, or named
+for others to open; what does not matter to a command line is dropped; what is unknown becomes a warning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from eosctl.core.clients.librdkafka_limits import REQUEST_TIMEOUT, fitted
+from eosctl.core.clients.sasl import TOKEN_COMMAND, sasl_fields
+from eosctl.core.clients.settings import ClientSettings, Secret
+from eosctl.core.clients.stores import StoreFile, endpoint_stores, store_files
+from eosctl.core.java.lists import split_list
+from eosctl.core.java.pem import pem_lines
+from eosctl.core.java.properties import PROVIDER, Properties
+
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_REQUEST_TIMEOUT_MS = 30_000  # Java's default
+# our field -> the names it goes by, Java's first; the first one present wins
+_TEXT_FIELDS = {
+    "sasl_username": ("sasl.username",),
+    "oauth_client_id": ("sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.id"),
+    "oauth_scope": ("sasl.oauthbearer.scope",),
+    "oauth_token_command": (TOKEN_COMMAND,),
+    "oauth_ca_location": ("https.ca.location",),
+    "oauth_ca_pem": ("https.ca.pem",),
+    "ssl_ca_location": ("ssl.ca.location",),
+    "ssl_ca_pem": ("ssl.truststore.certificates", "ssl.ca.pem"),
+    "ssl_certificate_location": ("ssl.certificate.location",),
+    "ssl_certificate_pem": ("ssl.keystore.certificate.chain", "ssl.certificate.pem"),
+    "ssl_key_location": ("ssl.key.location",),
+    "client_id": ("client.id",),
+}
+_SECRET_FIELDS = {
+    "sasl_password": ("sasl.password",),
+    "oauth_token": ("sasl.oauthbearer.token",),
+    "oauth_client_secret": ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
+    "ssl_key_pem": ("ssl.keystore.key", "ssl.key.pem"),
+    "ssl_key_password": ("ssl.key.password",),
+}
+_PEM_FIELDS = {"oauth_ca_pem", "ssl_ca_pem", "ssl_certificate_pem", "ssl_key_pem"}
+SECRET_NAMES = frozenset(
+    {name for names in _SECRET_FIELDS.values() for name in names}
+    | {"sasl.jaas.config", "ssl.keystore.password", "ssl.truststore.password"}
+)
+_READ_ELSEWHERE = {
+    "bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.mechanisms", "sasl.jaas.config",
+    "sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.extensions", "request.timeout.ms", "socket.timeout.ms",
+    "ssl.endpoint.identification.algorithm",
+    *(f"ssl.{store}.{what}" for store in ("truststore", "keystore") for what in ("location", "type", "password")),
+}  # fmt: skip
+# passed on to librdkafka: Java's name -> librdkafka's
+_PASSED_ON = {
+    name: name
+    for name in (
+        "client.dns.lookup", "retry.backoff.ms", "reconnect.backoff.ms", "reconnect.backoff.max.ms",
+        "metadata.max.age.ms", "connections.max.idle.ms", "socket.connection.setup.timeout.ms",
+        "socket.keepalive.enable", "broker.address.family", "sasl.kerberos.service.name", "sasl.kerberos.principal",
+        "sasl.kerberos.keytab", "sasl.kerberos.kinit.cmd", "socket.send.buffer.bytes", "socket.receive.buffer.bytes",
+    )
+} | {
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+}  # fmt: skip
+_IMMATERIAL = re.compile(
+    r"(key|value)\.(de)?serializer|interceptor\.classes|metric(s|\.reporters).*|auto\.include\.jmx\.reporter"
+    r"|default\.api\.timeout\.ms|group\.id|acks|retries|linger\.ms|batch\.size|buffer\.memory|max\.block\.ms"
+    r"|enable\.(idempotence|auto\.commit|metrics\.push)|auto\.offset\.reset|isolation\.level|delivery\.timeout\.ms"
+    r"|compression\.type|partitioner\..*|security\.providers|sasl\.(login|client)\.callback\.handler\.class"
+    r"|sasl\.oauthbearer\.method|ssl\.(protocol|provider|enabled\.protocols|(trust|key)manager\.algorithm)"
+)
+_SECRET_OPTION = re.compile(r"(password|secret)\w*\s*=", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientProperties:
+    """What a settings file says: the settings (bootstrap servers may be empty), and what in it has no effect here.
+
+    `notes` tell what librdkafka takes another value for: nothing to worry about, so for those who want to hear more.
+    `stores` are still to be opened: until then the settings name their files as if they were PEM.
+    """
+
+    settings: ClientSettings
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    stores: tuple[StoreFile, ...] = ()
+
+
+def client_from_properties(properties: Properties, *, warn: bool = True) -> ClientProperties:
+    """ClientSettings from names and values of either kind; `warn` is off for files that hold more than a client."""
+    values = {key: value.strip() for key, value in properties.values.items()}
+    fields: dict[str, object] = {}
+    for name, keys in (_TEXT_FIELDS | _SECRET_FIELDS).items():
+        key = next((key for key in keys if values.get(key)), None)
+        if key is not None:
+            value = properties.resolved(key)
+            value = pem_lines(value) if name in _PEM_FIELDS else value
+            fields[name] = Secret(value) if name in _SECRET_FIELDS else value
+    fields["bootstrap_servers"] = split_list(values.get("bootstrap.servers", ""))
+    fields["security_protocol"] = _protocol(properties)
+    fields["request_timeout_ms"] = _timeout_ms(properties)
+    if str(fields["security_protocol"]).startswith("SASL"):
+        fields |= sasl_fields(properties, fields)
+    if str(fields["security_protocol"]).endswith("SSL"):
+        fields |= _ssl_fields(properties)
+    warnings = tuple(_warnings(properties)) if warn else ()
+    fields["extra"] = _passed_on(properties) | cast(dict[str, str], fields.get("extra", {}))
+    settings = ClientSettings(**fields)  # type: ignore[arg-type]  # the tables hold its fields
+    stores = [*store_files(properties)] if settings.security_protocol.endswith("SSL") else []
+    stores += endpoint_stores(properties) if settings.oauth_token_endpoint_url else []
+    return ClientProperties(settings, warnings, tuple(_notes(properties)), tuple(stores))
+
+
+def secrets_in(properties: Properties) -> list[str]:
+    """Names of the properties that hold a secret: of a client, or of a Connect worker and its clients and listeners.
+
+    References that only a worker can resolve (`${file:…}`) are no secrets, nor is a JAAS line without a password.
+    """
+    return [name for name, value in properties.values.items() if _holds_secret(name, value.strip())]
+
+
+def _holds_secret(name: str, value: str) -> bool:
+    if not value or (PROVIDER.fullmatch(value) and not _SECRET_OPTION.search(value)):
+        return False
+    if name.endswith("sasl.jaas.config"):
+        return any(_SECRET_OPTION.search(part) for part in PROVIDER.sub("", value).split())
+    return name.endswith((".password", ".secret", *(SECRET_NAMES - {"sasl.jaas.config"})))
+
+
+def _passed_on(properties: Properties) -> dict[str, str]:
+    return {_PASSED_ON[key]: value.strip() for key, value in properties.values.items() if key in _PASSED_ON}
+
+
+def _notes(properties: Properties) -> Iterator[str]:
+    """A line for each setting that librdkafka gets another value for, or none."""
+    names = _PASSED_ON | {"request.timeout.ms": REQUEST_TIMEOUT, REQUEST_TIMEOUT: REQUEST_TIMEOUT}
+    given = {names[key]: (key, value.strip()) for key, value in properties.values.items() if key in names}
+    taken = fitted({name: value for name, (_, value) in given.items()})
+    for name, (key, value) in given.items():
+        if taken.get(name) != value:
+            instead = taken.get(name, "its default")
+            yield f"{properties.place(key)}: {key}={value}: librdkafka does not take it, and uses {instead}"
+
+
+def _protocol(properties: Properties) -> str:
+    protocol = properties.values.get("security.protocol", "PLAINTEXT").strip().upper()
+    if protocol not in _PROTOCOLS:
+        raise properties.error("security.protocol", f"{protocol} is none of {', '.join(_PROTOCOLS)}")
+    return protocol
+
+
+def _timeout_ms(properties: Properties) -> int:
+    """Java's request.timeout.ms is librdkafka's socket.timeout.ms."""
+    for key in ("request.timeout.ms", "socket.timeout.ms"):
+        if key in properties.values:
+            value = properties.values[key].strip()
+            if not (value.isascii() and value.isdigit() and int(value) > 0):
+                raise properties.error(key, f"{value} is not a number of milliseconds")
+            return int(value)
+    return _REQUEST_TIMEOUT_MS
+
+
+def _ssl_fields(properties: Properties) -> dict[str, object]:
+    values = properties.values
+    algorithm = values.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
+    fields: dict[str, object] = {"ssl_check_hostname": algorithm not in ("", "none")}
+    for store, names in (
+        ("truststore", ("ssl_ca_location",)),
+        ("keystore", ("ssl_certificate_location", "ssl_key_location")),
+    ):
+        location = values.get(f"ssl.{store}.location", "").strip()
+        if location:
+            fields |= dict.fromkeys(names, location)
+    return fields
+
+
+def _warnings(properties: Properties) -> list[str]:
+    named = {name for names in (_TEXT_FIELDS | _SECRET_FIELDS).values() for name in names}
+    known = named | _READ_ELSEWHERE | set(_PASSED_ON)
+    return [
+        f"{properties.place(key)}: {key} has no effect here"
+        for key in properties.values
+        if key not in known and not _IMMATERIAL.fullmatch(key)
+    ]

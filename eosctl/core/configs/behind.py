@@ -1,0 +1,35 @@
+"""Workers that do not get to the end of the config topic: each rebalance tells them how far to read, and they can't."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eosctl.core.configs.fold import ConfigState
+from eosctl.core.findings import ERROR, Finding
+from eosctl.core.records import TopicRead
+
+BEHIND_AFTER_MS = 60_000
+"""How old the first record must be that such a worker lacks: one that only reads slowly is further by then."""
+
+
+def behind_findings(
+    worker: str, offsets: tuple[int, int], *, read: TopicRead, state: ConfigState, now_ms: int
+) -> Iterable[Finding]:
+    """`offsets` are the worker's own, which is the next that it would read, and the one that the group has told it."""
+    own, wanted = offsets
+    lacking = [record for record in read.records if record.offset >= own]
+    written_ms = lacking[0].timestamp_ms if lacking else -1  # else it was compacted away, and is old
+    if written_ms >= 0 and now_ms - written_ms < BEHIND_AFTER_MS:
+        return
+    end = max((bound.end for bound in read.bounds), default=wanted)
+    age = f"; what it lacks was written {(now_ms - written_ms) // 60_000:,} m ago" if written_ms >= 0 else ""
+    yield Finding(
+        "worker_behind", ERROR, worker,
+        f"{worker} has read the config topic up to offset {own}, the group {wanted} (the topic ends at {end}){age}: it "
+        "stays behind, starts nothing that it is assigned, and makes the group rebalance again and again",
+        "Have the record compacted away at which its reader fails (`eosctl task-counts clean`), then restart it; no "
+        "other worker before."
+        if state.unreadable()
+        else "Restart it. If it stays behind again, its log says why (`Error polling`).",
+        {"config_offset": own, "group_offset": wanted, "end_offset": end},
+    )  # fmt: skip

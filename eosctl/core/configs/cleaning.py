@@ -1,0 +1,90 @@
+"""Which records of a config topic compaction is to take away, and what it takes to bring that about. Pure.
+
+A record that breaks a worker's reader does so until it is gone from the log: overwriting it is not enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from shlex import quote
+
+from eosctl.core.configs.fold import ConfigState, ConnectorState, IgnoredRecord, fold_config_topic
+from eosctl.core.configs.records import decode_key_text
+from eosctl.core.records import Record
+
+WHILE_CLEANING: Mapping[str, str] = {
+    "segment.ms": "1000",
+    "min.cleanable.dirty.ratio": "0",
+    "min.compaction.lag.ms": "0",
+}
+"""With these the next record closes the segment that the others are in, and the cleaner takes it at its next look."""
+ROLLING_KEY = b"eosctl-compaction"
+"""A key that every worker reads and passes over; its record only has to stand behind the others."""
+SEGMENT_S = int(WHILE_CLEANING["segment.ms"]) / 1000
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """A record to be compacted away; `first` is a count to be recorded before, under the same key, or None.
+
+    `anew` is what else has to write the key before compaction takes the record; empty where nothing has to.
+    """
+
+    record: IgnoredRecord
+    first: int | None = None
+    anew: str = ""
+
+
+def bad_records(state: ConfigState, records: Iterable[Record]) -> list[BadRecord]:
+    """Those that break a worker's reader, and task-count records that workers pass over.
+
+    Of the latter the newest of a key would take the count below it along, of which workers that run still know.
+    """
+    newest = {decode_key_text(record.key): record.offset for record in records if record.key is not None}
+    found = []
+    for record in state.ignored:
+        superseded = record.key is None or newest[record.key] > record.offset  # a null key is never kept
+        connector = None if record.connector is None else state.connectors.get(record.connector)
+        is_held = connector is not None and connector.task_count_record is not None
+        if superseded and (record.breaks_reader or record.is_task_count):
+            found.append(BadRecord(record))
+        elif record.breaks_reader or (record.is_task_count and is_held):
+            found.append(_newest_of_its_key(connector, record))
+    return found
+
+
+def _newest_of_its_key(connector: ConnectorState | None, record: IgnoredRecord) -> BadRecord:
+    """A count that workers hold already changes nothing when it is recorded once more, but not while fencing is due."""
+    held = None if connector is None or connector.pending_fencing else connector.task_count_record
+    if record.is_task_count and held is not None:
+        return BadRecord(record, first=held)
+    return BadRecord(record, anew=written_anew(record))
+
+
+def written_anew(record: IgnoredRecord) -> str:
+    """What has the leader write the key of a record again."""
+    commands = stop_and_resume(record.connector or "")
+    if record.is_task_count:
+        return f"{commands} (the leader writes it anew; only with exactly-once)"
+    return f"{commands} (it writes its tasks anew)"
+
+
+def stop_and_resume(connector: str) -> str:
+    """What has the leader write the tasks of a connector anew."""
+    stop, resume = f"`eosctl connectors stop {quote(connector)}`", f"`eosctl connectors resume {quote(connector)}`"
+    return f"{stop} (Kafka 3.5 or newer), then {resume}"
+
+
+def forgotten_by_compaction(state: ConfigState, records: Iterable[Record]) -> list[str]:
+    """Connectors whose tasks no worker that starts would hold, once each key has its newest record alone (KAFKA-17719).
+
+    Their config was written again after their tasks, as it was; workers of 3.8 or newer then drop the commit before it.
+    """
+    newest = {record.key: record for record in records if record.key is not None}
+    left = fold_config_topic(sorted(newest.values())).connectors  # by offset: the topic has one partition
+    return [
+        name
+        for name, each in sorted(state.connectors.items())
+        if each.task_count and each.config is not None and name in left and left[name].forgotten_commit is not None
+    ]

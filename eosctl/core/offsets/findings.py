@@ -1,0 +1,296 @@
+"""What can be wrong with an offsets topic: its keys, its values, where they lie, its settings. One rule per code.
+
+Judges what was read elsewhere; reads and writes nothing. `error` is what costs a connector its offsets, or a worker its
+start, now or at the next restart; `warning` what may.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from shlex import join, quote
+
+from eosctl.core.clients.kafka_scripts import only_compacted
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.configs.records import UnparsableValueError, decode_value
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.offsets.records import KeyFault, OffsetKey, is_nothing
+from eosctl.core.offsets.views import IgnoredOffsetRecord, Store
+from eosctl.core.open_transactions import OpenTransaction
+from eosctl.core.record_file import encode_bytes
+from eosctl.core.records import Record, TopicDescription
+from eosctl.core.wording import counted
+
+CONNECT_DEFAULT_PARTITIONS = 25  # offset.storage.partitions
+
+_IGNORED = {
+    KeyFault.NULL_KEY: ("key_null", "a record without a key"),
+    KeyFault.NOT_JSON: ("key_not_json", "a key that is not JSON"),
+    KeyFault.NOT_A_LIST: ("key_not_a_list", "a key that is not a JSON array"),
+    KeyFault.WRONG_SIZE: ("key_wrong_size", "a key whose array has not two elements"),
+    KeyFault.CONNECTOR_NOT_TEXT: ("key_connector_not_text", "a key whose first element, the connector, is not text"),
+    KeyFault.PARTITION_NOT_A_MAP: ("key_partition_not_a_map", "a key whose source partition is not an object"),
+}
+
+
+def missing_topic_finding(topic: str, connectors: Iterable[str]) -> Finding:
+    """An offsets topic that `connectors` name and that is not there: their tasks would start from scratch."""
+    named = [word for name in sorted(connectors) for word in ("--connector", name)]
+    merge = join(("eosctl", "offsets", "merge", *named, "--into", "dedicated"))
+    return Finding(
+        "topic_missing", WARNING, topic, f"a connector's config names offsets topic {topic}, which does not exist yet",
+        f"A task creates it when it starts, empty; `{merge}` gives it the offsets first.",
+    )  # fmt: skip
+
+
+def topic_findings(description: TopicDescription, settings: ClientSettings | None) -> list[Finding]:
+    """Settings that cost offsets, or a worker its start (`TopicAdmin.verifyTopicCleanupPolicyOnlyCompact`, 2.5+)."""
+    found = list(_cleanup(description, settings))
+    name = description.name
+    if description.replication_factor == 1:
+        found.append(
+            Finding("single_replica", WARNING, name, f"topic {name} has one replica: one lost disk loses all offsets",
+                    "Raise the replication factor (kafka-reassign-partitions.sh).", {"replication_factor": 1})
+        )  # fmt: skip
+    if description.partitions != CONNECT_DEFAULT_PARTITIONS:
+        there = counted(description.partitions, "partition")
+        message = f"topic {name} has {there}, Connect makes {CONNECT_DEFAULT_PARTITIONS}"
+        fix = "Fine if it was so from the start. Never add partitions: keys then have two homes."
+        found.append(Finding("partition_count", INFO, name, message, fix, {"partitions": description.partitions}))
+    return found
+
+
+def _cleanup(description: TopicDescription, settings: ClientSettings | None) -> Iterable[Finding]:
+    name, policy = description.name, description.config.get("cleanup.policy")
+    fix = only_compacted(name, settings)
+    if policy is None:
+        yield Finding(
+            "settings_unreadable", WARNING, name, f"the settings of topic {name} can't be read",
+            "Grant DescribeConfigs on the topic; a worker without it does not check them either.",
+        )  # fmt: skip
+        return
+    kinds = {kind.strip() for kind in policy.split(",")}
+    evidence = {key: description.config[key] for key in ("cleanup.policy", "retention.ms") if key in description.config}
+    if "compact" not in kinds:
+        message = f"topic {name} is not compacted (cleanup.policy={policy}): offsets vanish after retention.ms"
+        yield Finding("not_compacted", ERROR, name, f"{message}, and no worker starts on it", fix, evidence)
+    elif kinds != {"compact"}:
+        message = f"topic {name} also deletes (cleanup.policy={policy}): offsets vanish after retention.ms"
+        yield Finding("deletes_old_offsets", ERROR, name, f"{message}, and no worker starts on it", fix, evidence)
+
+
+def record_findings(store: Store) -> list[Finding]:
+    """Every rule about keys, values and places on one folded topic; by connector, then key bytes."""
+    found = [_ignored_finding(store, each) for each in store.ignored]
+    for connector in sorted(store.connectors):
+        keys = sorted(store.connectors[connector], key=lambda key: key.raw)
+        found += _spelling_findings(store, connector, keys)
+        for key in keys:
+            found += _place_findings(store, key)
+            found += _value_findings(store, key)
+            found += _partition_findings(store, key)
+    return found
+
+
+def _ignored_finding(store: Store, ignored: IgnoredOffsetRecord) -> Finding:
+    code, what = _IGNORED[ignored.fault]
+    record = ignored.record
+    deleted = record.value is None
+    return Finding(
+        code,
+        INFO if deleted else ERROR,
+        f"{store.topic}-{record.partition}",
+        f"{what} at offset {record.offset}: Connect logs a warning and ignores it"
+        + (" (deleted; compaction removes it)" if deleted else "; who wrote it set no offset"),
+        "A tombstone under the same key, on the same partition."
+        if record.key is not None
+        else "It has no key to delete it by; a compacted topic takes no new ones.",
+        {**_place(record), "key": encode_bytes(record.key), "value": encode_bytes(record.value)},
+    )
+
+
+def _spelling_findings(store: Store, connector: str, keys: Sequence[OffsetKey]) -> Iterable[Finding]:
+    spellings: dict[str, list[OffsetKey]] = defaultdict(list)
+    for key in keys:
+        spellings[key.identity].append(key)
+    for same in spellings.values():
+        live = [key for key in same if not is_nothing(store.records[key.raw].value)]
+        if len(same) < 2 or not live:
+            continue
+        newest = max(same, key=lambda key: store.records[key.raw].timestamp_ms)
+        texts = [str(encode_bytes(key.raw)) for key in same]
+        if len(live) > 1:
+            message = f"one source partition has offsets under {len(live)} spellings: {' and '.join(texts)}"
+        else:
+            message = f"a source partition is deleted in one spelling and not in another: {' and '.join(texts)}"
+        yield Finding(
+            "double_spelling",
+            ERROR if len(live) > 1 else WARNING,
+            connector,
+            f"{message}; a task reads only the one that it writes, REST shows and changes only one",
+            "See which of them the connector writes (it moves while it runs); delete the others.",
+            {
+                "topic": store.topic,
+                "newest": encode_bytes(newest.raw),
+                "records": [_cell(key, store.records[key.raw]) for key in same],
+            },
+        )
+
+
+def _place_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
+    """A key away from its home partition, or on several: a worker takes the copy that it happens to read last."""
+    newest, home = store.records[key.raw], store.home(key.raw)
+    copies = store.several.get(key.raw, {newest.partition: newest})
+    live = {partition for partition, record in copies.items() if not is_nothing(record.value)}
+    if not live or set(copies) == {home}:
+        return
+    evidence = {
+        "topic": store.topic,
+        "key": encode_bytes(key.raw),
+        "home": home,
+        "records": [_cell(key, record) for _partition, record in sorted(copies.items())],
+        "repair": repair_records(store, key),
+    }
+    shown = encode_bytes(key.raw)
+    fix = (
+        "Stop the connector, put evidence.repair into a file, a record a line, and `eosctl offsets import FILE "
+        f"--store {quote(store.topic)} --keep-partitions`."
+    )
+    if len(copies) == 1:
+        message = f"{shown} is on partition {newest.partition}, Connect's producer puts it on {home}: the next offset"
+        yield Finding(
+            "wrong_partition", ERROR, key.connector, f"{message} is a second record, and which counts is chance",
+            fix, evidence,
+        )  # fmt: skip
+    elif live == {home} and newest.partition == home:
+        message = f"{shown} is deleted on partitions other than its own, {home}: until compaction removes that,"
+        yield Finding(
+            "several_partitions", WARNING, key.connector, f"{message} a worker may read the deletion last",
+            "Wait for compaction (delete.retention.ms); restart no worker before.", evidence,
+        )  # fmt: skip
+    else:
+        message = f"{shown} is on partitions {', '.join(map(str, sorted(copies)))}, its own is {home}"
+        yield Finding(
+            "several_partitions", ERROR, key.connector,
+            f"{message}: a worker takes the one that it happens to read last", fix, evidence,
+        )  # fmt: skip
+
+
+def repair_records(store: Store, key: OffsetKey) -> list[dict[str, object]]:
+    """Lines of a record file: the newest value where Connect's producer puts it, tombstones on the other partitions.
+
+    A value that is there already is among them: it has to be younger than the tombstones.
+    """
+    newest, home = store.records[key.raw], store.home(key.raw)
+    copies = store.several.get(key.raw, {newest.partition: newest})
+    wanted = {home: newest.value} | {
+        partition: None for partition, record in copies.items() if partition != home and record.value is not None
+    }
+    if set(wanted) == {home} and home in copies and copies[home].value == newest.value:
+        return []
+    return [
+        {"topic": store.topic, "partition": partition, "key": encode_bytes(key.raw), "value": encode_bytes(value)}
+        for partition, value in sorted(wanted.items())
+    ]
+
+
+def _value_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
+    """Values that Connect can't hand to a task (`OffsetStorageReaderImpl.offsets`, `OffsetUtils.validateFormat`)."""
+    record = store.records[key.raw]
+    if is_nothing(record.value):
+        return
+    found = value_fault(record.value)
+    if found is not None:
+        code, what = found
+        yield Finding(
+            code,
+            ERROR,
+            key.connector,
+            f"the value of {encode_bytes(key.raw)} {what}: Connect logs an error and gives the task no offset",
+            "Set it to what the connector writes, an object with primitive members, or delete it.",
+            {**_place(record), "key": encode_bytes(key.raw), "value": encode_bytes(record.value)},
+        )
+
+
+def value_fault(value: bytes | None) -> tuple[str, str] | None:
+    """Code and words for a value that is not an offset; None for one that is, or that says nothing."""
+    try:
+        parsed = decode_value(value)
+    except UnparsableValueError:
+        return "value_not_json", "is not JSON"
+    if parsed is None:
+        return None
+    if not isinstance(parsed, dict):
+        return "value_not_a_map", "is not a JSON object"
+    nested = sorted(name for name, member in parsed.items() if isinstance(member, dict | list))
+    return ("value_not_primitive", f"has members that are not primitive ({', '.join(nested)})") if nested else None
+
+
+def _partition_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
+    record = store.records[key.raw]
+    evidence = {**_place(record), "key": encode_bytes(key.raw)}
+    if is_nothing(record.value):
+        return
+    if key.partition is None:
+        message = f"connector {key.connector} has an offset for a null source partition, which REST neither shows nor"
+        yield Finding("partition_null", INFO, key.connector, f"{message} resets", "Nothing, if it means it.", evidence)
+    elif any(isinstance(member, dict | list) for member in key.partition.values()):
+        message = f"the source partition in {encode_bytes(key.raw)} has members that are not primitive"
+        yield Finding(
+            "partition_not_primitive", ERROR, key.connector, f"{message}: no connector can write or ask for it",
+            "A tombstone under the same key.", evidence,
+        )  # fmt: skip
+
+
+def open_transaction_finding(blocked: OpenTransaction, *, now_ms: int) -> Finding:
+    """An open transaction that did not move for seconds: every worker that reads the topic to its end waits for it."""
+    bound, producer, described = blocked.bound, blocked.producer, blocked.description
+    started_ms = described.started_ms if described else None
+    who = "by a producer that could not be found out"
+    if producer is not None:
+        who = f"by producer {producer.producer_id} (epoch {producer.producer_epoch}), "
+        who += f"transactional id {blocked.transactional_id}" if blocked.transactional_id else "which no id owns"
+    hint = f"`eosctl txn hanging --topic {quote(blocked.topic)}`, then `eosctl txn abort`."
+    if producer is not None:
+        place = ("--topic", blocked.topic, "--partition", str(bound.partition))
+        command = join(("eosctl", "txn", "abort", *place, "--start-offset", str(producer.txn_start_offset)))
+        hint = f"`{command}` ends it; refused if a coordinator still knows the transaction."
+    if described is not None and blocked.transactional_id is not None:
+        hint = (
+            f"It ends by itself {described.transaction_timeout_ms / 1000:g} s after its start; "
+            f"`eosctl fence {quote(blocked.transactional_id)}` ends it now."
+        )
+    return Finding(
+        "open_transaction",
+        ERROR,
+        f"{blocked.topic}-{bound.partition}",
+        f"a transaction is held open {who}: the last stable offset stays at {bound.lso}, the end is {bound.end}, and "
+        "workers and tasks that start wait for it",
+        hint,
+        {
+            "partition": bound.partition,
+            "lso": bound.lso,
+            "end": bound.end,
+            "producer_id": producer.producer_id if producer else None,
+            "producer_epoch": producer.producer_epoch if producer else None,
+            "start_offset": producer.txn_start_offset if producer else None,
+            "transactional_id": blocked.transactional_id,
+            "transaction_timeout_ms": described.transaction_timeout_ms if described else None,
+            "started_ms": started_ms,
+            "age_ms": now_ms - started_ms if started_ms is not None else None,
+        },
+    )
+
+
+def _place(record: Record) -> dict[str, object]:
+    return {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+
+
+def _cell(key: OffsetKey, record: Record) -> dict[str, object]:
+    return {
+        "key": encode_bytes(key.raw),
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        "value": encode_bytes(record.value),
+    }

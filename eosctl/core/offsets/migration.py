@@ -1,0 +1,356 @@
+"""The plan of a bulk migration of source offsets, as a value: what is read, what goes where, and what that will do.
+
+It can be reviewed, kept and applied later (`core.plan_file`); it holds no secrets. Nothing here reads or
+writes a topic.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import heapq
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeVar
+
+from eosctl.core.ids import migration_transactional_id
+from eosctl.core.offsets.decision import Policy
+from eosctl.core.offsets.keys import quoted_name
+from eosctl.core.plan_file import PlanFormat, digest_of
+from eosctl.core.records import Bounds
+from eosctl.core.wording import counted
+from eosctl.errors import EosctlError, NotFoundError, UsageError
+
+_FILES = PlanFormat("eosctl-offsets-migration", 5, "offsets migrate")
+_PART_RECORDS = 500_000
+Parts = tuple[tuple[int, ...], ...]
+"""Partition numbers, each in one part; () where a key may be in two places."""
+Item = TypeVar("Item")
+FILE_PREFIX = "file:"
+"""What the name of a store begins with that is a file; a topic name has no colon."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTopic:
+    """A topic, or a file of records, as the plan was made from it.
+
+    `name` is unique in the plan: a topic, `TOPIC@PROFILE` for one on another cluster, or `file:PATH`. `topic_id` None
+    means that it does not exist and will be created; a file's is its sha256. A file has no `cluster_id`.
+    """
+
+    name: str
+    topic_id: str | None
+    partitions: int
+    replication_factor: int
+    bounds: tuple[Bounds, ...] = ()
+    cluster_id: str | None = None
+
+    @property
+    def file(self) -> str | None:
+        """The path, if this is a file."""
+        return self.name.removeprefix(FILE_PREFIX) if self.name.startswith(FILE_PREFIX) else None
+
+    @property
+    def profile(self) -> str | None:
+        """The profile that names its cluster; None for the cluster that the command is about, and for files."""
+        return None if self.file is not None else self.name.partition("@")[2] or None
+
+    @property
+    def topic(self) -> str:
+        """Its name on its cluster."""
+        return topic_of(self.name)
+
+    def records(self) -> int:
+        """At most how many records there are to read of it."""
+        return sum(bound.lso - bound.begin for bound in self.bounds)
+
+    def has_open_transaction(self) -> tuple[int, ...]:
+        """The partitions where an open transaction hides what lies behind it."""
+        return tuple(bound.partition for bound in self.bounds if bound.lso < bound.end)
+
+
+def topic_of(name: str) -> str:
+    """The topic's name on its cluster, of its name in a plan; a topic name has no @."""
+    return name if name.startswith(FILE_PREFIX) else name.partition("@")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorRoute:
+    """Where one connector's offsets go, and under which connector name."""
+
+    connector: str
+    target_connector: str
+    target_topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which connectors are meant: names, all, or a pattern (`re:` or a glob)."""
+
+    connectors: tuple[str, ...] = ()
+    all_connectors: bool = False
+    pattern: str | None = None
+
+    def check(self) -> None:
+        """Raises UsageError unless exactly one way of choosing was taken."""
+        if sum([bool(self.connectors), self.all_connectors, self.pattern is not None]) != 1:
+            raise UsageError("which connectors?", hint="Give one of --connector (repeatable), --match, or --all.")
+
+    def choose(self, found: Iterable[str]) -> list[str]:
+        """The selected among `found`, sorted; raises NotFoundError when a name or the pattern finds nothing."""
+        names = sorted(found)
+        if self.all_connectors and not names:
+            raise NotFoundError(
+                "the source has no offsets of any connector", hint="Check --from; `eosctl offsets list` shows them."
+            )
+        if self.all_connectors:
+            return names
+        missing = sorted(set(self.connectors) - set(names))
+        if missing:
+            raise NotFoundError(
+                f"no offsets of connector {', '.join(missing)} in the source",
+                hint="`eosctl offsets list` shows whose offsets there are.",
+            )
+        matches = self._matcher()
+        chosen = [name for name in names if name in self.connectors or matches(name)]
+        if not chosen:
+            raise NotFoundError(f"no connector in the source matches {self.pattern!r}")
+        return chosen
+
+    def _matcher(self) -> Callable[[str], bool]:
+        if self.pattern is None:
+            return lambda _name: False
+        if not self.pattern.startswith("re:"):
+            glob = self.pattern
+            return lambda name: fnmatch.fnmatchcase(name, glob)
+        try:
+            expression = re.compile(self.pattern[3:])
+        except re.error as exc:
+            raise UsageError(f"{self.pattern!r} is not a regular expression: {exc}") from exc
+        return lambda name: expression.fullmatch(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What became of every record that was read; `check` proves that none is missing.
+
+    Its numbers come from different places: `records` from the readers, one by one; what they were folded to, whose
+    those keys are, and what was decided for which, from the files that each stage wrote.
+    `records` = `older` + `nobodys` + `not_selected` + `superseded` + `keys`, and `keys` = the sum of `counts`.
+    `nobodys` have no connector that could be read from the key; `superseded` lost their key to another source, or to a
+    rename. `conflicts` counts the keys on which source and target disagree, however that was decided.
+    `scattered` keys were found on more than one partition of their topic.
+    """
+
+    records: int
+    older: int
+    nobodys: int
+    not_selected: int
+    superseded: int
+    keys: int
+    conflicts: int
+    scattered: int
+    counts: Mapping[str, int]
+    connector_counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        groups: Iterable[tuple[str, str, int, int, int]],
+        *,
+        records: int,
+        keys: int,
+        nobodys: int,
+        not_selected: int,
+        scattered: int,
+    ) -> Tally:
+        """From (connector, action, keys, claims, conflicts), which may come in pieces, and from what was read.
+
+        Each number is counted by itself: one that was taken for the rest of the others would hide a lost key.
+        """
+        counts = {"write": 0, "delete": 0, "keep": 0, "conflict": 0}
+        per_connector: dict[str, dict[str, int]] = {}
+        decided = claimed = conflicts = 0
+        for connector, action, number, claims, both in sorted(groups):
+            counts[action] += number
+            of_connector = per_connector.setdefault(connector, {})
+            of_connector[action] = of_connector.get(action, 0) + number
+            decided, claimed, conflicts = decided + number, claimed + claims, conflicts + both
+        return cls(
+            records=records,
+            older=records - keys,
+            nobodys=nobodys,
+            not_selected=not_selected,
+            superseded=claimed - decided,
+            keys=decided,
+            conflicts=conflicts,
+            scattered=scattered,
+            counts=counts,
+            connector_counts=per_connector,
+        )
+
+    def check(self) -> None:
+        """Raises EosctlError when the counts do not add up, which would mean a lost key."""
+        parts = self.older + self.nobodys + self.not_selected + self.superseded + self.keys
+        if self.records != parts or self.keys != sum(self.counts.values()):
+            raise EosctlError(
+                f"the counts do not add up, so nothing is written: {self.records} records were read, {parts} are "
+                f"accounted for; {counted(self.keys, 'key')} and {counted(sum(self.counts.values()), 'action')}",
+                hint="This is a defect of eosctl; please report it with the plan's snapshot folder.",
+            )
+
+    def to_write(self) -> int:
+        """How many records the plan sends, tombstones included."""
+        return self.counts["write"] + self.counts["delete"]
+
+    def as_summary(self) -> dict[str, object]:
+        """The `summary` of reports."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationPlan:
+    """Everything that apply and verify need; `sources` are in order of precedence, the first wins.
+
+    `cluster_id` is the cluster that is written to; None where the target is a file.
+    `snapshot_base` is the folder that holds one snapshot folder per plan. `sample` are up to 100 rows for people.
+    `parts` are partition numbers, each in one part: all that is known of a key is in the part of its partition, on both
+    sides, and nothing is shuffled. There are none where a key may be in two places. `planned_at` is when it was made,
+    RFC 3339: a fresh plan is another one, whatever else it has in common with one that was applied before.
+    `stale_copies` is how many live copies of keys that are sent the targets have on other partitions: they get
+    tombstones.
+    """
+
+    cluster_id: str | None
+    group_id: str | None
+    policy: Policy
+    sources: tuple[PlannedTopic, ...]
+    targets: tuple[PlannedTopic, ...]
+    routes: tuple[ConnectorRoute, ...]
+    tally: Tally
+    snapshot_base: str
+    sample: Sequence[Mapping[str, object]] = ()
+    overrides: tuple[str, ...] = ()
+    parts: Parts = ()
+    planned_at: str = ""
+    stale_copies: int = 0
+
+    def digest(self) -> str:
+        """sha256 of the canonical JSON, in hex."""
+        return digest_of(self)
+
+    def name(self) -> str:
+        """The short name of this plan: of its snapshot folder and its transactional ids."""
+        return self.digest()[:16]
+
+    def transactional_id(self) -> str:
+        """What the transactional ids of its write tasks begin with; a dash and the task's number follow."""
+        return migration_transactional_id(self.name())
+
+    def cleaning_id(self) -> str:
+        """The transactional id under which tombstones go over stale copies."""
+        return f"{self.transactional_id()}-stale"
+
+    def target_file(self) -> str | None:
+        """The path of the target, if that is a file."""
+        return self.targets[0].file if self.targets else None
+
+    def target_profile(self) -> str | None:
+        """The profile that names the target's cluster."""
+        return self.targets[0].profile if self.targets else None
+
+    def profiles(self) -> list[str]:
+        """The profiles of all other clusters that are read or written, sorted."""
+        return sorted({topic.profile for topic in (*self.sources, *self.targets) if topic.profile})
+
+    def connectors(self) -> list[str]:
+        """All connector names whose offsets the plan reads or writes, sorted."""
+        return sorted({name for route in self.routes for name in (route.connector, route.target_connector)})
+
+    def connectors_of(self, side: str) -> set[str]:
+        """The connectors whose offsets the plan moves, by their names on that side, `source` or `target`."""
+        return {route.connector if side == "source" else route.target_connector for route in self.routes}
+
+
+def plan_file_text(plan: MigrationPlan) -> str:
+    """What `--plan-out` writes."""
+    return _FILES.text(plan)
+
+
+def read_plan(text: str, *, path: str) -> MigrationPlan:
+    """The plan of a plan file; raises InputFileError when it is not one, or was changed after it was written."""
+    return _FILES.read(text, _plan_from, path=path)
+
+
+def _plan_from(data: Mapping[str, Any]) -> MigrationPlan:
+    return MigrationPlan(
+        **{
+            **data,
+            "policy": Policy(data["policy"]),
+            "sources": tuple(_topic_from(one) for one in data["sources"]),
+            "targets": tuple(_topic_from(one) for one in data["targets"]),
+            "routes": tuple(ConnectorRoute(**one) for one in data["routes"]),
+            "tally": Tally(**data["tally"]),
+            "overrides": tuple(data["overrides"]),
+            "parts": tuple(tuple(part) for part in data["parts"]),
+        }
+    )
+
+
+def _topic_from(data: Mapping[str, Any]) -> PlannedTopic:
+    return PlannedTopic(**{**data, "bounds": tuple(Bounds(**bound) for bound in data["bounds"])})
+
+
+def in_bins(items: Iterable[tuple[int, Item]], count: int) -> list[list[Item]]:
+    """Items with their lengths in `count` bins of about equal length, the longest item first."""
+    heap = [(0, number) for number in range(count)]
+    bins: list[list[Item]] = [[] for _ in range(count)]
+    for length, item in sorted(items, key=lambda pair: -pair[0]):
+        filled, number = heapq.heappop(heap)
+        bins[number].append(item)
+        heapq.heappush(heap, (filled + length, number))
+    return bins
+
+
+def parts_of(sources: Sequence[PlannedTopic], renames: Mapping[str, str], *, least: int) -> Parts:
+    """The partitions of the source in parts, for a migration in which no key may be in two places; () for any other.
+
+    A key has one place where its only source is one topic and its bytes stay as they are, provided that every key is
+    where Connect's producer puts it, which is seen when they are read. There are at least `least` parts, and more where
+    a part would be so long that its keys may not fit into one task.
+    """
+    if len(sources) != 1 or sources[0].file is not None or renames:
+        return ()
+    count = min(sources[0].partitions, max(least, -(-sources[0].records() // _PART_RECORDS)))
+    bins = in_bins(((bound.lso - bound.begin, bound.partition) for bound in sources[0].bounds), count)
+    return tuple(tuple(sorted(part)) for part in bins if part)
+
+
+def alike(sources: Iterable[PlannedTopic], targets: Iterable[PlannedTopic]) -> bool:
+    """Whether all are topics with as many partitions, so that a key in its place has the same number everywhere."""
+    topics = [*sources, *targets]
+    return all(topic.file is None for topic in topics) and len({topic.partitions for topic in topics}) == 1
+
+
+def check_renames(renames: Mapping[str, str], connectors: Iterable[str]) -> None:
+    """Raises UsageError for a rename to an impossible name, of an unselected connector, or of two to one name."""
+    for new in renames.values():
+        quoted_name(new)
+    unselected = sorted(set(renames) - set(connectors))
+    if unselected:
+        raise UsageError(f"--rename names a connector that is not selected: {', '.join(unselected)}")
+    if len(set(renames.values())) != len(renames):
+        raise UsageError("two connectors are renamed to one name", hint="Migrate them one after the other.")
+
+
+def plan_routes(
+    connectors: Iterable[str], renames: Mapping[str, str], target_topic: Callable[[str], str]
+) -> tuple[ConnectorRoute, ...]:
+    """One route per connector; `target_topic` maps the connector's new name to the topic."""
+    named = [(connector, renames.get(connector, connector)) for connector in connectors]
+    return tuple(ConnectorRoute(old, new, target_topic(new)) for old, new in sorted(named))
+
+
+def with_sample(plan: MigrationPlan, rows: Sequence[Mapping[str, object]]) -> MigrationPlan:
+    """`plan` with rows to show."""
+    return replace(plan, sample=tuple(rows))

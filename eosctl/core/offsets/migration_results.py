@@ -1,0 +1,80 @@
+"""What the stages of a migration tell: values that can be reported, journaled and compared without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eosctl.core.offsets.migration import ConnectorRoute
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What one side was found to hold: whose offsets, and whether each key lies where Connect's producer puts it.
+
+    Where all do (`in_place`), no key is on two partitions, and each is in the snapshot once. `records` is how many were
+    read, counted one by one as they came.
+    """
+
+    connectors: frozenset[str] = frozenset()
+    in_place: bool = True
+    records: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedKey:
+    """One row of the decisions, for people; `partition` is where the target has the key, None for nowhere."""
+
+    route: ConnectorRoute
+    source: tuple[str, int, int]
+    key: bytes
+    action: str
+    reason: str
+    before: bytes | None
+    source_value: bytes | None
+    partition: int | None
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A key that is not what the plan says, on `side` source or target."""
+
+    side: str
+    status: str
+    connector: str
+    topic: str
+    partition: int | None
+    key: bytes
+    expected: bytes | None
+    actual: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The outcome of a verification: how many keys were compared and differ, and up to `limit` of those that do.
+
+    Of the `hidden` keys nothing is known: a record of theirs lies behind an open transaction.
+    """
+
+    compared: int
+    differing: int
+    mismatches: tuple[Mismatch, ...]
+    hidden: tuple[Mismatch, ...] = ()
+
+    def is_as_planned(self) -> bool:
+        """Whether every key is, and could be seen to be."""
+        return not self.differing and not self.hidden
+
+
+@dataclass(frozen=True, slots=True)
+class SentCounts:
+    """What delivery reports confirmed: per topic (records, tombstones among them), per partition the last offset."""
+
+    topics: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    last_offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    transactions: int = 0
+
+    def records(self) -> int:
+        """All records, tombstones included."""
+        return sum(written for written, _tombstones in self.topics.values())

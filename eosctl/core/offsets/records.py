@@ -1,0 +1,166 @@
+"""Records of an offsets topic: whose a key is, what its source partition means, and whether a value says anything.
+
+Decoding is for matching and showing only. A key's bytes are its identity: `offset_keys` renames within them, nothing
+here builds a key from a decoded one. Never raises on what a topic may hold.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+from eosctl.core.configs.records import UnparsableValueError, decode_value
+from eosctl.core.records import Record
+from eosctl.core.wording import encodable
+
+_BRACE = ord("{")
+_MAY_BE_NOTHING = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:null|\Z)")
+
+
+@unique
+class KeyFault(StrEnum):
+    """Why Connect ignores a key (`OffsetUtils.processPartitionKey`, Kafka 3.7 to 4.3)."""
+
+    NULL_KEY = "null_key"
+    NOT_JSON = "not_json"
+    NOT_A_LIST = "not_a_list"
+    WRONG_SIZE = "wrong_size"
+    CONNECTOR_NOT_TEXT = "connector_not_text"
+    PARTITION_NOT_A_MAP = "partition_not_a_map"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetKey:
+    """A key that some connector may ask for; `partition` None is `["c",null]`, which REST never shows."""
+
+    raw: bytes
+    connector: str
+    partition: Mapping[str, object] | None
+
+    @property
+    def identity(self) -> str:
+        """Equal for two spellings of one source partition: other order, other spaces, other escapes.
+
+        Members are sorted, integers as a Java Long holds them, 1 and 1.0 apart.
+        """
+        try:
+            return json.dumps(_as_java_holds([self.connector, self.partition]), sort_keys=True)
+        except RecursionError:  # deeper than any source partition may be; then only equal bytes are equal
+            return f"raw {self.raw.hex()}"
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoredKey:
+    """A key that no connector ever finds again; it stays in the topic for ever. `raw` is empty for no key at all."""
+
+    raw: bytes
+    fault: KeyFault
+
+    @property
+    def connector(self) -> None:
+        """Nobody's."""
+        return None
+
+    @property
+    def partition(self) -> None:
+        """Of no source."""
+        return None
+
+    @property
+    def identity(self) -> str:
+        """Equal for equal bytes only; never that of an offset."""
+        return f"raw {self.raw.hex()}"
+
+
+def decode_key(raw: bytes | None) -> OffsetKey | IgnoredKey:
+    """The meaning of a key, with JSON read as Connect's JsonConverter reads it."""
+    if raw is None:
+        return IgnoredKey(b"", KeyFault.NULL_KEY)
+    try:
+        parsed = decode_value(raw)
+    except UnparsableValueError:
+        return IgnoredKey(raw, KeyFault.NOT_JSON)
+    fault = _fault(parsed)
+    if fault is not None or not isinstance(parsed, list):
+        return IgnoredKey(raw, fault or KeyFault.NOT_A_LIST)
+    connector, partition = parsed
+    return OffsetKey(raw, connector, partition)
+
+
+def _fault(parsed: object) -> KeyFault | None:
+    """The first objection, in the order in which Connect looks."""
+    if not isinstance(parsed, list):
+        return KeyFault.NOT_A_LIST
+    if len(parsed) != 2:
+        return KeyFault.WRONG_SIZE
+    if not isinstance(parsed[0], str):
+        return KeyFault.CONNECTOR_NOT_TEXT
+    if parsed[1] is not None and not isinstance(parsed[1], dict):
+        return KeyFault.PARTITION_NOT_A_MAP
+    return None
+
+
+def _as_java_holds(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _as_java_holds(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_as_java_holds(item) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (value + 2**63) % 2**64 - 2**63
+    return value
+
+
+def newest_commits(records: Iterable[Record]) -> dict[str, int]:
+    """Connector -> when the newest of its offsets was written; deletions are none of its commits."""
+    found: dict[str, int] = {}
+    for record in records:
+        key = decode_key(record.key)
+        if isinstance(key, OffsetKey) and not is_nothing(record.value):
+            found[key.connector] = max(found.get(key.connector, -1), record.timestamp_ms)
+    return found
+
+
+def is_nothing(value: bytes | None) -> bool:
+    """Whether a value means "no offset" to Connect: a tombstone, no bytes, or JSON null."""
+    if not value:
+        return True
+    # parsing every value of a large topic would take most of the time, and nearly all are maps
+    if value[0] == _BRACE or not _MAY_BE_NOTHING.match(value):
+        return False
+    try:
+        return decode_value(value) is None
+    except UnparsableValueError:
+        return False
+
+
+def shown_value(value: bytes | None) -> object:
+    """A value as rows show it: the JSON that Connect reads, None where it means nothing.
+
+    Bytes come back where the value is not JSON; the caller decides how to spell them.
+    """
+    if value is None:
+        return None
+    try:
+        return as_plain_json(decode_value(value))
+    except UnparsableValueError:
+        return value
+
+
+def as_plain_json(value: object) -> object:
+    """`value` without what strict JSON or UTF-8 can't carry: infinite numbers become text, half surrogates U+FFFD."""
+    if isinstance(value, dict):
+        return {encodable(name): as_plain_json(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [as_plain_json(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return encodable(value) if isinstance(value, str) else value
+
+
+def json_text(value: object) -> str:
+    """`as_plain_json` in one line, as messages show it and commands take it."""
+    return json.dumps(as_plain_json(value), ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,48 @@
+"""Copies of a key on partitions other than the one that is written to: what becomes of them. Pure.
+
+A worker reads the partitions of an offsets topic in no order, so that any copy may be the one that it reads last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from eosctl.core.offsets.decision import KeyAction
+from eosctl.core.offsets.records import is_nothing
+from eosctl.core.offsets.views import PlannedWrite, Store, live
+
+STALE_COPY = "stale_copy"
+
+
+def with_stale_copies(writes: Iterable[PlannedWrite], stores: Mapping[str, Store]) -> list[PlannedWrite]:
+    """`writes`, each followed by tombstones for the live copies of its key elsewhere in its topic; `stores` by topic.
+
+    After them the key has its value, or none, in one place only. A value that stays is written once more: else the
+    tombstones would be younger, and count for whoever goes by time.
+    """
+    return [each for write in writes for each in _with_tombstones(write, stores[write.topic])]
+
+
+def _with_tombstones(write: PlannedWrite, store: Store) -> Iterator[PlannedWrite]:
+    tombstones = list(_tombstones(write, store))
+    stays = not write.sends() and not is_nothing(write.after)
+    yield replace(write, action=KeyAction.WRITE, reason="rewritten") if tombstones and stays else write
+    yield from tombstones
+
+
+def _tombstones(write: PlannedWrite, store: Store) -> Iterator[PlannedWrite]:
+    newest = store.records.get(write.key.raw)
+    copies = {} if newest is None else store.several.get(write.key.raw, {newest.partition: newest})
+    for partition, record in sorted(copies.items()):
+        if partition != write.partition and live(record) is not None:
+            yield PlannedWrite(
+                KeyAction.DELETE,
+                STALE_COPY,
+                write.key,
+                write.topic,
+                partition,
+                before=record,
+                after=None,
+                replaces=record,
+            )

@@ -1,0 +1,1 @@
+"""Settings of Connect workers, and the way to them; pure."""

@@ -1,0 +1,60 @@
+"""How to show oneself to Connect workers over REST, and to which of them: pure, it opens no file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+from eosctl.core.clients.settings import Secret
+from eosctl.core.frozen import frozen
+from eosctl.core.workers.proxies import Proxies
+
+if TYPE_CHECKING:
+    from eosctl.core.workers.url import WorkerUrl
+
+
+@frozen
+class ConnectAccess:
+    """Authorities to trust, a client certificate (PEM files), and a password or a bearer token.
+
+    Certificate, password and token go to the origins (`https://host:port`) in `named`, which the user named, and to all
+    ports of those in `named_hosts` (`https://host`), but not to those that a group's metadata alone tells, unless
+    `trust_discovered`. `of_urls` has the Authorization that URLs themselves carried, by origin.
+    """
+
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    key_password: Secret | None = None
+    username: str | None = None
+    password: Secret | None = None
+    token: Secret | None = None
+    trust_discovered: bool = False
+    named: frozenset[str] = frozenset()
+    named_hosts: frozenset[str] = frozenset()
+    of_urls: Mapping[str, Secret] = field(default_factory=dict)
+    proxies: Proxies = field(default_factory=Proxies)
+
+    @property
+    def has_credentials(self) -> bool:
+        """Whether there is anything that must not go to just anyone."""
+        return any((self.certificate, self.password, self.token))
+
+    def trusts(self, url: WorkerUrl) -> bool:
+        """Whether credentials may go there."""
+        is_named = url.origin in self.named or url.origin.rpartition(":")[0] in self.named_hosts
+        return self.trust_discovered or is_named
+
+    def authorization(self, url: WorkerUrl) -> Secret | None:
+        """The value of the Authorization header for `url`, None where there is none to send."""
+        own = url.authorization or self.of_urls.get(url.origin)
+        if own is not None or not self.trusts(url):
+            return own
+        if self.token is not None:
+            return Secret(f"Bearer {self.token.reveal()}")
+        if self.password is not None:
+            from eosctl.core.workers.url import basic_authorization
+
+            return basic_authorization(self.username or "", self.password.reveal())
+        return None

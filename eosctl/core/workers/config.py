@@ -1,0 +1,101 @@
+"""What eosctl takes from a Connect worker's .properties file; text in, values out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from eosctl.core.clients.properties import ClientProperties, client_from_properties
+from eosctl.core.java.lists import split_list
+from eosctl.core.java.properties import Properties, is_reference, parse_properties, trimmed
+from eosctl.core.workers.advertised_url import advertised
+from eosctl.core.workers.mirror_makers import (
+    choose_flow,
+    idle_modes,
+    is_mirror_maker_file,
+    mode_property,
+    moved_together,
+    worker_properties_of,
+)
+from eosctl.core.workers.modes import CONNECT_SETTING, TARGETS
+
+_TAKEN = (
+    *("bootstrap.servers", "group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic"),
+    CONNECT_SETTING,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """What eosctl takes from one Connect worker's file; None where the file does not say, or only the worker can tell.
+
+    `unresolved` are the properties of the latter kind: their values refer to a config provider of the worker's. `idle`
+    are names of a MirrorMaker's file that seem to set the mode and don't, each with the one that does: `mode_setting`.
+    That one sets the mode of the groups in `moved_with` as well.
+    """
+
+    properties: Properties
+    bootstrap_servers: tuple[str, ...]
+    group_id: str | None
+    config_topic: str | None
+    offset_topic: str | None
+    status_topic: str | None
+    exactly_once: str | None
+    rest_url: str | None
+    unresolved: tuple[str, ...] = ()
+    idle: tuple[tuple[str, str], ...] = ()
+    mode_setting: str = CONNECT_SETTING
+    moved_with: tuple[str, ...] = ()
+
+    def client(self, prefix: str = "") -> ClientProperties:
+        """The worker's own client settings, or those of its `admin.`, `producer.` or `consumer.` clients.
+
+        Raises InputFileError.
+        """
+        values = dict(self.properties.values)
+        if "bootstrap.servers" in self.unresolved:
+            del values["bootstrap.servers"]
+        if prefix:
+            values |= {key[len(prefix) :]: value for key, value in values.items() if key.startswith(prefix)}
+        lines = {key: self.properties.lines.get(prefix + key, self.properties.lines.get(key, 0)) for key in values}
+        return client_from_properties(Properties(self.properties.source, values, lines), warn=False)
+
+
+def parse_worker_config(
+    text: str, *, source: str, group_id: str | None = None, servers: Sequence[str] = ()
+) -> WorkerConfig:
+    """A Connect worker's .properties (`DistributedConfig`, Kafka 4.3). Raises InputFileError.
+
+    Of a dedicated MirrorMaker's file it is the worker of the flow to which `group_id` and `servers`, its brokers, lead;
+    raises UsageError where they lead to none, or to several.
+    """
+    properties = parse_properties(text, source=source)
+    idle: tuple[tuple[str, str], ...] = ()
+    mode_setting = CONNECT_SETTING
+    moved_with: tuple[str, ...] = ()
+    if is_mirror_maker_file(properties):
+        flow = choose_flow(properties, group_id=group_id, servers=servers)
+        idle, mode_setting = tuple(idle_modes(properties, flow)), mode_property(flow)
+        moved_with = tuple(moved_together(properties, flow))
+        properties = worker_properties_of(properties, flow)
+    properties = replace(properties, values={key: trimmed(value) for key, value in properties.values.items()})
+    unresolved = [name for name in _TAKEN if is_reference(properties.values.get(name, ""))]
+    values = {key: value for key, value in properties.values.items() if key not in unresolved}
+    mode = values.get(CONNECT_SETTING, "disabled").lower()
+    if mode not in TARGETS:
+        raise properties.error(CONNECT_SETTING, f"{mode} is none of {', '.join(TARGETS)}")
+    where = advertised(properties.values)
+    return WorkerConfig(
+        properties=properties,
+        bootstrap_servers=split_list(values.get("bootstrap.servers", "")),
+        group_id=values.get("group.id") or None,
+        config_topic=values.get("config.storage.topic") or None,
+        offset_topic=values.get("offset.storage.topic") or None,
+        status_topic=values.get("status.storage.topic") or None,
+        exactly_once=None if CONNECT_SETTING in unresolved else mode,
+        rest_url=where.url,
+        unresolved=(*unresolved, *where.unresolved),
+        idle=idle,
+        mode_setting=mode_setting,
+        moved_with=moved_with,
+    )

@@ -1,0 +1,118 @@
+"""Proxies on the way to workers, as the usual environment variables name them. Pure: the environment is an argument.
+
+`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in small letters first. As with kubectl and curl's NO_PROXY: an
+entry is a host with all below it, `HOST:PORT`, an address, a network, or `*`. This machine itself is never behind one.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import field
+from urllib.parse import urlsplit
+
+from eosctl.core.clients.settings import Secret
+from eosctl.core.frozen import frozen
+from eosctl.core.java.lists import split_list
+from eosctl.errors import UsageError
+
+SOCKS = ("socks4", "socks4a", "socks5", "socks5h")
+_SCHEMES = ("http", "https", *SOCKS)
+
+
+@frozen
+class Proxy:
+    """`url` may carry a password; `variable` is who named it."""
+
+    url: Secret
+    variable: str
+
+    @property
+    def shown(self) -> str:
+        """The URL without credentials."""
+        scheme, _colon, rest = self.url.reveal().partition("://")
+        return f"{scheme}://{rest.rpartition('@')[2].rstrip('/')}"
+
+    @property
+    def is_socks(self) -> bool:
+        """Whether it speaks SOCKS, not HTTP."""
+        return self.shown.partition(":")[0] in SOCKS
+
+
+@frozen
+class Proxies:
+    """The proxy of each scheme, `all` for the others; `exempt` are the entries of NO_PROXY."""
+
+    by_scheme: Mapping[str, Proxy] = field(default_factory=dict)
+    exempt: tuple[str, ...] = ()
+
+    def of(self, url: str) -> Proxy | None:
+        """The proxy on the way to `url`, None where it is reached directly; raises UsageError for what can't be one."""
+        from eosctl.core.workers.url import is_this_machine
+
+        parts = urlsplit(url)
+        proxy = self.by_scheme.get(parts.scheme) or self.by_scheme.get("all")
+        if proxy is None or is_this_machine(parts.hostname or ""):
+            return None
+        if any(_covers(entry, parts.hostname or "", parts.port) for entry in self.exempt):
+            return None
+        _check(proxy)
+        return proxy
+
+
+def proxies_of(environ: Mapping[str, str]) -> Proxies:
+    """The proxies that the environment names; one that is none is an error where it is used."""
+    found: dict[str, Proxy] = {}
+    for scheme in ("http", "https", "all"):
+        name = next((name for name in _names(scheme) if environ.get(name, "").strip()), None)
+        if name is not None:
+            found[scheme] = _parsed(environ[name].strip(), name)
+    exempt = next((environ[name] for name in _names("no") if environ.get(name)), "")
+    return Proxies(found, split_list(exempt))
+
+
+def _names(scheme: str) -> tuple[str, str]:
+    return f"{scheme}_proxy", f"{scheme.upper()}_PROXY"
+
+
+def _parsed(text: str, variable: str) -> Proxy:
+    url = text if "://" in text else f"http://{text}"
+    scheme, _colon, rest = url.partition("://")
+    scheme = {"socks": "socks5h"}.get(scheme.lower(), scheme.lower())
+    return Proxy(Secret(f"{scheme}://{rest}"), variable)
+
+
+def _check(proxy: Proxy) -> None:
+    try:
+        parts = urlsplit(proxy.shown)
+        usable = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise UsageError(
+            f"${proxy.variable}: {proxy.shown} is not the URL of a proxy",
+            hint=f"Write http://HOST:PORT or socks5h://HOST:PORT; these are known: {', '.join(_SCHEMES)}.",
+        )
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _covers(entry: str, host: str, port: int | None) -> bool:
+    if entry == "*":
+        return True
+    address = _address(host)
+    try:
+        if address is not None and "/" in entry:
+            return address in ipaddress.ip_network(entry, strict=False)
+    except ValueError:
+        return False
+    name, _colon, its_port = entry.rpartition(":") if entry.count(":") == 1 else (entry, "", "")
+    if its_port and its_port != str(port):
+        return False
+    name = name.strip("[]").removeprefix("*").removeprefix(".").lower()
+    return host == name or host.endswith(f".{name}")

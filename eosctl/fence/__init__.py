@@ -1,0 +1,1 @@
+"""Fencing producers by transactional id."""

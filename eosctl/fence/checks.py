@@ -1,0 +1,132 @@
+"""What keeps `fence` from harm: refusals for running tasks and leaders, and what to know before saying yes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from shlex import quote
+
+from eosctl.app import App
+from eosctl.core.allowances import Waiver
+from eosctl.errors import RefusedError
+from eosctl.fence.rules import FenceItem, FenceOutcome, LiveTask, blocked_leaders, blocked_live
+from eosctl.report import Problem
+
+PREPARED = "ids like those of Flink's sink, whose open transactions may hold what a two-phase commit has prepared"
+_NAMED = 5
+
+
+def refuse_leaders(items: Sequence[FenceItem]) -> None:
+    """Raises RefusedError if any of `items` (those blocked for what may be a leader) is left."""
+    if not items:
+        return
+    raise RefusedError(
+        f"{_some(item.transactional_id for item in items)} may be the id of a Connect leader",
+        hint="A leader that loses it fails its next write to the config topic, and can stay stuck until a rebalance. "
+        f"If that is what you want, add {Waiver.ALLOW_LEADER}. Ids of a Connect task: name them with --connector.",
+    )
+
+
+def refuse_live(items: Sequence[FenceItem]) -> None:
+    """Raises RefusedError naming connector, task and worker of the items that running tasks hold."""
+    tasks = [item.live for item in items if item.live is not None]
+    if not tasks:
+        return
+    connectors = sorted({task.connector for task in tasks})
+    raise RefusedError(
+        f"cannot fence {_some(item.transactional_id for item in items)}: {tasks_text(tasks)} now",
+        hint=f"A fenced task goes FAILED at its next commit and Connect does not restart it. "
+        f"Stop {_some(connectors)} first, or add {Waiver.LIVE} and restart the tasks afterwards.",
+    )
+
+
+def refuse_unknown(items: Sequence[FenceItem], unknown: Mapping[str, Problem]) -> None:
+    """Raises RefusedError if any of `items` is an id of a task of which `unknown` says that it may run."""
+    wanted = [item.transactional_id for item in items if item.outcome == FenceOutcome.WOULD_FENCE]
+    tasks = [transactional_id for transactional_id in wanted if transactional_id in unknown]
+    if not tasks:
+        return
+    problem = unknown[tasks[0]]
+    do = problem.hint or "Name a worker that answers with -u."
+    raise RefusedError(
+        f"cannot fence {_some(tasks)}: {problem.message}",
+        hint=f"{do} If the tasks may fail, add {Waiver.UNKNOWN_LIVENESS}: a fenced task goes FAILED at its next commit "
+        "and Connect does not restart it.",
+    )
+
+
+def refuse_prepared(items: Sequence[FenceItem]) -> None:
+    """Raises RefusedError if any of `items` (what `may_be_prepared` found) is left."""
+    if not items:
+        return
+    raise RefusedError(
+        f"cannot fence {_some(item.transactional_id for item in items)}: {PREPARED}",
+        hint="Let the job restore from its last checkpoint, which commits them; or, if their data may be lost, add "
+        f"{Waiver.DISCARD_PREPARED}. Ids of a Connect task: name them with --connector.",
+    )
+
+
+def tasks_text(tasks: Sequence[LiveTask]) -> str:
+    """Who runs what, for a message."""
+    return _some(_task_text(task) for task in tasks)
+
+
+def _task_text(task: LiveTask) -> str:
+    where = "" if task.group_id is None else f" of group {task.group_id}"
+    return f"worker {task.worker}{where} runs task {task.task} of connector {task.connector}"
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first few names, and how many more there are."""
+    listed = list(names)
+    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    return ", ".join(listed[:_NAMED]) + more
+
+
+def cautions(app: App, items: Sequence[FenceItem], prepared: Sequence[FenceItem] = ()) -> list[Problem]:
+    """What the one who asked for it should know before saying yes."""
+    cautions = []
+    if prepared:
+        cautions.append(
+            Problem(
+                code="prepared_transactions",
+                severity="warning",
+                message=f"fencing {_some(item.transactional_id for item in prepared)} may lose data: {PREPARED}",
+                hint="What Flink has checkpointed and not yet committed can't be written again by it.",
+            )
+        )
+    if blocked_leaders(items):
+        cautions.append(
+            Problem(
+                code="leader_id",
+                severity="warning",
+                message="a leader that loses its id notices at its next write, which fails once with HTTP 500",
+                hint="PUT the unchanged config of any connector right after; do so before any restart with "
+                "includeTasks=true, which can leave the leader stuck.",
+            )
+        )
+    if blocked_live(items):
+        cautions.append(
+            Problem(
+                code="live_tasks",
+                severity="warning",
+                message="running tasks are fenced: they go FAILED at their next commit and stay so",
+                hint="Afterwards run:\n" + "\n".join(restart_commands(app, items)),
+            )
+        )
+    return cautions
+
+
+def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
+    """One command per connector whose running tasks are fenced, at its worker's URL."""
+    from eosctl.core.workers.url import parse_worker_url
+
+    given = [parse_worker_url(url).text for url in app.target.connect_urls]  # without the credentials it may carry
+    workers = {
+        item.live.connector: given[0] if given and item.live.group_id is None else f"http://{item.live.worker}"
+        for item in items
+        if item.live is not None
+    }
+    return [
+        f"eosctl connectors restart {quote(connector)} --failed -u {quote(worker.rstrip('/'))}"
+        for connector, worker in sorted(workers.items())
+    ]

@@ -1,0 +1,132 @@
+"""Fencing through Connect's own endpoint (`--via connect`).
+
+It makes the leader do what it does before it starts tasks: fence the recorded ids and write the
+task-count record. It needs the connector STOPPED, so that nothing is left to fence when it resumes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from eosctl.app import App
+from eosctl.connectors.ending_tasks import tasks_left
+from eosctl.connectors.unknown import unknown_connector
+from eosctl.core.fencing_rounds import ROUND_S
+from eosctl.core.transactions import FenceAnswer, KafkaFault, TransactionDescription
+from eosctl.core.wording import counted
+from eosctl.errors import ConnectError, EosctlError, RefusedError, UnauthorizedError, UsageError
+from eosctl.fence.gather import FenceRequest
+from eosctl.fence.pace import Pace, cure_text, pace_of, pause_ms, round_s
+from eosctl.fence.rules import FenceItem, FenceOutcome
+from eosctl.group.leader import leader_worker, session_headers
+from eosctl.group.observation.override_policy import override_policy
+from eosctl.group.workers import refuse_unreachable
+from eosctl.report import Problem
+
+if TYPE_CHECKING:
+    pass
+
+_REFUSAL_S = ROUND_S / 2  # a refusal comes at once, or when our patience with a rebalance is over
+_MARGIN_S = 30.0
+
+
+def check_connect_route(app: App, request: FenceRequest) -> None:
+    """Raises UsageError, UnsupportedError for what the endpoint can't take, RefusedError unless it is STOPPED.
+
+    REST may show tasks long after they ended: members of the group that hold none disprove it. Tasks that REST shows no
+    more, and that have not ended yet, are `find_liveness`'s.
+    """
+    others = (request.prefix, request.pattern, request.tasks)
+    if request.connector is None or request.transactional_ids or any(other is not None for other in others):
+        raise UsageError(
+            "--via connect fences the recorded ids of one connector",
+            hint="Give --connector NAME, and neither ids nor --tasks.",
+        )
+    leader = leader_worker(app)
+    refuse_unreachable(request.connector, leader)
+    there = leader.connectors()
+    entry = there.get(request.connector)
+    if entry is None:
+        raise unknown_connector(f"there is no connector {request.connector}", request.connector, there)
+    at = {task.worker_id for task in entry.tasks}
+    if entry.state != "STOPPED" or (at and not tasks_left(app, [request.connector]).disproves(at)):
+        tasks = counted(len(entry.tasks), "task")
+        raise RefusedError(
+            f"connector {request.connector} is {entry.state} with {tasks}; --via connect needs it STOPPED",
+            hint=f"`eosctl connectors stop {quote(request.connector)}` (Kafka 3.5+), then run again.",
+        )
+
+
+def pace_caution(app: App, connector: str, items: Sequence[FenceItem]) -> list[Problem]:
+    """What is said before: a round fences one id after the other, which can take longer than anybody waits for it."""
+    wanted = [item for item in items if item.outcome is FenceOutcome.WOULD_FENCE]
+    known = Counter(item.coordinator.node_id for item in wanted if item.coordinator is not None)
+    unknown = sum(item.coordinator is None for item in wanted)
+    config = leader_worker(app).connector_config(connector)
+    seconds = round_s(max(known.values(), default=0) + unknown, pause_ms(config, {}))
+    left_s = app.deadline.remaining_s()
+    message = f"the leader fences one id after the other: {counted(len(wanted), 'id')} take it about {seconds:.0f} s"
+    if pace_of(seconds, workers=1) is Pace.IMPOSSIBLE:
+        policy = override_policy([worker.properties.values for worker in app.target.worker_configs])
+        hint = f"Fence without --via connect, or set {cure_text(policy)} first."
+        return [
+            Problem("fencing_impossible", f"{message}, and it gives up after {ROUND_S:g}", hint, severity="warning")
+        ]
+    if seconds < left_s:
+        return []
+    hint = f"Give it --timeout {seconds + _MARGIN_S:.0f}s; the round goes on all the same when eosctl waits no longer."
+    return [Problem("fencing_slow", f"{message}, and --timeout leaves {left_s:.0f}", hint, severity="warning")]
+
+
+def fence_through_connect(
+    app: App, connector: str, before: Mapping[str, TransactionDescription | None], *, there: App
+) -> Iterator[FenceAnswer]:
+    """A signed `PUT /connectors/C/fence`; what it did is read from the coordinators, not believed.
+
+    `there` leads to the cluster that the connector's tasks write to.
+
+    Raises what the worker's last answer was, after the answers for ids that were fenced all the same.
+    """
+    failure = put_fence(app, connector)
+    with there.transactions() as admin:
+        now = admin.describe_transactions(list(before))
+    for transactional_id, old in before.items():
+        answer = _compare(transactional_id, old, now.get(transactional_id))
+        if answer.fault is None or failure is None:
+            yield answer
+    if failure is not None:
+        raise failure
+
+
+def put_fence(app: App, connector: str) -> EosctlError | None:
+    """The failure, if any; a key that was just replaced, and a leader id that was just taken, deserve a second try.
+
+    Not so what comes late: that round has fenced ids, and a second one would begin at the first of them.
+    """
+    worker = leader_worker(app)
+    failure: EosctlError | None = None
+    late_s = app.clock.monotonic_s() + _REFUSAL_S
+    for _attempt in range(2):
+        try:
+            worker.fence(connector, session_headers(app))
+        except (UnauthorizedError, ConnectError) as error:
+            failure = error
+            if app.clock.monotonic_s() > late_s:
+                break
+        else:
+            return None
+    return failure
+
+
+def _compare(
+    transactional_id: str, old: TransactionDescription | None, now: TransactionDescription | KafkaFault | None
+) -> FenceAnswer:
+    if not isinstance(now, TransactionDescription):
+        return FenceAnswer(transactional_id, None, fault=now, confirmed=False)
+    if old is not None and (now.producer_id, now.producer_epoch) == (old.producer_id, old.producer_epoch):
+        same = KafkaFault(-1, "NOT_FENCED", "the worker left this id as it was: to it, fencing is not due")
+        return FenceAnswer(transactional_id, now.coordinator, fault=same)
+    return FenceAnswer(transactional_id, now.coordinator, now.producer_id, now.producer_epoch)

@@ -1,0 +1,181 @@
+"""What `fence` plans from: which ids were meant, and whose they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from eosctl.app import App
+from eosctl.core.frozen import frozen
+from eosctl.core.ids import Owner, task_transactional_ids
+from eosctl.errors import EosctlError, NotFoundError, UsageError
+from eosctl.fence.rules import unique_ids
+from eosctl.report import Problem
+
+if TYPE_CHECKING:
+    from eosctl.connectors.elsewhere import Elsewhere
+
+
+@frozen
+class FenceRequest:
+    """Ids as asked for; `tasks` overrides the task-count record of `connector`; `via`: native, connect or producer.
+
+    `live`, `unknown_liveness`, `discard_prepared`, `allow_leader` and `create_unknown` set one check aside each.
+    """
+
+    transactional_ids: tuple[str, ...] = ()
+    prefix: str | None = None
+    pattern: str | None = None
+    connector: str | None = None
+    tasks: int | None = None
+    live: bool = False
+    unknown_liveness: bool = False
+    discard_prepared: bool = False
+    allow_leader: bool = False
+    create_unknown: bool = False
+    via: str = "native"
+
+
+@frozen
+class Gathered:
+    """The ids in a stable order; `task_count_record` is set where the ids were derived from it.
+
+    `at` leads to the Kafka cluster where they are, if that is one of the connector's own.
+    """
+
+    ids: Sequence[str]
+    task_count_record: int | None = None
+    connector_of: Mapping[str, Owner] = field(default_factory=dict)
+    connectors: frozenset[str] = frozenset()
+    problems: tuple[Problem, ...] = ()
+    at: Elsewhere | None = None
+
+
+@frozen
+class RecordedConnector:
+    """The newest task-count record of a connector, its config, and the names of all connectors of the topic."""
+
+    count: int | None
+    connectors: frozenset[str]
+    config: Mapping[str, object] | None = None
+
+
+def gather_ids(app: App, request: FenceRequest) -> Gathered:
+    """All ids that the request names, each once: given ones first, then found ones by name, then the connector's.
+
+    Raises UsageError for an empty or contradictory request, NotFoundError for a connector without a record.
+    """
+    _check(request)
+    ids = list(request.transactional_ids)
+    problems: list[Problem] = []
+    if request.prefix is not None or request.pattern is not None:
+        from eosctl.txn.hidden_ids import hidden_ids_warning
+
+        matching, missing = _matching_ids(app, _matcher(request))
+        problems = [*hidden_ids_warning(app, matching), *missing]
+        ids += matching
+    if request.connector is None:
+        return Gathered(unique_ids(ids), problems=tuple(problems))
+    return _with_connector(app, request, request.connector, ids, problems)
+
+
+def _check(request: FenceRequest) -> None:
+    if request.tasks is not None and request.connector is None:
+        raise UsageError("--tasks belongs to --connector", hint="Name the connector whose tasks 0 to N-1 are meant.")
+    named = (request.prefix, request.pattern, request.connector)
+    if not request.transactional_ids and all(name is None for name in named):
+        raise UsageError(
+            "no transactional id was named",
+            hint="Give ids, --from-file, --prefix, --match or --connector; `eosctl txn list` shows what there is.",
+        )
+    if "" in request.transactional_ids or request.prefix == "" or request.connector == "":
+        raise UsageError("an empty transactional id, prefix or connector name matches nothing, or too much")
+
+
+def _matcher(request: FenceRequest) -> Callable[[str], bool]:
+    """Both conditions where both are given; the pattern must match the whole id."""
+    try:
+        pattern = re.compile(request.pattern if request.pattern is not None else ".*", re.DOTALL)
+    except re.error as exc:
+        raise UsageError(f"--match {request.pattern!r} is not a regular expression: {exc}") from exc
+    prefix = request.prefix or ""
+    return lambda transactional_id: transactional_id.startswith(prefix) and bool(pattern.fullmatch(transactional_id))
+
+
+def _matching_ids(app: App, matches: Callable[[str], bool]) -> tuple[list[str], list[Problem]]:
+    """Every id that the coordinators know and this principal may see, filtered here: brokers before 4.1 can't.
+
+    And a problem for each coordinator that can't be asked: then there may be more.
+    """
+    from eosctl.txn.rows import missing_ids_problems
+
+    with app.transactions() as admin:
+        listings = admin.list_transactions()
+    ids = sorted(each.transactional_id for each in listings.found if matches(each.transactional_id))
+    return ids, missing_ids_problems(listings)
+
+
+def _with_connector(
+    app: App, request: FenceRequest, connector: str, ids: list[str], problems: list[Problem]
+) -> Gathered:
+    from eosctl.connectors.elsewhere import where_ids_are
+
+    group_id = app.target.require_group_id()
+    recorded = None
+    if request.tasks is None:
+        found = newest_task_count(app, connector)
+        recorded = found.count
+        count = _require_count(app, connector, recorded)
+    else:
+        found = _what_is_known(app, connector)
+        count = request.tasks
+        tasks = {0: "no task", 1: "task 0"}.get(count, f"tasks 0 to {count - 1}")
+        message = f"fencing {tasks} of {connector} as told by --tasks, not by the task-count record"
+        problems.append(Problem("task_count_overridden", message, severity="warning"))
+    at = where_ids_are(app, connector, found.config)
+    if at is not None and ids:
+        raise UsageError(
+            f"{connector} writes to another Kafka cluster, where its transactional ids are",
+            hint="Fence them apart: --connector alone.",
+        )
+    connectors = found.connectors if request.tasks is None else frozenset[str]()
+    derived = task_transactional_ids(group_id, connector, count)
+    owners = {transactional_id: Owner("task", connector, task) for task, transactional_id in enumerate(derived)}
+    return Gathered(unique_ids([*ids, *derived]), recorded, owners, connectors, tuple(problems), at)
+
+
+def _what_is_known(app: App, connector: str) -> RecordedConnector:
+    """What the config topic says, where it can be read: with --tasks it need not."""
+    try:
+        return newest_task_count(app, connector)
+    except EosctlError:
+        return RecordedConnector(None, frozenset())
+
+
+def _require_count(app: App, connector: str, count: int | None) -> int:
+    if count is None:
+        from eosctl.group.absent import require_ever_there
+
+        require_ever_there(app)
+        raise NotFoundError(
+            f"connector {connector} has no task-count record in topic {app.target.config_topic}: "
+            "Connect itself would fence none of its ids",
+            hint=f"Give --tasks N to fence the ids of tasks 0 to N-1, or see "
+            f"`eosctl txn list --match {quote(f'{app.target.group_id}-{connector}-.*')}`.",
+        )
+    return count
+
+
+def newest_task_count(app: App, connector: str) -> RecordedConnector:
+    """What the config topic says of the connector; raises NotFoundError when there is no such topic."""
+    from eosctl.group.topics.config import read_config_topic
+
+    with app.topics() as store:
+        state = read_config_topic(app, store).state
+    known = state.connectors.get(connector)
+    if known is None:
+        return RecordedConnector(None, frozenset(state.connectors))
+    return RecordedConnector(known.task_count_record, frozenset(state.connectors), known.config)

@@ -1,0 +1,105 @@
+"""Whether running tasks hold the ids that are to be fenced, whoever's tasks they are.
+
+The members of a group tell which tasks they may run, and REST which of those have failed. What a flag sets aside is not
+asked for: with --live no worker is asked, as all that members may run counts as running; with --unknown-liveness
+nothing is waited for; with both, nobody is asked anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING
+
+from eosctl.app import App
+from eosctl.core.allowances import Waiver
+from eosctl.core.frozen import frozen
+from eosctl.core.ids import may_be_task, task_of
+from eosctl.deadline import Deadline
+from eosctl.fence.gather import FenceRequest
+from eosctl.fence.rules import LiveTask
+from eosctl.group.listing import list_connect_groups, liveness_unknown
+from eosctl.report import Problem
+
+if TYPE_CHECKING:
+    from eosctl.group.members import ConnectGroup
+
+_QUICK_S = 5.0
+
+
+@frozen
+class Liveness:
+    """The ids that running tasks hold, and those of tasks of which nobody can say whether they run.
+
+    `problems` is what else to know; `connectors` are those of the group that was named, as far as they were heard of,
+    and `gone` is that group where it has no members. `groups` are the Connect groups that can be seen; None: unknown.
+    """
+
+    by_id: Mapping[str, LiveTask] = field(default_factory=dict)
+    unknown: Mapping[str, Problem] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    connectors: frozenset[str] = frozenset()
+    gone: ConnectGroup | None = None
+    groups: frozenset[str] | None = None
+
+
+def find_liveness(app: App, request: FenceRequest, ids: Sequence[str]) -> Liveness:
+    """Asks every Connect group that one of `ids` can be read as belonging to; an unknown is never taken for a no.
+
+    Raises RefusedError when a worker that was named belongs to another Kafka cluster.
+    """
+    if request.live and request.unknown_liveness:
+        why = f"nobody was asked, as told by {Waiver.LIVE} and {Waiver.UNKNOWN_LIVENESS}"
+        return Liveness(problems=(liveness_unknown(why),))
+    app = _with_part_of_the_time(app, request)
+    groups, doubt = list_connect_groups(app)
+    by_id: dict[str, LiveTask] = {}
+    unknown = {} if doubt is None else {each: doubt for each in ids if may_be_task(each)}
+    connectors: frozenset[str] = frozenset()
+    gone: ConnectGroup | None = None
+    named = [app.target.group_id] if app.target.group_id else []
+    for group_id in dict.fromkeys([*named, *sorted(groups or ())]):
+        prefix = f"{group_id}-"  # of 100,000 ids, quicker than by task_of alone
+        its_own = (each for each in ids if each.startswith(prefix))
+        works = {each: work for each in its_own if (work := task_of(each, group_id)) is not None}
+        if not works:
+            continue
+        from eosctl.fence.running import tasks_of  # most ids are of no group that is there
+
+        waits = not request.unknown_liveness and (groups is None or group_id in groups)  # a forgotten one is not listed
+        tasks = tasks_of(_at_group(app, group_id), request, frozenset(works.values()), waits=waits)
+        if group_id == app.target.group_id:
+            connectors, gone = tasks.connectors, tasks.gone
+        for each, work in works.items():
+            if work in tasks.running:
+                by_id.setdefault(each, replace(tasks.running[work], group_id=_if_other(app, group_id)))
+            elif (problem := tasks.may_run.get(work) or tasks.doubt) is not None:
+                unknown[each] = problem
+    unknown = {each: problem for each, problem in unknown.items() if each not in by_id}
+    nobody = app.target.group_id is None and not groups and any(may_be_task(each) for each in ids)
+    problems = tuple(dict.fromkeys(unknown.values())) or ((_NO_GROUP,) if nobody else ())
+    return Liveness(by_id, unknown, problems, connectors, gone, groups)
+
+
+def _with_part_of_the_time(app: App, request: FenceRequest) -> App:
+    """Who is silent must leave time to say so, or to fence."""
+    part_s = math.ceil(app.deadline.remaining_s() * 5) / 10  # a half, in words that a message can say
+    part_s = min(part_s, _QUICK_S) if request.unknown_liveness else part_s
+    return replace(app, deadline=Deadline.after(part_s, app.clock))
+
+
+def _at_group(app: App, group_id: str) -> App:
+    """The URLs that were given are of the group that was named."""
+    if group_id == app.target.group_id:
+        return app
+    return replace(app, target=replace(app.target, group_id=group_id, connect_urls=()))
+
+
+def _if_other(app: App, group_id: str) -> str | None:
+    return None if group_id == app.target.group_id else group_id
+
+
+_NO_GROUP = liveness_unknown(
+    "no Connect group was named, and none can be seen on this Kafka cluster", "Give -g GROUP_ID."
+)

@@ -1,0 +1,373 @@
+"""fence: gather the ids and their states, plan, and fence them through their coordinators.
+
+`Admin.fenceProducers` from a shell, plus the checks that Java leaves to its caller. `fence_connect`, the way through
+Connect's own endpoint, is imported by who asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from eosctl.app import App
+from eosctl.core.allowances import Waiver
+from eosctl.core.frozen import frozen
+from eosctl.core.ids import task_of
+from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, FenceAnswer, KafkaFault, TransactionDescription
+from eosctl.core.wording import counted
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, StalePlanError, UnsupportedError
+from eosctl.events import Event
+from eosctl.fence.checks import (
+    PREPARED,
+    cautions,
+    refuse_leaders,
+    refuse_live,
+    refuse_prepared,
+    refuse_unknown,
+    tasks_text,
+)
+from eosctl.fence.gather import FenceRequest, Gathered, gather_ids, newest_task_count
+from eosctl.fence.liveness import Liveness, find_liveness
+from eosctl.fence.owners import owners_of
+from eosctl.fence.rows import fence_report
+from eosctl.fence.rules import (
+    FENCE_TRANSACTION_TIMEOUT_MS,
+    Described,
+    FenceItem,
+    FenceOutcome,
+    blocked_leaders,
+    blocked_live,
+    may_be_prepared,
+    newly_live,
+    plan_items,
+    read_back,
+    settled,
+    unanswered,
+)
+from eosctl.plan import Plan
+from eosctl.report import Problem, Report
+
+if TYPE_CHECKING:
+    from eosctl.ports import TransactionAdmin
+
+_READ_BACK_S = 5.0
+_PROGRESS_EVERY = 100
+
+FenceRoute = Callable[[App, Sequence[str]], Iterator[FenceAnswer]]
+
+
+@frozen
+class FencePlan:
+    """What would be fenced, and what that was decided from.
+
+    `cluster_id` is that of the cluster where the ids are, `home_id` that of the group's own.
+    """
+
+    request: FenceRequest
+    gathered: Gathered
+    liveness: Liveness
+    cluster_id: str
+    home_id: str
+    items: Sequence[FenceItem]
+    problems: tuple[Problem, ...]
+
+    def where(self, app: App) -> App:
+        """The surroundings where the ids are."""
+        return _where(app, self.gathered)
+
+    def wanted(self) -> list[str]:
+        """The ids to fence, in order."""
+        return [item.transactional_id for item in self.items if item.outcome is FenceOutcome.WOULD_FENCE]
+
+    def prepared(self) -> list[FenceItem]:
+        """Those whose open transactions may hold what a two-phase commit has prepared."""
+        return may_be_prepared(self.items, connectors=self.connectors(), unseen=not self.cluster_id)
+
+    def connectors(self) -> set[str]:
+        """The connectors of this group that are known to be there, or were named."""
+        named = {self.request.connector} if self.request.connector is not None else set()
+        return {*self.liveness.connectors, *self.gathered.connectors, *named}
+
+    def report(self, app: App) -> Report:
+        """The plan as rows."""
+        return fence_report(app, "fence-plan", self.items, cluster_id=self.home_id, problems=self.problems)
+
+
+def _where(app: App, gathered: Gathered) -> App:
+    return app if gathered.at is None else gathered.at.there(app)
+
+
+def plan_fence(app: App, request: FenceRequest) -> FencePlan:
+    """Finds the ids, describes them and checks who holds them.
+
+    Raises RefusedError for leader ids (without `allow_leader`), for ids of tasks that run (without `live`) or may run
+    (without `unknown_liveness`), for what Flink may have prepared (without `discard_prepared`), NotFoundError for a
+    group that was never there, and what gathering raises: UsageError, NotFoundError, UnreachableError,
+    UnauthorizedError.
+    """
+    _check_route(app, request)
+    gathered = gather_ids(app, request)
+    cluster_id, described = _describe(_where(app, gathered), request, gathered.ids)
+    home_id, elsewhere = cluster_id, list[Problem]()
+    if gathered.at is not None and request.connector is not None:
+        from eosctl.connectors.elsewhere import ids_are_there
+
+        home_id, elsewhere = _cluster_id(app), [ids_are_there(request.connector, gathered.at, cluster_id)]
+    liveness = find_liveness(app, request, gathered.ids)
+    _refuse_never_there(app, request, liveness, described)
+    items = plan_items(
+        gathered.ids,
+        described,
+        owner_of_id=owners_of(app, gathered, liveness).__getitem__,
+        live=liveness.by_id,
+        create_unknown=request.create_unknown or request.via == "connect",  # Connect creates what it does not know
+    )
+    _refuse_nothing_known(app, request, items)
+    if not request.allow_leader:
+        refuse_leaders(blocked_leaders(items))
+    if not request.live:
+        refuse_live(blocked_live(items))
+    if not request.unknown_liveness:
+        refuse_unknown(items, liveness.unknown)
+    plan = FencePlan(request, gathered, liveness, cluster_id, home_id, items, ())
+    if not request.discard_prepared:
+        refuse_prepared(plan.prepared())
+    problems = [*elsewhere, *gathered.problems, *liveness.problems, *cautions(app, items, plan.prepared())]
+    if request.via == "connect" and request.connector is not None:
+        from eosctl.fence.connect import pace_caution
+
+        problems += pace_caution(app, request.connector, items)
+    return replace(plan, problems=tuple(problems))
+
+
+def _check_route(app: App, request: FenceRequest) -> None:
+    if request.via == "connect":
+        from eosctl.fence.connect import check_connect_route
+
+        check_connect_route(app, request)
+
+
+def _cluster_id(app: App) -> str:
+    with app.transactions() as admin:
+        return admin.cluster_id()
+
+
+def plan_recorded(app: App, connector: str) -> FencePlan:
+    """The plan for the recorded ids of a connector, for commands without the options that refusals name."""
+    try:
+        return plan_fence(app, FenceRequest(connector=connector))
+    except RefusedError as error:
+        raise RefusedError(error.message, hint=f"{error.hint} These are options of `eosctl fence`.") from error
+
+
+def _refuse_never_there(app: App, request: FenceRequest, liveness: Liveness, described: Described) -> None:
+    """A group that is gone runs nothing; one that never was has no connector to be fenced."""
+    if request.connector is None or liveness.gone is None or request.unknown_liveness:
+        return
+    from eosctl.group.absent import Known, refuse_never_there
+
+    known = (name for name, state in described.items() if isinstance(state, TransactionDescription))
+    ids = [name for name in known if task_of(name, liveness.gone.group_id) is not None]
+    with _waivable():
+        refuse_never_there(app, liveness.gone, [request.connector], Known(ids=ids or None, ask_workers=False))
+
+
+def _refuse_nothing_known(app: App, request: FenceRequest, items: Sequence[FenceItem]) -> None:
+    """Where there is nothing to fence, the group that was named may be a wrong one; ids of others need none."""
+    if request.unknown_liveness or any(item.outcome is not FenceOutcome.SKIPPED_UNKNOWN for item in items):
+        return
+    if items and not any(item.owner.kind in ("task", "leader", "ambiguous") for item in items):
+        return
+    from eosctl.group.absent import Known, require_ever_there
+
+    with _waivable():
+        require_ever_there(app, Known(ask_workers=False))
+
+
+@contextmanager
+def _waivable() -> Iterator[None]:
+    try:
+        yield
+    except (NotFoundError, RefusedError) as error:
+        raise type(error)(
+            error.message, hint=f"{error.hint} If all is right, add {Waiver.UNKNOWN_LIVENESS}."
+        ) from error
+
+
+def _describe(app: App, request: FenceRequest, ids: Sequence[str]) -> tuple[str, Described]:
+    """The cluster id and each id's state; where only librdkafka can authenticate, neither can be known."""
+    try:
+        with app.transactions() as admin:
+            return admin.cluster_id(), admin.describe_transactions(ids) if ids else {}
+    except UnsupportedError as error:
+        if request.via == "producer" and request.create_unknown:
+            return "", dict.fromkeys(ids, KafkaFault(TRANSACTIONAL_ID_NOT_FOUND, "TRANSACTIONAL_ID_NOT_FOUND"))
+        hint = f"Add --via producer {Waiver.CREATE_UNKNOWN} to fence with librdkafka, without looking first."
+        raise UnsupportedError(error.message, hint=hint) from error
+
+
+def prepare_fence(app: App, request: FenceRequest) -> Plan:
+    """The plan to fence what `request` names; raises as `plan_fence`."""
+    plan = plan_fence(app, request)
+    count = len(plan.wanted())
+    question = f"Fence {counted(count, 'transactional id')}?"
+    return Plan(partial(plan.report, app), question, partial(apply_fence, app, plan) if count else None, app.target)
+
+
+def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -> Report:
+    """Fences the ids of the plan and reports each one; raises StalePlanError if a task took one of them meanwhile.
+
+    Raises RefusedError if nobody can say that any more. Never raises for one id, nor for what breaks half-way: rows
+    tell. Ctrl-C ends it with the rows so far, exit 130.
+    """
+    _recheck(app, plan)
+    items = {item.transactional_id: item for item in plan.items}
+    problems = list(plan.problems)
+    interrupted, broken = False, None
+    try:
+        for answer in _with_progress(
+            app, (route or _route(app, plan))(plan.where(app), plan.wanted()), total=len(plan.wanted())
+        ):
+            items[answer.transactional_id] = settled(items[answer.transactional_id], answer)
+    except KeyboardInterrupt:
+        interrupted = True
+        _mark_unanswered(items, KafkaFault(-1, "INTERRUPTED", "interrupted before the answer came"))
+        problems.append(_interruption(items.values()))
+    except EosctlError as error:
+        broken = error
+        _mark_unanswered(items, KafkaFault(-1, error.code.upper(), error.message))
+        problems.append(Problem.of(error))
+    else:
+        _mark_unanswered(items, KafkaFault(-1, "NO_ANSWER", "no answer came for this id"))
+    if not interrupted:
+        _ask_again(plan.where(app), items)
+    report = fence_report(app, "fence-result", list(items.values()), cluster_id=plan.home_id, problems=problems)
+    if interrupted:
+        return replace(report, exit_code=ExitCode.INTERRUPTED)
+    nothing_done = report.exit_code is ExitCode.FAILED or not report.rows
+    return replace(report, exit_code=broken.exit_code) if broken and nothing_done else report
+
+
+def _route(app: App, plan: FencePlan) -> FenceRoute:
+    connector = plan.request.connector
+    if plan.request.via == "connect" and connector is not None:
+        from eosctl.fence.connect import fence_through_connect
+
+        before = {item.transactional_id: item.before for item in plan.items}
+        return lambda there, ids: fence_through_connect(app, connector, {one: before[one] for one in ids}, there=there)
+    return _with_producers if plan.request.via == "producer" else partial(_natively, plan)
+
+
+def _natively(plan: FencePlan, app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
+    """The coordinators that told the plan are the first to be asked."""
+    if not ids:
+        return
+    known = {item.transactional_id: item.coordinator for item in plan.items if item.coordinator is not None}
+    with app.transactions() as admin:
+        yield from admin.fence(ids, transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS, coordinators=known)
+
+
+def _with_producers(app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
+    """One librdkafka producer per id."""
+    from eosctl.kafka.transactions.producer_fencing import fence_with_producers
+
+    client, deadline = app.target.require_client(), app.deadline
+    yield from fence_with_producers(client, ids, transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS, deadline=deadline)
+
+
+def _with_progress(app: App, answers: Iterable[FenceAnswer], *, total: int) -> Iterator[FenceAnswer]:
+    for done, answer in enumerate(answers, start=1):
+        yield answer
+        if done % _PROGRESS_EVERY == 0 or done == total:
+            app.on_event(Event("fencing", done=done, total=total, unit="ids"))
+
+
+def _recheck(app: App, plan: FencePlan) -> None:
+    """What must still hold: the same cluster, no task that began to run or may have, the same task-count record.
+
+    States and epochs may have moved: they do with every transaction, and fencing is right all the same; but not where
+    Flink may have prepared one meanwhile.
+    """
+    if plan.cluster_id:
+        with plan.where(app).transactions() as admin:
+            if admin.cluster_id() != plan.cluster_id:
+                raise StalePlanError(f"the plan was made for cluster {plan.cluster_id}, this is another one")
+            if not plan.request.discard_prepared:
+                _recheck_prepared(plan, admin)
+    _check_route(app, plan.request)
+    _recheck_liveness(app, plan)
+    recorded = plan.gathered.task_count_record
+    if recorded is not None and plan.request.connector is not None:
+        count = newest_task_count(app, plan.request.connector).count
+        if count != recorded:
+            raise StalePlanError(
+                f"the task-count record of {plan.request.connector} was {recorded} in the plan and is {count} now",
+                hint="A worker has fenced meanwhile. Plan again.",
+            )
+
+
+def _recheck_liveness(app: App, plan: FencePlan) -> None:
+    """Asks again what the flags do not set aside."""
+    request = plan.request
+    liveness = find_liveness(app, request, plan.wanted())
+    if not request.unknown_liveness:
+        refuse_unknown(plan.items, liveness.unknown)
+    started = [] if request.live else newly_live(plan.items, liveness.by_id)
+    if started:
+        raise StalePlanError(
+            f"since the plan was made, {tasks_text(started)} began to run; nothing was fenced",
+            hint=f"Stop the connector and plan again, or fence live tasks with {Waiver.LIVE}.",
+        )
+
+
+def _recheck_prepared(plan: FencePlan, admin: TransactionAdmin) -> None:
+    """Asks again for the ids like Flink's, whose transactions open and close with every checkpoint."""
+    flinks = may_be_prepared(plan.items, connectors=plan.connectors(), unseen=True)
+    if not flinks:
+        return
+    described = admin.describe_transactions([item.transactional_id for item in flinks])
+    states = {name: state for name, state in described.items() if isinstance(state, TransactionDescription)}
+    now = [item._replace(before=states.get(item.transactional_id)) for item in flinks]
+    opened = may_be_prepared(now, connectors=plan.connectors())
+    if opened:
+        raise StalePlanError(
+            f"since the plan was made, {opened[0].transactional_id} has opened a transaction; nothing was fenced",
+            hint=f"It is one of the {PREPARED}. Stop the job and plan again.",
+        )
+
+
+def _mark_unanswered(items: dict[str, FenceItem], fault: KafkaFault) -> None:
+    for transactional_id, item in items.items():
+        if item.outcome is FenceOutcome.WOULD_FENCE:
+            items[transactional_id] = unanswered(item, fault)
+
+
+def _ask_again(app: App, items: dict[str, FenceItem]) -> None:
+    """Lost answers: the coordinators are asked what they have now, within a few seconds of their own."""
+    lost = [item.transactional_id for item in items.values() if item.outcome is FenceOutcome.UNCONFIRMED]
+    if not lost:
+        return
+    app.on_event(Event(f"asking the coordinators about {counted(len(lost), 'unconfirmed id')}"))
+    patient = replace(app, deadline=Deadline.after(_READ_BACK_S, app.clock))
+    try:
+        with patient.transactions() as admin:
+            described = admin.describe_transactions(lost)
+    except EosctlError as error:
+        app.on_event(Event(f"could not ask again: {error.message}", warning=True))
+        return
+    for transactional_id in lost:
+        items[transactional_id] = read_back(items[transactional_id], described.get(transactional_id))
+
+
+def _interruption(items: Iterable[FenceItem]) -> Problem:
+    outcomes = [item.outcome for item in items]
+    return Problem(
+        code="interrupted",
+        message=f"interrupted: {counted(outcomes.count(FenceOutcome.FENCED), 'id is', 'ids are')} fenced, "
+        f"{outcomes.count(FenceOutcome.UNCONFIRMED)} have no answer",
+        hint="Run the same command again: its plan marks ids that are fenced already.",
+    )

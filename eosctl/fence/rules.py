@@ -1,0 +1,293 @@
+"""Which transactional ids to fence, which of them must be left alone, and what each one came to.
+
+Decisions only: the states come from the coordinators, the running tasks from the Connect group, and both are arguments.
+Fencing itself is one InitProducerId per id (`FenceProducersHandler`, Kafka 3.2+), done elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from enum import Enum, StrEnum, unique
+from typing import NamedTuple
+
+from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
+from eosctl.core.frozen import frozen
+from eosctl.core.ids import FLINK_SINK, Owner, application_of, leader_transactional_id
+from eosctl.core.transactions import (
+    TRANSACTIONAL_ID_NOT_FOUND,
+    Coordinator,
+    FenceAnswer,
+    KafkaFault,
+    TransactionDescription,
+    TransactionState,
+)
+from eosctl.errors import InputFileError
+
+MAX_ID_BYTES = 32_767  # Kafka strings have a 16-bit length
+# A task's own initTransactions() leaves 60000 behind (or its override), Connect's fencing round 90000: see DESIGN.md.
+FENCE_TRANSACTION_TIMEOUT_MS = 30_000
+_FENCING_TIMEOUTS_MS = frozenset({FENCE_TRANSACTION_TIMEOUT_MS}) | ROUND_TIMEOUTS_MS
+_LEADS = leader_transactional_id("")
+# states of a task that has no producer; a PAUSED task keeps its own, and so its id
+_NOT_HOLDING = frozenset({"FAILED", "UNASSIGNED", "DESTROYED", "STOPPED"})
+
+Described = Mapping[str, TransactionDescription | KafkaFault]
+
+
+@unique
+class FenceOutcome(StrEnum):
+    """What becomes, or became, of one id."""
+
+    WOULD_FENCE = "would_fence"
+    SKIPPED_UNKNOWN = "skipped_unknown"
+    FENCED = "fenced"
+    FAILED = "failed"
+    UNCONFIRMED = "unconfirmed"
+
+
+@frozen
+class LiveTask:
+    """A task that a worker runs now; `group_id` is None where it is of the group that was named."""
+
+    connector: str
+    task: int
+    worker: str
+    group_id: str | None = None
+
+
+@unique
+class TaskLiveness(Enum):
+    """Whether a task runs."""
+
+    RUNS = 1
+    MAY_RUN = 2
+    RUNS_NOT = 3
+
+
+class FenceItem(NamedTuple):
+    """One id on its way from plan to result; `confirmed_by` is `answer`, `read_back` or None.
+
+    A named tuple: there may be 100,000, each made twice.
+    """
+
+    transactional_id: str
+    owner: Owner
+    outcome: FenceOutcome
+    before: TransactionDescription | None = None
+    live: LiveTask | None = None
+    coordinator: Coordinator | None = None
+    after: tuple[int, int] | None = None
+    fault: KafkaFault | None = None
+    confirmed_by: str | None = None
+
+    @property
+    def already_fenced(self) -> bool:
+        """Whether the id looks fenced by eosctl (or by Java's Admin with defaults), and untouched since.
+
+        Coordinators don't tell when an idle id was last used, so its state and its timeout are the only mark.
+        """
+        before = self.before
+        return (
+            before is not None
+            and before.transaction_timeout_ms == FENCE_TRANSACTION_TIMEOUT_MS
+            and before.state is TransactionState.EMPTY
+        )
+
+
+def parse_id_lines(data: bytes, *, source: str) -> list[str]:
+    """Ids, one a line, exactly as written: any text may be an id, so only blank lines are left out.
+
+    Raises InputFileError naming `source` and the line.
+    """
+    ids = []
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        line = line.removesuffix(b"\r")
+        if not line.strip():
+            continue
+        try:
+            ids.append(line.decode("utf-8"))
+        except UnicodeDecodeError as exc:
+            raise InputFileError(f"{source}, line {number}: not UTF-8", hint="Write one id a line, in UTF-8.") from exc
+        if len(line) > MAX_ID_BYTES:
+            raise InputFileError(
+                f"{source}, line {number}: {len(line)} bytes are more than a transactional id can have"
+            )
+    return ids
+
+
+def unique_ids(ids: Iterable[str]) -> list[str]:
+    """The ids in the order of their first mention, each once."""
+    return list(dict.fromkeys(ids))
+
+
+def plan_items(
+    ids: Sequence[str],
+    described: Described,
+    *,
+    owner_of_id: Callable[[str], Owner],
+    live: Mapping[str, LiveTask],
+    create_unknown: bool,
+) -> list[FenceItem]:
+    """One item per id, in the order of `ids`; an id whose state can't be known is failed, never fenced blindly."""
+    return [
+        _plan_item(
+            transactional_id,
+            described.get(transactional_id),
+            owner=owner_of_id(transactional_id),
+            live=live.get(transactional_id),
+            create_unknown=create_unknown,
+        )
+        for transactional_id in ids
+    ]
+
+
+def _plan_item(
+    transactional_id: str,
+    state: TransactionDescription | KafkaFault | None,
+    *,
+    owner: Owner,
+    live: LiveTask | None,
+    create_unknown: bool,
+) -> FenceItem:
+    if isinstance(state, TransactionDescription):
+        return FenceItem(
+            transactional_id, owner, FenceOutcome.WOULD_FENCE, before=state, live=live, coordinator=state.coordinator
+        )
+    fault = state or KafkaFault(-1, "UNKNOWN_SERVER_ERROR", "the coordinator's answer does not mention this id")
+    if fault.code != TRANSACTIONAL_ID_NOT_FOUND:
+        return FenceItem(transactional_id, owner, FenceOutcome.FAILED, live=live, fault=fault)
+    outcome = FenceOutcome.WOULD_FENCE if create_unknown else FenceOutcome.SKIPPED_UNKNOWN
+    return FenceItem(transactional_id, owner, outcome, live=live)
+
+
+def judge_task(
+    state: str | None, worker: str | None, *, holders: Collection[str], members: Collection[str] | None
+) -> TaskLiveness:
+    """One task: REST says that it is in `state` at `worker`, and the group that `holders` may run it.
+
+    `state` is None where REST does not know the task, and `members` where the group does not tell who is in it.
+    """
+    if worker in holders and state in _NOT_HOLDING:
+        return TaskLiveness.RUNS_NOT
+    if state is not None and state not in _NOT_HOLDING and (members is None or worker in members):
+        return TaskLiveness.RUNS
+    stranger = state is not None and state not in _NOT_HOLDING
+    return TaskLiveness.MAY_RUN if holders or stranger else TaskLiveness.RUNS_NOT
+
+
+def may_be_leader(transactional_id: str, owner: Owner) -> bool:
+    """Whether a Connect leader may hold this id: the group's own, or one that looks like another group's."""
+    return transactional_id.startswith(_LEADS) and owner.kind != "task"
+
+
+def blocked_leaders(items: Iterable[FenceItem]) -> list[FenceItem]:
+    """Items that would fence what may be a leader: never without being told to, alive or not."""
+    wanted = (item for item in items if item.outcome is FenceOutcome.WOULD_FENCE)
+    return [item for item in wanted if may_be_leader(item.transactional_id, item.owner)]
+
+
+def blocked_live(items: Iterable[FenceItem]) -> list[FenceItem]:
+    """Items that would fence a task that runs now: it would fail at its next commit and stay failed."""
+    return [item for item in items if item.outcome is FenceOutcome.WOULD_FENCE and item.live is not None]
+
+
+def may_be_prepared(
+    items: Iterable[FenceItem], *, connectors: Collection[str], unseen: bool = False
+) -> list[FenceItem]:
+    """Items that would throw away what a two-phase commit has prepared: open transactions under ids like Flink's.
+
+    Flink commits a transaction after its checkpoint is complete; until then, and while the job is down, the transaction
+    stays open and is the only place where the records are. Coordinators tell nothing of that, so that every open one
+    counts, and with `unseen` (states could not be asked for) every one. Tasks of `connectors` are none of Flink's.
+    """
+    return [
+        item
+        for item in items
+        if item.outcome is FenceOutcome.WOULD_FENCE
+        and (unseen or (item.before is not None and item.before.state is TransactionState.ONGOING))
+        and _application(item) == FLINK_SINK
+        and not (item.owner.kind == "task" and item.owner.connector in connectors)
+    ]
+
+
+def _application(item: FenceItem) -> str | None:
+    """What makes ids of this shape; `owner_of` has looked already where the id is nobody's that is known."""
+    return item.owner.application if item.owner.kind == "other" else application_of(item.transactional_id)
+
+
+def newly_live(items: Iterable[FenceItem], live: Mapping[str, LiveTask]) -> list[LiveTask]:
+    """Tasks that run now under an id of the plan, and did not when it was made.
+
+    Only this makes a plan stale: states and epochs of a busy id move with every transaction (KIP-890), and a higher
+    epoch does not make fencing it less right.
+    """
+    return [
+        live[item.transactional_id]
+        for item in items
+        if item.outcome is FenceOutcome.WOULD_FENCE and item.live is None and item.transactional_id in live
+    ]
+
+
+def settled(item: FenceItem, answer: FenceAnswer) -> FenceItem:
+    """The item after its coordinator's answer."""
+    at = answer.coordinator or item.coordinator
+    if answer.fault is None and answer.producer_id is not None and answer.producer_epoch is not None:
+        after = (answer.producer_id, answer.producer_epoch)
+        return _with(item, FenceOutcome.FENCED, after=after, confirmed_by="answer", coordinator=at)
+    certain = answer.confirmed or answer.attempts == 0  # what was never sent did not happen
+    return _with(item, FenceOutcome.FAILED if certain else FenceOutcome.UNCONFIRMED, fault=answer.fault, coordinator=at)
+
+
+def unanswered(item: FenceItem, fault: KafkaFault) -> FenceItem:
+    """The item of an id whose answer never came: nobody knows yet whether it was fenced."""
+    return _with(item, FenceOutcome.UNCONFIRMED, fault=fault)
+
+
+def read_back(item: FenceItem, now: TransactionDescription | KafkaFault | None) -> FenceItem:
+    """An unconfirmed item after the coordinator was asked for the id's state.
+
+    An idle id with another producer id or epoch than before, and with our timeout or that of a round of Connect's
+    (`--via connect`), can only come from a fence like ours.
+    """
+    if not isinstance(now, TransactionDescription):
+        return item
+    after = (now.producer_id, now.producer_epoch)
+    before = None if item.before is None else (item.before.producer_id, item.before.producer_epoch)
+    ours = now.state is TransactionState.EMPTY and now.transaction_timeout_ms in _FENCING_TIMEOUTS_MS
+    if ours and after != before:
+        return _with(item, FenceOutcome.FENCED, after=after, confirmed_by="read_back")
+    said = (
+        f"{now.state}, producer {now.producer_id}, epoch {now.producer_epoch}, timeout {now.transaction_timeout_ms} ms"
+    )
+    lost = item.fault or KafkaFault(7, "REQUEST_TIMED_OUT", "no answer in time")
+    return _with(item, FenceOutcome.UNCONFIRMED, fault=KafkaFault(lost.code, lost.name, f"{lost.message}; now {said}"))
+
+
+def _with(
+    item: FenceItem,
+    outcome: FenceOutcome,
+    *,
+    after: tuple[int, int] | None = None,
+    fault: KafkaFault | None = None,
+    confirmed_by: str | None = None,
+    coordinator: Coordinator | None = None,
+) -> FenceItem:
+    """The item with another outcome, at the coordinator that it had unless another is given."""
+    return FenceItem(  # _replace takes four times as long
+        item.transactional_id,
+        item.owner,
+        outcome,
+        before=item.before,
+        live=item.live,
+        coordinator=coordinator or item.coordinator,
+        after=after,
+        fault=fault,
+        confirmed_by=confirmed_by,
+    )
+
+
+def count_outcomes(items: Collection[FenceItem]) -> dict[str, int]:
+    """How many items have each outcome, in the order of `FenceOutcome`; absent ones are left out."""
+    counts = Counter(item.outcome for item in items)
+    return {outcome.value: counts[outcome] for outcome in FenceOutcome if counts[outcome]}

@@ -1,0 +1,1 @@
+"""The Connect group: its members, workers and modes, and who runs what."""

@@ -1,0 +1,177 @@
+"""Whether a Connect group without members was ever on this Kafka cluster: one rule for all who ask.
+
+The workers of a group that is gone run nothing, and need no waiver; a mistyped group looks the same to its coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from eosctl.app import App
+from eosctl.core.transactions import PROTOCOL_TYPE
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, NotFoundError, RefusedError
+from eosctl.group.absence import OtherGroup, Recorded, Traces, judge_absence
+from eosctl.group.gather import answering_url, read_group
+from eosctl.group.listing import with_groups_there
+from eosctl.group.members import DEAD, EMPTY, ConnectGroup, connect_group
+
+_ANSWER_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the caller has read already of `Traces`; None is looked up.
+
+    `may_be_new`: the group's workers may have never been started: it has no ids, and if no group has members on this
+    cluster it needs no traces. `ask_workers`: a worker that was named and answers is of the group that is really meant,
+    and matters; else ids of the group are all that matters.
+    """
+
+    ids: Collection[str] | None = None
+    recorded: Recorded | None = None
+    may_be_new: bool = False
+    ask_workers: bool = True
+
+
+NOTHING_KNOWN = Known()
+
+
+def doubt_about(
+    app: App, group: ConnectGroup, connectors: Collection[str] | None, known: Known = NOTHING_KNOWN
+) -> str | None:
+    """What `judge_absence` says of a group without members; None for one with members; raises NotFoundError.
+
+    It is asked for `connectors`; None means all that are recorded. The error names the groups that exist.
+    """
+    if not _is_absent(group):
+        return None
+    missing = None
+    if group.state == DEAD and not _traces(app, connectors, known).has_ids(group.group_id):
+        missing = _missing(_looked_up(app, group, connectors, known), group, known, asked=connectors)
+    return _judged(app, group, known, missing)
+
+
+def _judged(app: App, group: ConnectGroup, known: Known, missing: str | None) -> str | None:
+    quick = replace(app, deadline=Deadline.after(min(_ANSWER_S, app.deadline.remaining_s() / 2), app.clock))
+    answering = answering_url(quick) if known.ask_workers else None
+    try:
+        return judge_absence(group.group_id, state=group.state, answering=answering, missing=missing)
+    except NotFoundError as error:
+        raise with_groups_there(app, error) from error
+
+
+def require_ever_there(app: App, known: Known = NOTHING_KNOWN) -> None:
+    """Raises NotFoundError where a group was named of which nothing is known: no member, no id, no connector.
+
+    For those who found nothing under it. What can't be asked is no evidence; neither is a group that was not named.
+    """
+    if app.target.group_id is None or app.target.client is None:
+        return
+    try:
+        group, _cluster_id = read_group(app, gone_ok=True, wait=False)
+        if group.state == DEAD and app.target.connect_urls:  # its worker may be about to join
+            group, _cluster_id = read_group(app, gone_ok=True)
+        doubt_about(app, group, None, known)
+    except NotFoundError:
+        raise
+    except EosctlError:
+        return
+
+
+def refuse_never_there(
+    app: App, group: ConnectGroup, connectors: Collection[str], known: Known = NOTHING_KNOWN
+) -> None:
+    """Raises NotFoundError for a group without members that was never there, RefusedError for one of which a worker
+    answers, and for one whose config topic seems to be another group's. All say that nothing was written.
+    """
+    if not _is_absent(group):
+        return
+    traces = _traces(app, connectors, known)
+    if traces.has_ids(group.group_id) and not known.ask_workers:
+        return
+    traces = _looked_up(app, group, connectors, known)
+    try:
+        doubt = _judged(app, group, known, _missing(traces, group, known, asked=connectors))
+    except NotFoundError as error:
+        raise NotFoundError(f"{error.message}; nothing was written", hint=error.hint) from error
+    if doubt is not None and group.state == EMPTY:
+        raise RefusedError(
+            f"{doubt}; nothing was written",
+            hint="Compare -g with group.id of the worker. One that has just started joins within a second.",
+        )
+    if (theirs := traces.theirs(group.group_id)) is not None:
+        raise RefusedError(
+            f"the group {group.group_id} has no member, and {theirs}; nothing was written",
+            hint="Compare -g and --config-topic with group.id and config.storage.topic of the workers.",
+        )
+
+
+def _is_absent(group: ConnectGroup) -> bool:
+    return group.state in (EMPTY, DEAD) and not group.members
+
+
+def _traces(app: App, connectors: Collection[str] | None, known: Known) -> Traces:
+    """What is known without asking."""
+    files = {
+        config.properties.source: config.group_id
+        for config in app.target.worker_configs
+        if config.group_id is not None and config.config_topic == app.target.config_topic
+    }
+    return Traces(connectors or (), known.ids, app.target.config_topic, known.recorded, files=files)
+
+
+def _looked_up(app: App, group: ConnectGroup, connectors: Collection[str] | None, known: Known) -> Traces:
+    """All that can be known. The topic is read after the members were asked: it holds what they have read."""
+    others = _other_groups(app, group.group_id)
+    recorded = recorded_of(app) if known.recorded is None else known.recorded
+    asked = connectors if connectors is not None else recorded.connectors if recorded else ()
+    ids = known.ids
+    if ids is None and not (known.may_be_new and group.state == EMPTY):  # it has none, and others may have their own
+        ids = _known_ids(app)
+    return replace(_traces(app, asked, known), ids=ids, recorded=recorded, others=others)
+
+
+def _missing(traces: Traces, group: ConnectGroup, known: Known, *, asked: Collection[str] | None) -> str | None:
+    none_runs = traces.others == {} or (asked is None and traces.others is None)  # a reader takes it that none does
+    is_new = known.may_be_new and none_runs and (asked is None or not traces.there())
+    return None if group.state == EMPTY or is_new else traces.missing(group.group_id)
+
+
+def _known_ids(app: App) -> list[str] | None:
+    try:
+        with app.transactions() as admin:
+            return [listing.transactional_id for listing in admin.list_transactions().complete()]
+    except EosctlError:
+        return None
+
+
+def recorded_of(app: App) -> Recorded | None:
+    """What the target's config topic has; None where it is not to be read."""
+    from eosctl.group.topics.config_reader import find_config_topic  # most commands meet no absent group
+
+    try:
+        with app.topics() as store:
+            found = find_config_topic(app, store)
+    except EosctlError:
+        return None
+    return None if found is None else Recorded.of(found.state, found.read)
+
+
+def _other_groups(app: App, group_id: str) -> dict[str, OtherGroup] | None:
+    """Each other Connect group that has members; None where that can't be told."""
+    try:
+        with app.transactions() as admin:
+            names = [name for name, kind in admin.list_groups().items() if kind == PROTOCOL_TYPE and name != group_id]
+            described = [admin.describe_group(name) for name in sorted(names)]  # meanwhile one may have been forgotten
+            groups = [connect_group(raw) for raw in described if raw.members]
+    except EosctlError:
+        return None
+    return {group.group_id: _other(group) for group in groups}
+
+
+def _other(group: ConnectGroup) -> OtherGroup:
+    held = frozenset(connector for member in group.members for connector, _task in member.held)
+    offsets = [member.config_offset for member in group.members if member.config_offset is not None]
+    return OtherGroup(held, max(offsets, default=None))

@@ -1,0 +1,381 @@
+"""The workers of a Connect group: who they are, what each runs, and what can be proven of their exactly-once mode.
+
+Read-only. Members and their work come from Kafka's group coordinator; version, health and mode from REST.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from eosctl.app import App
+from eosctl.core.workers.modes import Mode
+from eosctl.core.workers.url import parse_worker_url
+from eosctl.deadline import Deadline
+from eosctl.errors import (
+    EosctlError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+    UsageError,
+)
+from eosctl.group.listing import with_groups_there
+from eosctl.group.members import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
+from eosctl.group.mirror_makers import KnownNodes, NodeMember, name_nodes
+from eosctl.group.modes import files_of, mode_of_files, read_worker_file, refine_mode
+from eosctl.group.protocol import Work
+from eosctl.group.ways import Way, judge_way
+from eosctl.group.workers import PARALLEL_WORKERS, STANDALONE, WORKER_PATIENCE_S, WorkerView, connectors_at, view_worker
+from eosctl.machine.side_by_side import side_by_side
+from eosctl.report import Problem, Row
+
+if TYPE_CHECKING:
+    from eosctl.ports import ConnectWorker
+from eosctl.group.addresses import own_urls
+
+REBALANCE_PATIENCE_S = 10.0
+# A worker answers REST up to a second before it joins its group (seen on 4.3.1), which is unknown (Dead) until then.
+_PATIENCE_S = {STABLE: 0.0, EMPTY: 0.0, DEAD: 2.0}
+_POLL_S = 0.25
+
+NO_REST = "is a worker of a dedicated MirrorMaker, which has no REST interface"
+NO_REST_HINT = "What the group, its topics and its transactions tell can be known; logs and files have the rest."
+
+_Pair = tuple[ConnectMember | None, str | None]
+"""A member and its normalised URL; either may be missing, not both."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerObservation:
+    """One worker. `connectors` and `tasks` are None when the group was not stable, or was not asked.
+
+    `health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` says what `mode` and doubts rest on.
+    `config_lag` is None unless the config topic was read; `failure` is why the worker itself says nothing.
+    `client_host` is the address from which the member is connected to its coordinator. `wanted_offset` is the config
+    offset that the group has told it and that it does not reach, if so. Workers of a dedicated MirrorMaker have no
+    REST interface for us (`has_rest`); one that advertises no URL is a `node`.
+    """
+
+    url: str | None
+    member_id: str | None
+    leader: bool
+    version: str | None
+    health: str
+    config_offset: int | None
+    connectors: tuple[str, ...] | None
+    tasks: tuple[Work, ...] | None
+    mode: Mode
+    evidence: tuple[str, ...]
+    problems: tuple[Problem, ...] = ()
+    failure: EosctlError | None = None
+    config_lag: int | None = None
+    client_host: str | None = None
+    wanted_offset: int | None = None
+    has_rest: bool = True
+    client_id: str = ""
+    node: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called: its URL, or its node."""
+        return self.url or self.node or str(self.member_id)
+
+    def as_row(self) -> Row:
+        """The row of workers-list and workers-probe."""
+        assigned = None
+        if self.connectors is not None and self.tasks is not None:
+            tasks = [{"connector": connector, "task": task} for connector, task in self.tasks]
+            assigned = {"connectors": list(self.connectors), "tasks": tasks}
+        return {
+            "url": self.url,
+            "member_id": self.member_id,
+            "leader": self.leader,
+            "version": self.version,
+            "health": self.health,
+            "config_offset": self.config_offset,
+            "config_lag": self.config_lag,
+            "assigned": assigned,
+            "mode": self.mode.value,
+            "evidence": list(self.evidence),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GroupObservation:
+    """A group and its workers; `state` is None when only REST was asked (no Kafka cluster or no group was named).
+
+    `ways_in` are given URLs that lead to one or another of the members, and are none of theirs.
+    """
+
+    group_id: str | None
+    kafka_cluster_id: str | None
+    state: str | None
+    protocol: str | None
+    leader_member_id: str | None
+    leader_url: str | None
+    members: tuple[WorkerObservation, ...]
+    ways_in: tuple[WorkerObservation, ...] = ()
+
+    @property
+    def is_mirror_maker(self) -> bool:
+        """Whether its workers are those of a dedicated MirrorMaker, which no request reaches."""
+        return bool(self.members) and not any(member.has_rest for member in self.members)
+
+    @property
+    def leader_name(self) -> str | None:
+        """The name of the member that leads, where it is known."""
+        return next((member.name for member in self.members if member.leader), self.leader_url)
+
+    def named_as(self, known: KnownNodes) -> GroupObservation:
+        """The same; MirrorMaker's nodes that are `known` are called what they were."""
+        if all(member.node is None for member in self.members):
+            return self
+        mute = [
+            NodeMember(each.member_id, each.client_host or "", each.client_id)
+            for each in self.members
+            if each.node is not None and each.member_id is not None
+        ]
+        there = {each.member_id for each in mute}
+        names = name_nodes(mute, known.now(there) if self.stable else known.members)
+        members = (replace(each, node=names.get(each.member_id or "", each.node)) for each in self.members)
+        return replace(self, members=tuple(sorted(members, key=lambda each: each.name)))
+
+    @property
+    def stable(self) -> bool:
+        """Whether members and their work are known for sure."""
+        return self.state == STABLE
+
+
+def observe_workers(app: App, *, gone_ok: bool = False) -> GroupObservation:
+    """The group's members joined with what each worker says over REST; a worker that can't be reached is a row too.
+
+    Without a Kafka cluster or a group id, the given URLs alone are asked. A given URL that no member advertises is
+    another way to one (a load balancer, a forwarded port), if what it answers says so, and else stands among the
+    members, with the reason as evidence. With `gone_ok` a group that the coordinator does not know is one without
+    members. Raises UsageError, NotFoundError and what Kafka's connection raises.
+    """
+    given = _given_urls(app)
+    if given and (app.target.client is None or app.target.group_id is None):
+        alone: list[_Pair] = [(None, url) for url in given]
+        return GroupObservation(app.target.group_id, None, None, None, None, None, _observe(app, alone, given))
+    group, cluster_id = read_group(app, gone_ok=gone_ok)
+    apart = own_urls(app, group.members, given)
+    pairs: list[_Pair] = [(each, apart.get(each.member_id) or _normalised(each.url)) for each in group.members]
+    advertised = {url for _member, url in pairs}
+    pairs += [(None, url) for url in given if url not in advertised]
+    members, ways_in = _judge_strangers(app, group, _observe(app, pairs, given, kafka_cluster_id=cluster_id), given)
+    seen = GroupObservation(
+        group_id=group.group_id,
+        kafka_cluster_id=cluster_id,
+        state=group.state,
+        protocol=group.protocol or None,
+        leader_member_id=group.leader_member_id,
+        leader_url=apart.get(group.leader_member_id or "") or _normalised(group.leader_url),
+        members=members,
+        ways_in=ways_in,
+    )
+    return seen.named_as(KnownNodes({}))
+
+
+def read_group(app: App, *, gone_ok: bool = False, wait: bool = True) -> tuple[ConnectGroup, str]:
+    """The target's Connect group and the Kafka cluster id; with `wait` a rebalance gets a little time to end.
+
+    With `gone_ok` a group that the coordinator does not know is one in state Dead: its workers may be stopped since
+    long. Raises UsageError, NotFoundError, ProtocolError and what Kafka's connection raises.
+    """
+    group_id = app.target.require_group_id()
+    asked_s = app.clock.monotonic_s()
+    with app.transactions() as admin:
+        raw = admin.describe_group(group_id)
+        while wait and app.clock.monotonic_s() - asked_s < _PATIENCE_S.get(raw.state, REBALANCE_PATIENCE_S):
+            if app.deadline.remaining_s() <= 2 * _POLL_S:
+                break  # a look that has no time fails, and tells less than the one before
+            app.deadline.sleep(_POLL_S)
+            raw = admin.describe_group(group_id)
+        cluster_id = admin.cluster_id()
+    if gone_ok and raw.state == DEAD and not raw.members:
+        return ConnectGroup(group_id, DEAD, "", None, None, ()), cluster_id
+    try:
+        return connect_group(raw), cluster_id
+    except NotFoundError as error:
+        raise with_groups_there(app, error) from error
+
+
+def discover_urls(app: App) -> list[str]:
+    """Where to reach the group's workers: the URLs that were given, else those its members advertise.
+
+    Credentials are part of given URLs only, so none goes to a discovered one. Empty means that the group has no
+    member; members whose URLs are unknown raise UnreachableError. Else raises as `read_group`.
+    """
+    if app.target.connect_urls:
+        return list(app.target.connect_urls)
+    group, _cluster_id = read_group(app)
+    urls = urls_of(group)
+    if group.is_mirror_maker:
+        raise UnreachableError(f"no worker of group {group.group_id} can be asked: each {NO_REST}", hint=NO_REST_HINT)
+    if group.members and not urls:
+        raise UnreachableError(
+            f"no member of group {group.group_id} tells the URL of its REST interface (the group is {group.state})",
+            hint="Run again when the rebalance is over, or give the URL of a worker with -u.",
+        )
+    return urls
+
+
+def urls_of(group: ConnectGroup) -> list[str]:
+    """Where the members say that they are reached."""
+    return [url for url in (_normalised(member.url) for member in group.members if member.has_rest) if url is not None]
+
+
+def worker_id_of(member: ConnectMember) -> str:
+    """How REST calls the member, HOST:PORT of its URL; where that is not known, what else there is to call it."""
+    return (_normalised(member.url) or f"://{member.member_id}").partition("://")[2]
+
+
+def in_turn(app: App, urls: Sequence[str]) -> Iterator[tuple[str, ConnectWorker]]:
+    """Each URL and its worker, with a patience that leaves time for the others.
+
+    A frozen worker takes requests and is silent: it must not use up the time in which the next one would answer.
+    """
+    for left, url in zip(range(len(urls), 0, -1), urls, strict=True):
+        patience_s = min(WORKER_PATIENCE_S, app.deadline.remaining_s() / left)
+        patient = app if left == 1 else replace(app, deadline=Deadline.after(patience_s, app.clock))
+        yield url, patient.worker(url)
+
+
+def answering_url(app: App) -> str | None:
+    """The first of the URLs that were given whose worker answers, as it may be shown."""
+    for _url, worker in in_turn(app, app.target.connect_urls):
+        try:
+            worker.root()
+        except EosctlError:
+            continue
+        return worker.url
+    return None
+
+
+def no_answer(what: str, failures: Sequence[EosctlError]) -> EosctlError:
+    """The error where every worker that was asked failed: UnauthorizedError where all of them turned us away."""
+    message = f"{what}: {'; '.join(each.message for each in failures) or 'none is known'}"
+    hints = dict.fromkeys(each.hint for each in failures if each.hint)
+    turned_away = bool(failures) and all(isinstance(each, UnauthorizedError) for each in failures)
+    kind = UnauthorizedError if turned_away else UnreachableError
+    return kind(message, hint=" ".join(hints) or "Give the URL of a worker that can be reached from here with -u.")
+
+
+def _observe(
+    app: App, pairs: Sequence[_Pair], given: Mapping[str, str], *, kafka_cluster_id: str | None = None
+) -> tuple[WorkerObservation, ...]:
+    """Each pair joined with its worker's own words; the workers are asked side by side."""
+
+    def view(pair: _Pair) -> WorkerView:
+        member, url = pair
+        can_be_asked = member is None or member.has_rest
+        return view_worker(app, given.get(url, url)) if url and can_be_asked else WorkerView()
+
+    views = side_by_side(view, pairs, most=PARALLEL_WORKERS)
+    return tuple(_observation(app, pair, view, kafka_cluster_id) for pair, view in zip(pairs, views, strict=True))
+
+
+def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str | None) -> WorkerObservation:
+    member, url = pair
+    evidence, problems = list(view.evidence), []
+    if member is not None and not member.has_rest:
+        evidence.append(NO_REST)
+    elif url is None:
+        evidence.append("the group does not tell this member's URL now")
+    if member is None and kafka_cluster_id is not None:
+        evidence.append("no member of the group advertises this URL")
+    if kafka_cluster_id is not None and view.kafka_cluster_id not in (None, kafka_cluster_id):
+        evidence.append(f"this worker uses another Kafka cluster, {view.kafka_cluster_id}")
+        message = f"the worker at {url} uses Kafka cluster {view.kafka_cluster_id}, not {kafka_cluster_id}"
+        problems.append(Problem("other_kafka_cluster", message, "Compare -u and -b.", "warning"))
+    if STANDALONE in evidence:
+        message = f"the worker at {url} is {STANDALONE}"
+        problems.append(Problem("standalone_worker", message, "Give -u of a distributed worker.", "warning"))
+    given_files = [config.properties for config in app.target.worker_configs]
+    read = [read_worker_file(file.source, file.values) for file in given_files]
+    files = files_of(url, read, group_id=app.target.group_id)
+    has_rest = member is None or member.has_rest
+    refined = refine_mode(view.mode, files) if has_rest else mode_of_files(files)
+    if refined.contradiction is not None:
+        message = f"the worker at {url} is {view.mode.value}: {refined.contradiction}"
+        hint = "Restart the worker with the file that is meant, or give the file that it reads with -w."
+        problems.append(Problem("file_contradicts_probe", message, hint, "warning"))
+    return WorkerObservation(
+        url=url if member is None or url is not None else member.url,
+        member_id=member.member_id if member else None,
+        leader=member.leader if member else False,
+        version=view.version,
+        health=view.health,
+        config_offset=member.config_offset if member else None,
+        connectors=member.connectors() if member else None,
+        tasks=member.tasks() if member else None,
+        mode=refined.mode,
+        evidence=(*evidence, *refined.said),
+        problems=tuple(problems),
+        failure=view.failure,
+        client_host=member.host.removeprefix("/") if member else None,
+        wanted_offset=member.wanted_offset if member else None,
+        has_rest=has_rest,
+        client_id=member.client_id if member else "",
+        node=None if has_rest or url is not None or member is None else member.member_id,
+    )
+
+
+def _judge_strangers(
+    app: App, group: ConnectGroup, workers: Sequence[WorkerObservation], given: Mapping[str, str]
+) -> tuple[tuple[WorkerObservation, ...], tuple[WorkerObservation, ...]]:
+    """The workers, those of another group with a problem that says so; and, apart, other ways to the members."""
+    if all(worker.member_id is not None for worker in workers) or group.state not in (STABLE, EMPTY):
+        return tuple(workers), ()
+    members = [worker.url for worker in workers if worker.member_id is not None and worker.failure is None]
+    answers = (connectors_at(app, given.get(url, url)) for url in members if url is not None)
+    ours = next((frozenset(found) for found in answers if found is not None), _assigned(group))
+    kept: list[WorkerObservation] = []
+    ways: list[WorkerObservation] = []
+    for worker in workers:
+        judged, is_way = _judge_stranger(app, group, worker, ours, given)
+        (ways if is_way else kept).append(judged)
+    return tuple(kept), tuple(ways)
+
+
+def _assigned(group: ConnectGroup) -> frozenset[str] | None:
+    """The connectors that the members run, as their coordinator knows; a stopped one is among them."""
+    works = [member.connectors() for member in group.members]
+    return None if any(each is None for each in works) else frozenset(name for each in works for name in each or ())
+
+
+def _judge_stranger(
+    app: App, group: ConnectGroup, worker: WorkerObservation, ours: frozenset[str] | None, given: Mapping[str, str]
+) -> tuple[WorkerObservation, bool]:
+    if worker.member_id is not None or worker.failure is not None or worker.problems or worker.url is None:
+        return worker, False
+    if not group.members:
+        return _of_another_group(worker, f"answers, while the group {group.group_id} has no member"), False
+    theirs = connectors_at(app, given.get(worker.url, worker.url))
+    if theirs is None:
+        return worker, False
+    way, said = judge_way(theirs, ours=ours, members={worker_id_of(member) for member in group.members})
+    if way is Way.ELSEWHERE:
+        return _of_another_group(worker, f"is no member of the group {group.group_id} and {said}"), False
+    return replace(worker, evidence=(*worker.evidence, said)), way is Way.IN
+
+
+def _of_another_group(worker: WorkerObservation, how: str) -> WorkerObservation:
+    message = f"the worker at {worker.url} {how}: it is of another group"
+    hint = "Compare -u, and -g with the worker's group.id. A worker that has just started joins within a second."
+    return replace(worker, problems=(*worker.problems, Problem("other_group", message, hint, "warning")))
+
+
+def _given_urls(app: App) -> dict[str, str]:
+    """Normalised URL -> the URL as given, which may carry credentials."""
+    return {parse_worker_url(url).text: url for url in app.target.connect_urls}
+
+
+def _normalised(url: str | None) -> str | None:
+    """A URL that a member advertises; None when it is unknown or no URL at all (MirrorMaker's own workers)."""
+    try:
+        return parse_worker_url(url).text if url else None
+    except UsageError:
+        return None

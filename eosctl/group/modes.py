@@ -1,0 +1,178 @@
+"""What can be known of a worker's `exactly.once.source.support` from outside, and on which evidence. Pure.
+
+Connect has no request that tells the mode. Validating a connector with `exactly.once.support=required` shows whether
+the worker that was asked is `enabled`; `preparing` and `disabled` answer alike, only a worker's file tells them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from eosctl.core.java.properties import is_reference, trimmed
+from eosctl.core.workers.advertised_url import advertised
+from eosctl.core.workers.mirror_makers import CLUSTERS
+from eosctl.core.workers.modes import CONNECT_SETTING, Mode
+
+PROPERTY = "exactly.once.support"
+# AbstractHerder/DistributedHerder.validateSourceConnectorConfig, the same words from 3.3 to 4.3
+NOT_ENABLED_TEXT = "does not have exactly-once source support enabled"
+
+# These validate without reaching out to anything, and leave no error in the worker's log. With `probe_config` none of
+# them supports exactly-once, to which every worker of a group objects. MirrorSourceConnector comes last: it replaces
+# the worker's own verdict on the property by one on its consumer, so it can't tell.
+_FILE_STREAM = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+_HARMLESS = (
+    _FILE_STREAM,
+    "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
+    "org.apache.kafka.connect.mirror.MirrorCheckpointConnector",
+    "org.apache.kafka.connect.tools.VerifiableSourceConnector",
+    "org.apache.kafka.connect.tools.SchemaSourceConnector",
+    "org.apache.kafka.connect.tools.MockSourceConnector",
+)
+# Without it its own check of exactly-once fails, which the worker logs as an ERROR with its stack trace.
+_NEEDED = {_FILE_STREAM: {"topic": "eosctl-probe"}}
+_LAST = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+
+
+def probe_plugins(plugins: Iterable[Mapping[str, object]]) -> list[str]:
+    """The classes of the source plugins to validate with, best first."""
+    classes = {str(plugin.get("class")) for plugin in plugins if plugin.get("type") == "source"}
+    known = [name for name in _HARMLESS if name in classes]
+    last = [_LAST] if _LAST in classes else []
+    return known + sorted(classes - {*_HARMLESS, _LAST}) + last
+
+
+def probe_config(plugin: str) -> dict[str, str]:
+    """The connector configuration to validate; nothing is created from it."""
+    return {"name": "eosctl-probe", "connector.class": plugin, "tasks.max": "1", PROPERTY: "required"} | _NEEDED.get(
+        plugin, {}
+    )
+
+
+def mode_of_validation(answer: Mapping[str, object]) -> Mode:
+    """What the answer to `probe_config` says: enabled, not_enabled or unknown.
+
+    The number of errors says nothing. A connector may put its own verdict in place of the worker's; then the value
+    that was asked about is missing from the answer.
+    """
+    value = _config_value(answer)
+    errors = value.get("errors")
+    texts = [str(text) for text in errors] if isinstance(errors, list) else []
+    if any(NOT_ENABLED_TEXT in text for text in texts):
+        return Mode.NOT_ENABLED
+    return Mode.ENABLED if value.get("value") == "required" else Mode.UNKNOWN
+
+
+def is_standalone(plugin: str, answer: Mapping[str, object]) -> bool:
+    """Whether the worker objects to nothing, where every worker of a group objects to the connector at least.
+
+    `StandaloneHerder` does not look at the property at all (3.3 to 4.3).
+    """
+    value = _config_value(answer)
+    return plugin in _HARMLESS and value.get("value") == "required" and not value.get("errors")
+
+
+def _config_value(answer: Mapping[str, object]) -> Mapping[str, object]:
+    configs = answer.get("configs")
+    for entry in configs if isinstance(configs, list) else []:
+        value = entry.get("value") if isinstance(entry, Mapping) else None
+        if isinstance(value, Mapping) and value.get("name") == PROPERTY:
+            return value
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFileSettings:
+    """What a worker's .properties file says, None where it does not or only the worker can tell.
+
+    `unresolved` are the properties whose values refer to a config provider of the worker's. A `mirror_maker`'s says
+    nothing of where a worker is reached.
+    """
+
+    path: str
+    mode: str | None
+    group_id: str | None
+    host: str | None
+    port: int | None
+    unresolved: tuple[str, ...] = ()
+    mirror_maker: bool = False
+
+
+def read_worker_file(path: str, properties: Mapping[str, str]) -> WorkerFileSettings:
+    """Mode, group and advertised address of `properties`, with the defaults of `DistributedConfig` (4.3)."""
+    where = advertised(properties)
+    mode = trimmed(properties.get(CONNECT_SETTING, "disabled")).lower()
+    group_id = trimmed(properties.get("group.id", ""))
+    unresolved = [name for name in (CONNECT_SETTING, "group.id") if is_reference(properties.get(name, ""))]
+    return WorkerFileSettings(
+        path=path,
+        mode=None if CONNECT_SETTING in unresolved else mode,
+        group_id=None if "group.id" in unresolved else group_id or None,
+        host=where.host,
+        port=where.port,
+        unresolved=(*unresolved, *where.unresolved),
+        mirror_maker=CLUSTERS in properties,
+    )
+
+
+def files_of(url: str | None, files: Sequence[WorkerFileSettings], *, group_id: str | None) -> list[WorkerFileSettings]:
+    """The files that may be of the worker at `url`: those that name its host, else those that name no host.
+
+    One that names the host and no port that is known may be of it too. A dedicated MirrorMaker's may be of each of the
+    group's workers, and no other is of one without a URL.
+    """
+    of_group = [file for file in files if group_id is None or file.group_id in (None, group_id)]
+    mirrored = [file for file in of_group if file.mirror_maker]
+    if url is None or mirrored:
+        return mirrored
+    parts = urlsplit(url)
+    exact = [file for file in of_group if file.host == parts.hostname and file.port in (None, parts.port)]
+    return exact or [file for file in of_group if file.host is None and file.port == parts.port]
+
+
+@dataclass(frozen=True, slots=True)
+class Refined:
+    """The mode that probe and files prove together, what the files add as evidence, and what they get wrong."""
+
+    mode: Mode
+    said: tuple[str, ...] = ()
+    contradiction: str | None = None
+
+
+def mode_of_files(files: Sequence[WorkerFileSettings]) -> Refined:
+    """What the files alone say of a worker that no request reaches."""
+    modes = {file.mode for file in files}
+    said = tuple(f"{file.path} says {file.mode or 'what only the worker can resolve'}" for file in files)
+    if len(modes) != 1 or None in modes:
+        return Refined(Mode.UNKNOWN, said)
+    return Refined(Mode(str(modes.pop())), tuple(f"{text}, which no request can confirm" for text in said))
+
+
+def refine_mode(probed: Mode, files: Sequence[WorkerFileSettings]) -> Refined:
+    """Joins probe and files; a file never overrules the probe: a worker may run with an older version of it."""
+    untold = tuple(
+        f"{file.path}: only the worker can resolve its {CONNECT_SETTING}" for file in files if file.mode is None
+    )
+    files = [file for file in files if file.mode is not None]
+    if untold:
+        told = refine_mode(probed, files)
+        return replace(told, said=(*told.said, *untold))
+    said = tuple(f"{file.path} says {file.mode}" for file in files)
+    modes = {str(file.mode) for file in files}
+    if len(modes) != 1:
+        return _contradicted(probed, (f"files disagree: {', '.join(said)}",)) if said else Refined(probed)
+    mode = modes.pop()
+    if probed is Mode.NOT_ENABLED and mode in (Mode.PREPARING, Mode.DISABLED):
+        return Refined(Mode(mode), said)
+    if probed is Mode.UNKNOWN:
+        return Refined(probed, tuple(f"{text}, which nothing confirms" for text in said))
+    if probed.value == mode:
+        return Refined(probed, said)
+    otherwise = "but the worker runs otherwise: it was not restarted since, or reads another file"
+    return _contradicted(probed, tuple(f"{text}, {otherwise}" for text in said))
+
+
+def _contradicted(probed: Mode, said: tuple[str, ...]) -> Refined:
+    return Refined(probed, said, contradiction="; ".join(said))

@@ -1,0 +1,1 @@
+"""A group and its connectors as seen at one look; pure."""

@@ -1,0 +1,112 @@
+"""Which settings of their clients connectors may override: `connector.client.config.override.policy` of the workers.
+
+Only their files tell it. Pure. KIP-458 (None, Principal, All), KIP-1188 (Allowlist, Kafka 4.2; the default in 5.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from eosctl.core.findings import ERROR, INFO, Finding
+from eosctl.core.java.lists import split_list
+from eosctl.core.java.properties import is_reference
+from eosctl.core.versions import kafka_version
+from eosctl.core.workers.modes import Mode
+from eosctl.group.observation.rules import Observation, ObservedConnector
+
+POLICY = "connector.client.config.override.policy"
+ALLOWLIST = "connector.client.config.override.allowlist"
+_FLUSH_TIMEOUT = "offset.flush.timeout.ms"
+_CLIENTS = ("producer", "consumer", "admin")
+_PRINCIPAL = ("sasl.jaas.config", "sasl.mechanism", "security.protocol")
+
+
+@dataclass(frozen=True, slots=True)
+class OverridePolicy:
+    """`name` as the file has it, or the default; `allowed` are names without prefix, None: all."""
+
+    name: str
+    allowed: frozenset[str] | None
+
+    def refuses(self, setting: str) -> bool:
+        """Whether a connector's `producer.override.SETTING` and the like are refused."""
+        return self.allowed is not None and setting not in self.allowed
+
+
+def override_policy(
+    files: Sequence[Mapping[str, str]], versions: Collection[tuple[int, int]] = ()
+) -> OverridePolicy | None:
+    """The policy of all workers with these files; None where they do not agree, or it is a class of somebody's own."""
+    said = {(file.get(POLICY, ""), file.get(ALLOWLIST, "")) for file in files}
+    if len(said) != 1 or any(is_reference(value) for pair in said for value in pair):
+        return None
+    [(policy, allowlist)] = said
+    name = policy or _default(versions)
+    simple = name.rpartition(".")[2].removesuffix("ConnectorClientConfigOverridePolicy").lower()
+    known: Mapping[str, Collection[str] | None] = {
+        "all": None, "none": (), "principal": _PRINCIPAL, "allowlist": split_list(allowlist),
+    }  # fmt: skip
+    if simple not in known:
+        return None
+    allowed = known[simple]
+    return OverridePolicy(name, None if allowed is None else frozenset(allowed))
+
+
+def _default(versions: Collection[tuple[int, int]]) -> str:
+    """None before Kafka 3.0 (KIP-722), Allowlist from 5.0 on."""
+    if versions and min(versions) >= (5, 0):
+        return "Allowlist"
+    return "None" if versions and max(versions) < (3, 0) else "All"
+
+
+def policy_of(observation: Observation) -> OverridePolicy | None:
+    """The policy of the workers of a group, as far as their files tell it."""
+    versions = [version for each in observation.workers if (version := kafka_version(each.version))]
+    return override_policy([file.properties for file in observation.files], versions)
+
+
+def setting_to_change(client: str, setting: str, policy: OverridePolicy | None) -> str:
+    """Where a setting of a connector's client is changed: in its config, or in the workers' files if it may not be."""
+    if policy is not None and policy.refuses(setting):
+        return f"{client}.{setting} in the workers' files (their {POLICY} is {policy.name})"
+    return f"{client}.override.{setting}"
+
+
+def refused_overrides(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """Overrides in the connector's config that the workers' policy refuses: it does not start with them."""
+    policy = policy_of(observation)
+    if policy is None:
+        return
+    refused = [
+        name
+        for client in _CLIENTS
+        for name in sorted(connector.config)
+        if name.startswith(f"{client}.override.") and policy.refuses(name.removeprefix(f"{client}.override."))
+    ]
+    if refused:
+        allowed = ",".join(sorted({name.split(".override.", 1)[1] for name in refused}))
+        yield Finding(
+            "override_refused", ERROR, connector.name,
+            f"{connector.name}: {POLICY}={policy.name} of the workers refuses {', '.join(refused)}: neither the "
+            "connector nor its tasks start with that",
+            f"Set it in the workers' files, without .override; or allow it there: {POLICY}=Allowlist with "
+            f"{ALLOWLIST}={allowed} (Kafka 4.2), or {POLICY}=All.",
+            {POLICY: policy.name, "refused": refused},
+        )  # fmt: skip
+
+
+def flush_timeouts(observation: Observation) -> Iterable[Finding]:
+    """`offset.flush.timeout.ms` in workers' files, which exactly-once tasks do not look at, where there are such."""
+    if not any(worker.mode is Mode.ENABLED for worker in observation.workers):
+        return
+    for file in observation.files:
+        value = file.properties.get(_FLUSH_TIMEOUT)
+        if value:
+            yield Finding(
+                "override_ignored", INFO, file.path,
+                f"{file.path}: {_FLUSH_TIMEOUT}={value} has no effect on exactly-once tasks: their offsets are part of "
+                "a transaction, which ends by its own timeout",
+                "Nothing, if it is meant for other tasks; else producer.transaction.timeout.ms.",
+                {_FLUSH_TIMEOUT: value},
+            )  # fmt: skip

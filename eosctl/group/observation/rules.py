@@ -1,0 +1,220 @@
+"""What was seen of a group before its mode is changed: values only, gathered by `eosctl.upgrade.plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.configs.fold import ConfigState
+from eosctl.core.offsets.aborted import AbortedOffset
+from eosctl.core.offsets.stale import StaleOffsets
+from eosctl.core.open_transactions import OpenTransaction
+from eosctl.core.records import TopicDescription
+from eosctl.core.workers.connector_entry import ConnectorEntry, PartStatus, TaskStatus
+from eosctl.core.workers.modes import Mode, UpgradeWorker
+from eosctl.group.observation.id_collisions import GroupWork
+
+OLDEST_VERSION = (3, 3)
+"""The first Kafka release with exactly-once source support."""
+OTHER_GROUPS, BROKER_SETTINGS = "other groups", "broker settings"
+VALIDATION, CONNECTOR_STATES = "validation", "states of connectors"
+"""What `Observation.unseen` calls the connectors' verdicts on their own configs, and what they do now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedConnector:
+    """A connector as Connect shows it; `support_errors` are those of a validation with exactly-once required.
+
+    `states` are the states of connector and tasks by name (`connector`, `task 0`), `traces` what those that failed
+    say, `workers` the host:port where each is. `support_errors` None: not asked. `boundary_errors` are the objections
+    to its `transaction.boundary`. `redefines_offsets_topic`: it has a property of its own called
+    `offsets.storage.topic`, which Connect reads all the same.
+    """
+
+    name: str
+    type: str
+    config: Mapping[str, str]
+    states: Mapping[str, str] = field(default_factory=dict)
+    support_errors: tuple[str, ...] | None = None
+    boundary_errors: tuple[str, ...] = ()
+    redefines_offsets_topic: bool = False
+    traces: Mapping[str, str] = field(default_factory=dict)
+    workers: Mapping[str, str] = field(default_factory=dict)
+
+    def unwell(self) -> dict[str, str]:
+        """Part -> state of what does not run, and was not told to rest."""
+        return {part: state for part, state in self.states.items() if state not in ("RUNNING", "PAUSED", "STOPPED")}
+
+    def failed(self) -> list[str]:
+        """The parts that are FAILED."""
+        return [part for part, state in self.states.items() if state == "FAILED"]
+
+    def running(self) -> list[int]:
+        """The numbers of its RUNNING tasks."""
+        return sorted(task for task, state in self.tasks().items() if state == "RUNNING")
+
+    def tasks(self) -> dict[int, str]:
+        """Task number -> state."""
+        return {int(part[5:]): state for part, state in self.states.items() if part.startswith("task ")}
+
+
+def observed_connector(name: str, entry: ConnectorEntry) -> ObservedConnector:
+    """A connector as a worker shows it."""
+    parts: dict[str, PartStatus | TaskStatus] = {} if entry.itself is None else {"connector": entry.itself}
+    parts |= {f"task {task.task}": task for task in entry.tasks}
+    return ObservedConnector(
+        name=name,
+        type=entry.type,
+        config=entry.config,
+        states={part: said.state for part, said in parts.items()},
+        workers={part: said.worker_id for part, said in parts.items() if said.worker_id},
+        traces={part: said.trace for part, said in parts.items() if said.trace},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """For how long a RUNNING task has committed nothing; `since_start`: not once since it was started.
+
+    When a task was started nobody tells: then it is the age of its connector's task set.
+    """
+
+    quiet_ms: int
+    since_start: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OngoingTransaction:
+    """The transaction that a RUNNING task has open, or whose end is not written yet, as its coordinator tells."""
+
+    state: str
+    open_ms: int
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCluster:
+    """The Kafka cluster that a connector's config names, as far as it was seen; `servers` as the config spells them.
+
+    `ids_unseen` is why its transactional ids could not be looked at there, if so. `topic` is the offsets topic that
+    its tasks have there with exactly-once alone; None where the config names one. `lacking` is how many offsets of the
+    global topic are not in it; None where that was not looked at, or could not be, which `topic_unseen` says.
+    """
+
+    servers: str
+    ids_unseen: str = ""
+    topic: str | None = None
+    topic_exists: bool = False
+    lacking: int | None = None
+    topic_unseen: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFile:
+    """A worker's properties file, as given with -w."""
+
+    path: str
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RightsSeen:
+    """What the cluster's ACLs say of the rights that the target takes; sentences, as `acls check` has them.
+
+    `judged` is how many there are, None where the brokers have no authorizer. `lacking` are certainly not given;
+    what is `unsure` depends on what ACLs don't tell (super users, hosts, logins of a connector's own).
+    """
+
+    judged: int | None = None
+    lacking: tuple[str, ...] = ()
+    unsure: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Everything that was seen of a group; None where it could not be looked at, with the reason in `unseen`.
+
+    `forbidden` are those parts of `unseen` to which one lacks the right. Of OTHER_GROUPS the rest was seen then.
+
+    `topics` holds the internal topics and the connectors' own offsets topics. `crowding` is, per source connector,
+    how many of the ids that its next fencing round has to fence lie at one coordinator. `unknown_ids` are ids of
+    RUNNING source tasks that no coordinator knows; `quiet` tells how long the others have committed nothing,
+    `ongoing` what those have open that are in a transaction now.
+    `committed_ms` is when each connector's newest offset was written, in the topics that were read.
+    `task_sets_ms` is when each connector's tasks were written, `looked_ms` when that was looked up. `own_clusters`
+    are those of source connectors whose configs name other Kafka brokers. `way_back`: an upgrade is taken back, so
+    what failed since it began must not hold that up. `client`: how the Kafka cluster is reached. `mirror_maker`: the
+    workers are a dedicated MirrorMaker's, of which only Kafka tells.
+    """
+
+    target: Mode
+    group_state: str
+    workers: tuple[UpgradeWorker, ...]
+    config_topic: str
+    offset_topic: str
+    cluster_ids: Mapping[str, str] = field(default_factory=dict)
+    kafka_cluster_id: str | None = None
+    topics: Mapping[str, TopicDescription] | None = None
+    open_transactions: tuple[OpenTransaction, ...] | None = None
+    config_state: ConfigState | None = None
+    differing_connectors: tuple[str, ...] | None = None
+    connectors: tuple[ObservedConnector, ...] | None = None
+    files: tuple[WorkerFile, ...] = ()
+    group_id: str | None = None
+    aborted_offsets: tuple[AbortedOffset, ...] | None = None
+    stale_offsets: tuple[StaleOffsets, ...] | None = None
+    max_transaction_timeout_ms: int | None = None
+    crowding: Mapping[str, int] | None = None
+    unknown_ids: frozenset[str] | None = None
+    quiet: Mapping[str, Quiet] = field(default_factory=dict)
+    ongoing: Mapping[str, OngoingTransaction] = field(default_factory=dict)
+    committed_ms: Mapping[str, int] = field(default_factory=dict)
+    task_sets_ms: Mapping[str, int] = field(default_factory=dict)
+    looked_ms: int | None = None
+    rival_groups: GroupWork | None = None
+    rights: RightsSeen | None = None
+    own_clusters: Mapping[str, OwnCluster] = field(default_factory=dict)
+    unseen: Mapping[str, str] = field(default_factory=dict)
+    forbidden: frozenset[str] = frozenset()
+    way_back: bool = False
+    client: ClientSettings | None = None
+    mirror_maker: bool = False
+
+    def reads_aborted(self) -> bool:
+        """Whether a worker reads aborted records, or will: each that is not enabled does, and all on the way down."""
+        modes = {worker.mode for worker in self.workers} - {Mode.ABSENT}
+        return self.target is not Mode.ENABLED or modes != {Mode.ENABLED}
+
+    def sources(self) -> list[ObservedConnector]:
+        """The source connectors."""
+        return [connector for connector in self.connectors or () if connector.type == "source"]
+
+    def task_set_age_ms(self, connector: str) -> int | None:
+        """How long ago its tasks were written; None where that is not known."""
+        written_ms = self.task_sets_ms.get(connector, -1)
+        return None if self.looked_ms is None or written_ms < 0 else max(0, self.looked_ms - written_ms)
+
+    def requiring_exactly_once(self) -> list[str]:
+        """The source connectors that can't be created or changed while their workers are not enabled."""
+        return [
+            each.name for each in self.sources() if each.config.get("exactly.once.support", "").lower() == "required"
+        ]
+
+    def worker_setting(self, name: str) -> str | None:
+        """A property that the workers' files agree on; None where no file has it, or they differ."""
+        values = {file.properties.get(name) for file in self.files}
+        return values.pop() if len(values) == 1 else None
+
+    def without(self, what: Iterable[str], reason: str, *, forbidden: bool = False) -> Observation:
+        """The same, with the reason why these parts could not be looked at; `forbidden`: one lacks the right to."""
+        parts = tuple(what)
+        return replace(
+            self,
+            unseen={**self.unseen, **dict.fromkeys(parts, reason)},
+            forbidden=self.forbidden.union(parts) if forbidden else self.forbidden.difference(parts),
+        )
+
+    def why_unseen(self, what: str) -> str:
+        """Why `what` could not be looked at."""
+        return self.unseen.get(what, f"{what} could not be looked at")

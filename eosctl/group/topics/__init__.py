@@ -1,0 +1,1 @@
+"""The config topic and the status topic of a group, read."""

@@ -1,0 +1,42 @@
+"""The one reader of a group's config topic, for those who need it and for those who can do without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eosctl.app import App
+from eosctl.core.configs.fold import ConfigState, fold_config_topic
+from eosctl.core.records import TopicDescription, TopicRead
+from eosctl.errors import EosctlError
+from eosctl.ports import TopicStore
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigTopic:
+    """A config topic as read: `state` is what workers that read committed records hold."""
+
+    cluster_id: str
+    read: TopicRead
+    state: ConfigState
+    description: TopicDescription
+
+
+def find_config_topic(
+    app: App, store: TopicStore, *, isolation: str = "read_committed", strict: bool = False
+) -> ConfigTopic | None:
+    """Reads and folds the target's config topic, whatever it is; None where there is none.
+
+    With `strict`, raises EosctlError if it can't be a config topic.
+    """
+    topic = app.target.config_topic
+    description = store.describe([topic]).get(topic)
+    if description is None:
+        return None
+    if strict and description.partitions != 1:
+        raise EosctlError(
+            f"topic {topic} has {description.partitions} partitions; workers refuse a config topic with more than one",
+            hint="Is it the config.storage.topic of this group? If so, no worker can start on it: `eosctl doctor` has "
+            "the commands that lead to one with a single partition.",
+        )
+    read = store.read(topic, isolation=isolation)
+    return ConfigTopic(store.cluster_id(), read, fold_config_topic(read.records), description)

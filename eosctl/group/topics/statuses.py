@@ -1,0 +1,90 @@
+"""Connectors and tasks as the config and the status topic have them. Pure.
+
+Where no worker can be asked (a dedicated MirrorMaker) these topics tell the same: REST reads its states there, too
+(`KafkaStatusBackingStore`, 2.3 to 4.3).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from eosctl.core.configs.fold import ConfigState
+from eosctl.core.records import Record
+from eosctl.core.workers.connector_entry import ConnectorEntry, TaskStatus, plugin_type, read_part, read_task
+from eosctl.group.protocol import CONNECTOR_ITSELF, Work
+
+_CONNECTOR = "status-connector-"
+_TASK = re.compile(r"status-task-(?P<name>.+)-(?P<number>[0-9]+)", re.DOTALL)
+_UNTOLD: Mapping[str, object] = {"state": "UNASSIGNED"}
+"""What REST tells of a connector of which there is no record."""
+
+
+def read_statuses(records: Iterable[Record]) -> dict[Work, Mapping[str, object]]:
+    """The newest state of each connector and task: `state`, `worker_id`, `trace` and, since 4.1, `version`."""
+    found: dict[Work, Mapping[str, object]] = {}
+    for record in records:
+        work = _work_of(record.key)
+        if work is None:
+            continue
+        value = _json_object(record.value)
+        if value is None:
+            found.pop(work, None)
+        else:
+            found[work] = value
+    return found
+
+
+def unassigned_since(records: Iterable[Record]) -> dict[Work, int]:
+    """When each connector and task that is UNASSIGNED was said to be so, which REST does not tell."""
+    newest = {work: record for record in records if (work := _work_of(record.key)) is not None}
+    told = ((work, record, _json_object(record.value)) for work, record in newest.items())
+    return {work: record.timestamp_ms for work, record, value in told if value and value.get("state") == "UNASSIGNED"}
+
+
+def _work_of(key: bytes | None) -> Work | None:
+    text = (key or b"").decode("utf-8", "replace")
+    task = _TASK.fullmatch(text)
+    if task is not None:
+        return task["name"], int(task["number"])
+    return (text.removeprefix(_CONNECTOR), CONNECTOR_ITSELF) if text.startswith(_CONNECTOR) else None
+
+
+def _json_object(value: bytes | None) -> Mapping[str, object] | None:
+    try:
+        read = json.loads(value or b"null")
+    except (ValueError, RecursionError):
+        return None
+    return read if isinstance(read, dict) else None
+
+
+def connectors_as_written(
+    state: ConfigState, statuses: Mapping[Work, Mapping[str, object]] | None
+) -> dict[str, ConnectorEntry]:
+    """The connectors as a worker's REST interface would show them; without `statuses` their states are not known."""
+    return {
+        name: ConnectorEntry(
+            type=plugin_type(each.config),
+            config={key: str(value) for key, value in each.config.items() if value is not None},
+            itself=None if statuses is None else read_part(statuses.get((name, CONNECTOR_ITSELF), _UNTOLD)),
+            tasks=tuple(_tasks(name, each.task_ids, statuses or {})),
+            wanted=tuple(sorted(each.task_ids)),
+        )
+        for name, each in state.connectors.items()
+        if each.config is not None
+    }
+
+
+def _tasks(name: str, numbers: Iterable[int], statuses: Mapping[Work, Mapping[str, object]]) -> Iterator[TaskStatus]:
+    told = ((number, statuses.get((name, number))) for number in sorted(numbers))
+    return (read_task(number, status) for number, status in told if status is not None)
+
+
+def version_at(owned: Iterable[Work], statuses: Mapping[Work, Mapping[str, object]]) -> str | None:
+    """The version that MirrorMaker's own connectors tell where they run, which is that of its Kafka (4.1 and newer).
+
+    None where no work says it, or where it is said in two ways.
+    """
+    told = {str(each["version"]) for work in owned if (each := statuses.get(work, {})).get("version")}
+    return told.pop() if len(told) == 1 else None

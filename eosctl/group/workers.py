@@ -1,0 +1,133 @@
+"""What one worker says of itself over REST: version, health, and whether exactly-once support is on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from eosctl.app import App
+from eosctl.core.ids import why_unreachable
+from eosctl.core.versions import kafka_version
+from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError, UnreachableError, UnsupportedError
+from eosctl.group.modes import (
+    NOT_ENABLED_TEXT,
+    PROPERTY,
+    is_standalone,
+    mode_of_validation,
+    probe_config,
+    probe_plugins,
+)
+from eosctl.group.ways import Connectors
+from eosctl.machine.side_by_side import side_by_side
+from eosctl.ports import ConnectWorker
+
+WORKER_PATIENCE_S = 15.0  # a worker may take 10 s for the verdict on its own health
+ROOT_PATIENCE_S = 8.0  # which version it is a worker knows by heart
+PARALLEL_WORKERS = 32
+STANDALONE = "a standalone worker, which is of no group and does not know exactly-once"
+_PROBE_ATTEMPTS = 3
+_NEWEST = (sys.maxsize, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerView:
+    """`health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` is in sentences.
+
+    `failure` is why nothing is known of it: no answer, or none of a Connect worker.
+    """
+
+    version: str | None = None
+    kafka_cluster_id: str | None = None
+    health: str = "unknown"
+    mode: Mode = Mode.UNKNOWN
+    evidence: tuple[str, ...] = ()
+    failure: EosctlError | None = None
+
+
+def view_worker(app: App, url: str) -> WorkerView:
+    """Asks the worker at `url`, for a while; what fails becomes evidence, never an exception."""
+    view = WorkerView()
+    try:
+        root = _impatient(app, ROOT_PATIENCE_S).worker(url).root()
+        worker = _impatient(app).worker(url)
+        view = replace(view, version=root["version"], kafka_cluster_id=root["kafka_cluster_id"])
+        view = replace(view, health=worker.health())
+        mode, reason = probe_mode(worker)
+    except EosctlError as exc:
+        silent = isinstance(exc, UnreachableError | DeadlineError) and view.health == "unknown"
+        failure = exc if view.version is None else None
+        return replace(view, health="unreachable" if silent else view.health, evidence=(exc.message,), failure=failure)
+    return replace(view, mode=mode, evidence=(reason,))
+
+
+def _silence_of(app: App, url: str) -> EosctlError | None:
+    """Why the worker at `url` says nothing at all, as `view_worker` would see it; None where something answers."""
+    try:
+        _impatient(app, ROOT_PATIENCE_S).worker(url).root()
+    except (UnreachableError, DeadlineError) as exc:
+        return exc
+    except EosctlError:
+        return None
+    return None
+
+
+def silences_of(app: App, urls: Mapping[str, str]) -> dict[str, EosctlError]:
+    """Those of `urls` (by any name) where nothing answers, and why; asked side by side, for they may all hang."""
+    found = side_by_side(lambda url: _silence_of(app, url), urls.values(), most=PARALLEL_WORKERS)
+    return {name: silence for name, silence in zip(urls, found, strict=True) if silence is not None}
+
+
+def refuse_unreachable(connector: str, worker: ConnectWorker) -> None:
+    """Raises UnsupportedError for a connector that no request to this worker can name; most names need no question."""
+    if why_unreachable(connector, _NEWEST) is None:
+        return
+    reason = why_unreachable(connector, kafka_version(worker.root()["version"]))
+    if reason is not None:
+        raise UnsupportedError(f"{reason}; nothing was changed", hint="Such a connector can't be stopped or changed.")
+
+
+def connectors_at(app: App, url: str) -> Connectors | None:
+    """The connectors that the worker at `url` knows, and the workers that they are on; None where it doesn't say."""
+    try:
+        found = _impatient(app).worker(url).connectors()
+    except EosctlError:
+        return None
+    return {name: entry.workers() for name, entry in found.items()}
+
+
+def _impatient(app: App, most_s: float = WORKER_PATIENCE_S) -> App:
+    """`most_s`, and half of what is left at most: a frozen worker must not use up the time of all others."""
+    return replace(app, deadline=Deadline.after(min(most_s, app.deadline.remaining_s() / 2), app.clock))
+
+
+def probe_mode(worker: ConnectWorker) -> tuple[Mode, str]:
+    """enabled, not_enabled or unknown, and the sentence that says why.
+
+    Validates `exactly.once.support=required` with a source plugin; nothing is created. A plugin that fails, or that
+    gives its own verdict in place of the worker's, is passed over. Raises what `plugins` raises.
+    """
+    candidates = probe_plugins(worker.plugins())
+    if not candidates:
+        return Mode.UNKNOWN, "the worker has no source plugin to validate with"
+    doubts: list[str] = []
+    for plugin in candidates[:_PROBE_ATTEMPTS]:
+        name = plugin.rpartition(".")[2]
+        try:
+            answer = worker.validate(plugin, probe_config(plugin))
+        except (UnreachableError, DeadlineError):
+            raise
+        except EosctlError as exc:
+            doubts.append(f"validating {name} failed: {exc.message}")
+            continue
+        if is_standalone(plugin, answer):
+            return Mode.UNKNOWN, STANDALONE
+        mode = mode_of_validation(answer)
+        if mode is Mode.ENABLED:
+            return mode, f"validating {name} with {PROPERTY}=required: no objection from the worker"
+        if mode is Mode.NOT_ENABLED:
+            return mode, f"validating {name} with {PROPERTY}=required: this worker {NOT_ENABLED_TEXT}"
+        doubts.append(f"validating {name} says nothing on {PROPERTY} (Kafka below 3.3, or the plugin's own verdict)")
+    return Mode.UNKNOWN, "; ".join(doubts)

@@ -1,0 +1,1 @@
+"""Connections of our own to brokers, for what no Python client offers."""

@@ -1,0 +1,167 @@
+"""A connection to one broker on which requests can be made: TCP, TLS, ApiVersions and SASL are behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.errors import BrokerError, ProtocolError, UnauthorizedError, UnreachableError
+from eosctl.kafka.native.sasl import make_mechanism
+from eosctl.kafka.topics.stream import ConnectionLostError, Stream
+from eosctl.wire.api import Api, BrokerVersions, decode_response, encode_request
+from eosctl.wire.cluster_messages import API_VERSIONS, ApiVersionsRequest, ApiVersionsResponse
+from eosctl.wire.error_codes import (
+    ILLEGAL_SASL_STATE,
+    NONE,
+    UNSUPPORTED_SASL_MECHANISM,
+    UNSUPPORTED_VERSION,
+    error_name,
+)
+from eosctl.wire.frames import LISTING_LIMIT_BYTES
+
+if TYPE_CHECKING:
+    import ssl
+
+Q = TypeVar("Q")
+S = TypeVar("S")
+_API_VERSIONS_FIRST_TRY = 3  # every broker since 2.4 has it, and 3.x brokers have no newer one
+_SOFTWARE = ApiVersionsRequest("eosctl", "1")
+_SESSION_USED = 0.85  # of its lifetime: where Java begins to log in again (SaslClientAuthenticator)
+
+
+class Connection:
+    """Requests and answers in order, on one stream; not for several threads at a time."""
+
+    def __init__(self, stream: Stream, *, client_id: str) -> None:
+        self.stream = stream
+        self.client_id = client_id
+        self.broker = str(stream.address)
+        self.versions = BrokerVersions(())
+        self._correlation_id = 0
+        self._session_ends_s: float | None = None
+
+    def open(
+        self,
+        settings: ClientSettings,
+        *,
+        tls: ssl.SSLContext | None,
+        oauth_token: Callable[[], str],
+        versions: BrokerVersions | None = None,
+    ) -> None:
+        """Connects and authenticates; `versions` from an earlier connection to this broker save a round trip."""
+        try:
+            self.stream.connect(tls)
+            self.versions = versions or self._ask_versions(encrypted=tls is not None)
+            if settings.security_protocol.upper().startswith("SASL"):
+                self._authenticate(settings, oauth_token)
+            self.stream.frames.limit_bytes = LISTING_LIMIT_BYTES
+        except BaseException:
+            self.close()
+            raise
+
+    def call(self, api: Api[Q, S], request: Q) -> S:
+        """One request in the newest version both sides speak, and its answer."""
+        return self._exchange(api, request, self.version_of(api))
+
+    def version_of(self, api: Api[Any, Any]) -> int:
+        """The version in which `api` is spoken here; raises UnsupportedError."""
+        return self.versions.choose(api, broker=self.broker)
+
+    def pipeline(self, api: Api[Q, S], requests: list[Q]) -> list[S]:
+        """Several requests in one go, and their answers."""
+        version = self.version_of(api)
+        frames = [(self.next_correlation_id(), request) for request in requests]
+        self.stream.send(b"".join(self._encode(api, request, version, number) for number, request in frames))
+        return [
+            decode_response(api, self.stream.receive_frame(), version=version, correlation_id=number)
+            for number, _ in frames
+        ]
+
+    def next_correlation_id(self) -> int:
+        """A number that no request on this connection has had (they wrap at 31 bits)."""
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        return self._correlation_id
+
+    def is_ending(self) -> bool:
+        """Whether the login is nearly over (connections.max.reauth.ms, KIP-368): a request behind its end is cut off.
+
+        Measured on the wall, as a deadline's time stands still at a question.
+        """
+        return self._session_ends_s is not None and self.stream.deadline.clock.now_s() >= self._session_ends_s
+
+    def close(self) -> None:
+        """Closes the stream."""
+        self.stream.close()
+
+    def _encode(self, api: Api[Q, Any], request: Q, version: int, correlation_id: int) -> bytes:
+        return encode_request(api, request, version=version, correlation_id=correlation_id, client_id=self.client_id)
+
+    def _exchange(self, api: Api[Q, S], request: Q, version: int) -> S:
+        number = self.next_correlation_id()
+        self.stream.send(self._encode(api, request, version, number))
+        return decode_response(api, self.stream.receive_frame(), version=version, correlation_id=number)
+
+    def _ask_versions(self, *, encrypted: bool) -> BrokerVersions:
+        """ApiVersions; a broker that lacks our version answers in v0 with the error UNSUPPORTED_VERSION (KIP-511)."""
+        number = self.next_correlation_id()
+        try:
+            self.stream.send(self._encode(API_VERSIONS, _SOFTWARE, _API_VERSIONS_FIRST_TRY, number))
+            frame = self.stream.receive_frame()
+        except ConnectionLostError as exc:
+            hint = (
+                "It may be no Kafka listener, or want a client certificate."
+                if encrypted
+                else ("The listener may expect TLS: check security.protocol (SSL or SASL_SSL) and port.")
+            )
+            raise UnreachableError(f"no Kafka answer: {exc.message}", hint=hint) from exc
+        except ProtocolError as exc:
+            raise UnreachableError(f"no Kafka answer from {self.broker}: {exc.message}", hint=exc.hint) from exc
+        refused = frame[4:6] == UNSUPPORTED_VERSION.to_bytes(2, "big")
+        version = 0 if refused else _API_VERSIONS_FIRST_TRY
+        answer = decode_response(API_VERSIONS, frame, version=version, correlation_id=number)
+        if refused:
+            answer = self._exchange(API_VERSIONS, ApiVersionsRequest(), 0)
+        return _versions_of(answer, self.broker)
+
+    def _authenticate(self, settings: ClientSettings, oauth_token: Callable[[], str]) -> None:
+        from eosctl.wire.sasl_messages import SASL_AUTHENTICATE, SaslAuthenticateRequest
+
+        mechanism = make_mechanism(settings, oauth_token)
+        name = (settings.sasl_mechanism or "").upper()
+        self._shake_hands(name)
+        message: bytes | None = mechanism.first()
+        while message is not None:
+            answer = self.call(SASL_AUTHENTICATE, SaslAuthenticateRequest(message))
+            if answer.error_code != NONE:
+                reason = answer.error_message or error_name(answer.error_code)
+                raise UnauthorizedError(
+                    f"{self.broker} refused SASL {name}: {reason}", hint="Check user name, password or token."
+                )
+            message = mechanism.answer(answer.auth_bytes)
+            if answer.session_lifetime_ms > 0:
+                lifetime_s = answer.session_lifetime_ms / 1000
+                self._session_ends_s = self.stream.deadline.clock.now_s() + _SESSION_USED * lifetime_s
+
+    def _shake_hands(self, mechanism: str) -> None:
+        from eosctl.wire.sasl_messages import SASL_HANDSHAKE, SaslHandshakeRequest
+
+        answer = self.call(SASL_HANDSHAKE, SaslHandshakeRequest(mechanism))
+        if answer.error_code == UNSUPPORTED_SASL_MECHANISM:
+            raise UnauthorizedError(
+                f"{self.broker} does not offer SASL {mechanism}",
+                hint=f"It offers {', '.join(answer.mechanisms) or 'none'}: set sasl.mechanism to one of them.",
+            )
+        if answer.error_code == ILLEGAL_SASL_STATE:
+            raise UnauthorizedError(
+                f"{self.broker} does not authenticate with SASL here",
+                hint="The listener is not a SASL one: use security.protocol PLAINTEXT or SSL, or another port.",
+            )
+        if answer.error_code != NONE:
+            raise ProtocolError(f"{self.broker} answered the SASL handshake with {error_name(answer.error_code)}")
+
+
+def _versions_of(answer: ApiVersionsResponse, broker: str) -> BrokerVersions:
+    if answer.error_code != NONE:
+        raise BrokerError(f"{broker} answered ApiVersions with {error_name(answer.error_code)}")
+    return BrokerVersions(answer.api_keys)

@@ -1,0 +1,106 @@
+"""Which brokers coordinate transactions, and whether they know all of theirs: else a listing looks whole and is not.
+
+A broker lists what it has loaded of the partitions of `__transaction_state` that it leads. One that has just started,
+and a partition without a leader, are silently missing (`TransactionStateManager.listTransactionStates`, Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import count
+
+from eosctl.core.transaction_log import TOPIC, coordinator_partition
+from eosctl.core.transactions import KafkaFault
+from eosctl.errors import DeadlineError, UnreachableError
+from eosctl.kafka.cluster import Cluster
+from eosctl.kafka.faults import COORDINATOR_RETRIES, fault, fault_of
+from eosctl.kafka.topics.stream import Address
+from eosctl.wire.cluster_messages import TopicMetadata
+from eosctl.wire.error_codes import (
+    COORDINATOR_NOT_AVAILABLE,
+    LEADER_NOT_AVAILABLE,
+    NONE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest
+
+_UNSEEN = {UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinators:
+    """The brokers to ask for their transactions, by node id; `missing` says what they would leave out now."""
+
+    ready: Mapping[int, Address]
+    missing: tuple[KafkaFault, ...] = ()
+
+
+def find_coordinating_brokers(cluster: Cluster) -> Coordinators:
+    """Asks for metadata once, and each leader for an id of each of its partitions: one that is ready doesn't know it.
+
+    Without DESCRIBE on the topic, or on such ids, brokers don't tell: then all of them are ready, as far as is known.
+    """
+    metadata = cluster.metadata([TOPIC])
+    brokers = {broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers}
+    if not brokers:
+        return Coordinators({}, (fault(COORDINATOR_NOT_AVAILABLE, "the metadata of this cluster names no broker"),))
+    topic = next((topic for topic in metadata.topics if topic.name == TOPIC), None)
+    if topic is None or topic.error_code in _UNSEEN or (topic.error_code == NONE and not topic.partitions):
+        return Coordinators(brokers)  # no transaction was ever begun, or this principal may not see the topic
+    if topic.error_code != NONE:
+        return Coordinators({}, (fault(topic.error_code, f"topic {TOPIC} has no leaders yet"),))
+    return _ask_leaders(cluster, topic, brokers)
+
+
+def _ask_leaders(cluster: Cluster, topic: TopicMetadata, brokers: Mapping[int, Address]) -> Coordinators:
+    probes = _probes(topic)
+    missing: list[KafkaFault] = []
+    ready: dict[int, Address] = {}
+    leaderless = sorted(partition for leader in probes.keys() - brokers.keys() for partition in probes[leader].values())
+    if leaderless:
+        has = "has" if len(leaderless) == 1 else "have"
+        missing.append(fault(LEADER_NOT_AVAILABLE, f"{_of_topic(leaderless)} {has} no leader"))
+    for leader in sorted(probes.keys() & brokers.keys()):
+        ids = probes[leader]
+        try:
+            with cluster.one_of(len(brokers)):
+                answer = cluster.ask(brokers[leader], DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(tuple(ids)))
+        except (UnreachableError, DeadlineError) as exc:
+            led = _of_topic(ids.values())
+            missing.append(fault(fault_of(exc).code, f"broker {leader}, which leads {led}: {exc.message}"))
+        else:
+            ready[leader] = brokers[leader]
+            missing += _not_loaded(
+                leader, {ids[each.transactional_id]: each.error_code for each in answer.transaction_states}
+            )
+    return Coordinators(ready, tuple(missing))
+
+
+def _not_loaded(leader: int, errors: Mapping[int, int]) -> list[KafkaFault]:
+    """What a broker says of its partitions; an error that is none of these means that it may not say."""
+    codes = sorted(set(errors.values()) & COORDINATOR_RETRIES)
+    partitions = {code: [partition for partition, error in errors.items() if error == code] for code in codes}
+    return [fault(code, f"broker {leader} does not know {_of_topic(partitions[code])} yet") for code in codes]
+
+
+def _of_topic(partitions: Iterable[int]) -> str:
+    numbers = sorted(partitions)
+    return f"{'partition' if len(numbers) == 1 else 'partitions'} {', '.join(map(str, numbers))} of {TOPIC}"
+
+
+def _probes(topic: TopicMetadata) -> dict[int, dict[str, int]]:
+    """Leader -> an id that nobody has, for each partition that it leads -> the partition."""
+    leaders = {part.partition_index: part.leader_id for part in topic.partitions}
+    probes: defaultdict[int, dict[str, int]] = defaultdict(dict)
+    names = (f"eosctl-probe-{number}" for number in count())
+    left = set(leaders)
+    while left:
+        name = next(names)
+        partition = coordinator_partition(name, len(leaders))
+        if partition in left:
+            left.remove(partition)
+            probes[leaders[partition]][name] = partition
+    return probes

@@ -1,0 +1,1 @@
+"""Topics: read, written and created by confluent-kafka."""

@@ -1,0 +1,246 @@
+"""Between eosctl and librdkafka: settings on the way in, errors on the way out.
+
+Imports confluent_kafka (50 ms), so that it must itself be imported only when a command needs it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+
+from eosctl.core.clients.librdkafka_limits import REQUEST_TIMEOUT, fitted
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.deadline import Deadline
+from eosctl.errors import (
+    BrokerError,
+    EosctlError,
+    InputFileError,
+    NoLoginError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+)
+from eosctl.kafka.access import Access
+
+Properties = dict[str, Any]
+
+_TOKEN_TIMEOUT_S = 30.0
+_DENIED = (
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
+_REJECTED = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL)
+_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+_DOWN = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE, KafkaError._DESTROY_BROKER)
+_TIMED_OUT = (KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
+_NO_MECHANISM = "No provider for SASL mechanism"
+_NOT_TLS = "SSL routines::wrong version number"
+"""OpenSSL's words for a listener without TLS; for librdkafka that is an error of TLS, or, by chance, of transport."""
+
+
+def client_properties(settings: ClientSettings) -> Properties:
+    """`settings` as librdkafka properties with secrets revealed: for a constructor, never to be shown or logged.
+
+    Raises InputFileError for a token file that can't be read, UnauthorizedError for a token that has expired.
+    """
+    given = dict(settings.extra) | {REQUEST_TIMEOUT: str(settings.request_timeout_ms)}
+    properties: Properties = dict(fitted(given))
+    properties |= {
+        "bootstrap.servers": ",".join(settings.bootstrap_servers),
+        "security.protocol": settings.security_protocol,
+        "client.id": settings.client_id,
+        REQUEST_TIMEOUT: int(properties[REQUEST_TIMEOUT]),
+        "enable.metrics.push": False,
+    }
+    if settings.security_protocol.startswith("SASL"):
+        properties |= _sasl_properties(settings)
+    if settings.security_protocol.endswith("SSL"):
+        properties |= _ssl_properties(settings)
+    return properties
+
+
+def _sasl_properties(settings: ClientSettings) -> Properties:
+    wanted: Mapping[str, object | None] = {
+        "sasl.mechanism": settings.sasl_mechanism,
+        "sasl.username": settings.sasl_username,
+        "sasl.password": settings.sasl_password and settings.sasl_password.reveal(),
+    }
+    properties = {name: value for name, value in wanted.items() if value is not None}
+    if settings.sasl_mechanism == "OAUTHBEARER":
+        properties |= _oauth_properties(settings)
+    return properties
+
+
+def _oauth_properties(settings: ClientSettings) -> Properties:
+    if settings.oauth_token_endpoint_url is None:
+        return {"oauth_cb": _token_reader(settings)}
+    extensions = ",".join(f"{name}={value}" for name, value in settings.oauth_extensions.items())
+    wanted: Mapping[str, object | None] = {
+        "sasl.oauthbearer.method": "oidc" if settings.oauth_token_endpoint_url else None,
+        "sasl.oauthbearer.token.endpoint.url": settings.oauth_token_endpoint_url,
+        "sasl.oauthbearer.client.id": settings.oauth_client_id,
+        "sasl.oauthbearer.client.secret": settings.oauth_client_secret and settings.oauth_client_secret.reveal(),
+        "sasl.oauthbearer.scope": settings.oauth_scope,
+        "sasl.oauthbearer.extensions": extensions or None,
+        "https.ca.location": settings.oauth_ca_location,
+        "https.ca.pem": settings.oauth_ca_pem,
+    }
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def _ssl_properties(settings: ClientSettings) -> Properties:
+    from eosctl.kafka.tls import anchors_file
+
+    anchors = anchors_file(settings)
+    wanted: Mapping[str, object | None] = {
+        "ssl.ca.location": anchors or settings.ssl_ca_location,
+        "ssl.ca.pem": None if anchors else settings.ssl_ca_pem,
+        "ssl.certificate.location": settings.ssl_certificate_location,
+        "ssl.certificate.pem": settings.ssl_certificate_pem,
+        "ssl.key.location": settings.ssl_key_location,
+        "ssl.key.pem": settings.ssl_key_pem and settings.ssl_key_pem.reveal(),
+        "ssl.key.password": settings.ssl_key_password and settings.ssl_key_password.reveal(),
+        "ssl.endpoint.identification.algorithm": "https" if settings.ssl_check_hostname else "none",
+    }
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def _token_reader(settings: ClientSettings) -> Callable[[str], tuple[Any, ...]]:
+    """Fetches a token at every refresh, and once now: a callback without a good token makes librdkafka wait 10 s.
+
+    Raises InputFileError, UnauthorizedError for a token that has expired.
+    """
+    from eosctl.kafka.oauth import fetch_token
+
+    def read_token(_config: str) -> tuple[Any, ...]:
+        token = fetch_token(settings, Deadline.after(_TOKEN_TIMEOUT_S))
+        extensions = ("", dict(settings.oauth_extensions)) if settings.oauth_extensions else ()
+        return token.text, token.expires_s, *extensions
+
+    first = fetch_token(settings, Deadline.after(_TOKEN_TIMEOUT_S))
+    if first.expires_s <= time.time():
+        raise UnauthorizedError(f"the token in {first.source} has expired", hint="Get a new one and run again.")
+    return read_token
+
+
+def quiet_logger() -> logging.Logger:
+    """Where librdkafka's own log lines go instead of stderr; handlers of the root logger (`-vv`) see them."""
+    logger = logging.getLogger("eosctl.librdkafka")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+    return logger
+
+
+def error_of(exception: KafkaException) -> KafkaError:
+    """The KafkaError inside `exception`."""
+    error: KafkaError = exception.args[0]
+    return error
+
+
+def _code_of(error: KafkaError) -> int:
+    """Its code, the same each time for a listener without TLS."""
+    code: int = KafkaError._SSL if _NOT_TLS in error.str() else error.code()
+    return code
+
+
+def translate(
+    error: KafkaError, doing: str, *, access: Access | None = None, because: str | None = None
+) -> EosctlError:
+    """The eosctl error for a failure while `doing` ("reading topic t").
+
+    `access` names the permission it needs, `because` what `error_cb` said: a timeout alone does not tell why.
+    """
+
+    code, reason = _code_of(error), because or error.str() or error.name()
+    if code in _DENIED:
+        needs = f" ({access} is needed)" if access else ""
+        return UnauthorizedError(f"not authorized: {doing} failed{needs}", hint=access.hint() if access else None)
+    if code in _REJECTED:
+        return _security_error(doing, code, reason)
+    if code in _MISSING:
+        return NotFoundError(f"{doing} failed: the topic does not exist: {reason}")
+    if code in _DOWN:
+        return _unreachable_error(doing, because or error.str())
+    if code in _TIMED_OUT:
+        return UnreachableError(f"{doing}: no answer from the brokers: {reason}", hint="Are all brokers up?")
+    if code == KafkaError._INVALID_ARG and _NO_MECHANISM in reason:
+        mechanism = reason.partition(_NO_MECHANISM)[2].partition(":")[0].strip()
+        return NoLoginError(
+            f"{doing}: the Kafka client of this Python can't log in with SASL {mechanism}: the wheels of "
+            "confluent-kafka are built without Kerberos",
+            hint="Log in with SCRAM, PLAIN, OAUTHBEARER or a certificate, maybe at another listener; or build it "
+            "against a librdkafka that has Kerberos: "
+            "pip install --force-reinstall --no-binary confluent-kafka confluent-kafka",
+        )
+    if code == KafkaError._INVALID_ARG:
+        return InputFileError(f"the Kafka client refused its settings: {reason}", hint="See --command-config.")
+    return BrokerError(f"{doing} failed: {error.name()}: {reason}")
+
+
+def _security_error(doing: str, code: int, reason: str) -> UnauthorizedError:
+    if code == KafkaError._SSL:  # librdkafka has the same words for a wrong CA and a wrong host name
+        return UnauthorizedError(
+            f"{doing}: TLS failed: {reason}",
+            hint="Check the CA (ssl.truststore.location, or ssl.ca.location), and that the certificate is for "
+            "this host name (ssl.endpoint.identification.algorithm= switches that check off).",
+        )
+    return UnauthorizedError(
+        f"{doing}: the brokers did not accept this client: {reason}",
+        hint="Check sasl.mechanism, and user name, password or token, in --command-config.",
+    )
+
+
+def _unreachable_error(doing: str, reason: str | None) -> UnreachableError:
+    """librdkafka does not tell `error_cb` of brokers that hang up, as they do over a wrong security.protocol."""
+    if reason is None:
+        return UnreachableError(
+            f"{doing}: no broker can be reached, or they close the connection at once",
+            hint="Check --bootstrap-server, and security.protocol: the listener may want TLS, SASL, or neither.",
+        )
+    return UnreachableError(
+        f"{doing}: no broker can be reached: {reason}",
+        hint="Check --bootstrap-server, and security.protocol in --command-config.",
+    )
+
+
+@dataclass(slots=True)
+class ErrorLog:
+    """What librdkafka says to `error_cb`: there, not in the exceptions, lies the reason why a broker is not reached."""
+
+    monotonic_s: Callable[[], float]
+    patience_s: float = 3.0
+    _refused: KafkaError | None = None
+    _last: KafkaError | None = None
+    _down_since_s: float | None = field(default=None)
+
+    def __call__(self, error: KafkaError) -> None:
+
+        if _code_of(error) in _REJECTED:
+            self._refused = error
+        elif error.code() == KafkaError._ALL_BROKERS_DOWN:
+            if self._down_since_s is None:
+                self._down_since_s = self.monotonic_s()
+        else:
+            self._last = error
+
+    def clear(self) -> None:
+        """Forgets what was said: the brokers answer again."""
+        self._refused = self._last = self._down_since_s = None
+
+    def check(self, doing: str) -> None:
+        """Raises when waiting longer is useless: login or TLS refused, or every broker down for `patience_s`."""
+        if self._refused is not None:
+            raise _security_error(doing, _code_of(self._refused), self._refused.str())
+        if self._down_since_s is not None and self.monotonic_s() - self._down_since_s >= self.patience_s:
+            raise _unreachable_error(doing, self.reason())
+
+    def reason(self) -> str | None:
+        """The last thing librdkafka complained about, if it did."""
+        return None if self._last is None else self._last.str()

@@ -1,0 +1,131 @@
+"""Requests that go to the leader of a partition: DescribeProducers and WriteTxnMarkers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from eosctl.core.acls.lines import grant_hint
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.transactions import ActiveProducer, KafkaFault
+from eosctl.core.wording import counted
+from eosctl.errors import BrokerError, UnauthorizedError
+from eosctl.kafka.cluster import Cluster
+from eosctl.kafka.faults import fault
+from eosctl.kafka.topics.stream import Address
+from eosctl.wire.cluster_messages import TopicMetadata
+from eosctl.wire.error_codes import (
+    LEADER_NOT_AVAILABLE,
+    NONE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    error_name,
+)
+from eosctl.wire.producer_messages import (
+    DESCRIBE_PRODUCERS,
+    WRITE_TXN_MARKERS,
+    DescribeProducersRequest,
+    PartitionProducers,
+    TopicPartitions,
+    TxnMarker,
+    WriteTxnMarkersRequest,
+)
+
+Partition = tuple[str, int]
+
+
+def count_partitions(cluster: Cluster, topics: Iterable[str] | None, settings: ClientSettings) -> dict[str, int]:
+    """Topic -> number of partitions; topics that don't exist are absent. Raises UnauthorizedError, BrokerError."""
+    counts = {}
+    for topic in cluster.metadata(topics).topics:
+        if topic.error_code == TOPIC_AUTHORIZATION_FAILED:
+            hint = grant_hint("DESCRIBE", "Topic", [topic.name or ""], settings=settings, then="READ")
+            raise UnauthorizedError(f"not allowed to describe topic {topic.name}", hint=hint)
+        if topic.error_code in {NONE, LEADER_NOT_AVAILABLE}:
+            counts[topic.name or ""] = len(topic.partitions)
+        elif topic.error_code != UNKNOWN_TOPIC_OR_PARTITION:
+            raise BrokerError(f"can't describe topic {topic.name}: {error_name(topic.error_code)}")
+    return counts
+
+
+def find_leaders(cluster: Cluster, partitions: Iterable[Partition]) -> dict[Partition, Address | KafkaFault]:
+    """Asks for metadata once: where each partition's leader is, or why that is not known."""
+    wanted = list(partitions)
+    metadata = cluster.metadata(dict.fromkeys(topic for topic, _ in wanted))
+    brokers = {broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers}
+    topics = {topic.name: topic for topic in metadata.topics}
+    return {(name, index): _leader(topics.get(name), name, index, brokers) for name, index in wanted}
+
+
+def _leader(topic: TopicMetadata | None, name: str, index: int, brokers: Mapping[int, Address]) -> Address | KafkaFault:
+    if topic is None:
+        return fault(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} does not exist")
+    if topic.error_code != NONE:
+        return fault(topic.error_code, f"topic {name}")
+    found = next((item for item in topic.partitions if item.partition_index == index), None)
+    if found is None:
+        return fault(
+            UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} has {counted(len(topic.partitions), 'partition')}, not {index}"
+        )
+    return brokers.get(found.leader_id) or fault(LEADER_NOT_AVAILABLE, f"{name}-{index} has no leader")
+
+
+def describe_producers_at(
+    cluster: Cluster, leader: Address, partitions: Sequence[Partition], *, only_open: bool
+) -> dict[Partition, Sequence[ActiveProducer] | KafkaFault]:
+    """One DescribeProducers request to a broker; a partition it leaves out is UNKNOWN_TOPIC_OR_PARTITION."""
+    by_topic: defaultdict[str, list[int]] = defaultdict(list)
+    for topic, index in partitions:
+        by_topic[topic].append(index)
+    request = DescribeProducersRequest(
+        tuple(TopicPartitions(topic, tuple(indexes)) for topic, indexes in by_topic.items())
+    )
+    answer = cluster.ask(leader, DESCRIBE_PRODUCERS, request)
+    found = {(topic.name, item.partition_index): item for topic in answer.topics for item in topic.partitions}
+    return {partition: _producers(partition, found.get(partition), only_open=only_open) for partition in partitions}
+
+
+def _producers(
+    partition: Partition, answer: PartitionProducers | None, *, only_open: bool
+) -> Sequence[ActiveProducer] | KafkaFault:
+    if answer is None:
+        return fault(UNKNOWN_TOPIC_OR_PARTITION, "the broker's answer leaves this partition out")
+    if answer.error_code != NONE:
+        return fault(answer.error_code, answer.error_message)
+    return tuple(
+        ActiveProducer(
+            topic=partition[0],
+            partition=partition[1],
+            producer_id=state.producer_id,
+            producer_epoch=state.producer_epoch,
+            last_sequence=state.last_sequence,
+            last_timestamp_ms=state.last_timestamp,
+            coordinator_epoch=state.coordinator_epoch,
+            txn_start_offset=state.current_txn_start_offset if state.current_txn_start_offset >= 0 else None,
+        )
+        for state in answer.active_producers
+        if state.current_txn_start_offset >= 0 or not only_open
+    )
+
+
+def write_abort_marker(cluster: Cluster, leader: Address, producer: ActiveProducer) -> KafkaFault | None:
+    """One WriteTxnMarkers(ABORT); an unknown coordinator epoch is sent as 0 (`AbortTransactionHandler`, Kafka 4.3)."""
+    marker = TxnMarker(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        transaction_result=False,
+        topics=(TopicPartitions(producer.topic, (producer.partition,)),),
+        coordinator_epoch=max(producer.coordinator_epoch, 0),
+    )
+    answer = cluster.ask(leader, WRITE_TXN_MARKERS, WriteTxnMarkersRequest((marker,)))
+    codes = [
+        item.error_code
+        for written in answer.markers
+        for topic in written.topics
+        for item in topic.partitions
+        if (written.producer_id, topic.name, item.partition_index)
+        == (producer.producer_id, producer.topic, producer.partition)
+    ]
+    if not codes:
+        return fault(UNKNOWN_TOPIC_OR_PARTITION, "the broker's answer leaves this partition out")
+    return None if codes[0] == NONE else fault(codes[0])

@@ -1,0 +1,1 @@
+"""Transactions and fencing, asked of coordinators."""

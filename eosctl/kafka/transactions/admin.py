@@ -1,0 +1,295 @@
+"""NativeTransactionAdmin: `eosctl.ports.TransactionAdmin` over eosctl's own wire, against real brokers.
+
+Fencing a few ids must start quickly: what it does not ask for is imported by the methods that do.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.transactions import (
+    ActiveProducer,
+    Coordinator,
+    FenceAnswer,
+    KafkaFault,
+    RawGroup,
+    TransactionDescription,
+    TransactionListings,
+)
+from eosctl.deadline import Deadline
+from eosctl.errors import BrokerError, EosctlError, UnauthorizedError, UnreachableError, UnsupportedError, UsageError
+from eosctl.events import Event, OnEvent, ignore_events
+from eosctl.kafka.cluster import Cluster
+from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_RETRIES, ask_until_settled, fault, fault_of
+from eosctl.kafka.native.answers import transaction_of
+from eosctl.kafka.native.coordinators import find_coordinators
+from eosctl.kafka.topics.stream import Address
+from eosctl.kafka.transactions.fencing import NO_COORDINATORS, Fencing
+from eosctl.wire.cluster_messages import KeyType
+from eosctl.wire.error_codes import (
+    GROUP_AUTHORIZATION_FAILED,
+    INVALID_REGULAR_EXPRESSION,
+    INVALID_REQUEST,
+    NONE,
+    REQUEST_TIMED_OUT,
+)
+from eosctl.wire.group_listing_messages import LIST_GROUPS, ListGroupsRequest
+from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest
+
+if TYPE_CHECKING:
+    from eosctl.kafka.topics.partition_leaders import Partition
+
+K = TypeVar("K")
+V = TypeVar("V")
+_BATCH = 1000
+
+
+class NativeTransactionAdmin:
+    """Connects when it is first asked something; one thread may use it at a time."""
+
+    def __init__(self, settings: ClientSettings, *, deadline: Deadline, on_event: OnEvent = ignore_events) -> None:
+        self._settings = settings
+        self._deadline = deadline
+        self._on_event = on_event
+        self._cluster = Cluster(settings, deadline=deadline)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._cluster.close()
+
+    def cluster_id(self) -> str:
+        """The Kafka cluster id; empty if the broker does not tell."""
+        return self._cluster.cluster_id()
+
+    def silent_brokers(self, *, patience_s: float) -> Mapping[int, EosctlError]:
+        """Brokers that the cluster lists and that do not answer within `patience_s`, asked side by side, and why."""
+        from eosctl.kafka.silent_brokers import silent_among
+
+        brokers = {each.node_id: Address(each.host, each.port) for each in self._cluster.metadata().brokers}
+        return silent_among(self._cluster, brokers, deadline=self._deadline.half(at_most_s=patience_s))
+
+    def find_coordinators(self, transactional_ids: Sequence[str]) -> Mapping[str, Coordinator | KafkaFault]:
+        """The transaction coordinator of each id, or why it can't be known."""
+        return self._settled(
+            transactional_ids,
+            lambda pending: find_coordinators(self._cluster, pending, KeyType.TRANSACTION),
+            retriable=COORDINATOR_RETRIES,
+        )
+
+    def describe_transactions(
+        self, transactional_ids: Sequence[str]
+    ) -> Mapping[str, TransactionDescription | KafkaFault]:
+        """DescribeTransactions of each id at its coordinator; an unknown id is TRANSACTIONAL_ID_NOT_FOUND."""
+        return self._settled(transactional_ids, self._describe_once, retriable=COORDINATOR_RETRIES)
+
+    def list_transactions(
+        self,
+        *,
+        states: Collection[str] = (),
+        producer_ids: Collection[int] = (),
+        duration_ms: int | None = None,
+        pattern: str | None = None,
+    ) -> TransactionListings:
+        """ListTransactions on every broker; `duration_ms` keeps those open for longer.
+
+        Raises UnsupportedError for a filter that a broker can't apply, UsageError for a bad pattern.
+        """
+        from eosctl.kafka.transactions.listing import list_everywhere
+        from eosctl.wire.transaction_listing_messages import ListTransactionsRequest
+
+        request = ListTransactionsRequest(
+            state_filters=tuple(states),
+            producer_id_filters=tuple(producer_ids),
+            duration_filter=-1 if duration_ms is None else duration_ms,
+            transactional_id_pattern=pattern,
+        )
+        return _value_or_raise(list_everywhere(self._cluster, request, self._deadline), "list transactions")
+
+    def fence(
+        self,
+        transactional_ids: Sequence[str],
+        *,
+        transaction_timeout_ms: int,
+        coordinators: Mapping[str, Coordinator] = NO_COORDINATORS,
+    ) -> Iterator[FenceAnswer]:
+        """One InitProducerId(-1, -1) per id, answers in the order they come; see `fencing`."""
+        return Fencing(
+            self._cluster,
+            transactional_ids,
+            coordinators=coordinators,
+            transaction_timeout_ms=transaction_timeout_ms,
+            client_id=self._settings.client_id,
+            deadline=self._deadline,
+            on_event=self._on_event,
+        ).answers()
+
+    def topic_partitions(self, topics: Collection[str] | None = None) -> Mapping[str, int]:
+        """Topic -> number of partitions; None means every topic, those that don't exist are absent."""
+        from eosctl.kafka.topics.partition_leaders import count_partitions
+
+        return count_partitions(self._cluster, topics, self._settings)
+
+    def describe_producers(
+        self, partitions: Iterable[Partition], *, only_open: bool = False
+    ) -> Mapping[Partition, Sequence[ActiveProducer] | KafkaFault]:
+        """DescribeProducers at each partition's leader; a partition that does not exist is a fault.
+
+        A leader remembers idle producers for a day: with `only_open` those of a whole cluster are not kept here, too.
+        """
+        from eosctl.kafka.topics.partition_leaders import describe_producers_at, find_leaders
+
+        wanted = list(partitions)
+        done = 0
+
+        def describe(
+            leader: Address, batch: list[Partition]
+        ) -> Mapping[Partition, Sequence[ActiveProducer] | KafkaFault]:
+            nonlocal done
+            found = describe_producers_at(self._cluster, leader, batch, only_open=only_open)
+            done = min(done + len(batch), len(wanted))
+            if len(wanted) > _BATCH:
+                self._on_event(Event("looking for open transactions", done, len(wanted), "partitions"))
+            return found
+
+        return self._settled(
+            wanted,
+            lambda pending: self._ask_each_broker(find_leaders(self._cluster, pending), describe),
+            retriable=LEADER_RETRIES,
+        )
+
+    def abort_transaction(self, producer: ActiveProducer) -> KafkaFault | None:
+        """WriteTxnMarkers(ABORT) to the leader of the producer's partition; None is success."""
+        from eosctl.kafka.topics.partition_leaders import find_leaders, write_abort_marker
+
+        partition = (producer.topic, producer.partition)
+
+        def ask_once(pending: list[Partition]) -> Mapping[Partition, KafkaFault]:
+            return self._ask_each_broker(
+                find_leaders(self._cluster, pending),
+                lambda leader, _: {partition: write_abort_marker(self._cluster, leader, producer) or fault(NONE)},
+            )
+
+        answers = self._settled([partition], ask_once, retriable=LEADER_RETRIES - {REQUEST_TIMED_OUT})
+        return None if answers[partition].code == NONE else answers[partition]
+
+    def describe_group(self, group_id: str) -> RawGroup:
+        """DescribeGroups at the group's coordinator; raises UnauthorizedError without DESCRIBE on the group."""
+        from eosctl.core.acls.lines import grant_hint
+
+        answers = self._settled([group_id], self._describe_groups_once, retriable=COORDINATOR_RETRIES)
+        hint = grant_hint("DESCRIBE", "Group", [group_id], settings=self._settings)
+        return _value_or_raise(answers[group_id], f"describe group {group_id}", denied=hint)
+
+    def list_groups(self) -> Mapping[str, str]:
+        """ListGroups on every broker, complete or not at all: group id -> protocol type; hidden groups are absent."""
+        answers = self._settled([""], lambda _: {"": self._list_groups_once()}, retriable=COORDINATOR_RETRIES)
+        return _value_or_raise(answers[""], "list groups")
+
+    # -- one round each; `_settled` repeats them
+
+    def _settled(
+        self,
+        keys: Iterable[K],
+        ask_once: Callable[[list[K]], Mapping[K, V | KafkaFault]],
+        *,
+        retriable: frozenset[int],
+    ) -> dict[K, V | KafkaFault]:
+        return ask_until_settled(
+            keys,
+            ask_once,
+            retriable=retriable,
+            deadline=self._deadline,
+            within=self._cluster.within,
+        )
+
+    def _describe_once(self, pending: list[str]) -> Mapping[str, TransactionDescription | KafkaFault]:
+        found = find_coordinators(self._cluster, pending, KeyType.TRANSACTION)
+        brokers = {item for item in found.values() if isinstance(item, Coordinator)}
+        at = {Address(broker.host, broker.port): broker for broker in brokers}
+
+        def describe(address: Address, batch: list[str]) -> Mapping[str, TransactionDescription | KafkaFault]:
+            request = DescribeTransactionsRequest(tuple(batch))
+            answer = self._cluster.ask(address, DESCRIBE_TRANSACTIONS, request)
+            return {item.transactional_id: transaction_of(item, at[address]) for item in answer.transaction_states}
+
+        return self._ask_each_broker(_addresses(found), describe)
+
+    def _describe_groups_once(self, pending: list[str]) -> Mapping[str, RawGroup | KafkaFault]:
+        from eosctl.kafka.native.answers import group_of
+        from eosctl.wire.group_messages import DESCRIBE_GROUPS, DescribeGroupsRequest
+
+        def describe(address: Address, batch: list[str]) -> Mapping[str, RawGroup | KafkaFault]:
+            answer = self._cluster.ask(address, DESCRIBE_GROUPS, DescribeGroupsRequest(tuple(batch)))
+            return {item.group_id: group_of(item) for item in answer.groups}
+
+        return self._ask_each_broker(_addresses(find_coordinators(self._cluster, pending, KeyType.GROUP)), describe)
+
+    def _list_groups_once(self) -> dict[str, str] | KafkaFault:
+        groups: dict[str, str] = {}
+        brokers = self._cluster.metadata().brokers
+        for broker in brokers:
+            try:
+                with self._cluster.one_of(len(brokers)):
+                    answer = self._cluster.ask(Address(broker.host, broker.port), LIST_GROUPS, ListGroupsRequest())
+            except UnreachableError as exc:
+                return fault_of(exc)
+            if answer.error_code != NONE:
+                return fault(answer.error_code, f"broker {broker.node_id}")
+            groups.update((item.group_id, item.protocol_type) for item in answer.groups)
+        return groups
+
+    def _ask_each_broker(
+        self,
+        located: Mapping[K, Address | KafkaFault],
+        ask: Callable[[Address, list[K]], Mapping[K, V | KafkaFault]],
+    ) -> dict[K, V | KafkaFault]:
+        """Asks each broker for its keys, in batches; what hinders one batch is a fault of its keys, not of the others.
+
+        Raises UnsupportedError: a broker too old for the request is no matter of single keys.
+        """
+        answers: dict[K, V | KafkaFault] = {}
+        by_broker: defaultdict[Address, list[K]] = defaultdict(list)
+        for key, where in located.items():
+            if isinstance(where, KafkaFault):
+                answers[key] = where
+            else:
+                by_broker[where].append(key)
+        for address, keys in by_broker.items():
+            with self._cluster.one_of(len(by_broker)):
+                for start in range(0, len(keys), _BATCH):
+                    batch = keys[start : start + _BATCH]
+                    answers.update(
+                        dict.fromkeys(batch, fault(INVALID_REQUEST, f"{address} left this out of its answer"))
+                    )
+                    try:
+                        answers.update(ask(address, batch))
+                    except UnsupportedError:
+                        raise
+                    except EosctlError as exc:
+                        answers.update(dict.fromkeys(batch, fault_of(exc)))
+        return answers
+
+
+def _addresses(found: Mapping[str, Coordinator | KafkaFault]) -> dict[str, Address | KafkaFault]:
+    return {
+        key: Address(item.host, item.port) if isinstance(item, Coordinator) else item for key, item in found.items()
+    }
+
+
+def _value_or_raise(answer: V | KafkaFault, doing: str, *, denied: str | None = None) -> V:
+    """The answer to a question about one thing; its fault as the error that fits it, `denied` what grants it."""
+    if not isinstance(answer, KafkaFault):
+        return answer
+    reason = f"can't {doing}: {answer}"
+    if answer.code == GROUP_AUTHORIZATION_FAILED:
+        raise UnauthorizedError(reason, hint=denied)
+    if answer.code == INVALID_REGULAR_EXPRESSION:
+        raise UsageError(reason, hint="Brokers read the pattern as RE2.")
+    if answer.code in COORDINATOR_RETRIES | LEADER_RETRIES:
+        raise UnreachableError(reason)
+    raise BrokerError(reason)

@@ -1,0 +1,1 @@
+"""`offsets migrate`: plan, apply, resume, verify."""

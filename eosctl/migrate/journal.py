@@ -1,0 +1,81 @@
+"""What the journal of a migration tells: which stages of a plan began and ended, and under which ids it wrote.
+
+It lies in the plan's snapshot folder, beside what the stages rely on.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum, unique
+from pathlib import Path
+from typing import Any
+
+from eosctl.core.offsets.migration import MigrationPlan
+from eosctl.deadline import Clock
+from eosctl.state.journal import Journal
+
+
+@unique
+class Stage(StrEnum):
+    """The stages of an apply, in order."""
+
+    BACKUP = "backup"
+    CREATE = "create"
+    CLEAN = "clean"
+    WRITE = "write"
+    VERIFY = "verify"
+
+
+def stages_of(plan: MigrationPlan) -> list[Stage]:
+    """The stages that there are in an apply of `plan`."""
+    return [stage for stage in Stage if stage is not Stage.CLEAN or plan.stale_copies]
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What runs of the same plan did before this one.
+
+    `done` has the facts of each stage that ended; `write_tasks` is how many tasks wrote, 0 when none began to.
+    """
+
+    begun: bool = False
+    started: frozenset[Stage] = frozenset()
+    done: Mapping[Stage, Mapping[str, Any]] = field(default_factory=dict)
+    write_tasks: int = 0
+    ended: bool = False
+
+
+def resume_command(folder: Path) -> str:
+    """The command line that goes on with the plan whose snapshot is `folder`."""
+    return f"eosctl offsets migrate --plan {shlex.quote(str(folder / 'plan.json'))} --yes --resume"
+
+
+def migration_journal(folder: Path, clock: Clock) -> Journal:
+    """The journal of the plan whose snapshot is `folder`."""
+    return Journal(folder / "journal.ndjson", clock)
+
+
+def read_past(journal: Journal) -> Past:
+    """What the journal has; raises EosctlError when it can't be read."""
+    past = Past()
+    for entry in journal.entries():
+        match entry.get("event"):
+            case "begin":
+                past = replace(past, begun=True)
+            case "started":
+                past = _started(past, Stage(entry["stage"]), entry)
+            case "done":
+                past = replace(past, done={**past.done, Stage(entry["stage"]): entry})
+            case "end":
+                past = replace(past, ended=True)
+    return past
+
+
+def _started(past: Past, stage: Stage, entry: Mapping[str, Any]) -> Past:
+    """A stage that is begun again is not over, and neither are those that come after it."""
+    stages = list(Stage)
+    over = {each: facts for each, facts in past.done.items() if stages.index(each) < stages.index(stage)}
+    tasks = int(entry.get("tasks", past.write_tasks))
+    return replace(past, started=past.started | {stage}, done=over, write_tasks=tasks)

@@ -1,0 +1,92 @@
+"""What earlier migrations left in the folder of snapshots: how much it is, and how it goes. Backups never go."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from eosctl.core.wording import counted
+from eosctl.deadline import Clock
+from eosctl.errors import EosctlError
+from eosctl.migrate.journal import migration_journal, read_past
+from eosctl.report import Problem
+
+_KEPT = frozenset({"backup.ndjson", "journal.ndjson", "plan.json"})
+_OLD_S = 7 * 86_400
+"""How long a plan that nobody applied may wait for its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class OldSnapshots:
+    """The snapshots that nobody needs any more: their parts, without backup, journal and plan."""
+
+    folders: int
+    parts: Sequence[Path]
+    size: int
+
+    def problem(self, snapshots: Path) -> Problem | None:
+        """A warning that names their size; None where there are none."""
+        if not self.parts:
+            return None
+        take = counted(self.folders, "older snapshot takes", "older snapshots take")
+        message = f"{take} {_in_words(self.size)} in {snapshots}"
+        return Problem("old_snapshots", message, hint="--prune removes them; backups stay.", severity="warning")
+
+    def remove(self) -> None:
+        """Removes them; what can't be removed stays, and is counted again the next time."""
+        for part in self.parts:
+            if part.is_dir():
+                shutil.rmtree(part, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    part.unlink()
+
+
+def old_snapshots(snapshots: Path, clock: Clock, *, besides: Path) -> OldSnapshots:
+    """Those of plans that were applied to the end, or that nobody applied for a week; not that of the plan `besides`.
+
+    One that was begun and cut off stays: `--resume` needs it.
+    """
+    folders = [folder for folder in _folders(snapshots) if folder != besides and _is_over(folder, clock)]
+    parts = [(folder, part) for folder in folders for part in folder.iterdir() if part.name not in _KEPT]
+    return OldSnapshots(
+        len({folder for folder, _part in parts}),
+        [part for _folder, part in parts],
+        sum(_size(part) for _folder, part in parts),
+    )
+
+
+def _folders(snapshots: Path) -> Iterator[Path]:
+    for plan in sorted(snapshots.glob("*/plan.json")):
+        if not plan.parent.name.startswith("."):  # a planning that is under way
+            yield plan.parent
+
+
+def _is_over(folder: Path, clock: Clock) -> bool:
+    try:
+        journal = migration_journal(folder, clock)
+        past = read_past(journal)
+        if journal.holder() is not None:
+            return False
+        return past.ended or (not past.begun and clock.now_s() - (folder / "plan.json").stat().st_mtime > _OLD_S)
+    except (EosctlError, OSError, ValueError, KeyError):
+        return False
+
+
+def _size(part: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    size = 0
+    for each in [part, *part.rglob("*")] if part.is_dir() else [part]:
+        with suppress(OSError):
+            size += each.stat().st_size if each.is_file() else 0
+    return size
+
+
+def _in_words(size: int) -> str:
+    for unit, bytes_of in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= bytes_of:
+            return f"{size / bytes_of:.1f} {unit}"
+    return counted(size, "byte")

@@ -1,0 +1,200 @@
+"""`offsets migrate`: planning with Spark, and comparing a plan with what is there; `migrate_apply` carries it out.
+
+What is read and written is fixed by the plan; between plan and apply only records of the plan's own connectors count
+as drift, because the global offsets topic of a live cluster never stands still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from eosctl.app import App
+from eosctl.core.allowances import Waiver
+from eosctl.core.offsets.decision import Policy
+from eosctl.core.offsets.migration import (
+    MigrationPlan,
+    Parts,
+    PlannedTopic,
+    Selection,
+    Tally,
+    alike,
+    check_renames,
+    parts_of,
+    plan_file_text,
+    plan_routes,
+    with_sample,
+)
+from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCounts, Snapshot
+from eosctl.core.records import Record
+from eosctl.errors import NotFoundError
+from eosctl.events import Event
+from eosctl.migrate.hidden import hidden_offsets
+from eosctl.migrate.rows import plan_row
+from eosctl.migrate.stores import target_name_of
+from eosctl.migrate.targets import AS_SOURCE, TopicSize, planned_targets
+from eosctl.migrate.topics import expected_records, present_topics, refuse_open_transactions, some
+from eosctl.report import rfc3339
+from eosctl.state.work_folders import work_folder
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationRequest:
+    """What to migrate. Stores are `global`, `dedicated` or a topic; `dedicated_topic` may contain `{connector}`.
+
+    `new_topics` is what missing targets are made like.
+    """
+
+    sources: tuple[str, ...] = ("global",)
+    target: str = "dedicated"
+    selection: Selection = field(default_factory=Selection)
+    renames: Mapping[str, str] = field(default_factory=dict)
+    policy: Policy = Policy.KEEP_TARGET
+    dedicated_topic: str | None = None
+    new_topics: TopicSize = AS_SOURCE
+    allow_open_transactions: bool = False
+
+
+class MigrationStages(Protocol):
+    """What this module needs of Spark: `eosctl.migrate.spark.job.MigrationJob` is the real one."""
+
+    def least_parts(self, records: int) -> int: ...
+    def snapshot(self, topics: Sequence[PlannedTopic], folder: Path, *, parts: Parts = ()) -> Snapshot: ...
+    def decide(self, folder: Path, plan: MigrationPlan) -> Tally: ...
+    def find_stale(self, folder: Path) -> int: ...
+    def stale(self, folder: Path) -> Iterator[Record]: ...
+    def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]: ...
+    def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[bytes]: ...
+    def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]: ...
+    def newer(self, drift: Path, folder: Path) -> list[Record]: ...
+    def write_tasks(self, plan: MigrationPlan) -> int: ...
+    def unwritten(self, folder: Path, targets: Sequence[PlannedTopic]) -> int: ...
+    def write(
+        self, folder: Path, plan: MigrationPlan, *, tasks: int, records: int, part: str = "decisions"
+    ) -> SentCounts: ...
+    def compare(
+        self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, parts: Parts = (), limit: int = 100
+    ) -> Comparison: ...
+
+
+OpenStages = Callable[[int], AbstractContextManager[MigrationStages]]
+"""Opens the stages for about so many records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """Plans, applies and verifies with one set of stages; `snapshots` is the folder of snapshot folders."""
+
+    app: App
+    stages: MigrationStages
+    snapshots: Path
+
+    def plan(self, request: MigrationRequest, sources: Sequence[PlannedTopic]) -> MigrationPlan:
+        """Reads both sides, decides per key, and keeps the snapshot under the plan's name."""
+        with work_folder(self.snapshots, ".planning-") as draft:
+            plan = self._plan(request, sources, draft)
+            (draft / "plan.json").write_text(plan_file_text(plan), encoding="utf-8")
+            if not snapshot_folder(plan).exists():  # else an equal plan was made before, and its folder is as good
+                draft.rename(snapshot_folder(plan))
+        return plan
+
+    def _plan(self, request: MigrationRequest, sources: Sequence[PlannedTopic], draft: Path) -> MigrationPlan:
+        parts = parts_of(sources, request.renames, least=self.stages.least_parts(expected_records(sources)))
+        read = self.stages.snapshot(sources, draft / "source", parts=parts)
+        connectors = request.selection.choose(read.connectors)
+        check_renames(request.renames, connectors)
+        routes = plan_routes(
+            connectors, request.renames, target_name_of(self.app, request.target, request.dedicated_topic)
+        )
+        names = sorted({route.target_topic for route in routes})
+        targets = planned_targets(self.app.with_whole_timeout(), names, sources=sources, size=request.new_topics)
+        refuse_open_transactions(targets, allowed=request.allow_open_transactions)
+        if not read.in_place or not alike(sources, targets):
+            parts = ()
+        in_place = self.stages.snapshot(targets, draft / "target", parts=parts).in_place
+        if not in_place:
+            parts = ()
+            self.app.on_event(Event(_SCATTERED.format(topics=some([topic.name for topic in targets])), warning=True))
+        plan = MigrationPlan(
+            cluster_id=targets[0].cluster_id,
+            group_id=self.app.target.group_id,
+            policy=request.policy,
+            sources=tuple(sources),
+            targets=tuple(targets),
+            routes=routes,
+            tally=_NOTHING,
+            snapshot_base=str(self.snapshots.resolve()),
+            overrides=(Waiver.ALLOW_OPEN_TRANSACTIONS.word,) if request.allow_open_transactions else (),
+            parts=parts,
+            planned_at=rfc3339(self.app.clock.now_ms()) or "",
+        )
+        plan = replace(plan, tally=replace(self.stages.decide(draft, plan), records=read.records))
+        plan.tally.check()
+        if not in_place and plan.target_file() is None:
+            plan = replace(plan, stale_copies=self.stages.find_stale(draft))
+        return with_sample(plan, [plan_row(key) for key in self.stages.sample(draft)])
+
+    def compare(self, plan: MigrationPlan, side: str) -> Comparison:
+        """Reads one side again, up to now, and compares it with the plan's decisions."""
+        topics, parts = (plan.targets, plan.parts) if side == "target" else (plan.sources, ())
+        app = self.app.with_whole_timeout()
+        now = present_topics(app, topics)
+        compared = self.stages.compare(existing_snapshot(plan), now, side=side, parts=parts)
+        return replace(compared, hidden=hidden_offsets(app, now, plan.connectors_of(side), side=side))
+
+
+_SCATTERED = (
+    "keys in {topics} lie on partitions other than their own; migrate writes each where its newest record is; "
+    "`eosctl offsets lint --store TOPIC` gives the repair"
+)
+_NOTHING = Tally(
+    records=0, older=0, nobodys=0, not_selected=0, superseded=0, keys=0, conflicts=0, scattered=0, counts={}
+)
+
+
+def snapshot_folder(plan: MigrationPlan) -> Path:
+    """Where the records and decisions of `plan` are kept."""
+    return Path(plan.snapshot_base) / plan.name()
+
+
+def existing_snapshot(plan: MigrationPlan) -> Path:
+    """Like `snapshot_folder`; raises NotFoundError when it is gone."""
+    folder = snapshot_folder(plan)
+    if not (folder / "decisions" / "_SUCCESS").exists():
+        raise NotFoundError(
+            f"the plan's snapshot is not in {folder}", hint="Apply where the plan was made, or plan again."
+        )
+    return folder
+
+
+def spark_stages(
+    app: App,
+    *,
+    snapshots: Path,
+    master: str = "local[*,4]",
+    conf: Mapping[str, str] | None = None,
+    profiles: Sequence[str] = (),
+) -> OpenStages:
+    """Opens MigrationJobs on Spark `master` with the user's Spark `conf`; Spark's log goes to `snapshots`/spark.log.
+
+    The jobs can reach the clusters of `profiles` too.
+    """
+
+    @contextmanager
+    def opened(expected_records: int) -> Iterator[MigrationStages]:
+        from eosctl.kafka.topics.librdkafka import client_properties
+        from eosctl.migrate.start import spark_job
+
+        client = client_properties(app.target.client) if app.target.client else {}
+        others = {name: client_properties(app.elsewhere(name).target.require_client()) for name in profiles}
+        app.on_event(Event("starting Spark"))
+        with spark_job(
+            client, snapshots=snapshots, master=master, conf=conf or {}, expected_records=expected_records,
+            others=others, on_progress=lambda *progress: app.on_event(Event(*progress)),
+        ) as job:  # fmt: skip
+            yield job
+
+    return opened

@@ -1,0 +1,234 @@
+"""What migrations tell: plan, result and verification as Reports, keys and values made readable."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, topic_of
+from eosctl.core.offsets.migration_results import Comparison, DecidedKey, Mismatch, SentCounts
+from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.records import OffsetKey, as_plain_json, decode_key
+from eosctl.core.wording import counted
+from eosctl.errors import ExitCode
+from eosctl.migrate.journal import Stage, resume_command
+from eosctl.offsets.comparison import comparison_exit_code, hidden_problem
+from eosctl.offsets.rows import MOST_ROWS, value_json
+from eosctl.offsets.stores.new_topics import TopicsMade
+from eosctl.report import Json, Problem, Report, Row, json_bytes
+from eosctl.state.backups import undo_command
+
+_MOST_REASONS = 5
+"""Hundreds of topics are mostly refused for one reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What an apply did: `sent` by this run, `already` there from one before, and the target compared afterwards.
+
+    Nothing was sent where one of the target `topics` was refused. `skipped` are the stages that were over before;
+    `backup` is None where nothing can be overwritten.
+    """
+
+    sent: SentCounts
+    compared: Comparison
+    topics: TopicsMade
+    backup: Path | None
+    overrides: tuple[str, ...]
+    already: int = 0
+    skipped: tuple[Stage, ...] = ()
+
+
+def plan_row(decided: DecidedKey) -> Row:
+    """One sample row: the key as it will be in the target, BEFORE and AFTER there."""
+    sent = decided.action in ("write", "delete")
+    partition = partition_for(decided.key, decided.partitions) if decided.partition is None else decided.partition
+    topic, source_partition, offset = decided.source
+    return {
+        "key": json_bytes(decided.key),
+        "connector": decided.route.target_connector,
+        "renamed_from": decided.route.connector if decided.route.connector != decided.route.target_connector else None,
+        "source_partition": source_partition_of(decided.key),
+        "action": decided.action,
+        "reason": decided.reason,
+        "before": value_json(decided.before),
+        "after": value_json(decided.source_value if sent else decided.before),
+        "source": {"topic": topic, "partition": source_partition, "offset": offset},
+        "target": {"topic": topic_of(decided.route.target_topic), "partition": partition},
+    }
+
+
+def plan_report(
+    plan: MigrationPlan, *, plan_file: Path, problems: tuple[Problem, ...] = (), exit_code: ExitCode = ExitCode.OK
+) -> Report:
+    """The plan as a report."""
+    return Report(
+        kind="offsets-migrate-plan",
+        rows=plan.sample,
+        summary=_summary(plan),
+        data={**_facts(plan), "plan_file": str(plan_file)},
+        target=_target(plan),
+        problems=problems,
+        exit_code=exit_code,
+    )
+
+
+def result_report(plan: MigrationPlan, applied: Applied) -> Report:
+    """What was sent, and whether the target now is what the plan wanted."""
+    topics = {
+        topic: {"written": written, "tombstones": tombstones}
+        for topic, (written, tombstones) in applied.sent.topics.items()
+    }
+    compared, refused = applied.compared, applied.topics.refused
+    rows = plan.sample if compared.is_as_planned() else _mismatch_rows(compared)
+    return Report(
+        kind="offsets-migrate-result",
+        rows=[] if refused else rows,
+        summary={
+            **_summary(plan),
+            "sent": applied.sent.records(),
+            "already_written": applied.already,
+            "transactions": applied.sent.transactions,
+            "verified": compared.compared - compared.differing,
+            "differing": compared.differing,
+            "hidden": len(compared.hidden),
+        },
+        data={
+            **_facts(plan),
+            "topics": topics,
+            "created": list(applied.topics.created),
+            "not_created": [
+                {"topic": topic, "error": {"code": refusal.code, "message": refusal.message}}
+                for topic, refusal in refused.items()
+            ],
+            "skipped": [stage.value for stage in applied.skipped],
+            "backup": None if applied.backup is None else str(applied.backup),
+            "undo": _undo(plan, applied.backup),
+            "overrides": list(applied.overrides),
+        },
+        target=_target(plan),
+        problems=(*_differ(compared, "target"), *_not_created(plan, applied.topics)),
+        exit_code=_exit_code(applied),
+    )
+
+
+def _exit_code(applied: Applied) -> ExitCode:
+    """That of the first refusal where no topic could be made at all."""
+    for refusal in applied.topics.refused.values():
+        return ExitCode.PARTIAL if applied.topics.created else refusal.exit_code
+    return ExitCode.OK if applied.compared.is_as_planned() else ExitCode.PARTIAL
+
+
+def _not_created(plan: MigrationPlan, made: TopicsMade) -> list[Problem]:
+    """Why topics could not be made, for the first of them, and how to go on."""
+    if not made.refused:
+        return []
+    message = (
+        f"{counted(len(made.refused), 'new topic was', 'new topics were')} not created, {len(made.created)} were; "
+        "no offset was written"
+    )
+    again = f"When that is mended: {resume_command(Path(_snapshot(plan)))}"
+    reasons = [Problem.of(refusal) for refusal in made.refused.values()]
+    return [*reasons[:_MOST_REASONS], Problem("topics_not_created", message, hint=again)]
+
+
+def _snapshot(plan: MigrationPlan) -> str:
+    return f"{plan.snapshot_base}/{plan.name()}"
+
+
+def _undo(plan: MigrationPlan, backup: Path | None) -> str | None:
+    """The command line that takes a migration back; none for a file, where nothing was."""
+    if backup is None:
+        return None
+    profile = plan.target_profile()
+    return undo_command(backup) + (f" --profile {shlex.quote(profile)}" if profile else "")
+
+
+def verify_report(plan: MigrationPlan, comparisons: dict[str, Comparison], *, strict: bool) -> Report:
+    """Both sides against the plan; exit code 3 when a key differs, 7 or `strict` 3 when one is hidden."""
+    rows = [row for compared in comparisons.values() for row in _mismatch_rows(compared)]
+    summary: dict[str, Json] = {}
+    for side, compared in comparisons.items():
+        summary[f"{side}_compared"], summary[f"{side}_differing"] = compared.compared, compared.differing
+        summary[f"{side}_hidden"] = len(compared.hidden)
+    differing = any(compared.differing for compared in comparisons.values())
+    return Report(
+        kind="offsets-verify",
+        rows=rows,
+        summary=summary,
+        data={"plan": plan.digest()},
+        target=_target(plan),
+        problems=tuple(problem for side, compared in comparisons.items() for problem in _differ(compared, side)),
+        exit_code=comparison_exit_code(
+            differing=differing, hidden=any(compared.hidden for compared in comparisons.values()), strict=strict
+        ),
+    )
+
+
+def _mismatch_rows(compared: Comparison) -> list[Row]:
+    return [mismatch_row(one) for one in (*compared.mismatches, *compared.hidden[:MOST_ROWS])]
+
+
+def mismatch_row(mismatch: Mismatch) -> Row:
+    """A key that is not what the plan says."""
+    return {
+        "key": json_bytes(mismatch.key),
+        "connector": mismatch.connector,
+        "source_partition": source_partition_of(mismatch.key),
+        "side": mismatch.side,
+        "status": mismatch.status,
+        "expected": value_json(mismatch.expected),
+        "actual": value_json(mismatch.actual),
+        "target": {"topic": mismatch.topic, "partition": mismatch.partition},
+    }
+
+
+def source_partition_of(key: bytes) -> Json:
+    """The source partition in a key, as JSON; None where there is none."""
+    decoded = decode_key(key)
+    return as_plain_json(decoded.partition) if isinstance(decoded, OffsetKey) else None
+
+
+def _differ(compared: Comparison, side: str) -> Iterator[Problem]:
+    if compared.differing:
+        wrong = "is not what the plan says" if compared.differing == 1 else "are not what the plan says"
+        message = f"{compared.differing:,} of {counted(compared.compared, 'key')} in the {side} {wrong}"
+        shown = len(compared.mismatches)
+        more = f"the first {shown} are shown; " if compared.differing > shown else ""
+        yield Problem("plan_mismatch", message, hint=f"{more}has someone written since?")
+    if compared.hidden:
+        yield hidden_problem(len(compared.hidden), compared.compared, where=f" in the {side}")
+
+
+def _summary(plan: MigrationPlan) -> dict[str, Json]:
+    counted = {name: number for name, number in plan.tally.as_summary().items() if name != "connector_counts"}
+    return {"connectors": len(plan.routes), **counted}
+
+
+def _facts(plan: MigrationPlan) -> dict[str, Json]:
+    return {
+        "plan": plan.digest(),
+        "planned_at": plan.planned_at,
+        "snapshot": _snapshot(plan),
+        "policy": plan.policy.value,
+        "parts": len(plan.parts),
+        "connector_counts": plan.tally.connector_counts,
+        "sources": [_topic(topic) for topic in plan.sources],
+        "targets": [_topic(topic) for topic in plan.targets],
+    }
+
+
+def _topic(topic: PlannedTopic) -> Row:
+    return {
+        "topic": topic.topic,
+        "kafka_cluster_id": topic.cluster_id,
+        "partitions": topic.partitions,
+        "replication_factor": topic.replication_factor,
+        "exists": topic.topic_id is not None,
+    }
+
+
+def _target(plan: MigrationPlan) -> Row:
+    return {"kafka_cluster_id": plan.cluster_id, "group_id": plan.group_id}

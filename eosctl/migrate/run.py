@@ -1,0 +1,238 @@
+"""One invocation of `offsets migrate` or `offsets verify`: the report to show, and what applying it means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from eosctl.app import App
+from eosctl.core.allowances import Allowances
+from eosctl.core.offsets.migration import MigrationPlan, plan_file_text
+from eosctl.core.wording import counted
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError
+from eosctl.migrate.apply import apply_plan, past_of, refuse, source_profiles
+from eosctl.migrate.journal import migration_journal, read_past
+from eosctl.migrate.old_snapshots import OldSnapshots, old_snapshots
+from eosctl.migrate.plan import Migration, MigrationRequest, OpenStages, snapshot_folder, spark_stages
+from eosctl.migrate.rows import plan_report, result_report, verify_report
+from eosctl.migrate.stale import refuse_stale
+from eosctl.migrate.stores import profile_of, source_names
+from eosctl.migrate.topics import app_of, expected_records, gather_sources
+from eosctl.offsets.guard import running_connectors, source_problem
+from eosctl.offsets.stale_copies import stale_problem
+from eosctl.plan import Plan
+from eosctl.report import Problem, Report
+from eosctl.target import Target
+
+_LOOK_S = 10.0
+"""For a look whether a plan still holds; before it writes, Spark looks again, however long it takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Where the job runs: a Spark master with its conf; `open_stages` replaces Spark altogether."""
+
+    snapshots: Path
+    master: str = "local[*,4]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    open_stages: OpenStages | None = None
+
+    def opener(self, app: App, profiles: Sequence[str]) -> OpenStages:
+        """What opens the stages, with the clusters of `profiles` in reach."""
+        if self.open_stages is not None:
+            return self.open_stages
+        return spark_stages(app, snapshots=self.snapshots, master=self.master, conf=self.conf, profiles=profiles)
+
+
+@contextmanager
+def prepared_migration(
+    app: App,
+    request: MigrationRequest,
+    engine: Engine,
+    *,
+    allowances: Allowances,
+    plan_out: Path | None = None,
+    prune: bool = False,
+) -> Iterator[Plan]:
+    """Plans now; inside the block the plan can be applied with the same Spark session. `plan_out` only plans."""
+    request.selection.check()
+    request.new_topics.check(request.target)
+    names = source_names(app, request.sources, request.selection)
+    sources = gather_sources(app, names, allow_open_transactions=request.allow_open_transactions)
+    profiles = {source.profile for source in sources} | {profile_of(request.target)}
+    with engine.opener(app, sorted(filter(None, profiles)))(expected_records(sources)) as stages:
+        migration = Migration(app, stages, engine.snapshots)
+        plan = migration.plan(request, sources)
+        if plan_out is not None:
+            _save(plan, plan_out)
+        plan_file = plan_out or snapshot_folder(plan) / "plan.json"
+        apply = partial(_apply, app, migration, plan, allowances)
+        prepared = _prepared(app, plan, plan_file, apply, prune=prune)
+        yield replace(prepared, apply=None) if plan_out else prepared
+
+
+def migration_from_file(
+    app: App,
+    plan: MigrationPlan,
+    engine: Engine,
+    *,
+    allowances: Allowances,
+    plan_file: Path,
+    resume: bool = False,
+    prune: bool = False,
+) -> Plan:
+    """A plan that was made before; Spark starts when it is applied. `resume` goes on with what was begun.
+
+    It is refused when it does not hold any more.
+    """
+    stale = _stale(app, plan, allowances, resume=resume)
+
+    def apply() -> Report:
+        folder = snapshot_folder(plan)
+        past = past_of(folder, migration_journal(folder, app.clock), resume=resume)
+        if not past.ended:
+            refuse(app, plan, allowances)  # before Spark takes its seconds to start
+        with engine.opener(app, plan.profiles())(expected_records(plan.sources)) as stages:
+            return result_report(
+                plan, apply_plan(Migration(app, stages, engine.snapshots), plan, allowances, resume=resume)
+            )
+
+    if isinstance(stale, RefusedError):
+        return replace(_prepared(app, plan, plan_file, apply, prune=prune), refusal=stale)
+    return _prepared(app, plan, plan_file, apply, prune=prune, untold=stale)
+
+
+def _stale(app: App, plan: MigrationPlan, allowances: Allowances, *, resume: bool) -> EosctlError | None:
+    """What speaks against a plan by now, a RefusedError, or why that can't be told in a moment.
+
+    None of a plan that was begun or is over, whose journal decides.
+    """
+    past = read_past(migration_journal(snapshot_folder(plan), app.clock))
+    if past.ended or (past.begun and not resume):
+        return None
+    quick = replace(app, deadline=Deadline.after(min(_LOOK_S, app.deadline.remaining_s()), app.clock))
+    try:
+        refuse_stale(
+            quick,
+            plan,
+            accepted=allowances.accept_drift,
+            past=past,
+            allow_open_transactions=allowances.allow_open_transactions,
+        )
+    except EosctlError as exc:
+        return exc
+    return None
+
+
+def verify_plan(app: App, plan: MigrationPlan, engine: Engine, *, strict: bool = False) -> Report:
+    """Reads both sides again and compares them with the plan."""
+    with engine.opener(app, plan.profiles())(expected_records(plan.sources)) as stages:
+        migration = Migration(app, stages, engine.snapshots)
+        sides = {side: migration.compare(plan, side) for side in ("source", "target")}
+        return verify_report(plan, sides, strict=strict)
+
+
+def _apply(app: App, migration: Migration, plan: MigrationPlan, allowances: Allowances) -> Report:
+    refuse(app, plan, allowances)
+    return result_report(plan, apply_plan(migration, plan, allowances, resume=False))
+
+
+def _prepared(
+    app: App,
+    plan: MigrationPlan,
+    plan_file: Path,
+    apply: Callable[[], Report],
+    *,
+    prune: bool,
+    untold: EosctlError | None = None,
+) -> Plan:
+    """`untold`: why it can't be told whether the plan still holds."""
+    to_apply: Callable[[], Report] | None = partial(_pruned, app, plan, apply) if prune else apply
+    if plan.tally.counts.get("conflict") or not plan.tally.to_write():
+        to_apply = None
+    show = partial(_show, app, plan, plan_file, untold)
+    return Plan(show, "Apply this plan?", to_apply, _written_to(app, plan))
+
+
+def _show(app: App, plan: MigrationPlan, plan_file: Path, untold: EosctlError | None) -> Report:
+    undecided = plan.tally.counts.get("conflict", 0)
+    if undecided:
+        problem = Problem(
+            "conflicts",
+            f"{counted(undecided, 'key is', 'keys are')} in conflict and --conflict fail decides none; nothing will be "
+            "written",
+            hint="Plan again with --conflict keep-target, take-source or newest.",
+        )
+        report = plan_report(plan, plan_file=plan_file, problems=(problem,), exit_code=ExitCode.REFUSED)
+    else:
+        report = plan_report(plan, plan_file=plan_file, problems=tuple(_warnings(app, plan)))
+    if untold is None:
+        return report
+    message = f"whether the plan still holds is not known yet: {untold.message}"
+    warning = Problem(untold.code, message, hint=untold.hint, severity="warning")
+    return replace(report, problems=[*report.problems, warning])
+
+
+def _warnings(app: App, plan: MigrationPlan) -> Iterator[Problem]:
+    yield from _running(app, plan)
+    yield from _unchecked(app, plan)
+    if plan.stale_copies:
+        yield stale_problem(plan.stale_copies)
+    left = _old_snapshots(app, plan).problem(Path(plan.snapshot_base))
+    if left is not None:
+        yield left
+
+
+def _old_snapshots(app: App, plan: MigrationPlan) -> OldSnapshots:
+    return old_snapshots(Path(plan.snapshot_base), app.clock, besides=snapshot_folder(plan))
+
+
+def _pruned(app: App, plan: MigrationPlan, apply: Callable[[], Report]) -> Report:
+    """Applies the plan and removes the snapshots of earlier ones if that went well; its own stays, to verify."""
+    result = apply()
+    if result.exit_code == ExitCode.OK:
+        _old_snapshots(app, plan).remove()
+    return result
+
+
+def _written_to(app: App, plan: MigrationPlan) -> Target:
+    """The target that holds what is expected of the cluster that is written to: of a file nothing, of another
+    profile's cluster its id alone, for the plan's group is the command's own.
+    """
+    if plan.target_file() is not None:
+        return replace(app.target, expect={})
+    there = app_of(app, plan.targets[0]).target if plan.targets else app.target
+    if there is app.target:
+        return there
+    return replace(there, expect={name: each for name, each in there.expect.items() if name == "kafka_cluster_id"})
+
+
+def _running(app: App, plan: MigrationPlan) -> tuple[Problem, ...]:
+    """A warning while connectors run: the plan is good to look at, and will be refused."""
+    if plan.target_file() is not None or not app.target.connect_urls:
+        return ()
+    running = running_connectors(app.with_whole_timeout(), plan.connectors())
+    if not running:
+        return ()
+    message = f"not stopped: {', '.join(running)}"
+    return (Problem("running", message, hint="The plan can't be applied while they run.", severity="warning"),)
+
+
+def _unchecked(app: App, plan: MigrationPlan) -> Iterator[Problem]:
+    """A warning for each cluster that is only read of which it can't be told whether the connectors run there."""
+    if plan.target_file() is not None:
+        return
+    for profile in source_profiles(plan):
+        if (problem := source_problem(app.elsewhere(profile), profile)) is not None:
+            yield problem
+
+
+def _save(plan: MigrationPlan, path: Path) -> None:
+    try:
+        path.write_text(plan_file_text(plan), encoding="utf-8")
+    except OSError as exc:
+        raise InputFileError(f"cannot write {path}: {exc.strerror or exc}", hint="Check --plan-out.") from exc

@@ -1,0 +1,177 @@
+"""Files of records as sources and as the target of a migration: NDJSON record files, and Parquet.
+
+Read and written on the driver, streaming, so that their size does not matter. Runs where Kafka need not be.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eosctl.core.offsets.migration_results import Snapshot
+from eosctl.core.record_file import UNKNOWN, read_records, record_line
+from eosctl.core.records import Record
+from eosctl.errors import EosctlError, InputFileError
+from eosctl.machine.kept_file import sync_directory
+from eosctl.migrate.spark.records.arrow_rows import arrow_batch
+from eosctl.migrate.spark.records.kafka_io import records_batch
+from eosctl.migrate.spark.snapshots import land
+
+_ROWS_AT_ONCE = 10_000
+Item = TypeVar("Item")
+_PARQUET = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("timestamp_ms", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+_NEEDED = ("partition", "key", "value")
+
+
+def is_parquet(path: str) -> bool:
+    """Whether a file is Parquet, by its name; all others are record files (NDJSON)."""
+    return path.endswith(".parquet")
+
+
+def read_file(path: str) -> Iterator[Record]:
+    """The records of a file; one without an offset gets its place in the file, for then the order says what is newer.
+
+    Raises InputFileError: unreadable, no records of Kafka, or records of several topics, whose offsets can't be
+    compared.
+    """
+    topic: str | None = None
+    for place, record in enumerate(read_parquet(path) if is_parquet(path) else _of_lines(path)):
+        if topic is not None and record.topic != topic:
+            raise InputFileError(
+                f"{path} holds records of the topics {topic} and {record.topic}", hint="One file per topic, please."
+            )
+        topic = record.topic
+        yield record if record.offset != UNKNOWN else record._replace(offset=place)
+
+
+def snapshot_file(path: str, name: str, snapshot: Path, *, partitions: int) -> Snapshot:
+    """Puts the records of a file into a Parquet file of RECORDS, under the topic `name`."""
+    seen = 0
+
+    def counted() -> Iterator[Record]:
+        nonlocal seen
+        for record in read_file(path):
+            seen += 1
+            yield record
+
+    found = land((_records_batch(piece, name, partitions) for piece in _pieces(counted())), snapshot)
+    return replace(found, records=seen)
+
+
+def _records_batch(records: Sequence[Record], name: str, partitions: int) -> pa.RecordBatch:
+    columns = list(zip(*(record[1:6] for record in records), strict=True))
+    number = len(records)
+    return records_batch([name] * number, *columns, sizes=[partitions] * number, versions=[1] * number)
+
+
+def _pieces(rows: Iterator[Item]) -> Iterator[list[Item]]:
+    while piece := list(islice(rows, _ROWS_AT_ONCE)):
+        yield piece
+
+
+def write_file(path: str, records: Iterable[Record]) -> int:
+    """Writes a file that is there whole or not at all, and synced; returns how many records. Raises EosctlError."""
+    draft = Path(f"{path}.new")
+    try:
+        count = _write_parquet(draft, records) if is_parquet(path) else _write_lines(draft, records)
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        draft.replace(path)
+        sync_directory(draft.parent)
+    except OSError as exc:
+        raise EosctlError(f"cannot write {path}: {exc.strerror or exc}", hint="Check space and rights.") from exc
+    return count
+
+
+def _of_lines(path: str) -> Iterator[Record]:
+    with _readable(path), open(path, "rb") as file:
+        yield from read_records(file, name=path)
+
+
+def read_parquet(path: str | Path) -> Iterator[Record]:
+    """The records of a Parquet file, or of a folder of them in order of their names.
+
+    `timestamp_ms` or Spark's own `timestamp`, `topic` if there are several; all but `partition`, `key` and `value` may
+    be absent. Raises InputFileError.
+    """
+    from pyarrow import dataset
+
+    with _readable(path):
+        source = dataset.dataset(path, format="parquet")
+        names = source.schema.names
+        missing = [name for name in _NEEDED if name not in names]
+        if missing:
+            raise InputFileError(
+                f"{path} has no column {', '.join(missing)}", hint=f"It has: {', '.join(names) or 'none'}."
+            )
+        for batch in source.to_batches(batch_size=_ROWS_AT_ONCE):
+            yield from _rows(batch)
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[Record]:
+    columns: dict[str, Any] = {name: batch.column(name) for name in batch.schema.names}
+    if "timestamp_ms" not in columns and "timestamp" in columns:
+        columns["timestamp_ms"] = columns["timestamp"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64())
+    keys, values = (columns[name].cast(pa.binary()).to_pylist() for name in ("key", "value"))
+    nothing = [None] * batch.num_rows
+    topics, partitions, offsets, times = (
+        columns[name].to_pylist() if name in columns else nothing
+        for name in ("topic", "partition", "offset", "timestamp_ms")
+    )
+    for row in zip(topics, partitions, offsets, times, keys, values, strict=True):
+        topic, partition, offset, timestamp_ms, key, value = row
+        yield Record(
+            topic or "",
+            partition,
+            UNKNOWN if offset is None else offset,
+            UNKNOWN if timestamp_ms is None else timestamp_ms,
+            key,
+            value,
+        )
+
+
+@contextmanager
+def _readable(path: str | Path) -> Iterator[None]:
+    """Translates what reading a file may raise."""
+    try:
+        yield
+    except OSError as exc:
+        raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as exc:
+        raise InputFileError(
+            f"{path} is no Parquet file of Kafka records: {exc}", hint="Needed: binary key, value."
+        ) from exc
+
+
+def _write_lines(draft: Path, records: Iterable[Record]) -> int:
+    count = 0
+    with open(draft, "w", encoding="utf-8") as file:
+        for record in records:
+            file.write(f"{record_line(record)}\n")
+            count += 1
+    return count
+
+
+def _write_parquet(draft: Path, records: Iterable[Record]) -> int:
+    count, rows = 0, ((r.topic, r.partition, r.timestamp_ms, r.key, r.value) for r in records)
+    with pq.ParquetWriter(draft, _PARQUET) as writer:
+        for piece in _pieces(rows):
+            writer.write_batch(arrow_batch(piece, _PARQUET))
+            count += len(piece)
+    return count

@@ -1,0 +1,91 @@
+"""What a migration will replace, as lines of a record file: the backup that `offsets restore` takes.
+
+The lines are made in tasks and land in files before the driver touches them: millions of rows that were fetched through
+the driver's JVM would need a heap of their size.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import SparkContext
+
+from eosctl.core.offsets.migration import topic_of
+from eosctl.core.record_file import UNKNOWN, bytes_text
+from eosctl.migrate.spark.records.kafka_writes import placed_batch
+from eosctl.migrate.spark.records.parts import sent
+from eosctl.migrate.spark.snapshots import batches_of, fresh_folder, parquet_files
+from eosctl.migrate.spark.tasks import run_tasks
+
+_BLOCK_BYTES = 1 << 20
+_COLUMNS = (
+    *("action", "topic", "key", "value", "partition", "partitions"),
+    *("target_exists", "target_offset", "target_timestamp_ms", "before"),
+)
+
+
+def backup_blocks(context: SparkContext, snapshot: Path, *, cluster_id: str | None) -> Iterator[bytes]:
+    """The record file, in blocks of bytes.
+
+    For each decision of a snapshot that sends something: what the target has now, and as `written` what replaces it. A
+    key that the target does not have is a tombstone on the partition where it will be written: writing that undoes the
+    migration.
+    """
+    files, folder = parquet_files(snapshot / "decisions"), fresh_folder(snapshot / "backup")
+
+    def write_lines(number: int) -> Iterator[pa.RecordBatch]:
+        with (folder / f"part-{number:05}").open("w", encoding="utf-8", newline="\n") as file:
+            for batch in batches_of(files[number], _COLUMNS):
+                file.writelines(lines_of(sent(batch), cluster_id=cluster_id).to_pylist())
+        yield from ()
+
+    run_tasks(context, len(files), write_lines)
+    return _blocks_of(folder)
+
+
+def _blocks_of(folder: Path) -> Iterator[bytes]:
+    """What the files of a folder hold, one after the other; each goes when it is read."""
+    for part in sorted(folder.glob("part-*")):
+        with part.open("rb") as file:
+            yield from iter(partial(file.read, _BLOCK_BYTES), b"")
+        part.unlink()
+
+
+def lines_of(batch: pa.RecordBatch, *, cluster_id: str | None) -> pa.Array:
+    """A line for each of the decisions, as text with its line feed."""
+    topics, keys, exists = (batch.column(name) for name in ("topic", "key", "target_exists"))
+    texts = {name: json.dumps(topic_of(name), ensure_ascii=False) for name in pc.unique(topics).to_pylist()}
+    there = pc.if_else(exists, batch.column("before"), pa.scalar(None, pa.binary()))
+    columns = [
+        '{"topic":', pa.array([texts[name] for name in topics.to_pylist()], pa.string()),
+        ',"partition":', placed_batch(batch).column("partition").cast(pa.string()),
+        _member("offset", batch.column("target_offset"), exists),
+        _member("timestamp_ms", batch.column("target_timestamp_ms"), exists),
+        ',"key":', _json_texts(keys), ',"value":', _json_texts(there),
+        ',"written":', _json_texts(batch.column("value")),
+        f',"cluster_id":{json.dumps(cluster_id)}}}\n', "",
+    ]  # fmt: skip
+    return pc.binary_join_element_wise(*columns)
+
+
+def _member(name: str, numbers: pa.Array, exists: pa.Array) -> pa.Array:
+    """`,"name":number` where it is known, else nothing."""
+    known = pc.and_(exists, pc.fill_null(pc.not_equal(numbers, UNKNOWN), fill_value=False))
+    return pc.if_else(known, pc.binary_join_element_wise(f',"{name}":', numbers.cast(pa.string()), ""), "")
+
+
+def _json_texts(values: pa.Array) -> pa.Array:
+    """`bytes_text` of a column: in Arrow, unless a value is not UTF-8 or has characters that JSON escapes by number."""
+    try:
+        text = values.cast(pa.string())
+    except pa.ArrowInvalid:
+        text = None
+    if text is None or pc.any(pc.match_substring_regex(text, r"[\x00-\x1f]")).as_py():
+        return pa.array([bytes_text(value) for value in values.to_pylist()], pa.string())
+    escaped = pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"')
+    return pc.fill_null(pc.binary_join_element_wise('"', escaped, '"', ""), "null")

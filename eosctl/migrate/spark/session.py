@@ -1,0 +1,249 @@
+"""One quiet Spark session per command, started fast and ended completely.
+
+pyspark would let the JVM write over the terminal and leave it running; here its output goes into a log file and it
+ends with the session. Nothing in here knows Kafka or what the job does.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import pyspark
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+
+import eosctl
+from eosctl.machine.class_archive import ClassArchive
+from eosctl.migrate.spark.class_archive import spark_class_archive
+from eosctl.migrate.spark.failures import start_error
+
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = Console
+appender.file.name = file
+appender.file.target = SYSTEM_ERR
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{ISO8601} %p %c{1}: %m%n%ex
+"""
+
+SMALL_INPUT_RECORDS = 2_000_000
+"""Below this the JVM compiles with C1 only and collects serially: 2 to 4 s less to start, and slower per record that it
+sees, which is none where nothing is shuffled."""
+
+INTERPRETED_RECORDS = 100_000
+"""Up to this Spark interprets a query: to generate Java for it and to compile that takes longer than to run it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """How to start Spark; `conf` are the user's own `--conf K=V` and win over everything else.
+
+    `java_home` None takes what Spark finds. `work_dir` receives the package zip and Spark's scratch files, `log_file`
+    all that the JVM would have printed. `expected_records` chooses between a quick start and a quick run. In `cache`
+    the JVM's classes are kept for the next start.
+    """
+
+    work_dir: Path
+    log_file: Path
+    master: str = "local[*,4]"
+    java_home: Path | None = None
+    expected_records: int = 0
+    driver_memory: str = "1g"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    cache: Path | None = None
+
+    def class_archive(self) -> ClassArchive | None:
+        """The JVM's classes; None without a cache, and where the user's own `conf` decides what the JVM loads."""
+        own = {"spark.driver.extraJavaOptions", "spark.driver.extraClassPath", "spark.driver.defaultJavaOptions"}
+        if self.cache is None or own & set(self.conf):
+            return None
+        return spark_class_archive(self.cache, java_home=self.java_home, work_dir=self.work_dir)
+
+    def runs_installed(self) -> bool:
+        """Whether tasks find pyspark and eosctl where this process has them: on this machine, with the same Python."""
+        is_here = self.master == "local" or self.master.startswith("local[")
+        is_unzipped = Path(pyspark.__file__).is_file()  # spark-submit puts Spark's own pyspark.zip before the installed
+        return is_here and is_unzipped and "spark.pyspark.python" not in self.conf
+
+
+@contextmanager
+def spark_context(settings: SessionSettings) -> Iterator[SparkContext]:
+    """A Spark context; at the end of the block context, JVM and Python workers are gone."""
+    settings.work_dir.mkdir(parents=True, exist_ok=True)
+    conf = SparkConf(loadDefaults=False).setAll(list(session_conf(settings).items()))
+    environment = {"PYSPARK_PYTHON": settings.conf.get("spark.pyspark.python", sys.executable)}
+    if settings.java_home is not None:
+        environment["JAVA_HOME"] = str(settings.java_home)
+    settings.log_file.parent.mkdir(parents=True, exist_ok=True)
+    with _environment(environment), _quiet_logging(), settings.log_file.open("ab") as log:
+        with _interrupt_handler_kept():
+            gateway, context = _started(conf, log, settings.log_file)
+        patience_s = 5.0  # what failed need not leave a class archive
+        _let_accumulators_end_alone(context)
+        try:
+            yield context
+            patience_s = 120.0
+        finally:
+            try:
+                with suppress(Py4JError):  # Ctrl-C may have cut off a call, and then the JVM answers no other
+                    context.stop()
+            finally:
+                _end_jvm(gateway, patience_s=patience_s)
+    archive = settings.class_archive()
+    if archive is not None:
+        archive.keep()
+
+
+def _started(conf: SparkConf, log: IO[bytes], log_file: Path) -> tuple[Any, SparkContext]:
+    """The JVM and its context; raises EosctlError when Spark does not start, which its log explains."""
+    gateway, log_start = None, log.tell()
+    try:
+        gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+        return gateway, SparkContext(conf=conf, gateway=gateway)
+    except BaseException as exc:
+        if gateway is not None:
+            _end_jvm(gateway)
+        if isinstance(exc, Py4JError | PySparkException | ValueError | OSError):
+            raise start_error(exc, log_file=log_file, log_start=log_start) from exc
+        raise
+
+
+def session_conf(settings: SessionSettings) -> dict[str, str]:
+    """Spark's configuration for `settings`; writes the log4j2 file and the package zip that it names."""
+    small = settings.expected_records <= SMALL_INPUT_RECORDS
+    log4j = settings.work_dir / "log4j2.properties"
+    log4j.write_text(_LOG4J)
+    java_options = [f'"-Dlog4j2.configurationFile={log4j.as_uri()}"']
+    if small:
+        java_options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    archive = settings.class_archive()
+    if archive is not None:
+        java_options += [f'"{word}"' for word in archive.use() or archive.record()]
+    ours = {
+        "spark.master": settings.master,
+        "spark.app.name": "eosctl offsets migrate",
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraJavaOptions": " ".join(java_options),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": (settings.work_dir / "warehouse").as_uri(),
+        "spark.sql.session.timeZone": "UTC",
+        # Else pyspark asks the JVM five times about each expression, to tell in errors where in Python it stands.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.sql.shuffle.partitions": str(shuffle_partitions(settings.expected_records)),
+        # A second copy of a writing task would fence the first one in the middle of its transaction.
+        "spark.speculation": "false",
+    }
+    if settings.expected_records <= INTERPRETED_RECORDS:
+        ours |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    if settings.master.startswith("local"):
+        ours |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.local.dir": str(settings.work_dir / "scratch"),
+        }
+    if settings.runs_installed():
+        ours["spark.python.daemon.module"] = "eosctl.migrate.spark.daemon"
+    else:
+        ours["spark.submit.pyFiles"] = str(package_zip(settings.work_dir))
+    return ours | dict(settings.conf)
+
+
+def shuffle_partitions(expected_records: int) -> int:
+    """One shuffle partition per 500,000 records, at least two per core of this machine."""
+    return max(2 * (os.cpu_count() or 1), -(-expected_records // 500_000))
+
+
+def package_zip(work_dir: Path) -> Path:
+    """The parts of the installed package that run on executors, as one zip for `spark.submit.pyFiles`."""
+    source = Path(eosctl.__file__).parent
+    target = work_dir / "eosctl.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for modules in (source.glob("*.py"), (source / "core").rglob("*.py"), (source / "migrate").rglob("*.py")):
+            for module in sorted(modules):
+                archive.write(module, Path("eosctl") / module.relative_to(source))
+    return target
+
+
+def _let_accumulators_end_alone(context: SparkContext) -> None:
+    """Keeps `context.stop` from waiting for pyspark's accumulator server, which looks once a second whether to end.
+
+    `pyspark.accumulators.UpdateRequestHandler`, pyspark 4.3.
+    """
+    server: Any = context._accumulatorServer
+    wait_for_end = server.shutdown
+    server.shutdown = lambda: threading.Thread(target=wait_for_end, daemon=True).start()
+    server.handle_error = lambda *_request: None  # the JVM hangs up meanwhile, which would be printed
+
+
+def _end_jvm(gateway: Any, *, patience_s: float = 5.0) -> None:
+    """Ends the JVM that `launch_gateway` started: it exits when its standard input closes, or is killed.
+
+    That of spark-submit is not ours and ends after us.
+    """
+    if gateway.proc is None:
+        return
+    with suppress(Py4JError):
+        gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
+    gateway.proc.stdin.close()
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            gateway.proc.wait(timeout=patience_s)
+    finally:  # Spark is stopped: there is nothing to lose
+        gateway.proc.kill()
+        gateway.proc.wait()
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Sets environment variables for the block: pyspark takes Java and Python from nowhere else."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _quiet_logging() -> Iterator[None]:
+    """Gives the root logger a handler: py4j logs there the call that Ctrl-C cut off, and else Python prints it."""
+    nowhere = logging.NullHandler()
+    logging.getLogger().addHandler(nowhere)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(nowhere)
+
+
+@contextmanager
+def _interrupt_handler_kept() -> Iterator[None]:
+    """Puts the SIGINT handler back that SparkContext replaces: its own calls py4j from inside a call, which fails."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

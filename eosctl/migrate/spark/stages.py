@@ -1,0 +1,131 @@
+"""What goes on around the Spark jobs of a stage: how far they are, Ctrl-C, and an end where nobody runs them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+
+from eosctl.errors import DeadlineError
+from eosctl.migrate.spark.failures import spark_error
+from eosctl.migrate.spark.record_counts import RecordCounts
+
+EXECUTOR_PATIENCE_S = 120.0
+"""How long a stage waits for the first executor: a cluster may have to start a machine for it, or never does."""
+
+_LOOK_EVERY_S = 0.5
+
+OnProgress = Callable[[str, int | None, int | None, str], None]
+"""Called with the first fields of an `Event`: what is being done, how many are done, of how many, of what."""
+
+
+@contextmanager
+def watched_stage(
+    context: SparkContext,
+    doing: str,
+    counts: RecordCounts | None,
+    *,
+    on_progress: OnProgress,
+    executor_patience_s: float = EXECUTOR_PATIENCE_S,
+) -> Iterator[None]:
+    """Names the jobs of the block, reports how far they are, cancels them on Ctrl-C, translates Spark's errors.
+
+    Raises DeadlineError when no executor comes within `executor_patience_s`.
+    """
+    watch = _Watch(context, f"eosctl {doing}", doing, counts, on_progress, executor_patience_s)
+    context.setJobGroup(watch.group, doing, interruptOnCancel=True)
+    thread = threading.Thread(target=watch.run, daemon=True)
+    thread.start()
+    try:
+        with counts or nullcontext():
+            yield
+    except (KeyboardInterrupt, Py4JError, PySparkException) as exc:
+        if watch.gave_up.is_set():
+            raise watch.no_executor() from exc
+        if not _was_interrupted(exc):
+            raise spark_error(exc, doing) from exc
+        with suppress(Py4JError):  # the call that was cut off may have taken the connection along
+            context.cancelJobGroup(watch.group)
+        raise KeyboardInterrupt from exc
+    finally:
+        watch.over.set()
+        thread.join()
+
+
+@dataclass(slots=True)
+class _Watch:
+    """Looks at the jobs of a `group` until they are `over`, in a thread of its own."""
+
+    context: SparkContext
+    group: str
+    doing: str
+    counts: RecordCounts | None
+    on_progress: OnProgress
+    patience_s: float
+    over: threading.Event = field(default_factory=threading.Event)
+    gave_up: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        """Tells how far a stage is: in records where they are counted, else in tasks; in the end, that it is over.
+
+        Spark plans the next tasks when it has seen the last ones: how many there will be is not known before the end.
+        """
+        done, total, unit = 0, self.counts.total if self.counts else None, "records" if self.counts else "tasks"
+        give_up_s: float | None = None if self._has_executors() else time.monotonic() + self.patience_s
+        while True:
+            if done != total:  # after the last record there is more to do
+                self.on_progress(self.doing, done, total, unit)
+            if self.over.wait(_LOOK_EVERY_S):
+                break
+            with suppress(Py4JError):  # the stage itself tells what is wrong with the JVM
+                done, known = (self.counts.done(), 0) if self.counts else self._tasks()
+                unit = unit if self.counts else f"of {known} tasks so far"
+                if give_up_s is not None:
+                    give_up_s = self._still_alone(give_up_s)
+        self.on_progress(self.doing, done, done, unit)
+
+    def _still_alone(self, give_up_s: float) -> float | None:
+        """When to give up; None with executors. Then the jobs are cancelled: Spark would wait for ever."""
+        if self._has_executors():
+            return None
+        if time.monotonic() > give_up_s:
+            self.gave_up.set()
+            self.context.cancelJobGroup(self.group)
+        return give_up_s
+
+    def _has_executors(self) -> bool:
+        """Whether there is any beside the driver, which is listed too; a local Spark needs none."""
+        if str(self.context.master).startswith("local"):
+            return True
+        with suppress(Py4JError):
+            java: Any = self.context._jsc
+            return int(java.sc().getExecutorMemoryStatus().size()) > 1
+        return True
+
+    def _tasks(self) -> tuple[int, int]:
+        """How many tasks of the jobs of the group are done, of how many that Spark knows of."""
+        tracker = self.context.statusTracker()
+        infos = [info for job in tracker.getJobIdsForGroup(self.group) if (info := tracker.getJobInfo(job)) is not None]
+        stages = [tracker.getStageInfo(stage) for info in infos for stage in info.stageIds]
+        known = [stage for stage in stages if stage is not None]
+        return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
+
+    def no_executor(self) -> DeadlineError:
+        """Why the stage was given up."""
+        return DeadlineError(
+            f"{self.doing}: no executor came to Spark master {self.context.master} within {self.patience_s:g} s",
+            hint="Has the cluster workers, and cores and memory to spare? `--conf spark.cores.max=N` and `--conf "
+            "spark.executor.memory=512m` ask for less.",
+        )
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether it is Ctrl-C, or what pyspark met with while it cleaned up after one."""
+    return error is not None and (isinstance(error, KeyboardInterrupt) or _was_interrupted(error.__context__))

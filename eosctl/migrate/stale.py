@@ -1,0 +1,54 @@
+"""Whether a plan of `offsets migrate` still holds, found out without Spark: only what came since is read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from eosctl.app import App
+from eosctl.core.allowances import Waiver
+from eosctl.core.offsets.keys import key_owner
+from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic
+from eosctl.errors import StalePlanError
+from eosctl.migrate.journal import Past
+from eosctl.migrate.topics import app_of, moved_topics, some
+
+_ACCEPTED = {
+    "source": "writes what the plan has read, not what came since: a connector that goes on from the target reads "
+    "again what it has read since then",
+    "target": "puts what the plan has read over what came since",
+}
+
+
+def drift_error(side: str, drifted: Sequence[str]) -> StalePlanError:
+    """The refusal of a plan one side of which has new offsets of these connectors."""
+    return StalePlanError(
+        f"the {side} has new offsets of {some(drifted)} since the plan was made; nothing was written",
+        hint=f"Stop these connectors and plan again. {Waiver.ACCEPT_DRIFT} {side} {_ACCEPTED[side]}.",
+    )
+
+
+def refuse_stale(
+    app: App, plan: MigrationPlan, *, accepted: Collection[str], past: Past, allow_open_transactions: bool
+) -> None:
+    """Raises StalePlanError, or RefusedError for an open transaction, before anything that takes long has begun.
+
+    What a run of the plan that was cut off has written itself is no drift: then only the source is looked at.
+    """
+    sides = {"source": plan.sources} if past.begun else {"source": plan.sources, "target": plan.targets}
+    for side, topics in sides.items():
+        moved = moved_topics(app, topics, allow_open_transactions=allow_open_transactions)
+        if side in accepted:
+            continue
+        there = {name for topic in moved for name in _connectors_since(app, topic)}
+        drifted = sorted(there & plan.connectors_of(side))
+        if drifted:
+            raise drift_error(side, drifted)
+
+
+def _connectors_since(app: App, moved: PlannedTopic) -> set[str]:
+    """Whose offsets a topic has within the bounds of what is new."""
+    since = {bound.partition: bound.begin for bound in moved.bounds}
+    with app_of(app, moved).topics() as topics:
+        records = topics.read(moved.topic, newest_per_key=True, since=since).records
+    new = (record for record in records if record.partition in since)
+    return {owner.connector for record in new if (owner := key_owner(record.key)) is not None}

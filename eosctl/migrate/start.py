@@ -1,0 +1,66 @@
+"""Spark for a migration: Java found, session started, log kept; only imported when a migration runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eosctl.errors import UnsupportedError
+from eosctl.machine.java import require_java, spark_java_home
+from eosctl.sandbox.downloads.jars import cache_dir
+from eosctl.state.work_folders import work_folder
+
+if TYPE_CHECKING:
+    from eosctl.migrate.spark.job import MigrationJob
+    from eosctl.migrate.spark.stages import OnProgress
+
+
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""What spark-submit sets: then the JVM runs already, and keeps no classes for the next start."""
+
+
+@contextmanager
+def spark_job(
+    client: Mapping[str, Any],
+    *,
+    snapshots: Path,
+    master: str,
+    conf: Mapping[str, str],
+    expected_records: int,
+    on_progress: OnProgress,
+    others: Mapping[str, Mapping[str, Any]],
+) -> Iterator[MigrationJob]:
+    """A MigrationJob on a Spark session of its own; raises UnsupportedError without Java or pyspark."""
+    missing = [name for name in ("pyspark", "pyarrow", "pandas") if importlib.util.find_spec(name) is None]
+    if missing:  # pandas is for pyspark 4.3, which wants it for every function over Arrow batches
+        raise UnsupportedError(
+            f"offsets migrate runs on Spark; not installed: {', '.join(missing)}",
+            hint="pip install 'eosctl[spark]'. `eosctl offsets merge` works without, within one cluster.",
+        )
+    from eosctl.migrate.spark.job import MigrationJob
+    from eosctl.migrate.spark.session import SessionSettings, spark_context
+
+    java_home = spark_java_home(require_java(os.environ), snapshots)
+    with work_folder(Path(tempfile.gettempdir()), "eosctl-spark-") as work:
+        settings = SessionSettings(
+            work,
+            snapshots / "spark.log",
+            master=master,
+            java_home=java_home,
+            expected_records=expected_records,
+            conf=conf,
+            cache=None if _SUBMITTED in os.environ else cache_dir(os.environ) / "spark",
+        )
+        with spark_context(settings) as context:
+            job = MigrationJob(context, client, on_progress, others)
+            job.require_shared(snapshots.resolve())
+            yield job
+            archive = settings.class_archive()
+            if archive is not None and archive.kept() is None:
+                on_progress("keeping Spark's classes, once, to start faster the next time", None, None, "")
+                job.load_classes()

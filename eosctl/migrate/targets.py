@@ -1,0 +1,129 @@
+"""The topics that a migration writes to: planned with those that are missing, made, and awaited."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from eosctl.app import App
+from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, topic_of
+from eosctl.core.records import NewTopic
+from eosctl.core.wording import counted
+from eosctl.errors import BrokerError, RefusedError, UnauthorizedError, UsageError
+from eosctl.events import Event
+from eosctl.migrate.stores import is_file
+from eosctl.migrate.topics import CONNECT_PARTITIONS, app_of, cluster_id_of, look_up, per_cluster
+from eosctl.offsets.stores.new_topics import TopicsMade, create_topics, refused_topics
+from eosctl.offsets.stores.targets import other_partitions, refuse_unfit_targets
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSize:
+    """What new topics are to be made like, where that is not as the source; of files none of it can be said."""
+
+    partitions: int | None = None
+    replication_factor: int | None = None
+
+    def check(self, store: str) -> None:
+        """Raises UsageError where it is wanted of a file."""
+        if (self.partitions or self.replication_factor) and is_file(store):
+            raise UsageError("a file has no partitions", hint="Leave out --partitions and --replication-factor.")
+
+    def of(self, like: PlannedTopic) -> PlannedTopic:
+        """`like` with what is wanted instead."""
+        return replace(
+            like,
+            partitions=self.partitions or like.partitions,
+            replication_factor=self.replication_factor or like.replication_factor,
+        )
+
+
+AS_SOURCE = TopicSize()
+
+
+def planned_targets(
+    app: App, names: Sequence[str], *, sources: Sequence[PlannedTopic], size: TopicSize = AS_SOURCE
+) -> list[PlannedTopic]:
+    """The targets; a missing topic is planned with the partitions and replication factor of the first source topic.
+
+    What `size` has goes before that. Raises RefusedError for a file that is there already, and the brokers' refusal of
+    a topic that they would not create.
+    """
+    per_cluster(app, names, lambda here, topics, some: refuse_unfit_targets(here, topics, list(map(topic_of, some))))
+    found = look_up(app, names)
+    like = size.of(_like(app, sources))
+    clusters: dict[str | None, str | None] = {}  # hundreds of topics, one or two clusters
+    targets = []
+    for name in names:
+        there = found[name]
+        if there is not None and there.file is not None:
+            raise RefusedError(f"{there.file} exists; nothing was written", hint="Name a file that is not there yet.")
+        profile = PlannedTopic(name, None, 1, 1).profile
+        if there is None and profile not in clusters:
+            clusters[profile] = cluster_id_of(app, name)
+        targets.append(there or replace(like, name=name, topic_id=None, bounds=(), cluster_id=clusters[profile]))
+    _refuse_impossible(app, [topic for topic in targets if topic.topic_id is None and topic.file is None])
+    return targets
+
+
+def _refuse_impossible(app: App, missing: Sequence[PlannedTopic]) -> None:
+    """Raises what the brokers say against creating `missing`; who may not create may plan, and is told."""
+    if not missing:
+        return
+    refused = refused_topics(app_of(app, missing[0]), [_new(topic) for topic in missing])
+    impossible = [refusal for refusal in refused.values() if not isinstance(refusal, UnauthorizedError)]
+    if impossible:
+        raise BrokerError(
+            f"{len(impossible)} of {counted(len(missing), 'new topic')} can't be created: {impossible[0].message}",
+            hint="See --partitions, --replication-factor and --dedicated-topic.",
+        ) from impossible[0]
+    for refusal in list(refused.values())[:1]:
+        app.on_event(Event(f"who applies this plan must be allowed more than this client: {refusal}", warning=True))
+
+
+def _new(topic: PlannedTopic) -> NewTopic:
+    return NewTopic(topic.topic, topic.partitions, topic.replication_factor)
+
+
+def _like(app: App, sources: Sequence[PlannedTopic]) -> PlannedTopic:
+    """What a missing target is made like: the first source that is a topic, else the global topic, else as Connect."""
+    for source in sources:
+        if source.file is None:
+            return source
+    name = app.target.offset_topic
+    found = look_up(app, [name])[name] if app.target.client is not None else None
+    return found or PlannedTopic(name, None, CONNECT_PARTITIONS, 1)
+
+
+def create_missing(app: App, plan: MigrationPlan) -> TopicsMade:
+    """Creates the target topics that the plan says are missing, compacted.
+
+    Raises StalePlanError where one is there by now that has another number of partitions.
+    """
+    missing = [topic for topic in plan.targets if topic.topic_id is None]
+    if not missing or not plan.tally.to_write():
+        return TopicsMade()
+    here = app_of(app, missing[0])
+    with here.topics() as topics:
+        there = topics.describe([topic.topic for topic in missing])
+    for topic in missing:
+        if topic.topic in there and there[topic.topic].partitions != topic.partitions:
+            raise other_partitions(topic.topic, there[topic.topic].partitions, planned=topic.partitions)
+    return create_topics(here, [_new(topic) for topic in missing if topic.topic not in there])
+
+
+def wait_until_visible(app: App, last_offsets: Mapping[tuple[str, int], int]) -> None:
+    """Waits until a committed reader sees these offsets.
+
+    A commit is answered when it is decided; the coordinator writes the markers into the partitions after that
+    (KIP-98, `TransactionMarkerChannelManager`, Kafka 4.3). Raises DeadlineError.
+    """
+    waiting = dict(last_offsets)
+    with app.topics() as topics:
+        while waiting:
+            for topic, bounds in topics.bounds_of({topic for topic, _partition in waiting}).items():
+                for bound in bounds:
+                    if bound.lso > waiting.get((topic, bound.partition), bound.lso):
+                        del waiting[topic, bound.partition]
+            if waiting:
+                app.deadline.pause(0.1, "waiting for the commit to reach all partitions; the offsets are written")

@@ -1,0 +1,194 @@
+"""The topics and files of a migration: what they are now, and whether they moved since a plan."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from eosctl.app import App
+from eosctl.core.allowances import Waiver
+from eosctl.core.offsets.migration import FILE_PREFIX, PlannedTopic, topic_of
+from eosctl.core.records import Bounds, TopicDescription
+from eosctl.errors import InputFileError, NotFoundError, RefusedError, StalePlanError
+from eosctl.offsets.stores.targets import other_partitions, refuse_unfit_sources
+from eosctl.ports import TopicStore
+
+OPEN_TRANSACTION_PATIENCE_S = 5.0
+"""How long a transaction may stay open before it stands in the way: running tasks open and end them all the time."""
+
+CONNECT_PARTITIONS = 25
+"""Kafka Connect's own default (`offset.storage.partitions`)."""
+
+
+def app_of(app: App, topic: PlannedTopic) -> App:
+    """The App of the cluster where `topic` is."""
+    return app if topic.profile is None else app.elsewhere(topic.profile)
+
+
+def gather_sources(app: App, names: Sequence[str], *, allow_open_transactions: bool) -> list[PlannedTopic]:
+    """The sources with their bounds, fixed now; raises NotFoundError, InputFileError or RefusedError."""
+    per_cluster(app, names, lambda here, topics, some: refuse_unfit_sources(here, topics, list(map(topic_of, some))))
+    planned = look_up(app, names)
+    missing = [topic_of(name) for name in names if planned[name] is None]
+    files = [name.removeprefix(FILE_PREFIX) for name in missing if name.startswith(FILE_PREFIX)]
+    if files:
+        raise InputFileError(f"cannot read {files[0]}: there is no such file", hint="Check --from.")
+    if missing:
+        raise NotFoundError(
+            f"topic {some(missing)} does not exist", hint="Check --from, --offset-topic and --bootstrap-server."
+        )
+    sources = [topic for name in names if (topic := planned[name]) is not None]
+    refuse_open_transactions(sources, allowed=allow_open_transactions)
+    return sources
+
+
+def cluster_id_of(app: App, name: str) -> str | None:
+    """The id of the cluster that a topic of that name in a plan is on; a file is on none."""
+    topic = PlannedTopic(name, None, 1, 1)
+    if topic.file is not None:
+        return None
+    with app_of(app, topic).topics() as topics:
+        return topics.cluster_id()
+
+
+def look_up(app: App, names: Sequence[str]) -> dict[str, PlannedTopic | None]:
+    """Each name's topic or file as it is now, None for what does not exist; one connection per cluster."""
+    found: dict[str, PlannedTopic | None] = {
+        name: _file(name, partitions=CONNECT_PARTITIONS) for name in names if name.startswith(FILE_PREFIX)
+    }
+
+    def look(here: App, topics: TopicStore, some_names: Sequence[str]) -> None:
+        there, cluster_id = topics.describe([topic_of(name) for name in some_names]), topics.cluster_id()
+        bounds = _settled_bounds(here, topics, list(there))
+        for name in some_names:
+            topic = topic_of(name)
+            found[name] = _planned(name, there[topic], bounds[topic], cluster_id) if topic in there else None
+
+    per_cluster(app, names, look)
+    return found
+
+
+def _planned(name: str, found: TopicDescription, bounds: tuple[Bounds, ...], cluster_id: str) -> PlannedTopic:
+    return PlannedTopic(name, found.topic_id, found.partitions, found.replication_factor, bounds, cluster_id)
+
+
+def per_cluster(app: App, names: Iterable[str], act: Callable[[App, TopicStore, list[str]], None]) -> None:
+    """Calls `act` once for each cluster that the names are of; files are of none."""
+    clusters: dict[str | None, list[str]] = {}
+    for name in names:
+        if not name.startswith(FILE_PREFIX):
+            clusters.setdefault(name.partition("@")[2] or None, []).append(name)
+    for profile, some_names in clusters.items():
+        here = app if profile is None else app.elsewhere(profile)
+        with here.topics() as topics:
+            act(here, topics, some_names)
+
+
+def _file(name: str, *, partitions: int) -> PlannedTopic | None:
+    """A file with its digest; a Parquet folder's is of all its files. Raises InputFileError."""
+    path = Path(name.removeprefix(FILE_PREFIX))
+    if not path.exists():
+        return None
+    digest = hashlib.sha256()
+    try:
+        for each in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if each.is_file():
+                with each.open("rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
+    except OSError as exc:
+        raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
+    return PlannedTopic(name, digest.hexdigest(), partitions, 1)
+
+
+def present_topics(app: App, planned: Sequence[PlannedTopic]) -> list[PlannedTopic]:
+    """Those that are there now, with their bounds of now."""
+    found = look_up(app, [topic.name for topic in planned])
+    return [
+        topic if topic.file is None else replace(topic, partitions=one.partitions)
+        for one in planned
+        if (topic := found[one.name]) is not None
+    ]
+
+
+def _settled_bounds(app: App, topics: TopicStore, names: Sequence[str]) -> dict[str, tuple[Bounds, ...]]:
+    """The bounds of topics; waits a little for open transactions to end."""
+    bounds = dict(topics.bounds_of(names))
+    give_up_s = app.clock.monotonic_s() + OPEN_TRANSACTION_PATIENCE_S
+    while app.clock.monotonic_s() < give_up_s:
+        held_back = [name for name, found in bounds.items() if any(one.lso < one.end for one in found)]
+        if not held_back:
+            break
+        app.deadline.sleep(0.2)
+        bounds |= topics.bounds_of(held_back)
+    return bounds
+
+
+def refuse_open_transactions(planned: Sequence[PlannedTopic], *, allowed: bool) -> None:
+    """Raises RefusedError that names the partitions where committed records may lie behind an open transaction."""
+    hidden = [f"{topic.topic}-{partition}" for topic in planned for partition in topic.has_open_transaction()]
+    if hidden and not allowed:
+        raise RefusedError(
+            f"an open transaction on {some(hidden)} may hide committed offsets",
+            hint="`eosctl txn hanging` tells whose it is; "
+            f"{Waiver.ALLOW_OPEN_TRANSACTIONS} goes on without what it hides.",
+        )
+
+
+def moved_topics(
+    app: App, planned: Sequence[PlannedTopic], *, allow_open_transactions: bool, created: bool = False
+) -> list[PlannedTopic]:
+    """The topics that have new offsets, bounded by what is new.
+
+    With `created`, those that were missing may be there by now. Raises StalePlanError for another cluster, a recreated
+    topic, one that has other partitions by now, or a changed file.
+    """
+    _refuse_other_clusters(app, planned)
+    found = look_up(app, [topic.name for topic in planned])
+    moved = []
+    for topic in planned:
+        now = found[topic.name]
+        is_ours = created and topic.topic_id is None
+        if (now.topic_id if now else None) != topic.topic_id and not is_ours:
+            raise _recreated(topic, now)
+        if now is None or now.file is not None:
+            continue
+        if now.partitions != topic.partitions:
+            raise other_partitions(topic.topic, now.partitions, planned=topic.partitions)
+        refuse_open_transactions([now], allowed=allow_open_transactions)
+        before = {bound.partition: bound.lso for bound in topic.bounds}
+        new = tuple(
+            Bounds(one.partition, max(one.begin, before.get(one.partition, 0)), one.lso, one.end) for one in now.bounds
+        )
+        new = tuple(one for one in new if one.lso > one.begin)
+        if new:
+            moved.append(replace(now, bounds=new))
+    return moved
+
+
+def _refuse_other_clusters(app: App, planned: Sequence[PlannedTopic]) -> None:
+    for topic in {topic.profile: topic for topic in planned if topic.file is None}.values():
+        now = cluster_id_of(app, topic.name)
+        if now != topic.cluster_id:
+            raise StalePlanError(
+                f"the plan is for cluster {topic.cluster_id}, this is {now}", hint="Check -b, or the profile."
+            )
+
+
+def _recreated(topic: PlannedTopic, now: PlannedTopic | None) -> StalePlanError:
+    if topic.file is not None:
+        return StalePlanError(f"{topic.file} changed since the plan was made", hint="Plan again.")
+    what = "is gone" if now is None else "was created" if topic.topic_id is None else "was recreated"
+    return StalePlanError(f"topic {topic.topic} {what} since the plan was made", hint="Plan again.")
+
+
+def expected_records(planned: Sequence[PlannedTopic]) -> int:
+    """At most how many records there are to read."""
+    return sum(topic.records() for topic in planned)
+
+
+def some(names: Sequence[str], limit: int = 5) -> str:
+    """The first names of a list, and how many more there are."""
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"

@@ -1,0 +1,1 @@
+"""Everything that gates and findings are judged by, gathered at one look."""

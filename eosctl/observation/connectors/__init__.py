@@ -1,0 +1,1 @@
+"""What is wrong with connectors, by their configs and records; pure."""

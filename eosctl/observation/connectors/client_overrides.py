@@ -1,0 +1,51 @@
+"""What the settings of a connector's clients do to its exactly-once tasks: some kill them, some Connect ignores. Pure.
+
+An idempotent producer refuses some settings (`ProducerConfig.postProcessAndValidateIdempotenceConfigs`). What
+exactly-once needs Connect sets itself, with a line in the worker's log (`ConnectUtils.ensureProperty`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from eosctl.core.findings import ERROR, WARNING, Finding
+from eosctl.group.observation.override_policy import refused_overrides
+from eosctl.group.observation.rules import Observation, ObservedConnector
+
+_IN_FLIGHT = "max.in.flight.requests.per.connection"
+_DEADLY: Mapping[str, tuple[Callable[[str], bool], str]] = {
+    "acks": (lambda value: value not in ("all", "-1"), "all"),
+    "retries": (lambda value: value == "0", "2147483647"),
+    _IN_FLIGHT: (lambda value: value.isdecimal() and int(value) > 5, "5"),
+}
+"""Setting of the producer -> whether a value is refused, and one that is not."""
+_IGNORED: Mapping[str, tuple[str, str]] = {
+    "producer.override.enable.idempotence": ("false", "true"),
+    "producer.override.transactional.id": ("", "an id of Connect's own"),
+    "consumer.override.isolation.level": ("read_uncommitted", "read_committed"),
+}
+"""Override -> the value that is not taken (empty: any), and what is taken in its place."""
+
+
+def client_overrides(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """Settings that an exactly-once task dies of at its start, that have no effect on it, or that workers refuse."""
+    for name, (is_refused, good) in _DEADLY.items():
+        override, setting = f"producer.override.{name}", f"producer.{name}"
+        source = override if connector.config.get(override) else setting
+        value = str(connector.config.get(override) or observation.worker_setting(setting) or "").strip()
+        if value and is_refused(value):
+            yield Finding(
+                "producer_refuses", ERROR, connector.name,
+                f"{connector.name}: {source}={value}, which an idempotent producer refuses: its tasks fail at their "
+                "start",
+                f"Remove it, or set {source}={good}.", {source: value},
+            )  # fmt: skip
+    for override, (ignored, taken) in _IGNORED.items():
+        value = connector.config.get(override, "").strip()
+        if value and ignored in ("", value.lower()):
+            yield Finding(
+                "override_ignored", WARNING, connector.name,
+                f"{connector.name}: {override}={value} has no effect on exactly-once tasks, which have {taken}",
+                "Remove it.", {override: value},
+            )  # fmt: skip
+    yield from refused_overrides(connector, observation)

@@ -1,0 +1,56 @@
+"""Transactional ids that somebody outside of the group uses too: the two fence each other. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.ids import leader_transactional_id, task_transactional_id
+from eosctl.group.observation.id_collisions import rivals
+from eosctl.group.observation.rules import OTHER_GROUPS, Observation, ObservedConnector
+
+_NEEDS_GROUPS = "Needs DESCRIBE on the groups whose names begin like this one's."
+
+
+def collisions(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """Whether another group's task or leader uses a transactional id of this connector."""
+    if observation.group_id is None or observation.rival_groups is None:
+        yield Finding(
+            "id_collision_unknown", WARNING, connector.name,
+            f"whether another group has the ids of {connector.name} is not known: "
+            f"{observation.why_unseen(OTHER_GROUPS)}",
+            _NEEDS_GROUPS, certain=False,
+        )  # fmt: skip
+        return
+    if OTHER_GROUPS in observation.forbidden:
+        yield Finding(
+            "id_collision_unknown", INFO, "connectors",
+            f"whether groups that one may not see have ids of these connectors is not known: "
+            f"{observation.why_unseen(OTHER_GROUPS)}",
+            _NEEDS_GROUPS, certain=False,
+        )  # fmt: skip
+    ids = [task_transactional_id(observation.group_id, connector.name, task) for task in connector.tasks()]
+    yield from _with_rivals(connector.name, ids, observation)
+
+
+def leader_collisions(observation: Observation) -> Iterable[Finding]:
+    """Whether another group's task uses the id of this group's leader."""
+    if observation.group_id is not None:
+        yield from _with_rivals("leader", [leader_transactional_id(observation.group_id)], observation)
+
+
+def _with_rivals(subject: str, ids: Iterable[str], observation: Observation) -> Iterable[Finding]:
+    """A finding per other user of one of these ids."""
+    for transactional_id in ids:
+        for rival, sure in rivals(transactional_id, observation.group_id or "", observation.rival_groups or {}):
+            if not sure:
+                words = "whether that runs is not known now; if so, the two fence each other"
+            elif rival.connector is None:
+                words = "the two fence each other"
+            else:
+                words = "unless that is a sink, the two fence each other"
+            yield Finding(
+                "id_collision" if sure else "id_collision_possible", ERROR if sure else WARNING, subject,
+                f"{transactional_id} is also the id of {rival}: {words}",
+                "Rename the connector, or the group.", {"transactional_id": transactional_id}, certain=sure,
+            )  # fmt: skip

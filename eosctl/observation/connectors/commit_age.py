@@ -1,0 +1,104 @@
+"""Tasks that are RUNNING and commit nothing: for how long, and whether it is their worker that hangs.
+
+A task that writes transactions tells by its transactional id; of others only the connector's newest offset tells. An
+idle source commits nothing either, and that can't be told apart from outside: none of this is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from eosctl.core.findings import WARNING, Finding
+from eosctl.core.ids import task_transactional_id
+from eosctl.core.wording import counted
+from eosctl.group.observation.rules import Observation, ObservedConnector
+from eosctl.observation.connectors.folds import under_cause
+
+DEFAULT_INTERVAL_MS = 60_000
+QUIET_MS = 300_000
+"""For so long a task may commit nothing before it is said; one that commits by the clock, twice its interval."""
+_NOTHING_COMMITTED = "nothing_committed"
+_FLUSH_INTERVAL = "offset.flush.interval.ms"
+
+
+def commit_interval_ms(connector: ObservedConnector, observation: Observation) -> int:
+    """After how long a connector with boundary `interval` commits."""
+    worker = observation.worker_setting(_FLUSH_INTERVAL)
+    return _number(connector.config.get("transaction.boundary.interval.ms") or worker)
+
+
+def commit_age(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """A task that waits for its source, say for a replication slot that another has, is RUNNING and commits nothing."""
+    interval_ms = _number(connector.config.get("transaction.boundary.interval.ms"))
+    for task in connector.running():
+        transactional_id = task_transactional_id(observation.group_id or "", connector.name, task)
+        quiet = observation.quiet.get(transactional_id)
+        if quiet is None or quiet.quiet_ms < max(QUIET_MS, 2 * interval_ms):
+            continue
+        minutes = quiet.quiet_ms // 60_000
+        words = (
+            f"has committed nothing since it was started (its connector's task set is {minutes:,} m old)"
+            if quiet.since_start
+            else f"nothing was committed for {minutes:,} m"
+        )
+        worker = connector.workers.get(f"task {task}")
+        yield Finding(
+            _NOTHING_COMMITTED, WARNING, f"{connector.name}/{task}",
+            f"{connector.name}/{task} is RUNNING, and {words}", _IDLE,
+            {"transactional_id": transactional_id, "quiet_ms": quiet.quiet_ms, "worker": worker}, certain=False,
+        )  # fmt: skip
+
+
+_IDLE = (
+    "An idle source commits nothing. If this one is not idle, see the worker's log: RUNNING does not prove that the "
+    "task reads."
+)
+
+
+def offset_age(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """The same of a connector whose tasks write no transactions: its newest offset tells, if it has committed one."""
+    running = connector.running()
+    ids = {task_transactional_id(observation.group_id or "", connector.name, task) for task in running}
+    committed_ms, now_ms = observation.committed_ms.get(connector.name), observation.looked_ms
+    if not running or ids & observation.quiet.keys() or committed_ms is None or now_ms is None:
+        return
+    quiet_ms = now_ms - max(committed_ms, observation.task_sets_ms.get(connector.name, -1))
+    if quiet_ms >= max(QUIET_MS, 2 * _number(observation.worker_setting(_FLUSH_INTERVAL))):
+        yield Finding(
+            _NOTHING_COMMITTED, WARNING, connector.name,
+            f"{counted(len(running), 'task')} of {connector.name} RUNNING, and no offset was committed for "
+            f"{quiet_ms // 60_000:,} m", _IDLE, {"quiet_ms": quiet_ms}, certain=False,
+        )  # fmt: skip
+
+
+def by_worker(findings: Sequence[Finding], observation: Observation) -> list[Finding]:
+    """One finding in place of those about all tasks of a worker, where tasks of another worker do commit."""
+    quiet = {each.subject: each for each in findings if each.code == _NOTHING_COMMITTED}
+    tasks: dict[str, list[str]] = {}
+    for connector in observation.sources():
+        for task in connector.running():
+            transactional_id = task_transactional_id(observation.group_id or "", connector.name, task)
+            worker = connector.workers.get(f"task {task}")
+            if worker is not None and transactional_id in observation.quiet:
+                tasks.setdefault(worker, []).append(f"{connector.name}/{task}")
+    hung = {worker: of for worker, of in tasks.items() if len(of) > 1 and all(each in quiet for each in of)}
+    if len(hung) == len(tasks):
+        return list(findings)
+    folded = {subject for of in hung.values() for subject in of}
+    causes = [
+        under_cause(_worker_finding(worker, len(of)), (quiet[each] for each in of)) for worker, of in hung.items()
+    ]
+    return [*causes, *(each for each in findings if quiet.get(each.subject) is not each or each.subject not in folded)]
+
+
+def _worker_finding(worker: str, tasks: int) -> Finding:
+    return Finding(
+        "worker_commits_nothing", WARNING, worker,
+        f"none of the {tasks} tasks that are RUNNING on {worker} has committed anything for five minutes or more, and "
+        "tasks of other workers have",
+        "See its log. If it hangs, end its process: the others take its tasks over.", certain=False,
+    )  # fmt: skip
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() else DEFAULT_INTERVAL_MS

@@ -1,0 +1,77 @@
+"""What exactly-once does to a connector whose config names Kafka brokers of its own: its offsets move there. Pure.
+
+An exactly-once task commits its offsets where its producer writes, in a topic that is named like the worker's unless
+the config names one (`Worker.offsetStoreForExactlyOnceSourceTask`). It reads them with its consumer, finds their end
+with its admin client, and what is missing there does not come from the global topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from shlex import quote
+
+from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
+from eosctl.core.findings import ERROR, WARNING, Finding
+from eosctl.core.wording import counted
+from eosctl.core.workers.modes import Mode
+from eosctl.group.observation.rules import Observation, ObservedConnector, OwnCluster
+
+
+def own_cluster(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """Whether all clients of the connector go to one cluster, and whether its tasks would find their offsets there."""
+    seen = observation.own_clusters.get(connector.name)
+    if seen is None:
+        return
+    missing = unnamed_clients(connector, observation)
+    if missing:
+        names = " and ".join(f"{kind}.override.bootstrap.servers" for kind in missing)
+        yield Finding(
+            "clients_disagree", ERROR, connector.name,
+            f"{connector.name} writes to other Kafka brokers ({seen.servers}), and its config has no {names}: an "
+            "exactly-once task then looks for its offsets, and Connect for its transactional ids, on two clusters",
+            "Give all three, producer.override, consumer.override and admin.override, the same bootstrap.servers.",
+            {CLUSTER_PROPERTY: seen.servers},
+        )  # fmt: skip
+    if seen.topic is not None and "consumer" not in missing and not all_enabled(observation):
+        yield from _moves(connector, observation, seen)
+
+
+def unnamed_clients(connector: ObservedConnector, observation: Observation) -> Sequence[str]:
+    """Which of its clients, other than the producer, are told of no brokers by its config or the workers' files."""
+    return [
+        kind
+        for kind in ("consumer", "admin")
+        if not connector.config.get(f"{kind}.override.bootstrap.servers")
+        and not observation.worker_setting(f"{kind}.bootstrap.servers")
+    ]
+
+
+def all_enabled(observation: Observation) -> bool:
+    """Whether exactly-once tasks have their offsets where they belong already."""
+    return bool(observation.workers) and all(worker.mode is Mode.ENABLED for worker in observation.workers)
+
+
+def _moves(connector: ObservedConnector, observation: Observation, seen: OwnCluster) -> Iterable[Finding]:
+    where = f"topic {seen.topic} on {seen.servers}"
+    first = (
+        f"Copy them first: `eosctl offsets switch --connector {quote(connector.name)} --to TOPIC` makes a topic there, "
+        "fills it, and names it in the config (TOPIC@PROFILE where that refers to secrets)."
+    )
+    evidence = {"topic": seen.topic, "brokers": seen.servers, "lacking": seen.lacking}
+    if seen.lacking is None:
+        yield Finding(
+            "offsets_move_unknown", WARNING, connector.name,
+            f"{connector.name}: with exactly-once its offsets are in {where}; whether they are there is not known: "
+            f"{seen.topic_unseen}",
+            first, evidence, certain=False,
+        )  # fmt: skip
+    elif seen.lacking:
+        only_here = f"{counted(seen.lacking, 'offset')} of topic {observation.offset_topic} here"
+        lacks = (
+            f"which lacks {only_here}" if seen.topic_exists else f"which does not exist yet; {only_here} stay behind"
+        )
+        yield Finding(
+            "offsets_move", ERROR, connector.name,
+            f"{connector.name}: with exactly-once its offsets are in {where}, {lacks}: it would read its source again",
+            first, evidence,
+        )  # fmt: skip

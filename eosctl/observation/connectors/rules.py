@@ -1,0 +1,365 @@
+"""What keeps a source connector from being exactly-once: one rule per question, for gates, `connectors check`, doctor.
+
+Judges one observation; reads nothing. An error is certain to cost exactly-once, or to keep tasks from running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from shlex import quote
+
+from eosctl.connectors.topic_rules import configured_topics
+from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
+from eosctl.core.configs.records import OFFSETS_TOPIC
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding, each_once
+from eosctl.core.ids import task_transactional_id
+from eosctl.core.offsets.findings import missing_topic_finding, topic_findings
+from eosctl.core.topic_names import is_topic_name
+from eosctl.core.versions import kafka_version
+from eosctl.core.workers.modes import Mode
+from eosctl.fence.pace import Pace, cure_text, pace_of, pause_ms, round_s
+from eosctl.group.modes import NOT_ENABLED_TEXT, PROPERTY
+from eosctl.group.observation.override_policy import flush_timeouts, policy_of, setting_to_change
+from eosctl.group.observation.rules import BROKER_SETTINGS, VALIDATION, Observation, ObservedConnector
+from eosctl.observation.connectors.client_overrides import client_overrides
+from eosctl.observation.connectors.collisions import collisions, leader_collisions
+from eosctl.observation.connectors.commit_age import commit_age, commit_interval_ms, offset_age
+from eosctl.observation.connectors.own_clusters import own_cluster
+from eosctl.observation.connectors.property_names import idle_connector_names, idle_worker_names
+
+DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
+DEFAULT_BROKER_MAXIMUM_MS = 900_000
+IDS_KEPT_MS = 7 * 24 * 3_600_000
+"""Brokers' default of transactional.id.expiration.ms: for so long they know an id that is not used."""
+
+MIRROR_SOURCE, _ISOLATION = "MirrorSource", "isolation.level"
+NEED_NO_SUPPORT = frozenset({"MirrorHeartbeat", "MirrorCheckpoint"})
+"""MirrorMaker's connectors that copy nothing: what they write twice does no harm (KIP-618 leaves them out)."""
+_NEEDS_SETTINGS = "Needs DESCRIBE_CONFIGS on the cluster; the default of transaction.max.timeout.ms"
+_NO_API = "does not implement the API required for preflight validation"
+
+Rule = Callable[[ObservedConnector, Observation], Iterable[Finding]]
+
+
+def connector_findings(observation: Observation, connectors: Iterable[ObservedConnector]) -> list[Finding]:
+    """Everything worth saying about these connectors, once, connector by connector; sinks are passed over."""
+    sources = [each for each in connectors if each.type == "source"]
+    return each_once(finding for each in sources for rule in RULES for finding in rule(each, observation))
+
+
+def group_findings(observation: Observation) -> list[Finding]:
+    """What concerns all connectors: the leader's own id, and properties in the workers' files."""
+    return [*leader_collisions(observation), *worker_properties(observation), *flush_timeouts(observation)]
+
+
+def support(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """Whether the connector declares exactly-once support with this config (`exactlyOnceSupport`)."""
+    name = connector.name
+    if observation.mirror_maker and _simple_class(connector) in (MIRROR_SOURCE, *NEED_NO_SUPPORT):
+        connector = replace(connector, support_errors=_mirror_makers_errors(connector))
+    elif VALIDATION in observation.unseen:
+        yield _not_validated(observation)
+    elif connector.support_errors is None:
+        yield Finding(
+            "support_unknown", WARNING, name, f"{name} was not validated, so its support is not known",
+            "See whether a worker can be reached and has the connector's plugin, and run again.", certain=False,
+        )  # fmt: skip
+    required = requires_support(connector)
+    severity = ERROR if required else WARNING
+    for text in connector.support_errors or ():
+        if _NO_API in text:
+            if not required and _simple_class(connector) in NEED_NO_SUPPORT:
+                continue
+            said = f"{name} does not declare whether it supports exactly-once"
+            more = "it requires it, and Connect refuses that" if required else "it is taken on trust"
+            yield Finding(
+                "support_undeclared", severity, name, f"{said}: {more}",
+                f"Read its documentation; {PROPERTY}=required is refused, requested is taken on trust.",
+            )  # fmt: skip
+        elif NOT_ENABLED_TEXT not in text:
+            more = "it requires it, and would not start" if required else "it stays at-least-once"
+            yield Finding(
+                "not_supported", severity, name, f"{name}: {text}: {more}",
+                _support_fix(text),
+            )  # fmt: skip
+
+
+def _mirror_makers_errors(connector: ObservedConnector) -> tuple[str, ...]:
+    """What `MirrorSourceConnector.exactlyOnceSupport` (3.5 to 4.3) lacks in its config; its other two need none."""
+    levels = (connector.config.get(f"{prefix}{_ISOLATION}") for prefix in ("source.consumer.", "source.", "consumer."))
+    level = next((each for each in levels if each is not None), None)
+    if _simple_class(connector) != MIRROR_SOURCE or level == "read_committed":
+        return ()
+    return (f"its source consumer's {_ISOLATION} is not read_committed",)
+
+
+def _support_fix(text: str) -> str:
+    """What makes the connector support it; MirrorMaker 2 (3.5+) says itself what it lacks."""
+    if "isolation.level" in text:
+        return (
+            "Set consumer.isolation.level=read_committed in the connector's config (a dedicated MirrorMaker: "
+            "SOURCE.consumer.isolation.level, SOURCE the cluster's alias); else it copies aborted records, too."
+        )
+    return "Ask the connector's documentation which config supports it; as it is, it would run at-least-once."
+
+
+def _not_validated(observation: Observation) -> Finding:
+    """As it was asked for: one finding for all connectors."""
+    return Finding(
+        "support_unknown", INFO, "connectors",
+        f"whether source connectors support exactly-once is not known: {observation.why_unseen(VALIDATION)}",
+        "Set SOURCE.consumer.isolation.level=read_committed in MirrorMaker's file: with that it does (Kafka 3.5)."
+        if observation.mirror_maker
+        else "Leave out --no-validate; connectors may log in to their sources then.",
+        certain=False,
+    )  # fmt: skip
+
+
+def _simple_class(connector: ObservedConnector) -> str:
+    """The last part of the class, which is all that a config has to name."""
+    return connector.config.get("connector.class", "").rpartition(".")[2].removesuffix("Connector")
+
+
+def requires_support(connector: ObservedConnector) -> bool:
+    """Whether Connect refuses the connector unless it supports exactly-once; `requested`, the default, lets it run."""
+    return connector.config.get(PROPERTY, "").strip().lower() == "required"
+
+
+def boundary(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """Whether the connector takes the transaction boundary that its config asks for."""
+    asks = not observation.mirror_maker or "transaction.boundary" in connector.config
+    if asks and VALIDATION in observation.unseen:
+        yield _not_validated(observation)
+    for text in connector.boundary_errors:
+        yield Finding(
+            "boundary_refused", ERROR, connector.name, f"{connector.name}: {text}",
+            "Set transaction.boundary=poll or interval.",
+            {"transaction.boundary": connector.config.get("transaction.boundary")},
+        )  # fmt: skip
+
+
+def timeout_ms(connector: ObservedConnector, observation: Observation) -> int:
+    """The transaction timeout of the connector's tasks: its override, else the worker's `producer.*`, else Kafka's."""
+    worker = observation.worker_setting("producer.transaction.timeout.ms")
+    return _number(
+        connector.config.get("producer.override.transaction.timeout.ms") or worker, DEFAULT_TRANSACTION_TIMEOUT_MS
+    )
+
+
+def interval(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """Whether a transaction that is committed by the clock ends before it times out (both default to 60 s)."""
+    if connector.config.get("transaction.boundary", "poll").lower() != "interval":
+        return
+    interval_ms, limit_ms = commit_interval_ms(connector, observation), timeout_ms(connector, observation)
+    if limit_ms <= interval_ms:
+        yield Finding(
+            "interval_exceeds_timeout", ERROR, connector.name,
+            f"{connector.name} commits every {interval_ms} ms, its transactions end after {limit_ms} ms",
+            f"Raise {setting_to_change('producer', 'transaction.timeout.ms', policy_of(observation))} above "
+            "transaction.boundary.interval.ms, with slack for slow commits.",
+            {"transaction_timeout_ms": limit_ms, "interval_ms": interval_ms},
+        )  # fmt: skip
+
+
+def broker_maximum(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """Whether brokers accept the transaction timeout: above theirs, tasks fail with InvalidTransactionTimeout."""
+    limit_ms, maximum_ms = timeout_ms(connector, observation), observation.max_transaction_timeout_ms
+    if maximum_ms is None:
+        if connector.config.get(CLUSTER_PROPERTY):
+            return  # the brokers of another cluster decide, which are not looked at
+        if BROKER_SETTINGS in observation.forbidden and limit_ms <= DEFAULT_BROKER_MAXIMUM_MS:
+            yield _maximum_forbidden(observation)
+            return
+        yield Finding(
+            "broker_maximum_unknown", WARNING, connector.name,
+            f"whether brokers accept a transaction timeout of {limit_ms} ms is not known: "
+            f"{observation.why_unseen(BROKER_SETTINGS)}",
+            f"{_NEEDS_SETTINGS} is {DEFAULT_BROKER_MAXIMUM_MS}.",
+            {"transaction_timeout_ms": limit_ms}, certain=False,
+        )  # fmt: skip
+    elif limit_ms > maximum_ms and not connector.config.get(CLUSTER_PROPERTY):
+        yield Finding(
+            "timeout_above_broker", ERROR, connector.name,
+            f"{connector.name} has a transaction timeout of {limit_ms} ms, brokers allow {maximum_ms} ms at most",
+            f"Lower {setting_to_change('producer', 'transaction.timeout.ms', policy_of(observation))}, or raise the "
+            "brokers' transaction.max.timeout.ms.",
+            {"transaction_timeout_ms": limit_ms, "transaction.max.timeout.ms": maximum_ms},
+        )  # fmt: skip
+
+
+def _maximum_forbidden(observation: Observation) -> Finding:
+    """One finding for all connectors whose timeouts brokers accept by default."""
+    return Finding(
+        "broker_maximum_unknown", INFO, "connectors",
+        f"the brokers' transaction.max.timeout.ms may not be read: {observation.why_unseen(BROKER_SETTINGS)}",
+        f"{_NEEDS_SETTINGS}, {DEFAULT_BROKER_MAXIMUM_MS}, is enough for every connector here.", certain=False,
+    )  # fmt: skip
+
+
+def offsets_topic(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """The connector's own offsets topic: whether it is there, and made as one has to be."""
+    topic = connector.config.get(OFFSETS_TOPIC)
+    if not topic or topic == observation.offset_topic or connector.config.get(CLUSTER_PROPERTY):
+        return
+    if not is_topic_name(topic):
+        yield Finding(
+            "offsets_topic_unknown", WARNING, connector.name,
+            f"the offsets.storage.topic of {connector.name} is {topic}, which can't be a topic, or which only its "
+            "worker can resolve: its offsets topic is not looked at",
+            "Put the topic's name itself into the config; it is no secret.", certain=False,
+        )  # fmt: skip
+        return
+    if observation.topics is None:
+        yield Finding(
+            "offsets_topic_unknown", WARNING, topic,
+            f"{topic} could not be looked at: {observation.why_unseen('topics')}",
+            "Give -b, and grant DESCRIBE and DESCRIBE_CONFIGS on the topic.", certain=False,
+        )  # fmt: skip
+        return
+    description = observation.topics.get(topic)
+    yield from (
+        [missing_topic_finding(topic, [connector.name])]
+        if description is None
+        else topic_findings(description, observation.client)
+    )
+
+
+def own_topic(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """Whether it means something else by its offsets topic, or writes into it, which exactly-once tasks may not."""
+    if connector.redefines_offsets_topic and connector.config.get(OFFSETS_TOPIC):
+        named = connector.config[OFFSETS_TOPIC]
+        yield Finding(
+            "offsets_topic_redefined", WARNING, connector.name,
+            f"{connector.name} has a property of its own called {OFFSETS_TOPIC}, and Connect takes its value, {named}, "
+            "for the topic of the connector's offsets as well",
+            "See what the connector means by it; nobody can set the one without the other.", {"topic": named},
+        )  # fmt: skip
+    topic = connector.config.get(OFFSETS_TOPIC) or observation.offset_topic
+    if topic in configured_topics(connector.config).written:
+        yield Finding(
+            "writes_own_offsets", ERROR, connector.name,
+            f"{connector.name} writes to {topic}, the topic of its own offsets: its exactly-once tasks fail at once",
+            "Give it another topic to write to, or another offsets.storage.topic.", {"topic": topic},
+        )  # fmt: skip
+
+
+def fencing_pace(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """How long the connector stands still at each reconfiguration, while Connect fences the recorded ids one by one."""
+    unseen = _ids_unseen(connector, observation) or observation.why_unseen("coordinators")
+    if observation.crowding is None or _ids_unseen(connector, observation):
+        yield Finding(
+            "fencing_pace_unknown", WARNING, connector.name,
+            f"how long {connector.name} is fenced is not known: {unseen}",
+            "Needs the config topic and the coordinators of the ids.", certain=False,
+        )  # fmt: skip
+        return
+    crowd = observation.crowding.get(connector.name, 0)
+    versions = [version for each in observation.workers if (version := kafka_version(each.version))]
+    pause = pause_ms(connector.config, _agreed(observation), oldest_version=min(versions, default=None))
+    seconds = round_s(crowd, pause)
+    pace = pace_of(seconds, workers=len(observation.workers))
+    if pace is not Pace.FINE:
+        severity, words = _PACES[pace]
+        yield Finding(
+            f"fencing_{pace.value}", severity, connector.name,
+            f"{connector.name}: each reconfiguration fences {crowd} ids at one coordinator, about {seconds:.0f} s: "
+            f"{words}; set {cure_text(policy_of(observation))}",
+            f"Set {cure_text(policy_of(observation), f'the config of {connector.name}')}.",
+            {"ids_per_coordinator": crowd, "pause_ms": pause, "round_s": round(seconds, 1)},
+        )  # fmt: skip
+
+
+_PACES = {
+    Pace.SLOW: (WARNING, "so long no task of it runs"),
+    Pace.LOSSY: (ERROR, "tasks of followers give up after 30 s and stay FAILED"),
+    Pace.IMPOSSIBLE: (ERROR, "the round dies after 90 s, every task FAILED, each time again"),
+}
+
+
+def _agreed(observation: Observation) -> Mapping[str, str]:
+    """The workers' admin settings, as far as their files agree."""
+    names = ("admin.retry.backoff.ms", "admin.retry.backoff.max.ms")
+    return {name: value for name in names if (value := observation.worker_setting(name)) is not None}
+
+
+def properties(connector: ObservedConnector, _observation: Observation) -> Iterable[Finding]:
+    """Property names of KIP drafts, and near misses, that Kafka ignores without a word."""
+    for name, right in idle_connector_names(connector.config):
+        yield Finding(
+            "idle_property", ERROR, connector.name,
+            f"{connector.name} sets {name}, which does nothing: it is {right}", "Rename the property.",
+            {"property": name},
+        )  # fmt: skip
+
+
+def worker_properties(observation: Observation) -> Iterable[Finding]:
+    """The same as `properties` for the workers' own files."""
+    for file in observation.files:
+        for name, right in idle_worker_names(file.properties):
+            yield Finding(
+                "idle_property", ERROR, file.path, f"{file.path} sets {name}, which does nothing: it is {right}",
+                "Rename the property.", {"property": name},
+            )  # fmt: skip
+
+
+def task_audit(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """A RUNNING task whose transactional id no coordinator knows writes without transactions, whatever REST says."""
+    unseen = _ids_unseen(connector, observation)
+    if observation.unknown_ids is None or observation.group_id is None or unseen:
+        yield Finding(
+            "task_audit_unknown", WARNING, connector.name,
+            f"whether the tasks of {connector.name} write transactions is not known: "
+            f"{unseen or observation.why_unseen('transactions')}",
+            "Needs -b, -g, and DESCRIBE on the transactional ids.", certain=False,
+        )  # fmt: skip
+        return
+    for task, state in sorted(connector.tasks().items()):
+        transactional_id = task_transactional_id(observation.group_id, connector.name, task)
+        if state == "RUNNING" and transactional_id in observation.unknown_ids:
+            severity, words, fix, certain = _audit_words(connector, observation)
+            worker = connector.workers.get(f"task {task}")
+            runs = f"is RUNNING on {worker or 'a worker'}"
+            yield Finding(
+                "task_not_exactly_once", severity, f"{connector.name}/{task}",
+                f"{connector.name}/{task} {runs}, and no coordinator knows {transactional_id}: {words}",
+                fix, {"transactional_id": transactional_id, "state": state, "worker": worker}, certain=certain,
+            )  # fmt: skip
+
+
+def _ids_unseen(connector: ObservedConnector, observation: Observation) -> str:
+    """Why the ids of a connector with brokers of its own could not be looked at there; empty for all others."""
+    seen = observation.own_clusters.get(connector.name)
+    return seen.ids_unseen if seen is not None else ""
+
+
+def _audit_words(connector: ObservedConnector, observation: Observation) -> tuple[str, str, str, bool]:
+    """Severity, meaning, fix and certainty; where no worker is enabled that is how it has to be, unless required.
+
+    A task has its id from its start on, and loses it when it was idle for so long as brokers keep ids.
+    """
+    enabled = any(worker.mode is Mode.ENABLED for worker in observation.workers)
+    restart = f"`eosctl connectors restart {quote(connector.name)}`"
+    if enabled or requires_support(connector):
+        age_ms = observation.task_set_age_ms(connector.name)
+        if age_ms is not None and age_ms < IDS_KEPT_MS:
+            fix = f"See `eosctl workers probe`, enable exactly-once on that worker, and {restart} then."
+            return ERROR, "it is not exactly-once", fix, True
+        return (
+            WARNING,
+            "it has written nothing for 7 days, for which brokers keep an id (transactional.id.expiration.ms), or it "
+            "is not exactly-once",
+            f"{restart}: an exactly-once task has its id again at once. If it has not, see `eosctl workers probe`.",
+            False,
+        )
+    return INFO, "it is not exactly-once, as no worker is proven enabled", "`eosctl upgrade plan --to enabled`.", True
+
+
+def _number(text: str | None, default: int) -> int:
+    return int(text) if text and text.isdecimal() else default
+
+
+RULES: Sequence[Rule] = (
+    task_audit, commit_age, offset_age, support, boundary, interval, broker_maximum, client_overrides, fencing_pace,
+    collisions, own_cluster, offsets_topic, own_topic, properties,
+)  # fmt: skip

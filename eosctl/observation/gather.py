@@ -1,0 +1,277 @@
+"""Gathers what gates and connector checks judge: workers, topics, transactions, connectors. Decides and writes nothing.
+
+What can't be looked at is left out of the observation, with the reason; it never stops the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from eosctl.app import App
+from eosctl.core.configs.records import OFFSETS_TOPIC
+from eosctl.core.configs.view import differing_connectors
+from eosctl.core.offsets.aborted import aborted_offsets
+from eosctl.core.offsets.records import newest_commits
+from eosctl.core.open_transactions import OpenTransaction
+from eosctl.core.records import Bounds
+from eosctl.core.topic_names import is_topic_name
+from eosctl.core.versions import is_older
+from eosctl.core.workers.connector_entry import ConnectorEntry
+from eosctl.core.workers.modes import CONNECT_SETTING, MIRROR_MAKER_SETTING, Mode, UpgradeWorker
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, UnauthorizedError
+from eosctl.group.gather import NO_REST, GroupObservation, WorkerObservation
+from eosctl.group.modes import files_of, read_worker_file
+from eosctl.group.observation.rules import (
+    BROKER_SETTINGS,
+    CONNECTOR_STATES,
+    OLDEST_VERSION,
+    Observation,
+    ObservedConnector,
+    WorkerFile,
+    observed_connector,
+)
+from eosctl.group.protocol import CONNECTOR_ITSELF, Work
+from eosctl.group.topics.config import read_both_views, read_config_topic
+from eosctl.group.topics.statuses import connectors_as_written, version_at
+from eosctl.observation.own_clusters import with_own_clusters
+from eosctl.observation.own_offsets import with_stale_offsets
+from eosctl.observation.transactions import with_transactions
+from eosctl.observation.validations import with_validations, without_validations
+from eosctl.observation.written_connectors import written_connectors
+from eosctl.ports import ConnectWorker, TopicStore
+
+OPEN_TRANSACTION_PATIENCE_S = 5.0
+_POLL_S = 0.5
+MAX_TIMEOUT_SETTING = "transaction.max.timeout.ms"
+
+
+def observe_upgrade(app: App, group: GroupObservation, target: Mode, *, validate: bool = True) -> Observation:
+    """Looks at everything that gates judge; what can't be looked at stays unseen, with the reason.
+
+    `validate`: workers validate each source connector, and some of those log in to their sources for it.
+    """
+    observation = _with_connectors(app, group, _workers_only(app, group, target))
+    if group.is_mirror_maker:
+        observation = _as_written(app, group, observation)
+    observation = with_own_clusters(app, observation)
+    observation = with_transactions(app, _with_topics(app, observation, _TOPIC_PARTS))
+    return with_validations(app, observation) if validate else without_validations(observation)
+
+
+def observe_connectors(app: App, group: GroupObservation, *, validate: bool = True) -> Observation:
+    """Only what the connector checks judge: no open transaction is waited for.
+
+    Offsets topics are read only where a connector's offsets move to a Kafka cluster of its own. Of a dedicated
+    MirrorMaker, whose workers nobody can ask, configs and states come from its config and status topics.
+    """
+    observation = _with_connectors(app, group, _workers_only(app, group, Mode.ENABLED))
+    if group.is_mirror_maker:
+        observation = _as_written(app, group, observation)
+    observation = with_own_clusters(app, observation)
+    parts = {what: _TOPIC_PARTS[what] for what in ("topics", BROKER_SETTINGS, "config topic")}
+    observation = with_transactions(app, _with_topics(app, observation, parts))
+    return with_validations(app, observation) if validate else without_validations(observation)
+
+
+def mirror_maker_setting(app: App) -> str:
+    """What the files of MirrorMaker's nodes call the mode, as far as they are known."""
+    told = {each.mode_setting for each in app.target.worker_configs} - {CONNECT_SETTING}
+    return told.pop() if len(told) == 1 else MIRROR_MAKER_SETTING
+
+
+def _workers_only(app: App, group: GroupObservation, target: Mode) -> Observation:
+    setting = mirror_maker_setting(app)
+    return Observation(
+        target=target,
+        group_state=group.state or "not known (no Kafka cluster or group was named)",
+        workers=(*(_upgrade_worker(member, group, setting) for member in group.members), *_absent_workers(app, group)),
+        config_topic=app.target.config_topic,
+        offset_topic=app.target.offset_topic,
+        kafka_cluster_id=group.kafka_cluster_id,
+        group_id=app.target.group_id,
+        client=app.target.client,
+        files=tuple(WorkerFile(path, values) for path, values in _worker_files(app).items()),
+        mirror_maker=group.is_mirror_maker,
+    )
+
+
+def _upgrade_worker(member: WorkerObservation, group: GroupObservation, setting: str) -> UpgradeWorker:
+    """A worker of the group; one that was only named with -u, and that no member says to be, is absent."""
+    if group.state == "Stable" and member.member_id is None:
+        mode = Mode.ABSENT
+    elif member.health == "unreachable":
+        mode = Mode.UNREACHABLE
+    elif is_older(member.version, OLDEST_VERSION):
+        mode = Mode.OLD_VERSION
+    else:
+        mode = member.mode
+    return UpgradeWorker(
+        name=member.name,
+        mode=mode,
+        leader=member.leader,
+        version=member.version,
+        health=member.health,
+        evidence=member.evidence,
+        setting=CONNECT_SETTING if member.has_rest else setting,
+        confirmed=member.has_rest,
+    )
+
+
+def _worker_files(app: App) -> Mapping[str, Mapping[str, str]]:
+    """Path -> properties of the files given with -w."""
+    return {each.properties.source: each.properties.values for each in app.target.worker_configs}
+
+
+def _absent_workers(app: App, group: GroupObservation) -> list[UpgradeWorker]:
+    """Files given with -w that are of no member: workers that are down, or that nobody remembered.
+
+    Of one whose address or group only its worker can resolve nobody can say so.
+    """
+    files = [read_worker_file(path, values) for path, values in _worker_files(app).items()]
+    urls = [member.url for member in group.members]
+    present = {file.path for url in urls for file in files_of(url, files, group_id=app.target.group_id)}
+    return [
+        UpgradeWorker(file.path, Mode.ABSENT, evidence=(f"{file.path} says {file.mode}",))
+        for file in files
+        if file.path not in present and not file.unresolved
+    ]
+
+
+_Part = Callable[[App, TopicStore, Observation], Observation]
+
+
+def _with_topics(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Observation:
+    """Adds what the internal topics and the brokers tell; what can't be read leaves its part unseen."""
+    if app.target.client is None:
+        return observation.without(parts, "no Kafka cluster was named")
+    with app.topics() as store:
+        for what, add in parts.items():
+            try:
+                observation = add(app, store, observation)
+            except EosctlError as exc:
+                observation = observation.without([what], exc.message, forbidden=isinstance(exc, UnauthorizedError))
+    return observation
+
+
+def _with_descriptions(app: App, store: TopicStore, observation: Observation) -> Observation:
+    named = {each.config.get(OFFSETS_TOPIC) or "" for each in observation.sources()}
+    own = {topic for topic in named if is_topic_name(topic)}
+    return replace(observation, topics=store.describe({app.target.config_topic, app.target.offset_topic, *own}))
+
+
+def _with_aborted_offsets(app: App, store: TopicStore, observation: Observation) -> Observation:
+    """Only the global topic: workers read the connectors' own topics as committed in every mode, unless told not to.
+
+    Where a worker is not enabled, it also tells when each connector committed an offset.
+    """
+    topic = app.target.offset_topic
+    uncommitted = store.read(topic, isolation="read_uncommitted", newest_per_key=True)
+    committed = store.read(topic, newest_per_key=True)
+    seen = replace(observation, aborted_offsets=aborted_offsets(uncommitted, committed))
+    if all(worker.mode is Mode.ENABLED for worker in observation.workers):
+        return seen  # transactions tell more
+    return replace(seen, committed_ms=newest_commits(committed.records))
+
+
+def _with_broker_settings(_app: App, store: TopicStore, observation: Observation) -> Observation:
+    """The smallest maximum counts: any broker may coordinate a task's id."""
+    values = [int(text) for text in store.broker_settings(MAX_TIMEOUT_SETTING).values() if text.isdecimal()]
+    if not values:
+        return observation.without([BROKER_SETTINGS], f"no broker tells its {MAX_TIMEOUT_SETTING}")
+    return replace(observation, max_transaction_timeout_ms=min(values))
+
+
+def _with_open_transactions(app: App, store: TopicStore, observation: Observation) -> Observation:
+    return replace(observation, open_transactions=_open_transactions(app, store))
+
+
+def _open_transactions(app: App, store: TopicStore) -> tuple[OpenTransaction, ...]:
+    """Partitions of the internal topics that stay behind their end; tasks that commit now and then move on."""
+    topics = (app.target.config_topic, app.target.offset_topic)
+    first = {(topic, bound.partition): bound for topic in topics for bound in _open_bounds(store, topic)}
+    patience = Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s()), app.clock)
+    stuck = first
+    while stuck and not patience.expired():
+        patience.sleep(_POLL_S)
+        now = {(topic, bound.partition): bound for topic in topics for bound in _open_bounds(store, topic)}
+        stuck = {place: bound for place, bound in stuck.items() if place in now and now[place].lso == bound.lso}
+    return tuple(OpenTransaction(topic, bound) for (topic, _partition), bound in sorted(stuck.items()))
+
+
+def _open_bounds(store: TopicStore, topic: str) -> list[Bounds]:
+    return [bound for bound in store.bounds(topic) if bound.lso < bound.end]
+
+
+def _with_config_state(app: App, store: TopicStore, observation: Observation) -> Observation:
+    committed, uncommitted = read_both_views(app, store)
+    written = {record.offset: record.timestamp_ms for record in committed.read.records}
+    task_sets = {name: written.get(each.commit_offset or 0, -1) for name, each in committed.state.connectors.items()}
+    observation = replace(
+        observation, config_state=committed.state, task_sets_ms=task_sets, looked_ms=app.clock.now_ms()
+    )
+    if committed.read.blocked():
+        return observation.without(("config topic",), f"an open transaction hides the end of {committed.read.topic}")
+    return replace(observation, differing_connectors=tuple(differing_connectors(committed.state, uncommitted.state)))
+
+
+_TOPIC_PARTS: Mapping[str, _Part] = {
+    "topics": _with_descriptions,
+    "open transactions": _with_open_transactions,
+    "aborted offsets": _with_aborted_offsets,
+    "own offsets topics": with_stale_offsets,
+    BROKER_SETTINGS: _with_broker_settings,
+    "config topic": _with_config_state,
+}
+
+
+def _with_connectors(app: App, group: GroupObservation, observation: Observation) -> Observation:
+    """Adds each worker's Kafka cluster, and the connectors as the first worker that answers shows them.
+
+    Where no member can be reached, a load balancer that leads to one of them tells as much.
+    """
+    reasons = [each.failure.message for each in group.members if each.failure and each.health == "unreachable"]
+    cluster_ids: dict[str, str] = {}
+    connectors: tuple[ObservedConnector, ...] | None = None
+    asked = [each for each in (*group.members, *group.ways_in) if each.health != "unreachable" and each.has_rest]
+    for url in [each.url for each in asked if each.url]:
+        worker = app.worker(url)
+        try:
+            cluster_ids[url] = worker.root()["kafka_cluster_id"]
+            connectors = _connectors(worker) if connectors is None else connectors
+        except EosctlError as exc:
+            reasons.append(exc.message)
+    observation = replace(observation, cluster_ids=cluster_ids, connectors=connectors)
+    silence = f"each {NO_REST}" if group.is_mirror_maker else "no worker answers"
+    return observation.without(("connectors",), "; ".join(reasons) or silence)
+
+
+def _connectors(worker: ConnectWorker) -> tuple[ObservedConnector, ...]:
+    return tuple(observed_connector(name, answer) for name, answer in sorted(worker.connectors().items()))
+
+
+def _as_written(app: App, group: GroupObservation, observation: Observation) -> Observation:
+    """With the connectors, and the versions of workers, as the group's own topics have them, where they can be read.
+
+    Without its status topic a MirrorMaker's connectors are known, and their states are not.
+    """
+    statuses: Mapping[Work, Mapping[str, object]] = {}
+    try:
+        with app.topics() as store:
+            entries: Mapping[str, ConnectorEntry] = connectors_as_written(read_config_topic(app, store).state, None)
+            try:
+                written = written_connectors(app, store)
+                entries, statuses = written.entries, written.statuses
+            except EosctlError as exc:
+                observation = observation.without((CONNECTOR_STATES,), exc.message)
+    except EosctlError as exc:
+        return observation.without(("connectors",), exc.message)
+    versions = {each.name: version_at(_owned(each), statuses) for each in group.members}
+    workers = tuple(replace(each, version=versions.get(each.name)) for each in observation.workers)
+    connectors = tuple(observed_connector(name, entry) for name, entry in sorted(entries.items()))
+    return replace(observation, workers=workers, connectors=connectors)
+
+
+def _owned(member: WorkerObservation) -> tuple[Work, ...]:
+    return (*((name, CONNECTOR_ITSELF) for name in member.connectors or ()), *(member.tasks or ()))

@@ -1,0 +1,35 @@
+"""Reads the offsets topics of connectors that have one of their own, for the gate on what a hard downgrade leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eosctl.app import App
+from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
+from eosctl.core.configs.records import OFFSETS_TOPIC
+from eosctl.core.offsets.stale import stale_offsets
+from eosctl.core.offsets.views import fold_store
+from eosctl.core.workers.modes import Mode
+from eosctl.group.observation.rules import Observation
+from eosctl.ports import TopicStore
+
+
+def with_stale_offsets(app: App, store: TopicStore, observation: Observation) -> Observation:
+    """Adds the connectors whose own topic is older than the global one; nothing is read where none has one.
+
+    Topics that do not exist, or are of another cluster, are judged elsewhere. Where a worker is enabled it is too
+    late: tasks have gone on from their own topics.
+    """
+    own = {
+        each.name: topic
+        for each in observation.sources()
+        if (topic := each.config.get(OFFSETS_TOPIC, "")) in (observation.topics or {})
+        and topic != app.target.offset_topic
+        and CLUSTER_PROPERTY not in each.config
+    }
+    if not own or any(worker.mode is Mode.ENABLED for worker in observation.workers):
+        return replace(observation, stale_offsets=())
+    common = fold_store(store.read(app.target.offset_topic, newest_per_key=True))
+    stores = {topic: fold_store(store.read(topic, newest_per_key=True)) for topic in sorted({*own.values()})}
+    found = (stale_offsets(name, stores[topic], common) for name, topic in sorted(own.items()))
+    return replace(observation, stale_offsets=tuple(each for each in found if each is not None))

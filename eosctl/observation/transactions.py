@@ -1,0 +1,199 @@
+"""What the coordinators tell for gates and connector checks: where ids lie, which are not known, who else has them.
+
+Reads only. Each part stands alone: what can't be asked leaves its part of the observation unseen, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+from eosctl.app import App
+from eosctl.connectors.elsewhere import task_clusters
+from eosctl.core.ids import task_transactional_id, task_transactional_ids
+from eosctl.core.transactions import PROTOCOL_TYPE, Coordinator, KafkaFault, TransactionDescription, TransactionState
+from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Deadline
+from eosctl.errors import BrokerError, EosctlError, UnauthorizedError
+from eosctl.group.members import DEAD, ConnectGroup, connect_group
+from eosctl.group.observation.id_collisions import our_ids, rival_groups
+from eosctl.group.observation.rules import OTHER_GROUPS, Observation, ObservedConnector, OngoingTransaction, Quiet
+from eosctl.group.protocol import Work
+from eosctl.ports import TransactionAdmin
+from eosctl.task_counts.rules import MAX_LISTED_IDS
+from eosctl.txn.hanging import is_forgotten
+
+START_PATIENCE_S = 5.0
+"""How long a RUNNING task may have no transactional id: REST says so before the task has begun."""
+_POLL_S = 0.5
+_NOTHING_COMMITTED = (TransactionState.EMPTY, TransactionState.COMPLETE_ABORT)
+"""What a producer's id is in before its first commit; an aborted transaction is none."""
+
+_Part = Callable[[App, TransactionAdmin, Observation], Observation]
+
+
+def with_transactions(app: App, observation: Observation) -> Observation:
+    """Adds what the coordinators tell of the connectors' ids; needs the connectors, a cluster and a group.
+
+    The ids of a connector that writes to a Kafka cluster of its own are asked for there.
+    """
+    parts = {**_OF_TASKS, OTHER_GROUPS: _rivals}
+    reason = _why_not(app, observation)
+    if reason is not None:
+        return observation.without(parts, reason)
+    here = [each for each in observation.connectors or () if each.name not in observation.own_clusters]
+    asked = _asked(app, replace(observation, connectors=tuple(here)), parts)
+    asked = replace(asked, connectors=observation.connectors)
+    places, _why_not_there = task_clusters(app, {each.name: each.config for each in observation.sources()})
+    for there, names in places:
+        asked = _with_tasks_there(there, asked, names)
+    return asked
+
+
+def _asked(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Observation:
+    """Each part alone: what can't be asked leaves its part unseen."""
+    try:
+        with app.transactions() as admin:
+            for what, add in parts.items():
+                try:
+                    observation = add(app, admin, observation)
+                except EosctlError as exc:
+                    observation = observation.without([what], exc.message, forbidden=isinstance(exc, UnauthorizedError))
+    except EosctlError as exc:
+        observation = observation.without(parts, exc.message)
+    return observation
+
+
+def _with_tasks_there(app: App, observation: Observation, names: Collection[str]) -> Observation:
+    """The same for the connectors `names`, whose tasks are clients of the cluster of `app`: everything, or nothing."""
+    theirs = tuple(each for each in observation.connectors or () if each.name in names)
+    seen = replace(observation, connectors=theirs, crowding=None, unknown_ids=None, quiet={}, ongoing={}, unseen={})
+    seen = _asked(app, seen, _OF_TASKS)
+    if seen.crowding is None or seen.unknown_ids is None:
+        reason = next(iter(seen.unseen.values()))
+        unseen = {name: replace(observation.own_clusters[name], ids_unseen=reason) for name in names}
+        return replace(observation, own_clusters={**observation.own_clusters, **unseen})
+    crowding, unknown = observation.crowding, observation.unknown_ids
+    return replace(
+        observation,
+        crowding=None if crowding is None else {**crowding, **seen.crowding},
+        unknown_ids=None if unknown is None else unknown | seen.unknown_ids,
+        quiet={**observation.quiet, **seen.quiet},
+        ongoing={**observation.ongoing, **seen.ongoing},
+    )
+
+
+def _why_not(app: App, observation: Observation) -> str | None:
+    if app.target.client is None:
+        return "no Kafka cluster was named"
+    if observation.group_id is None:
+        return "no group was named"
+    return None if observation.connectors is not None else observation.why_unseen("connectors")
+
+
+def _crowding(_app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
+    """The most ids of each source connector at one coordinator: its round takes as long as that one's queue."""
+    ids = {each.name: _ids_to_fence(each, observation) for each in observation.sources()}
+    found = admin.find_coordinators(list(dict.fromkeys(one for each in ids.values() for one in each)))
+    places = {one: where.node_id if isinstance(where, Coordinator) else None for one, where in found.items()}
+    crowding = {name: max(Counter(places.get(one) for one in each).values(), default=0) for name, each in ids.items()}
+    return replace(observation, crowding=crowding)
+
+
+def _ids_to_fence(connector: ObservedConnector, observation: Observation) -> list[str]:
+    """What a round after the next reconfiguration fences: the recorded tasks, or those of now if they are more."""
+    count = len(connector.tasks())
+    state = observation.config_state
+    if state is not None and (there := state.connectors.get(connector.name)) is not None:
+        count = max(count, there.task_count_record or 0)
+    return task_transactional_ids(observation.group_id or "", connector.name, min(count, MAX_LISTED_IDS))
+
+
+def _unknown_ids(app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
+    """Ids of RUNNING source tasks that no coordinator knows, also after a while where workers are enabled."""
+    unknown = _not_known(admin, running_ids(observation))
+    eager = any(worker.mode is Mode.ENABLED for worker in observation.workers)
+    patience = Deadline.after(min(START_PATIENCE_S if eager else 0.0, app.deadline.remaining_s()), app.clock)
+    while unknown and not patience.expired():
+        patience.sleep(_POLL_S)
+        unknown = _not_known(admin, unknown)
+    return replace(observation, unknown_ids=frozenset(unknown))
+
+
+def _quiet_tasks(app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
+    """How long each RUNNING task has committed nothing, and what it has open; what no coordinator tells is left out."""
+    now_ms = app.clock.now_ms()
+    connector_of = {each: name for name, ids in _running_by_connector(observation).items() for each in ids}
+    described = admin.describe_transactions(list(connector_of)) if connector_of else {}
+    quiet, ongoing = {}, {}
+    for transactional_id, state in described.items():
+        if not isinstance(state, TransactionDescription):
+            continue
+        if state.started_ms is not None:
+            ongoing[transactional_id] = OngoingTransaction(
+                state.state.value, max(0, now_ms - state.started_ms), state.transaction_timeout_ms
+            )
+        began_ms = state.last_started_ms if state.state not in _NOTHING_COMMITTED else None
+        since_ms = (
+            began_ms if began_ms is not None else observation.task_sets_ms.get(connector_of[transactional_id], -1)
+        )
+        if since_ms >= 0:
+            quiet[transactional_id] = Quiet(max(0, now_ms - since_ms), since_start=began_ms is None)
+    return replace(observation, quiet=quiet, ongoing=ongoing)
+
+
+def running_ids(observation: Observation) -> list[str]:
+    """The transactional ids of the RUNNING source tasks."""
+    return [each for ids in _running_by_connector(observation).values() for each in ids]
+
+
+def _running_by_connector(observation: Observation) -> dict[str, list[str]]:
+    return {
+        each.name: [
+            task_transactional_id(observation.group_id or "", each.name, task)
+            for task, state in each.tasks().items()
+            if state == "RUNNING"
+        ]
+        for each in observation.sources()
+    }
+
+
+def _not_known(admin: TransactionAdmin, ids: list[str]) -> list[str]:
+    """Those of `ids` that their coordinators don't know; raises BrokerError where one does not say."""
+    described = admin.describe_transactions(ids) if ids else {}
+    unknown = []
+    for transactional_id, state in described.items():
+        if isinstance(state, KafkaFault):
+            if not is_forgotten(state):
+                raise BrokerError(f"{transactional_id}: {state.name} {state.message}".rstrip())
+            unknown.append(transactional_id)
+    return unknown
+
+
+def _rivals(_app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
+    group_id = observation.group_id or ""
+    tasks: list[Work] = [(each.name, task) for each in observation.sources() for task in each.tasks()]
+    found: dict[str, tuple[Work, ...] | None] = {}
+    hidden: list[UnauthorizedError] = []
+    for name in rival_groups(group_id, our_ids(group_id, tasks)):
+        try:
+            raw = admin.describe_group(name)
+        except UnauthorizedError as exc:
+            hidden.append(exc)
+            continue
+        if raw.state != DEAD and raw.protocol_type == PROTOCOL_TYPE:
+            found[name] = _work_of(connect_group(raw))
+    seen = replace(observation, rival_groups=found)
+    return seen.without([OTHER_GROUPS], "; ".join(each.message for each in hidden), forbidden=True) if hidden else seen
+
+
+def _work_of(group: ConnectGroup) -> tuple[Work, ...] | None:
+    """What the group's members run; None where that can't be known now."""
+    members = group.members
+    if not members or any(member.owned is None for member in members):
+        return None
+    return tuple(work for member in members for work in member.owned or ())
+
+
+_OF_TASKS: Mapping[str, _Part] = {"coordinators": _crowding, "transactions": _unknown_ids, "commits": _quiet_tasks}

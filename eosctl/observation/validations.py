@@ -1,0 +1,88 @@
+"""What connectors themselves say of exactly-once: each source connector's config, validated by a worker.
+
+A validation may log in to the connector's database and take seconds: they are made side by side, and after everything
+that is told faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from eosctl.app import App
+from eosctl.core.configs.records import OFFSETS_TOPIC
+from eosctl.core.workers.connector_entry import mapping_of
+from eosctl.errors import EosctlError
+from eosctl.group.gather import NO_REST
+from eosctl.group.observation.rules import VALIDATION, Observation, ObservedConnector
+from eosctl.machine.side_by_side import side_by_side
+from eosctl.ports import ConnectWorker
+
+SUPPORT_PROPERTY = "exactly.once.support"
+BOUNDARY_PROPERTY = "transaction.boundary"
+PARALLEL_VALIDATIONS = 8
+_OFFSETS_TOPIC_DOC = "The name of a separate offsets topic"  # SourceConnectorConfig, 3.3 to 4.3
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """Property -> objections; `redefines_offsets_topic` as ObservedConnector has it."""
+
+    errors: Mapping[str, tuple[str, ...]]
+    redefines_offsets_topic: bool
+
+
+def with_validations(app: App, observation: Observation) -> Observation:
+    """Adds what the first worker that answers objects to; half of the time that is left is for what comes after."""
+    if observation.mirror_maker:
+        return observation.without((VALIDATION,), f"each {NO_REST}")
+    url = next(iter(observation.cluster_ids), None)
+    sources = observation.sources()
+    if url is None or observation.connectors is None or not sources:
+        return observation
+    worker = replace(app, deadline=app.deadline.half()).worker(url)
+    told = side_by_side(lambda each: _validate(worker, each.config), sources, most=PARALLEL_VALIDATIONS)
+    answers = {each.name: answer for each, answer in zip(sources, told, strict=True)}
+    connectors = tuple(_with_answers(each, answers.get(each.name)) for each in observation.connectors)
+    return replace(observation, connectors=connectors)
+
+
+def without_validations(observation: Observation) -> Observation:
+    """The same, where no connector was to be asked."""
+    return observation.without((VALIDATION,), "no connector was validated (--no-validate)")
+
+
+def _with_answers(connector: ObservedConnector, answers: _Answers | None) -> ObservedConnector:
+    if answers is None:
+        return connector
+    return replace(
+        connector,
+        support_errors=answers.errors.get(SUPPORT_PROPERTY),
+        boundary_errors=answers.errors.get(BOUNDARY_PROPERTY, ()),
+        redefines_offsets_topic=answers.redefines_offsets_topic,
+    )
+
+
+def _validate(worker: ConnectWorker, config: Mapping[str, str]) -> _Answers | None:
+    """What a worker objects to if the connector required exactly-once; None when it can't be asked."""
+    try:
+        answer = worker.validate(config["connector.class"], {**config, SUPPORT_PROPERTY: "required"})
+    except (EosctlError, KeyError):
+        return None
+    configs = answer.get("configs")
+    told = [mapping_of(each) for each in (configs if isinstance(configs, list) else [])]
+    values = [mapping_of(each.get("value")) for each in told]
+    errors = {str(value.get("name")): _texts(value.get("errors")) for value in values}
+    return _Answers(errors, redefines_offsets_topic=any(map(_redefines, told)))
+
+
+def _redefines(told: Mapping[str, object]) -> bool:
+    """Whether a connector has put its own `offsets.storage.topic` in place of Connect's: the definition is its own."""
+    definition = mapping_of(told.get("definition"))
+    documentation = definition.get("documentation")
+    of_another = isinstance(documentation, str) and not documentation.startswith(_OFFSETS_TOPIC_DOC)
+    return definition.get("name") == OFFSETS_TOPIC and of_another
+
+
+def _texts(errors: object) -> tuple[str, ...]:
+    return tuple(str(text) for text in (errors if isinstance(errors, list) else []))

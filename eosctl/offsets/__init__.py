@@ -1,0 +1,1 @@
+"""Source offsets: list, compare and write them."""

@@ -1,0 +1,268 @@
+"""Applies a plan of offset writes: check again, back up, send, read back, report.
+
+One eosctl at a time writes the offsets of a cluster. What is sent goes in one transaction, so that a run that breaks
+off leaves all of it or nothing; a journal tells the next run that there was one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from eosctl.app import App
+from eosctl.core.ids import offsets_transactional_id
+from eosctl.core.offsets.views import PlannedWrite, Store, fold_store
+from eosctl.core.records import OutRecord
+from eosctl.core.wording import counted
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError, UnreachableError
+from eosctl.events import Event
+from eosctl.offsets.journal import offsets_journal
+from eosctl.offsets.listing import report_target
+from eosctl.offsets.rows import first_rows
+from eosctl.offsets.stores.gather import OffsetStores, read_away, read_settled
+from eosctl.offsets.stores.new_topics import create_topics
+from eosctl.offsets.stores.targets import other_partitions
+from eosctl.offsets.writes import (
+    MergeRequest,
+    OffsetWritePlan,
+    check_writable,
+    plan_data,
+    plan_offsets_merge,
+    plan_summary,
+    refusal_of,
+    show_plan,
+)
+from eosctl.plan import Plan
+from eosctl.ports import TopicStore
+from eosctl.report import Problem, Report, Row
+from eosctl.state.backups import keep_backup, undo_command
+
+_LATE_WRITE_S, _POLL_S = 10.0, 0.2
+
+Place = tuple[str, bytes, int]
+"""A topic, a key and the partition that is written to."""
+
+Send = Callable[[App, OffsetWritePlan], None]
+"""Puts the records of a plan where they belong."""
+
+
+def prepare_merge(app: App, request: MergeRequest) -> Plan:
+    """The plan to complete a store; raises as `plan_offsets_merge`."""
+    again = partial(plan_offsets_merge, app, request)
+    return prepare_writes(app, again(), again)
+
+
+def prepare_writes(
+    app: App, plan: OffsetWritePlan, again: Callable[[], OffsetWritePlan], *, verb: str = "Write"
+) -> Plan:
+    """The plan to send what `plan` holds; `again` makes that anew where the topics have moved."""
+    apply = partial(apply_plan, app, plan, again) if plan.sends() else None
+    return Plan(partial(show_plan, app, plan), write_question(plan, verb), apply, app.target, refusal_of(app, plan))
+
+
+def write_question(plan: OffsetWritePlan, verb: str) -> str:
+    """What is asked before `plan` is applied."""
+    return f"{verb} {counted(len(plan.sends()), 'offset')}?"
+
+
+def apply_plan(
+    app: App, plan: OffsetWritePlan, again: Callable[[], OffsetWritePlan], *, send: Send | None = None
+) -> Report:
+    """Writes `plan` if it still holds; `again` makes it anew where the topics have moved.
+
+    The deadline starts anew: the time in which a person read the plan does not count. Raises StalePlanError or
+    RefusedError before anything was written, also while another eosctl writes offsets of this cluster.
+    """
+    app = app.with_whole_timeout()
+    journal = offsets_journal(app, plan.found.cluster_id)
+    with journal.hold(f"the offsets of cluster {plan.found.cluster_id}"):
+        check_writable(app, plan)
+        if moved(app, plan.found):
+            renewed = again()
+            if renewed.writes != plan.writes or renewed.creates != plan.creates:
+                raise StalePlanError("these offsets changed since the plan was made", hint="Plan again.")
+            check_writable(app.with_whole_timeout(), plan)  # reading them took its time
+        backup = keep_backup(app, plan.sends(), name=plan.name, cluster_id=plan.found.cluster_id)
+        app.on_event(Event(f"backup: {backup}"))
+        journal.write("begin", name=plan.name, backup=str(backup), offsets=len(plan.sends()))
+        report = _write(app, plan, send or send_to_topics, backup=backup)
+        left_open = journal.close(exit_code=int(report.exit_code))
+    return replace(report, problems=[*report.problems, *left_open])
+
+
+def moved(app: App, found: OffsetStores) -> bool:
+    """Whether the topics have records that `found` has not; raises StalePlanError for another cluster or topic."""
+    with app.topics() as topics:
+        if topics.cluster_id() != found.cluster_id:
+            raise StalePlanError(
+                f"the plan is for cluster {found.cluster_id}, this is {topics.cluster_id()}", hint="Check -b."
+            )
+        there = topics.describe(list(found.stores))
+        for topic in found.stores:
+            now, then = there.get(topic), found.descriptions.get(topic)
+            if (now and now.topic_id) != (then and then.topic_id):
+                raise StalePlanError(
+                    f"topic {topic} was created, deleted or recreated since the plan", hint="Plan again."
+                )
+            if now and then and now.partitions != then.partitions:
+                raise other_partitions(topic, now.partitions, planned=then.partitions)
+        here = any(now != found.bounds[topic] for topic, now in topics.bounds_of(there).items())
+    return here or any(read_away(app, name).bounds != there.bounds for name, there in found.away.items())
+
+
+def send_to_topics(app: App, plan: OffsetWritePlan) -> None:
+    """Creates the missing topics, then writes in the plan's transactions, under an id of eosctl's own."""
+    for refusal in create_topics(app, plan.creates).refused.values():
+        raise refusal
+    with app.with_whole_timeout().topics() as topics:
+        for batch in plan.transactions():
+            records = [OutRecord(w.topic, w.key.raw, w.after, partition=w.partition, headers=w.headers) for w in batch]
+            topics.write(records, transactional_id=offsets_transactional_id(app.target.group_id))
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadBack:
+    """Whether each written key now has its planned value on its partition; None where that can't be seen.
+
+    `aborted` counts the planned values that only a reader of uncommitted records finds, `behind` those that lie behind
+    somebody's open transaction: committed, but no committed reader gets them before it ends.
+    """
+
+    holds: Mapping[Place, bool | None]
+    aborted: int = 0
+    behind: int = 0
+
+
+def _write(app: App, plan: OffsetWritePlan, send: Send, *, backup: Path) -> Report:
+    """Sends and reads back; what came of a failure is found out by reading, not by guessing."""
+    failure: EosctlError | None = None
+    try:
+        send(app, plan)
+    except EosctlError as exc:
+        failure = exc
+    read = _ReadBack({})
+    try:
+        app = app.with_whole_timeout()
+        with app.topics() as topics:
+            read = _read_back(app, topics, plan, failed=failure is not None)
+    except EosctlError as exc:
+        failure = failure or exc
+    return _result_report(app, plan, read, backup=backup, failure=failure)
+
+
+def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: bool) -> _ReadBack:
+    """What the topics hold; what was accepted may come a little later.
+
+    A worker answers PATCH before it has written to the second of a connector's two stores (Kafka 4.3.1,
+    ConnectorOffsetBackingStore).
+    """
+    sends = plan.sends()
+    there = topics.describe(sorted({write.topic for write in sends}))
+    patience = Deadline.after(min(_LATE_WRITE_S, app.deadline.remaining_s()), app.clock)
+    stores = _read_again(app, topics, there)
+    while not failed and any(_holds(stores, write) is False for write in sends) and not patience.expired():
+        patience.sleep(_POLL_S)
+        stores = _read_again(app, topics, there)
+    holds = {write.place(): _holds(stores, write) for write in sends}
+    if not failed:
+        behind = {write.place() for write in sends if holds[write.place()] is None and _is_behind(stores, write)}
+        return _ReadBack(holds | dict.fromkeys(behind, True), behind=len(behind))
+    reads = (topics.read(topic, isolation="read_uncommitted", newest_per_key=True) for topic in there)
+    uncommitted = {read.topic: fold_store(read) for read in reads}
+    aborted = [w for w in sends if holds[w.place()] is False and w.topic in there and _has(uncommitted[w.topic], w)]
+    return _ReadBack(holds, len(aborted))
+
+
+def _read_again(app: App, topics: TopicStore, there: Collection[str]) -> dict[str, Store]:
+    return {topic: read_settled(app, topics, topic)[0] for topic in there}
+
+
+def _holds(stores: Mapping[str, Store], write: PlannedWrite) -> bool | None:
+    """None where an open transaction hides a record of the key, or may hide ours."""
+    store = stores.get(write.topic)
+    if store is None:
+        return False
+    if write.partition in store.hidden.get(write.key.raw, {}):
+        return None
+    return True if _has(store, write) else None if write.partition in store.blocked else False
+
+
+def _is_behind(stores: Mapping[str, Store], write: PlannedWrite) -> bool:
+    """Whether what was committed is the newest of its key behind somebody's open transaction."""
+    record = stores[write.topic].hidden.get(write.key.raw, {}).get(write.partition)
+    return record is not None and record.value == write.after
+
+
+def _has(store: Store, write: PlannedWrite) -> bool:
+    record = store.at(write.key.raw, write.partition)
+    return (record.value if record else None) == write.after
+
+
+def _result_report(
+    app: App, plan: OffsetWritePlan, read: _ReadBack, *, backup: Path, failure: EosctlError | None
+) -> Report:
+    sends = plan.sends()
+    # what was not answered may still happen
+    lost = isinstance(failure, UnreachableError | DeadlineError)
+    missing = "unconfirmed" if lost else "failed" if failure else "differs"
+    names = {True: "written", False: missing, None: "unconfirmed"}
+    rows = [
+        plan.row(write, outcome=names[read.holds.get(write.place())] if write.sends() else "unchanged")
+        for write in plan.writes
+    ]
+    wrong = [row for row in rows if row["outcome"] not in ("written", "unchanged")]
+    nothing_written = len(wrong) == len(sends) and all(row["outcome"] == "failed" for row in wrong)
+    left = [] if nothing_written else wrong
+    failures = [
+        *_failure_problems(failure, read, wrong=len(wrong)),
+        *_left_problems(left, sends, backup),
+        *_behind_problems(read),
+    ]
+    return Report(
+        kind=f"{plan.name}-result",
+        rows=first_rows(rows),
+        summary={**plan_summary(plan), "written": len(sends) - len(wrong), "not_as_planned": len(wrong)},
+        data={**plan_data(plan), "backup": str(backup), "undo": undo_command(backup)},
+        target=report_target(app, plan.found),
+        problems=[*plan.problems, *failures],
+        exit_code=_exit_code(failure, wrong=bool(wrong), nothing_written=nothing_written),
+    )
+
+
+def _exit_code(failure: EosctlError | None, *, wrong: bool, nothing_written: bool) -> ExitCode:
+    if not wrong:  # a failure whose writes are all there was an answer that got lost
+        return ExitCode.OK
+    return failure.exit_code if failure is not None and nothing_written else ExitCode.PARTIAL
+
+
+def _left_problems(left: Sequence[Row], sends: Sequence[PlannedWrite], backup: Path) -> Iterator[Problem]:
+    """For a write of which something is there, or may be."""
+    if left:
+        are = "is" if len(left) == 1 else "are"
+        message = f"{len(left):,} of {counted(len(sends), 'offset')} {are} not, or not known to be, as planned"
+        yield Problem("not_as_planned", message, hint=f"Take it back: {undo_command(backup)}")
+
+
+def _behind_problems(read: _ReadBack) -> Iterator[Problem]:
+    if read.behind:
+        message = f"{read.behind} of them are committed, but lie behind somebody's open transaction: workers that read "
+        message += "committed records get them when it ends"
+        hint = "`eosctl txn hanging` tells whose it is."
+        yield Problem("open_transaction", message, hint=hint, severity="warning")
+
+
+def _failure_problems(failure: EosctlError | None, read: _ReadBack, *, wrong: int) -> Iterator[Problem]:
+    if failure is not None and not wrong:
+        message = f"the write was reported as failed ({failure.message}), and yet all of it is there"
+        yield Problem("answer_lost", message, severity="warning")
+        return
+    if failure is not None:
+        yield Problem.of(failure)
+    if read.aborted:
+        some = counted(read.aborted, "of them is", "of them are")
+        message = f"{some} in an aborted transaction, which workers that are not enabled still read"
+        hint = "Run the same command again, before such a worker starts or rebalances: what is committed last counts."
+        yield Problem("aborted_but_visible", message, hint=hint, severity="warning")

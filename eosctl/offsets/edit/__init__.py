@@ -1,0 +1,1 @@
+"""`offsets set` and `offsets reset`."""

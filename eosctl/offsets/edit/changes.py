@@ -1,0 +1,115 @@
+"""What `offsets set` changes against the offsets that are there: the lines of its plan, its warnings, its refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from eosctl.core.allowances import Waiver
+from eosctl.core.offsets.records import as_plain_json, json_text
+from eosctl.core.offsets.views import PlannedWrite, Store, live
+from eosctl.core.wording import counted
+from eosctl.errors import RefusedError
+from eosctl.offsets.history.changes import Change, MemberChange, offset_changes, type_name
+from eosctl.offsets.history.events import members_of
+from eosctl.offsets.history.sources import KnownSource, known_source, lsn_number, lsn_texts
+from eosctl.report import Problem, Row
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChange:
+    """How one key's new offset differs from the one that is there, if any; `source` None is one that nobody knows."""
+
+    partition: Mapping[str, object] | None
+    before: Mapping[str, object] | None
+    after: Mapping[str, object]
+    source: KnownSource | None
+
+    def members(self) -> list[MemberChange]:
+        """The members that differ."""
+        return [] if self.before is None else offset_changes(self.before, self.after, self.source)
+
+    def goes(self, way: Change) -> bool:
+        """Whether a member goes this way."""
+        return any(each.change is way for each in self.members())
+
+    def may_go_back(self) -> bool:
+        """Whether it reads again, for all that is known: some positions (GTIDs) can't be compared."""
+        return self.before is None or self.goes(Change.BACKWARD) or not (self.goes(Change.FORWARD) or self.is_same())
+
+    def is_same(self) -> bool:
+        """Whether only the spelling differs."""
+        return self.before is not None and not self.members()
+
+    def rows(self) -> Iterable[Row]:
+        """Rows of `data.changes`."""
+        lsns = lsn_texts(self.before) or {}, lsn_texts(self.after) or {}
+        for each in self.members():
+            texts = [there.get(each.member) for there in lsns]
+            yield {
+                "source_partition": as_plain_json(self.partition),
+                "member": as_plain_json(each.member),
+                "change": each.change.value,
+                "before": as_plain_json(each.before),
+                "after": as_plain_json(each.after),
+                "lsn": {"before": texts[0], "after": texts[1]} if any(texts) else None,
+            }
+
+
+def key_changes(writes: Sequence[PlannedWrite], stores: Iterable[Store]) -> list[KeyChange]:
+    """Each different pair of old and new offset, once: the stores of a connector mostly hold the same.
+
+    A store without a live offset of the key is compared with what another store has.
+    """
+    stores = list(stores)
+    found: dict[str, KeyChange] = {}
+    for write in writes:
+        if not write.sends():
+            continue
+        others = (live(store.records.get(write.key.raw)) for store in stores)
+        old = live(write.before) or next(filter(None, others), None)
+        before, after = members_of(old.value if old else None), members_of(write.after)
+        if after is not None:
+            partition = write.key.partition
+            source = known_source(partition, before or {}) or known_source(partition, after)
+            found.setdefault(f"{write.key.identity} {before!r}", KeyChange(partition, before, after, source))
+    return list(found.values())
+
+
+def shape_refusal(changes: Iterable[KeyChange]) -> RefusedError | None:
+    """The refusal of members that change their type, which a task answers by failing."""
+    changed = [(key, each) for key in changes for each in key.members() if each.change is Change.TYPE]
+    if not changed:
+        return None
+    key, first = changed[0]
+    more = f", and {counted(len(changed) - 1, 'more member')}" if len(changed) > 1 else ""
+    number = lsn_number(first.after) if isinstance(first.before, int) else None
+    better = f"{first.after} is the number {number}. " if number is not None else ""
+    return RefusedError(
+        f"{first.member} of {json_text(key.partition)} is {type_name(first.before)} now, and would be "
+        f"{type_name(first.after)}{more}: a task that expects the other type fails; nothing was written",
+        hint=f"{better}Write the type that is there; {Waiver.FORCE_SHAPE} writes what was given.",
+    )
+
+
+def change_problems(changes: Sequence[KeyChange], *, read_before: bool = False) -> Iterable[Problem]:
+    """Warnings: what is skipped, and what a known source can't deliver any more.
+
+    `read_before`: the offsets were committed once, so that what lies before them is in Kafka already.
+    """
+    forward = [key for key in changes if key.goes(Change.FORWARD)]
+    if forward:
+        where = ", ".join(json_text(key.partition) for key in forward[:3]) + (", ..." if len(forward) > 3 else "")
+        message = (
+            f"{counted(len(forward), 'offset goes', 'offsets go')} forward ({where}): what lies between is not read"
+        )
+        hint = (
+            "It was read before these offsets were committed; what the source has changed there since is not read."
+            if read_before
+            else "Records of the source that are skipped here are nowhere in Kafka."
+        )
+        yield Problem("goes_forward", message, hint=hint, severity="warning")
+    back = [key.source for key in changes if key.source is not None and key.may_go_back()]
+    for source in {each.name: each for each in back}.values():
+        message = f"this looks like an offset of {source.name}: {source.keeps}"
+        yield Problem("source_keeps", message, hint=source.instead, severity="warning")

@@ -1,0 +1,226 @@
+"""`offsets set` and `reset`: what would be written for which key, and by which way; `offset_writes` does it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from shlex import quote
+
+from eosctl.app import App
+from eosctl.core.allowances import NOTHING_WAIVED, Allowances
+from eosctl.core.java.json import encode_offset
+from eosctl.core.offsets.names import DEDICATED
+from eosctl.core.offsets.records import OffsetKey
+from eosctl.core.offsets.typed import typed_offset, typed_partition
+from eosctl.core.offsets.views import Flag, PlannedWrite, Store, connector_keys, offset_views
+from eosctl.core.wording import counted
+from eosctl.errors import NotFoundError, UsageError
+from eosctl.offsets.apply import apply_plan, send_to_topics, write_question
+from eosctl.offsets.edit.changes import KeyChange, change_problems, key_changes, shape_refusal
+from eosctl.offsets.edit.route import AUTO, REST, EditRoute, choose_route, refuse_sink, send_by_rest
+from eosctl.offsets.edit.rules import plan_reset, plan_set, spellings
+from eosctl.offsets.history.as_of import AsOf, former_versions
+from eosctl.offsets.history.events import Version
+from eosctl.offsets.history.log import version_row
+from eosctl.offsets.listing import refuse_unknown
+from eosctl.offsets.stores.gather import OffsetStores, gather_stores
+from eosctl.offsets.writes import (
+    OffsetWritePlan,
+    refusal_of,
+    refuse_elsewhere,
+    refuse_hidden,
+    refuse_unfit,
+    show_plan,
+    write_plan,
+)
+from eosctl.plan import Plan
+from eosctl.report import Problem, Report
+
+
+@dataclass(frozen=True, slots=True)
+class SetRequest:
+    """Pairs of JSON texts: a source partition in any spelling, and its new offset; or what the log had `as_of`.
+
+    `via` is auto, topic or rest.
+    """
+
+    connector: str
+    offsets: tuple[tuple[str, str], ...] = ()
+    as_of: AsOf | None = None
+    via: str = AUTO
+    allowances: Allowances = NOTHING_WAIVED
+
+
+@dataclass(frozen=True, slots=True)
+class ResetRequest:
+    """Source partitions as JSON texts, or `everything` that the connector has."""
+
+    connector: str
+    partitions: tuple[str, ...]
+    everything: bool = False
+    via: str = AUTO
+    allowances: Allowances = NOTHING_WAIVED
+
+
+@dataclass(frozen=True, slots=True)
+class EditPlan:
+    """The writes, what they change in the offsets that are there, and the way that they go.
+
+    `former` are the versions that the values are taken from.
+    """
+
+    writes: OffsetWritePlan
+    route: EditRoute
+    changes: tuple[KeyChange, ...] = ()
+    former: tuple[Version, ...] = ()
+
+
+def prepare_set(app: App, request: SetRequest) -> Plan:
+    """The plan to put a connector's offset elsewhere; raises as `plan_offsets_set`."""
+    plan = plan_offsets_set(app, request)
+    return _prepare(app, plan, partial(apply_set, app, plan, request), verb="Write")
+
+
+def prepare_reset(app: App, request: ResetRequest) -> Plan:
+    """The plan to delete a connector's offsets; raises as `plan_offsets_reset`."""
+    plan = plan_offsets_reset(app, request)
+    return _prepare(app, plan, partial(apply_reset, app, plan, request), verb="Delete")
+
+
+def _prepare(app: App, plan: EditPlan, apply: Callable[[], Report], *, verb: str) -> Plan:
+    writes, show = plan.writes, partial(show_edit, app, plan)
+    question, sends = write_question(writes, verb), bool(writes.sends())
+    return Plan(show, question, apply if sends else None, app.target, refusal_of(app, writes))
+
+
+def plan_offsets_set(app: App, request: SetRequest) -> EditPlan:
+    """Reads the connector's stores and decides per key.
+
+    Raises UsageError for what is no source partition or no offset, NotFoundError, RefusedError for a sink, hidden
+    offsets, what the log does not have any more, and a `via` that is known not to work. That a member would change its
+    type is refused with the plan.
+    """
+    wanted = [
+        (typed_partition(request.connector, each), encode_offset(typed_offset(value)))
+        for each, value in request.offsets
+    ]
+    former = former_versions(app, request.connector, request.as_of) if request.as_of else []
+    wanted += [(each.key, each.record.value or b"") for each in former]
+    if len({key.identity for key, _value in wanted}) < len(wanted):
+        raise UsageError("one source partition was given twice", hint="Give each --partition one --offset.")
+    found = _gather(app, request.connector)
+    stores = found.of(request.connector)
+    writes = [write for key, value in wanted for write in plan_set(stores, key, value)]
+    return replace(_edit_plan(app, "offsets-set", found, writes, request=request), former=tuple(former))
+
+
+def plan_offsets_reset(app: App, request: ResetRequest) -> EditPlan:
+    """As `plan_offsets_set`; raises NotFoundError for a source partition that no store knows."""
+    if bool(request.partitions) == request.everything:
+        raise UsageError("which source partitions?", hint="Give --partition (repeatable) or --all-partitions.")
+    wanted = [typed_partition(request.connector, partition) for partition in request.partitions]
+    found = _gather(app, request.connector)
+    stores = found.of(request.connector)
+    keys = connector_keys(stores.values(), request.connector) if request.everything else _known(stores, wanted)
+    return _edit_plan(app, "offsets-reset", found, plan_reset(stores, keys), request=request)
+
+
+def _gather(app: App, connector: str) -> OffsetStores:
+    refuse_sink(app, connector)
+    found = gather_stores(app, connectors=(connector,))
+    refuse_elsewhere(found, [connector])
+    refuse_unknown(found, connector)
+    refuse_hidden(app, connector, stores=found.of(connector).values())
+    return found
+
+
+def _known(stores: Mapping[str, Store], wanted: Sequence[OffsetKey]) -> list[OffsetKey]:
+    """Every spelling of each wanted source partition, once."""
+    keys: dict[bytes, OffsetKey] = {}
+    for each in wanted:
+        there = spellings(stores.values(), each)
+        if not there:
+            raise NotFoundError(
+                f"no offset of {each.connector} for source partition {json.dumps(each.partition, ensure_ascii=False)}",
+                hint=f"`eosctl offsets get --connector {quote(each.connector or '')}` shows all; numbers and texts are "
+                "different.",
+            )
+        keys |= {key.raw: key for key in there}
+    return list(keys.values())
+
+
+def _edit_plan(
+    app: App,
+    name: str,
+    found: OffsetStores,
+    writes: Sequence[PlannedWrite],
+    *,
+    request: SetRequest | ResetRequest,
+) -> EditPlan:
+    refuse_unfit(app, found, writes)
+    plan = write_plan(name, _by_topic(writes), found, allowances=request.allowances)
+    changes = key_changes(plan.writes, found.of(request.connector).values())
+    plan = replace(
+        plan,
+        problems=(
+            *plan.problems,
+            *_spelling_problems(found, request.connector, plan.writes),
+            *change_problems(changes, read_before=isinstance(request, SetRequest) and request.as_of is not None),
+        ),
+        refusal=None if request.allowances.force_shape else shape_refusal(changes),
+    )
+    return EditPlan(plan, choose_route(app, request.connector, plan, via=request.via), tuple(changes))
+
+
+def _by_topic(writes: Sequence[PlannedWrite]) -> list[PlannedWrite]:
+    """Topic by topic in the order in which they came: a stage of the write is one topic."""
+    topics = list(dict.fromkeys(write.topic for write in writes))
+    return sorted(writes, key=lambda write: topics.index(write.topic))
+
+
+def _spelling_problems(found: OffsetStores, connector: str, writes: Sequence[PlannedWrite]) -> list[Problem]:
+    """Warnings for keys in several spellings, and for a key that had to be made up."""
+    stores = found.of(connector)
+    views = offset_views(stores, connector, dedicated_in_use=DEDICATED in stores)
+    doubled = {view.key.raw for view in views if Flag.DUPLICATE_SPELLING in view.flags}
+    problems = []
+    if any(write.key.raw in doubled for write in writes):
+        message = "a source partition has keys in several spellings; all that have a value are written"
+        problems.append(Problem("several_spellings", message, severity="warning"))
+    known = {view.key.raw for view in views}
+    made = sorted({write.key.raw for write in writes if write.key.raw not in known})
+    if made:
+        new = counted(len(made), "key is", "keys are")
+        message = f"{new} new, first {made[0].decode()}: a connector that spells them otherwise never looks"
+        hint = "Let the connector write an offset first; then its own key is used."
+        problems.append(Problem("new_key", message, hint=hint, severity="warning"))
+    return problems
+
+
+def show_edit(app: App, plan: EditPlan) -> Report:
+    """The plan with the way that it goes, and with what it changes."""
+    return _with_route(show_plan(app, plan.writes), plan)
+
+
+def apply_set(app: App, plan: EditPlan, request: SetRequest) -> Report:
+    """Writes, by REST or to the topics, and reads the raw keys back whichever it was."""
+    return _apply(app, plan, lambda: plan_offsets_set(app, request).writes)
+
+
+def apply_reset(app: App, plan: EditPlan, request: ResetRequest) -> Report:
+    """As `apply_set`."""
+    return _apply(app, plan, lambda: plan_offsets_reset(app, request).writes)
+
+
+def _apply(app: App, plan: EditPlan, again: Callable[[], OffsetWritePlan]) -> Report:
+    send = send_by_rest if plan.route.via == REST else send_to_topics
+    return _with_route(apply_plan(app, plan.writes, again, send=send), plan)
+
+
+def _with_route(report: Report, plan: EditPlan) -> Report:
+    changes = [row for each in plan.changes for row in each.rows()]
+    more = {"as_of": [version_row(each) for each in plan.former]} if plan.former else {}
+    via = {"via": plan.route.via, "via_reason": plan.route.reason}
+    return replace(report, data={**report.data, **via, "changes": changes, **more})

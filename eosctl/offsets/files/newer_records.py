@@ -1,0 +1,52 @@
+"""Whose a record is that was written over ours: by the partition's producers, and who uses their ids now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from eosctl.app import App
+from eosctl.core.ids import Owner, owner_of
+from eosctl.core.records import Record
+from eosctl.core.transactions import ActiveProducer, KafkaFault
+from eosctl.errors import EosctlError
+
+Place = tuple[str, int]
+Writer = tuple[str, Owner]
+"""A transactional id, and whose it is."""
+
+
+def likely_writers(app: App, records: Sequence[tuple[Record, str | None]]) -> list[Writer | None]:
+    """For each record, with the connector that its key names, who wrote it by all appearance; None is not known.
+
+    Brokers keep of a producer when it last wrote to a partition, not what. Only a task of the connector or eosctl is
+    believed, and only where no other of them has written since. Workers without exactly-once have no such id.
+    """
+    if not records:
+        return []
+    places = sorted({(record.topic, record.partition) for record, _connector in records})
+    try:
+        with app.transactions() as admin:
+            answers = admin.describe_producers(places)
+            told = (answer for answer in answers.values() if not isinstance(answer, KafkaFault))
+            ids = {one.producer_id for answer in told for one in answer}
+            listed = admin.list_transactions(producer_ids=sorted(ids)).found if ids else ()
+    except EosctlError:
+        return [None] * len(records)
+    users = {each.producer_id: each.transactional_id for each in listed}
+    return [_writer(app, record, connector, answers, users) for record, connector in records]
+
+
+def _writer(
+    app: App,
+    record: Record,
+    connector: str | None,
+    answers: Mapping[Place, Sequence[ActiveProducer] | KafkaFault],
+    users: Mapping[int, str],
+) -> Writer | None:
+    answer = answers.get((record.topic, record.partition), ())
+    told = () if isinstance(answer, KafkaFault) else answer
+    since = (one.producer_id for one in told if one.last_timestamp_ms >= record.timestamp_ms)
+    names = sorted({users[producer_id] for producer_id in since if producer_id in users})
+    found = [(name, owner_of(name, app.target.group_id)) for name in names]
+    believed = [(name, owner) for name, owner in found if owner.kind == "eosctl" or owner.connector == connector]
+    return believed[0] if len(believed) == 1 and connector is not None else None

@@ -1,0 +1,1 @@
+"""What the records of an offsets topic tell of the past."""

@@ -1,0 +1,133 @@
+"""`offsets set --as-of`: which former version of each source partition is meant; what the log lost is refused."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+
+from eosctl.app import App
+from eosctl.core.offsets.records import json_text
+from eosctl.deadline import Clock
+from eosctl.errors import RefusedError
+from eosctl.offsets.history.events import State, Version, version_at
+from eosctl.offsets.history.log import LogQuery, OffsetLogs, read_logs
+from eosctl.report import rfc3339
+from eosctl.state.history import since_ms
+
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """A moment, or an offset of the log: one of both. No `partitions` (JSON) means all that the connector has.
+
+    `store` is the log to look in; None: the connector's own topic, and the global one for what that never had.
+    """
+
+    moment_ms: int | None
+    log_offset: int | None
+    partitions: tuple[str, ...] = ()
+    store: str | None = None
+
+
+def as_of(text: str, clock: Clock, partitions: Sequence[str] = (), *, store: str | None = None) -> AsOf:
+    """What `--as-of` says: a number is an offset of the log, all else a time; raises UsageError."""
+    if text.isascii() and text.isdecimal():
+        return AsOf(None, int(text), tuple(partitions), store)
+    return AsOf(since_ms(text, clock), None, tuple(partitions), store)
+
+
+def former_versions(app: App, connector: str, wanted: AsOf) -> list[Version]:
+    """A live version of each source partition that is meant.
+
+    Raises RefusedError for what the log does not have, and what `read_logs` raises.
+    """
+    logs = read_logs(app, LogQuery(connector, wanted.partitions, wanted.store))
+    if wanted.log_offset is not None:
+        return [_at_offset(connector, logs, wanted.log_offset)]
+    if not logs.versions():
+        raise RefusedError(
+            f"the log has no offset of {connector}; nothing was written", hint=f"{_show_log(connector)}."
+        )
+    moment_ms = wanted.moment_ms or 0
+    found = [_at_moment(connector, same, moment_ms) for same in _by_source_partition(logs).values()]
+    return [each for each in found if each is not None]
+
+
+def _by_source_partition(logs: OffsetLogs) -> Mapping[str, list[list[Version]]]:
+    """Identity of a source partition -> its versions in each topic, the connector's own first."""
+    found: dict[str, list[list[Version]]] = {}
+    for number, log in enumerate(logs.logs):
+        for each in log.versions:
+            found.setdefault(each.key.identity, [[] for _ in logs.logs])[number].append(each)
+    return found
+
+
+def _at_moment(connector: str, topics: Sequence[Sequence[Version]], moment_ms: int) -> Version | None:
+    """None where there was no offset then, and there is none now either."""
+    then, now = _counting(topics, moment_ms), _counting(topics, sys.maxsize)
+    if then is not None and not then.is_tombstone:
+        return then
+    if now is None or now.is_tombstone:
+        return None
+    shown, moment = json_text(now.key.partition), rfc3339(moment_ms)
+    if then is not None:
+        raise RefusedError(
+            f"{shown} had no offset at {moment}: it was deleted at {rfc3339(then.record.timestamp_ms)}; nothing was "
+            "written",
+            hint=f"`eosctl offsets reset --connector {quote(connector)} --partition {quote(shown)}` deletes it; name "
+            "the others with --partition.",
+        )
+    every = [each for versions in topics for each in versions if each.state is State.COMMITTED]
+    oldest = _place(min(every, key=lambda each: each.record.timestamp_ms))
+    raise RefusedError(
+        f"the log has no offset of {shown} from {moment} or before: the oldest is {oldest}; nothing was written",
+        hint=f"{_show_log(connector)}; name the source partitions that are meant with --partition.",
+    )
+
+
+def _counting(topics: Sequence[Sequence[Version]], moment_ms: int) -> Version | None:
+    """What counted then: that of the first topic that had any."""
+    return next(filter(None, (version_at(versions, moment_ms) for versions in topics)), None)
+
+
+def _at_offset(connector: str, logs: OffsetLogs, offset: int) -> Version:
+    """The one committed version at an offset of the log."""
+    every = logs.versions()
+    there = [each for each in every if each.record.offset == offset]
+    found = [each for each in there if each.state is State.COMMITTED and not each.is_tombstone]
+    if not found:
+        why = f"the version there is {_what(there[0])}" if there else f"it has {_places(every)}"
+        raise RefusedError(
+            f"the log has no committed offset of {connector} at offset {offset}: {why}; nothing was written",
+            hint=f"{_show_log(connector)}.",
+        )
+    if len({(each.key.identity, each.record.value) for each in found}) > 1:
+        raise RefusedError(
+            f"several source partitions or topics have a version at offset {offset}: {_places(found)}; nothing was "
+            "written",
+            hint="Say which one with --partition, and --from TOPIC.",
+        )
+    return found[0]
+
+
+def _what(version: Version) -> str:
+    return "a deletion" if version.is_tombstone else "not decided yet" if version.state is None else version.state.value
+
+
+def _places(versions: Iterable[Version]) -> str:
+    """Some of them, the newest last."""
+    every = [each for each in versions if each.state is State.COMMITTED and not each.is_tombstone]
+    more = f"{len(every) - _MOST_NAMED} older ones, " if len(every) > _MOST_NAMED else ""
+    return more + ", ".join(_place(each) for each in every[-_MOST_NAMED:]) if every else "none"
+
+
+def _place(version: Version) -> str:
+    record = version.record
+    return f"offset {record.offset} of {record.topic}-{record.partition} ({rfc3339(record.timestamp_ms)})"
+
+
+def _show_log(connector: str) -> str:
+    return f"`eosctl offsets log --connector {quote(connector)}` shows every version that there is"

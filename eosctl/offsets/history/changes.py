@@ -1,0 +1,111 @@
+"""What an offset changes against the one that is there, member by member: its shape, and which way it goes.
+
+Types are those that a task gets from Connect's JsonConverter: an integer is a Java Long, a number with a point a
+Double, and a task that casts one to the other fails. A null member is the same as none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+from eosctl.offsets.history.sources import KnownSource
+
+_SQL_SERVER_LSN = re.compile(r"[0-9a-fA-F]{8}:[0-9a-fA-F]{8}:[0-9a-fA-F]{4}")
+_NUMBERED = re.compile(r"([^:]*?)([0-9]{1,30})")  # no colon: Oracle's commit_scn of several redo threads
+
+
+@unique
+class Change(StrEnum):
+    """What happens to one member of an offset; `forward` skips what lies between, `backward` reads it again."""
+
+    NEW = "new"
+    MISSING = "missing"
+    TYPE = "type"
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberChange:
+    """One member of an offset that is not as before; None where there is none."""
+
+    member: str
+    change: Change
+    before: object
+    after: object
+
+
+def offset_changes(
+    before: Mapping[str, object], after: Mapping[str, object], source: KnownSource | None
+) -> list[MemberChange]:
+    """The members that differ, in the order in which they stand in `before`, then in `after`."""
+    names = [name for name in dict.fromkeys([*before, *after]) if not _same(before.get(name), after.get(name))]
+    directions = dict(_directions(before, after, source, names))
+    return [
+        MemberChange(name, _shape(before.get(name), after.get(name)) or directions.get(name, Change.CHANGED),
+                     before.get(name), after.get(name))
+        for name in names
+    ]  # fmt: skip
+
+
+def went_back(before: Mapping[str, object], after: Mapping[str, object], source: KnownSource) -> bool:
+    """Whether `after` certainly lies before `before` in the source; False also where nobody can tell."""
+    if source.unless is not None and (before.get(source.unless) or after.get(source.unless)):
+        return False
+    first = next((name for name in source.grows if not _same(before.get(name), after.get(name))), None)
+    return first is not None and _way(before.get(first), after.get(first), texts=True) is Change.BACKWARD
+
+
+def type_name(value: object) -> str:
+    """The type of a member, as people call it."""
+    if value is None:
+        return "null"
+    names = {bool: "true or false", int: "an integer", float: "a number with a point", str: "text"}
+    return names.get(type(value), "a list or an object")
+
+
+def _same(before: object, after: object) -> bool:
+    return type(before) is type(after) and before == after
+
+
+def _shape(before: object, after: object) -> Change | None:
+    if before is None or after is None:
+        return Change.NEW if before is None else Change.MISSING
+    return None if type(before) is type(after) else Change.TYPE
+
+
+def _directions(
+    before: Mapping[str, object], after: Mapping[str, object], source: KnownSource | None, differing: Sequence[str]
+) -> Iterator[tuple[str, Change]]:
+    """Of a known source the members that are its position; of any other all numbers, each for itself."""
+    groups = source.positions if source is not None else [(name,) for name in differing]
+    for group in groups:
+        first = next((name for name in group if name in differing), None)
+        if first is not None:
+            way = _way(before.get(first), after.get(first), texts=source is not None)
+            if way is not None:
+                yield first, way
+
+
+def _way(before: object, after: object, *, texts: bool) -> Change | None:
+    if type(before) is not type(after):
+        return None
+    if isinstance(before, int | float) and isinstance(after, int | float) and not isinstance(before, bool):
+        return Change.FORWARD if after > before else Change.BACKWARD
+    if not texts or not isinstance(before, str) or not isinstance(after, str):
+        return None
+    return _text_way(before, after)
+
+
+def _text_way(before: str, after: str) -> Change | None:
+    """Of two log sequence numbers of SQL Server, or two texts that differ in the number at their end."""
+    if _SQL_SERVER_LSN.fullmatch(before) and _SQL_SERVER_LSN.fullmatch(after):
+        return Change.FORWARD if after.lower() > before.lower() else Change.BACKWARD
+    old, new = _NUMBERED.fullmatch(before), _NUMBERED.fullmatch(after)
+    if old is None or new is None or old[1] != new[1] or int(old[2]) == int(new[2]):
+        return None
+    return Change.FORWARD if int(new[2]) > int(old[2]) else Change.BACKWARD

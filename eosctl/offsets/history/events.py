@@ -1,0 +1,150 @@
+"""The versions of a connector's offsets that the log of an offsets topic still has. Pure: judges what was read.
+
+Topics may hold millions of records: what is read passes through a sieve that keeps one connector's, so that memory
+grows with these alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum, unique
+from operator import itemgetter
+
+from eosctl.core.configs.records import UnparsableValueError, decode_value
+from eosctl.core.offsets.records import OffsetKey, decode_key, is_nothing
+from eosctl.core.records import Record, TopicRead
+from eosctl.offsets.history.changes import went_back
+from eosctl.offsets.history.sources import known_source
+
+
+@unique
+class State(StrEnum):
+    """What became of a record's transaction; `open`: it lies behind an open one, and can't be seen yet."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One record of a connector's key; `state` None: decided while it was read.
+
+    `behind` is the committed version before it, without a deletion in between, that lies further on in the source.
+    """
+
+    key: OffsetKey
+    record: Record
+    state: State | None
+    behind: Record | None = None
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether it says that there is no offset."""
+        return is_nothing(self.record.value)
+
+
+@dataclass(slots=True)
+class ConnectorSieve:
+    """Keeps the records of one connector, and counts those of each partition.
+
+    A key that holds neither the name nor a backslash can't be the connector's: nearly all are told by that.
+    """
+
+    connector: str
+    counts: Counter[int] = field(default_factory=Counter)
+    keys: dict[bytes, OffsetKey] = field(default_factory=dict)
+    _name: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._name = name_in_keys(self.connector)
+
+    def __call__(self, records: Sequence[Record]) -> Sequence[Record]:
+        """The connector's of `records`."""
+        name = self._name
+        self.counts.update(map(itemgetter(1), records))
+        return [each for each in records if each.key and (name in each.key or b"\\" in each.key) and self._is_its(each)]
+
+    def _is_its(self, record: Record) -> bool:
+        raw = record.key or b""
+        if raw not in self.keys:
+            key = decode_key(raw)
+            if not isinstance(key, OffsetKey) or key.connector != self.connector:
+                return False
+            self.keys[raw] = key
+        return True
+
+
+def name_in_keys(connector: str) -> bytes:
+    """A connector's name as Connect writes it into a key; what is no UTF-8 stands there with a backslash."""
+    return json.dumps(connector, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
+
+
+def versions(committed: TopicRead, everything: TopicRead, keys: Mapping[bytes, OffsetKey]) -> list[Version]:
+    """Every record that either read kept, by key, partition and offset; `committed` was read first.
+
+    In this order nothing looks aborted that arrived, was committed, or was compacted away in between.
+    """
+    decided = {bound.partition: bound.lso for bound in committed.bounds}
+    shown = {bound.partition: bound.lso for bound in everything.bounds}
+    counts = {(record.partition, record.offset) for record in committed.records}
+    every = {(each.partition, each.offset): each for each in (*committed.records, *everything.records)}
+    found = []
+    for (partition, offset), record in every.items():
+        state: State | None = State.COMMITTED
+        if (partition, offset) not in counts:
+            is_open = offset >= shown.get(partition, 0)
+            state = State.ABORTED if offset < decided.get(partition, 0) else State.OPEN if is_open else None
+        found.append(Version(keys[record.key or b""], record, state))
+    found.sort(key=lambda each: (each.key.identity, each.key.raw, each.record.partition, each.record.offset))
+    return _with_jumps(found)
+
+
+def _with_jumps(found: Iterable[Version]) -> list[Version]:
+    """The versions, those that lie behind their predecessor with what that is."""
+    former: dict[tuple[bytes, int], Record] = {}
+    marked = []
+    for each in found:
+        place = (each.key.raw, each.record.partition)
+        before = former.get(place)
+        if each.state is State.COMMITTED:
+            if before is not None and lies_before(each.key, each.record, before):
+                each = Version(each.key, each.record, each.state, before)
+            former[place] = each.record
+        marked.append(each)
+    return marked
+
+
+def lies_before(key: OffsetKey, one: Record, other: Record) -> bool:
+    """Whether `one` certainly lies before `other` in a source that is known; a deletion lies nowhere."""
+    if one.value == other.value:
+        return False
+    first, second = members_of(one.value), members_of(other.value)
+    if first is None or second is None:
+        return False
+    source = known_source(key.partition, second)
+    return source is not None and went_back(second, first, source)
+
+
+def version_at(found: Iterable[Version], moment_ms: int) -> Version | None:
+    """The committed version that counted at a moment, of those of one source partition in one topic, oldest first.
+
+    Of several keys or partitions the younger counts, as in `fold_store`.
+    """
+    newest: dict[tuple[bytes, int], Version] = {}
+    for each in found:
+        if each.state is State.COMMITTED and each.record.timestamp_ms <= moment_ms:
+            newest[each.key.raw, each.record.partition] = each
+    return max(newest.values(), key=lambda each: each.record.timestamp_ms, default=None)
+
+
+def members_of(value: bytes | None) -> Mapping[str, object] | None:
+    """The members of an offset; None where it is none."""
+    try:
+        offset = decode_value(value)
+    except UnparsableValueError:
+        return None
+    return offset if isinstance(offset, Mapping) else None

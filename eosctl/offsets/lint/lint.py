@@ -1,0 +1,214 @@
+"""`offsets lint`: reads offsets topics and says what is wrong with them; writes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from eosctl.app import App
+from eosctl.connectors.dedicated import DedicatedTopics, gather_dedicated_topics
+from eosctl.core.configs.view import without_secrets
+from eosctl.core.findings import SEVERITIES, Finding, is_bad
+from eosctl.core.offsets.findings import (
+    missing_topic_finding,
+    open_transaction_finding,
+    record_findings,
+    topic_findings,
+)
+from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
+from eosctl.core.offsets.views import Store, fold_store
+from eosctl.core.records import Bounds, Sieve, TopicDescription, TopicRead
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, ExitCode, NotFoundError, UsageError
+from eosctl.offsets.history.rules import OffsetHistory
+from eosctl.offsets.lint.lost import find_lost_offsets
+from eosctl.offsets.lint.past_writes import offsets_set_on_purpose
+from eosctl.offsets.lint.rules import WatchedTopic
+from eosctl.offsets.stores.own import OwnPlace, own_topics
+from eosctl.ports import TopicStore
+from eosctl.report import Problem, Report
+from eosctl.txn.open_transactions import find_open_transactions
+
+STUCK_AFTER_S = 5.0
+"""How long an LSO must stand still behind the end: running tasks open and end transactions all the time."""
+MOST_ROWS_PER_CODE = 100
+
+
+@dataclass(slots=True)
+class _Looked:
+    """What was seen so far."""
+
+    cluster_id: str
+    descriptions: dict[str, TopicDescription] = field(default_factory=dict)
+    stores: list[Store] = field(default_factory=list)
+    stuck: list[tuple[str, Bounds]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    elsewhere: list[OwnPlace] = field(default_factory=list)
+    watched: dict[str, WatchedTopic] = field(default_factory=dict)
+    dedicated: DedicatedTopics = field(default_factory=DedicatedTopics)
+
+
+def lint_offsets(app: App, stores: Sequence[str] = (), *, strict: bool = False) -> Report:
+    """Findings about `stores` (`global`, `dedicated`, topics; none named: global and every dedicated topic known).
+
+    Those of one profile, TOPIC@PROFILE, are looked at on its cluster. Exit 3 when one is an error; with `strict`, also
+    for a warning. Raises NotFoundError for a missing topic, UsageError for stores of several clusters.
+    """
+    app, looked, findings = _gather(app, stores)
+    return _report(app, looked, findings, strict=strict)
+
+
+def offset_findings(app: App) -> tuple[Sequence[Finding], Sequence[Problem]]:
+    """Every finding about every offsets topic known, and what could not be looked at; raises as `lint_offsets`.
+
+    By the same read: what tasks do not see of their offsets, and what went back.
+    """
+    app, looked, findings = _gather(app, (), watch=True)
+    return [*find_lost_offsets(app, looked.watched, looked.dedicated), *findings], looked.problems
+
+
+def _gather(app: App, stores: Sequence[str], *, watch: bool = False) -> tuple[App, _Looked, list[Finding]]:
+    """What there is to say about `stores`, and the App of the cluster that they are on."""
+    app, stores, profile = _located(app, stores)
+    looked = _look(app, stores, watch=watch)
+    if profile is not None:
+        message = (
+            f"these stores are on the cluster of profile {profile}: give -p {profile} to the commands that mend them"
+        )
+        looked.problems.append(Problem("other_cluster", message, severity="warning"))
+    findings = _findings(app, looked)
+    for place in looked.elsewhere:
+        try:
+            there = _look(place.there(), (place.topic,))
+            findings += _findings(place.there(), there)
+        except NotFoundError:
+            findings.append(missing_topic_finding(place.topic, _users(looked, place.topic)))
+        except EosctlError as exc:
+            looked.problems.append(place.unseen(exc.message))
+        else:
+            looked.stores += there.stores
+            looked.problems += there.problems
+    return app, looked, findings
+
+
+def _findings(app: App, looked: _Looked) -> list[Finding]:
+    findings = [missing_topic_finding(topic, _users(looked, topic)) for topic in looked.missing]
+    for store in looked.stores:
+        findings += topic_findings(looked.descriptions[store.topic], app.target.client)
+        findings += record_findings(store)
+    if looked.stuck:
+        now_ms = app.clock.now_ms()
+        open_ones, unknown = find_open_transactions(app, looked.stuck)
+        findings += [open_transaction_finding(each, now_ms=now_ms) for each in open_ones]
+        looked.problems += unknown
+    return findings
+
+
+def _users(looked: _Looked, topic: str) -> list[str]:
+    """The connectors whose configs name it."""
+    return [connector for connector, own in looked.dedicated.configured.items() if own == topic]
+
+
+def _located(app: App, stores: Sequence[str]) -> tuple[App, Sequence[str], str | None]:
+    """The App of the stores' cluster, their names there, and the profile that names it."""
+    names = [parse_store(store) for store in stores]
+    profiles = {name.profile for name in names}
+    if len(profiles) > 1:
+        raise UsageError("these stores are on several clusters", hint="Lint one cluster at a time.")
+    profile = profiles.pop() if profiles else None
+    return app if profile is None else app.elsewhere(profile), [name.name for name in names], profile
+
+
+def _look(app: App, stores: Sequence[str], *, watch: bool = False) -> _Looked:
+    """Reads `stores`, the global one first: its copies come after what they are copies of."""
+    with app.topics() as topics:
+        looked = _Looked(topics.cluster_id())
+        configured = _configured(app, topics, looked) if not stores or DEDICATED in stores else []
+        named = [app.target.offset_topic if name == GLOBAL else name for name in stores or (GLOBAL,)]
+        names = list(dict.fromkeys([name for name in named if name != DEDICATED] + configured))
+        looked.descriptions = dict(topics.describe(names))
+        absent = [name for name in names if name not in looked.descriptions]
+        looked.missing = [name for name in absent if name in configured]
+        for name in absent:
+            if name not in configured:
+                hint = "The global offsets topic is the worker's offset.storage.topic: name it with --offset-topic."
+                raise NotFoundError(f"there is no topic {name}", hint=hint)
+        patience = Deadline.after(min(STUCK_AFTER_S, app.deadline.remaining_s() / 4), app.clock)
+        is_meant = offsets_set_on_purpose(app, looked.cluster_id) if watch else None
+        for name in [name for name in names if name in looked.descriptions]:
+            history = None if is_meant is None else OffsetHistory(is_meant)
+            read, stuck = _read(topics, name, patience, history)
+            behind = topics.read_behind(name, read.blocked()) if watch and read.blocked() else ()
+            store = fold_store(read, behind)
+            looked.stores.append(store)
+            looked.stuck += [(name, bound) for bound in stuck]
+            if history is not None:
+                looked.watched[name] = WatchedTopic(store, history, written=any(bound.end for bound in read.bounds))
+    return looked
+
+
+def _configured(app: App, topics: TopicStore, looked: _Looked) -> list[str]:
+    """The dedicated topics, as far as they are known and on this cluster; `looked` has where the others are."""
+    dedicated = looked.dedicated = gather_dedicated_topics(app, topics)
+    looked.problems += dedicated.problems
+    here = {
+        connector: topic for connector, topic in dedicated.configured.items() if connector not in dedicated.elsewhere
+    }
+    places, told = own_topics(app, dedicated)
+    looked.elsewhere = list(places)
+    looked.problems += told
+    return sorted(set(here.values()))
+
+
+def _read(
+    topics: TopicStore, topic: str, patience: Deadline, sieve: Sieve | None = None
+) -> tuple[TopicRead, list[Bounds]]:
+    """The topic, and the partitions whose LSO stood still behind the end until `patience` was over.
+
+    What moved on in the meantime is read from there on: the whole may be large.
+    """
+    read = topics.read(topic, newest_per_key=True, sieve=sieve)
+    stuck = {bound.partition: bound for bound in read.blocked()}
+    hidden = len(stuck)
+    while stuck and not patience.expired():
+        patience.sleep(0.5)
+        now = {bound.partition: bound for bound in topics.bounds(topic)}
+        stuck = {p: now[p] for p, then in stuck.items() if now[p].lso == then.lso < now[p].end}
+    if len(stuck) < hidden:  # what moved on can be seen now
+        since = {bound.partition: bound.lso for bound in read.bounds}
+        read = _followed_by(read, topics.read(topic, newest_per_key=True, since=since, sieve=sieve))
+    # should it be the config topic
+    return replace(read, records=tuple(map(without_secrets, read.records))), list(stuck.values())
+
+
+def _followed_by(read: TopicRead, more: TopicRead) -> TopicRead:
+    """Both as one: of a key that both have, the newer record."""
+    newer = {(record.partition, record.key) for record in more.records if record.key is not None}
+    kept = (record for record in read.records if (record.partition, record.key) not in newer)
+    return replace(more, records=(*kept, *more.records), records_read=read.records_read + more.records_read)
+
+
+def _report(app: App, looked: _Looked, findings: Sequence[Finding], *, strict: bool) -> Report:
+    severities, codes = Counter(each.severity for each in findings), Counter(each.code for each in findings)
+    shown: Counter[str] = Counter()
+    rows = []
+    for each in sorted(findings, key=lambda each: SEVERITIES.index(each.severity)):
+        shown[each.code] += 1
+        if shown[each.code] <= MOST_ROWS_PER_CODE:
+            rows.append(each.as_row())
+    return Report(
+        kind="offsets-lint",
+        rows=rows,
+        summary={
+            "topics": len(looked.stores),
+            "findings": len(findings),
+            "counts": {severity: severities[severity] for severity in SEVERITIES},
+            "codes": dict(sorted(codes.items())),
+        },
+        data={"topics": [store.topic for store in looked.stores], "rows_per_code": MOST_ROWS_PER_CODE},
+        target={"kafka_cluster_id": looked.cluster_id, "group_id": app.target.group_id},
+        problems=looked.problems,
+        exit_code=ExitCode.FINDINGS if is_bad(findings, strict=strict) else ExitCode.OK,
+    )

@@ -1,0 +1,273 @@
+"""Offsets that tasks do not see, or that went back: what a restart would make a connector read again. Pure.
+
+Which one counts is what Kafka 3.3 to 4.3 do: a connector with a topic of its own gets what that has, and nothing else.
+What went back is said only of sources that are known to read in one direction, and only while the offset still lies
+before the former one: afterwards all was read again, and nothing is left to put back. A deletion in between was meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from shlex import join, quote
+
+from eosctl.core.findings import ERROR, Finding
+from eosctl.core.offsets.names import DEDICATED, GLOBAL
+from eosctl.core.offsets.records import OffsetKey, as_plain_json, json_text, shown_value
+from eosctl.core.offsets.views import Flag, OffsetView, Store, live, offset_views
+from eosctl.core.record_file import encode_bytes
+from eosctl.core.records import Record
+from eosctl.core.wording import counted
+from eosctl.offsets.history.events import lies_before
+from eosctl.offsets.history.rules import Course, OffsetHistory
+
+HIDDEN, EMPTY, WENT_BACK = "offsets_hidden", "offsets_topic_empty", "offsets_went_back"
+BEFORE_RESTARTS = frozenset({HIDDEN, EMPTY, WENT_BACK})
+"""What is to be healed before anything is restarted: tasks that start go on from the wrong place."""
+ShowTime = Callable[[int], str]
+"""A timestamp in ms as `offsets log` shows it, and `--as-of` takes it."""
+_MOST_NAMED = 10
+_MOST_COMMANDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedTopic:
+    """An offsets topic as it is, and how far each offset in it once was; `written`: it ever had a record."""
+
+    store: Store
+    history: OffsetHistory
+    written: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Jump:
+    """An offset that lies before a former one: `newest` is what a task is given, `back` the first that lay before."""
+
+    key: OffsetKey
+    furthest: Record
+    back: Record
+    newest: Record
+
+
+def lost_offsets(
+    common: WatchedTopic,
+    own: Mapping[str, WatchedTopic],
+    connectors: Iterable[str],
+    *,
+    show_time: ShowTime,
+    former: Mapping[str, Store],
+) -> list[Finding]:
+    """Findings about `connectors`, by name; `own` are the topics of those that have one, `common` the global topic.
+
+    `former` are the topics that those without one had before.
+    """
+    found: list[Finding] = []
+    gone_back = _gone_back(common)
+    for name in sorted(connectors):
+        topic = own.get(name)
+        if topic is not None:
+            found += _hidden(name, common, topic)
+            gone = _gone_back_in_own(name, common, topic)
+        else:
+            gone = gone_back.get(name, [])
+            if name in former:
+                found += _left_behind(name, common.store, former[name])
+                every = [*_behind_former(name, common, former[name]), *gone]
+                gone = list({each.key.raw: each for each in every}.values())
+        if gone:
+            keys = (common if topic is None else topic).store.connectors.get(name, ())
+            found.append(_went_back(name, gone, keys=len(keys), show_time=show_time))
+    return found
+
+
+def _hidden(connector: str, common: WatchedTopic, own: WatchedTopic) -> Iterable[Finding]:
+    """Offsets of the global topic that the connector's own one lacks."""
+    views = offset_views({GLOBAL: common.store, DEDICATED: own.store}, connector, dedicated_in_use=True)
+    unseen = [view for view in views if view.documented is not view.runtime and not _is_meant_or_undecided(view)]
+    if not unseen:
+        return
+    topic, other = own.store.topic, common.store.topic
+    there = [view for view in views if view.documented is not None]
+    merge = f"`eosctl offsets merge --connector {quote(connector)} --into dedicated`"
+    fix = f"Before any restart: {_around(connector, merge)}."
+    evidence = {
+        "topic": topic,
+        "global_topic": other,
+        "hidden": len(unseen),
+        "offsets": len(there),
+        "source_partitions": [as_plain_json(view.key.partition) for view in unseen[:_MOST_NAMED]],
+    }
+    offsets = f"{len(unseen)} of {counted(len(there), 'offset')}"
+    if own.written:
+        message = f"{connector}: {offsets} not seen at runtime: {other} has what its own topic {topic} lacks"
+        yield Finding(
+            HIDDEN, ERROR, connector, f"{message}, and tasks that start read that from the beginning", fix, evidence
+        )
+    else:
+        message = f"{connector}: its own topic {topic} is empty, it was deleted and made anew, or never filled"
+        more = f"{offsets} not seen at runtime, {other} has them; tasks that start read their source from the beginning"
+        yield Finding(EMPTY, ERROR, connector, f"{message}: {more}", fix, evidence)
+
+
+def _is_meant_or_undecided(view: OffsetView) -> bool:
+    """Whether a transaction hides what its own topic will have, or a deletion there came after the copy: a reset."""
+    deleted, copy = view.cells[DEDICATED], view.cells[GLOBAL]
+    is_reset = deleted is not None and copy is not None and deleted.timestamp_ms >= copy.timestamp_ms
+    return is_reset or Flag.HIDDEN in view.flags
+
+
+def _left_behind(connector: str, common: Store, former: Store) -> Iterable[Finding]:
+    """Offsets of the topic that the connector had before, of which the global one knows nothing, not even a reset."""
+    keys = former.connectors.get(connector, ())
+    there = [key for key in keys if live(former.records[key.raw])]
+    left = [key for key in there if key.raw not in common.records and not common.hides(key.raw)]
+    if not left:
+        return
+    words = ["eosctl", "offsets", "merge", "--connector", connector, "--into", "global", "--from", former.topic]
+    yield Finding(
+        HIDDEN, ERROR, connector,
+        f"{connector}: {len(left)} of {counted(len(there), 'offset')} not seen at runtime: {former.topic}, which its "
+        f"config named before, has what {common.topic} lacks, and tasks that start read that from the beginning",
+        f"Before any restart: {_around(connector, f'`{join(words)}`')}.",
+        {
+            "topic": former.topic,
+            "global_topic": common.topic,
+            "hidden": len(left),
+            "offsets": len(there),
+            "source_partitions": [as_plain_json(key.partition) for key in left[:_MOST_NAMED]],
+        },
+    )  # fmt: skip
+
+
+def _behind_former(connector: str, common: WatchedTopic, former: Store) -> Iterable[_Jump]:
+    """Offsets of the global topic that lie before those of the topic that the connector had before."""
+    for key in former.connectors.get(connector, ()):
+        was, now = live(former.records[key.raw]), live(common.store.records.get(key.raw))
+        if was is None or now is None or not lies_before(key, now, was):
+            continue
+        course = common.history.course(key, now.partition)
+        if course.deleted_ms <= was.timestamp_ms and not common.history.is_meant(connector, now):
+            yield _Jump(key, was, now, now)
+
+
+def _gone_back(common: WatchedTopic) -> dict[str, list[_Jump]]:
+    """Those of connectors that have nothing but the global topic."""
+    found: dict[str, list[_Jump]] = {}
+    for course in common.history.gone_back():
+        newest = common.store.records.get(course.key.raw)
+        jump = None if newest is None else _jump(course, newest)
+        if jump is not None:
+            found.setdefault(course.key.connector, []).append(jump)
+    return found
+
+
+def _gone_back_in_own(connector: str, common: WatchedTopic, own: WatchedTopic) -> list[_Jump]:
+    """What the connector's own topic has now, against what it, or the copies in the global topic, once had."""
+    found = []
+    for key in own.store.connectors.get(connector, ()):
+        newest = live(own.store.records[key.raw])
+        if newest is None or own.store.hides(key.raw):
+            continue
+        copy = common.store.records.get(key.raw)
+        if _is_plain(key, newest, copy, own, common):
+            continue
+        course = own.history.course(key, newest.partition)
+        if copy is not None:
+            course = _further(course, common.history.course(key, copy.partition))
+        jump = _jump(course, newest)
+        if jump is not None:
+            found.append(jump)
+    return found
+
+
+def _is_plain(key: OffsetKey, newest: Record, copy: Record | None, own: WatchedTopic, common: WatchedTopic) -> bool:
+    """Whether neither topic's offset went back, and both are the same: told without parsing any of them."""
+    if own.history.has_gone_back(key.raw, newest.partition):
+        return False
+    return copy is None or (copy.value == newest.value and not common.history.has_gone_back(key.raw, copy.partition))
+
+
+def _further(own: Course, copies: Course) -> Course:
+    """The course with the furthest offset of both; a deletion in one of the topics counts for the other."""
+    deleted_ms = max(own.deleted_ms, copies.deleted_ms)
+    after = [each for each in (own, copies) if each.furthest and each.furthest.timestamp_ms > deleted_ms]
+    if len(after) < 2:
+        return after[0] if after else replace(own, furthest=None, back=None)
+    if own.furthest and copies.furthest and lies_before(own.key, own.furthest, copies.furthest):
+        backs = [each for each in (own.back, copies.back) if each is not None]
+        return replace(copies, back=min(backs, key=lambda each: each.timestamp_ms, default=None))
+    return own
+
+
+def _jump(course: Course, newest: Record) -> _Jump | None:
+    if course.furthest is None or not lies_before(course.key, newest, course.furthest):
+        return None
+    return _Jump(course.key, course.furthest, course.back or newest, newest)
+
+
+def _went_back(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: ShowTime) -> Finding:
+    first = jumps[0]
+    more = f", and so did {counted(len(jumps) - 1, 'other offset')}" if len(jumps) > 1 else ""
+    meant = f"{WENT_BACK}:{connector}"
+    put_back = _commands(connector, jumps, keys=keys, show_time=show_time)
+    return Finding(
+        WENT_BACK, ERROR, connector,
+        f"{connector}: the offset of {json_text(first.key.partition)} went back from {_value(first.furthest)} "
+        f"({_place(first.furthest)}) to {_value(first.back)} ({_place(first.back)}){more}: what lies between is read "
+        "again, and is in Kafka twice",
+        f"Before any restart: {_around(connector, put_back)}. If somebody meant it: `eosctl doctor --ignore "
+        f"{quote(meant)}`.",
+        {
+            "topic": first.newest.topic,
+            "offsets": [
+                {
+                    "source_partition": as_plain_json(each.key.partition),
+                    "former": _cell(each.furthest),
+                    "back": _cell(each.back),
+                    "now": _cell(each.newest),
+                }
+                for each in jumps[:_MOST_NAMED]
+            ],
+            "went_back": len(jumps),
+        },
+    )  # fmt: skip
+
+
+def _commands(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: ShowTime) -> str:
+    """One command with a time where that is right for all, else one for each with its place in the log."""
+    moment_ms = max(each.furthest.timestamp_ms for each in jumps)
+    topics = {each.furthest.topic for each in jumps}
+    if len(jumps) > 1 and len(topics) == 1 and moment_ms < min(each.back.timestamp_ms for each in jumps):
+        named = jumps if len(jumps) < keys else ()
+        return _set(connector, show_time(moment_ms), topics.pop(), [each.key for each in named])
+    first = jumps[:_MOST_COMMANDS]
+    lines = [_set(connector, str(each.furthest.offset), each.furthest.topic, [each.key]) for each in first]
+    if len(jumps) > len(first):
+        show = f"`{join(['eosctl', 'offsets', 'log', '--connector', connector])}` shows their places"
+        lines.append(f"and so for {len(jumps) - len(first)} more ({show})")
+    return ", ".join(lines)
+
+
+def _set(connector: str, as_of: str, topic: str, keys: Iterable[OffsetKey]) -> str:
+    words = ["eosctl", "offsets", "set", "--connector", connector, "--as-of", as_of, "--from", topic]
+    partitions = [word for key in keys for word in ("--partition", json_text(key.partition))]
+    return f"`{join([*words, *partitions])}`"
+
+
+def _around(connector: str, commands: str) -> str:
+    """The commands, with the connector stopped for them."""
+    return f"`eosctl connectors stop {quote(connector)}`, {commands}, `eosctl connectors resume {quote(connector)}`"
+
+
+def _value(record: Record) -> str:
+    value = shown_value(record.value)
+    return "something that is not JSON" if isinstance(value, bytes) else json_text(value)
+
+
+def _place(record: Record) -> str:
+    return f"{record.topic}-{record.partition} offset {record.offset}"
+
+
+def _cell(record: Record) -> dict[str, object]:
+    place = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+    return {**place, "timestamp_ms": record.timestamp_ms, "value": encode_bytes(record.value)}

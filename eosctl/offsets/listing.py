@@ -1,0 +1,230 @@
+"""`offsets list | get | diff`: looks at source offsets across their stores; writes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from shlex import quote
+
+from eosctl.app import App
+from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
+from eosctl.core.offsets.findings import open_transaction_finding
+from eosctl.core.offsets.names import DEDICATED, GLOBAL
+from eosctl.core.offsets.typed import typed_partition
+from eosctl.core.offsets.views import DiffStatus, Flag, OffsetView, diff_status, offset_views
+from eosctl.errors import NotFoundError, RefusedError, UsageError
+from eosctl.events import Event
+from eosctl.group.absent import Known, require_ever_there
+from eosctl.offsets.comparison import comparison_exit_code, hidden_problem
+from eosctl.offsets.rest import compare_with_rest
+from eosctl.offsets.rows import cell_row, ignored_rows, view_row
+from eosctl.offsets.stores.gather import OffsetStores, gather_stores
+from eosctl.report import Json, Problem, Report, Row
+from eosctl.txn.open_transactions import find_open_transactions
+
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetQuery:
+    """Whose offsets, and where to look.
+
+    No `connectors` means all. `stores` (`global`, `dedicated`, TOPIC, TOPIC@PROFILE) keeps the source partitions that
+    one of them has. `dedicated_topic` (`offsets-{connector}`) is assumed for connectors whose config names none.
+    """
+
+    connectors: tuple[str, ...] = ()
+    stores: tuple[str, ...] = ()
+    dedicated_topic: str | None = None
+
+
+def list_offsets(app: App, query: OffsetQuery) -> Report:
+    """Every source partition with its value in each store; exit 0 whatever is found."""
+    found = _gather(app, query)
+    views = [
+        view
+        for view in _views(app, found, query)
+        if not query.stores or any(view.cells.get(name) is not None for name in query.stores)
+    ]
+    return _report(app, found, "offsets-list", views, _rows(app, views))
+
+
+def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, rest: bool = False) -> Report:
+    """One connector's source partitions, or the one that `partition` (JSON) names in any spelling.
+
+    With `rest`, each row also tells what a worker answers (KIP-875), and whether that is what a task would get.
+    Raises NotFoundError when no store has that source partition.
+    """
+    found = _gather(app, query)
+    views = _views(app, found, query)
+    if partition is not None:
+        wanted = {typed_partition(connector, partition).identity for connector in query.connectors}
+        views = [view for view in views if view.key.identity in wanted]
+        if not views:
+            raise NotFoundError(
+                f"no offset of {', '.join(query.connectors)} for source partition {partition}",
+                hint="`eosctl offsets get --connector NAME` shows all; numbers and texts are different.",
+            )
+    report = _report(app, found, "offsets-get", views, _rows(app, views))
+    return compare_with_rest(app, report, views, query.connectors, whole=partition is None) if rest else report
+
+
+def diff_offsets(
+    app: App, query: OffsetQuery, *, left: str = GLOBAL, right: str = DEDICATED, strict: bool = False
+) -> Report:
+    """Compares two stores of the connectors; exit 3 when a source partition is not the same in both.
+
+    Exit 7, or 3 where it is to be `strict`, when an open transaction hides one in either.
+    """
+    found = _gather(app, OffsetQuery(query.connectors, (*query.stores, left, right), query.dedicated_topic))
+    for connector in query.connectors or found.connectors():
+        for side in (left, right):
+            require_store(found, connector, side)
+        refuse_same(found, connector, left, right)
+    views = _views(app, found, query)
+    pairs = [(view.cells.get(left), view.cells.get(right)) for view in views]
+    statuses = [
+        DiffStatus.HIDDEN if _hides(found, view, (left, right)) else diff_status(*pair)
+        for view, pair in zip(views, pairs, strict=True)
+    ]
+    rows = [
+        {**row, "left": cell_row(pair[0]), "right": cell_row(pair[1]), "status": status.value}
+        for row, pair, status in zip(_rows(app, views), pairs, statuses, strict=True)
+    ]
+    counts = Counter(statuses)
+    hidden = counts[DiffStatus.HIDDEN]
+    differing = len(statuses) - counts[DiffStatus.SAME] - hidden
+    return Report(
+        kind="offsets-diff",
+        rows=rows,
+        summary={"differing": differing, "counts": {status.value: counts[status] for status in DiffStatus}},
+        data={"left": left, "right": right, "clusters": {side: cluster_of(found, side) for side in (left, right)}},
+        target=report_target(app, found),
+        problems=[*_problems(app, found), *([hidden_problem(hidden, len(statuses))] if hidden else [])],
+        exit_code=comparison_exit_code(differing=bool(differing), hidden=bool(hidden), strict=strict),
+    )
+
+
+def _hides(found: OffsetStores, view: OffsetView, names: Iterable[str]) -> bool:
+    stores = found.of(view.key.connector)
+    return any(stores[name].hides(view.key.raw) for name in names)
+
+
+def report_target(app: App, found: OffsetStores) -> Row:
+    """The envelope's `target`."""
+    return {"kafka_cluster_id": found.cluster_id, "group_id": app.target.group_id}
+
+
+def cluster_of(found: OffsetStores, name: str) -> str:
+    """The id of the cluster that a store is on: the dedicated one may be on brokers of the connectors' own."""
+    if name in found.away:
+        return found.away[name].cluster_id
+    own = {there.cluster_id for there in found.own.values()} if name == DEDICATED else set()
+    return own.pop() if len(own) == 1 and not found.has_dedicated_here() else found.cluster_id
+
+
+def refuse_same(found: OffsetStores, connector: str, left: str, right: str) -> None:
+    """Raises UsageError where the store of a profile turns out to be the other one: cluster ids tell, not names."""
+    stores = found.of(connector)
+    if {left, right} & set(found.away) and found.place(stores[left], left) == found.place(stores[right], right):
+        raise UsageError(
+            f"{left} and {right} are one topic, {found.place(stores[left], left)[1]} on cluster "
+            f"{cluster_of(found, left)}",
+            hint="Check the profile's bootstrap_server.",
+        )
+
+
+def require_store(found: OffsetStores, connector: str, name: str) -> None:
+    """Raises UsageError when `connector` has no dedicated topic although one is asked for."""
+    if name == DEDICATED and connector in found.dedicated.brokers and connector not in found.own:
+        raise RefusedError(
+            f"the own offsets of connector {connector} are on Kafka brokers that its config names, and can't be read",
+            hint="Make a profile that leads there, and name the store: TOPIC@PROFILE.",
+        )
+    if name == DEDICATED and found.dedicated.of(connector) is None and connector not in found.own:
+        refuse_unknown(found, connector)
+        raise UsageError(
+            f"connector {connector} has no offsets topic of its own (offsets.storage.topic)",
+            hint="Name the one it will get: --dedicated-topic 'offsets-{connector}'.",
+        )
+
+
+def refuse_unknown(found: OffsetStores, connector: str) -> None:
+    """Raises RefusedError for a connector that has a topic of its own, of which only its worker knows the name."""
+    value = found.dedicated.unknown.get(connector)
+    if value is not None and found.dedicated.of(connector) is None:
+        raise RefusedError(
+            f"{describe_unknown(connector, value)}, so its own offsets are not known",
+            hint=f"Put the topic's name itself into {TOPIC_PROPERTY}; it is no secret.",
+        )
+
+
+def _gather(app: App, query: OffsetQuery) -> OffsetStores:
+    _require_group(app)
+    extra = tuple(name for name in query.stores if name not in (GLOBAL, DEDICATED))
+    return gather_stores(app, connectors=query.connectors or None, pattern=query.dedicated_topic, extra=extra)
+
+
+def _require_group(app: App) -> None:
+    """Raises NotFoundError where the group that was named was never there, while others are.
+
+    Looking at offsets needs no group, and no right to describe it; who mistypes one here goes on to a write with it.
+    """
+    require_ever_there(app, Known(may_be_new=True))
+
+
+def _views(app: App, found: OffsetStores, query: OffsetQuery) -> list[OffsetView]:
+    connectors = sorted(set(query.connectors)) or found.connectors()
+    views = []
+    for done, connector in enumerate(connectors, start=1):
+        stores = found.of(connector)
+        gone = found.dedicated.is_gone(connector)
+        views += offset_views(stores, connector, dedicated_in_use=DEDICATED in stores, gone=gone)
+        app.on_event(Event("comparing stores", done, len(connectors), "connectors"))
+    return views
+
+
+def _rows(app: App, views: Sequence[OffsetView]) -> list[dict[str, Json]]:
+    now_ms = app.clock.now_ms()
+    return [view_row(view, now_ms=now_ms) for view in views]
+
+
+def _report(app: App, found: OffsetStores, kind: str, views: Sequence[OffsetView], rows: Sequence[Row]) -> Report:
+    ignored = [each for store in found.stores.values() for each in store.ignored]
+    return Report(
+        kind=kind,
+        rows=rows,
+        summary={
+            "connectors": len({view.key.connector for view in views}),
+            "source_partitions": len(views),
+            "not_seen_at_runtime": sum(view.documented is not view.runtime for view in views),
+            "ignored_keys": len(ignored),
+        },
+        data={"ignored": ignored_rows(ignored)},
+        target=report_target(app, found),
+        problems=[*_problems(app, found), *_gone_problems(views)],
+    )
+
+
+def _gone_problems(views: Sequence[OffsetView]) -> list[Problem]:
+    """A warning for offsets that nobody uses, and that would be used again by whoever takes the name."""
+    gone = sorted({view.key.connector for view in views if Flag.CONNECTOR_GONE in view.flags and view.documented})
+    if not gone:
+        return []
+    shown = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if len(gone) > _MOST_NAMED else "")
+    message = f"Connect has no connector {shown}, and its offsets are still here"
+    hint = (
+        "A connector that is created with this name goes on from the offsets in the topic that it will use, and reads "
+        f"nothing from before them. For a new beginning: `eosctl offsets reset --connector {quote(gone[0])} "
+        "--all-partitions`. If the connector does exist, -u or --config-topic is of another group."
+    )
+    return [Problem("connector_gone", message, hint=hint, severity="warning")]
+
+
+def _problems(app: App, found: OffsetStores) -> list[Problem]:
+    """What could not be seen, and who holds open the transactions that hide it."""
+    open_ones, unknown = find_open_transactions(app, found.stuck())
+    named = [open_transaction_finding(each, now_ms=app.clock.now_ms()) for each in open_ones]
+    hidden = [Problem(it.code, f"{it.subject}: {it.message}", hint=it.fix, severity="warning") for it in named]
+    return [*found.problems(), *hidden, *unknown]

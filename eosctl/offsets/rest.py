@@ -1,0 +1,108 @@
+"""What a worker answers for a connector's offsets (KIP-875), beside what the topics hold.
+
+The worker finds an offset by the key bytes that it would write itself; what a connector spells otherwise it lists with
+null, and changes under another key. So both are shown, and where they part.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum, unique
+
+from eosctl.app import App
+from eosctl.core.configs.records import UnparsableValueError, decode_value
+from eosctl.core.offsets.records import OffsetKey, as_plain_json, decode_key
+from eosctl.core.offsets.views import OffsetView
+from eosctl.core.records import Record
+from eosctl.core.wording import counted
+from eosctl.group.gather import discover_urls
+from eosctl.report import Json, Problem, Report
+
+
+@unique
+class RestStatus(StrEnum):
+    """How a worker's answer compares with the runtime view of a key."""
+
+    SAME = "same"
+    NULL = "null"
+    DIFFERS = "differs"
+    NOT_LISTED = "not_listed"
+    ONLY_REST = "only_rest"
+
+
+def compare_with_rest(
+    app: App, report: Report, views: Sequence[OffsetView], connectors: Sequence[str], *, whole: bool
+) -> Report:
+    """`report` with a `rest` member in each row: the worker's offset, and how it compares with the runtime view.
+
+    With `whole`, source partitions that only the worker knows become rows too, without a key. Raises NotFoundError for
+    a connector that the worker does not know; needs Kafka 3.5.
+    """
+    worker = app.worker((app.target.connect_urls or tuple(discover_urls(app)))[0])
+    listed = {
+        _identity(connector, entry.get("partition")): (connector, entry)
+        for connector in dict.fromkeys(connectors)
+        for entry in worker.offsets(connector)
+    }
+    rows: list[dict[str, Json]] = []
+    for view, row in zip(views, report.rows, strict=True):
+        entry = listed.get(view.key.identity, (None, None))[1]
+        rows.append({**row, "rest": _member(_status(view.runtime, entry), entry)})
+    known = {view.key.identity for view in views}
+    unknown = [there for identity, there in listed.items() if whole and identity not in known]
+    rows += [_only_rest(connector, entry) for connector, entry in unknown]
+    differing = sum(row["rest"]["status"] != RestStatus.SAME for row in rows)  # type: ignore[index]  # just made
+    return replace(
+        report,
+        rows=rows,
+        summary={**report.summary, "rest_differing": differing},
+        data={**report.data, "rest_url": worker.url},
+        problems=[*report.problems, *_problems(differing, worker.url)],
+    )
+
+
+def _identity(connector: str, partition: object) -> str:
+    key = decode_key(json.dumps([connector, partition]).encode())
+    return key.identity if isinstance(key, OffsetKey) else json.dumps([connector, partition], sort_keys=True)
+
+
+def _status(runtime: Record | None, entry: Mapping[str, object] | None) -> RestStatus:
+    if runtime is None:
+        return RestStatus.SAME if entry is None or entry.get("offset") is None else RestStatus.DIFFERS
+    if entry is None:
+        return RestStatus.NOT_LISTED
+    if entry.get("offset") is None:
+        return RestStatus.NULL
+    try:
+        return RestStatus.SAME if decode_value(runtime.value) == entry["offset"] else RestStatus.DIFFERS
+    except UnparsableValueError:
+        return RestStatus.DIFFERS
+
+
+def _member(status: RestStatus, entry: Mapping[str, object] | None) -> Json:
+    return {"status": status.value, "offset": as_plain_json(entry.get("offset")) if entry else None}
+
+
+def _only_rest(connector: str, entry: Mapping[str, object]) -> dict[str, Json]:
+    return {
+        "connector": connector,
+        "source_partition": as_plain_json(entry.get("partition")),
+        "key": None,
+        "stores": {"global": None, "dedicated": None},
+        "effective": {"documented": None, "runtime": None},
+        "age_ms": None,
+        "flags": [],
+        "rest": _member(RestStatus.ONLY_REST, entry),
+    }
+
+
+def _problems(differing: int, url: str) -> list[Problem]:
+    if not differing:
+        return []
+    message = (
+        f"the worker at {url} answers something else than the topics hold for {counted(differing, 'source partition')}"
+    )
+    hint = "null: it looks under another spelling of the key, so PATCH and DELETE would change the wrong one."
+    return [Problem("rest_differs", message, hint=hint, severity="warning")]

@@ -1,0 +1,1 @@
+"""The global and the dedicated offsets topics as they are now."""

@@ -1,0 +1,247 @@
+"""Gathers the offsets topics that an operation is about: the global one, and those of the connectors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from eosctl.app import App
+from eosctl.connectors.dedicated import DedicatedTopics, gather_dedicated_topics
+from eosctl.core.offsets.findings import CONNECT_DEFAULT_PARTITIONS
+from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
+from eosctl.core.offsets.views import Store, fold_store
+from eosctl.core.records import Bounds, TopicDescription, TopicRead
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, NotFoundError
+from eosctl.group.absent import Known, require_ever_there
+from eosctl.offsets.stores.own import own_topics
+from eosctl.offsets.stores.targets import refuse_unfit_sources
+from eosctl.ports import TopicStore
+from eosctl.report import Problem
+
+OPEN_TRANSACTION_PATIENCE_S = 5.0
+"""How long a transaction may hide records before it is reported: running tasks open and end them all the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwayStore:
+    """A store on the cluster of a profile, `TOPIC@PROFILE`."""
+
+    cluster_id: str
+    store: Store
+    bounds: tuple[Bounds, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetStores:
+    """Everything read, as of one moment: a value to plan with and to compare with later.
+
+    `stores` and `bounds` are by topic; a dedicated topic that does not exist yet is an empty Store and has no
+    description. `away` are stores of other clusters, by the name that was given, and `own` by connector, where its
+    config names brokers of its own; they are never written to. `unseen` tells of those that could not be read, and
+    where the others lie.
+    """
+
+    cluster_id: str
+    global_topic: str
+    stores: Mapping[str, Store]
+    bounds: Mapping[str, tuple[Bounds, ...]]
+    descriptions: Mapping[str, TopicDescription]
+    dedicated: DedicatedTopics
+    extra: tuple[str, ...] = ()
+    away: Mapping[str, AwayStore] = field(default_factory=dict)
+    own: Mapping[str, AwayStore] = field(default_factory=dict)
+    unseen: tuple[Problem, ...] = ()
+
+    def of(self, connector: str) -> dict[str, Store]:
+        """The stores of `connector` by name: `global`, `dedicated` if it has one, and the extra ones by their own."""
+        named = {GLOBAL: self.stores[self.global_topic]}
+        own = self.dedicated.of(connector)
+        if connector in self.own:
+            named[DEDICATED] = self.own[connector].store
+        elif own is not None and connector not in self.dedicated.brokers:
+            named[DEDICATED] = self.stores[own]
+        away = {name: there.store for name, there in self.away.items()}
+        return named | {topic: self.stores[topic] for topic in self.extra} | away
+
+    def has_dedicated_here(self) -> bool:
+        """Whether a dedicated topic was read on this cluster."""
+        return any(topic not in (self.global_topic, *self.extra) for topic in self.stores)
+
+    def connectors(self) -> list[str]:
+        """Every connector that has an offset in any of the stores, seen or hidden, sorted."""
+        return sorted(set[str]().union(*(store.names() for store in self._all())))
+
+    def place(self, store: Store, name: str) -> tuple[str, str]:
+        """Cluster id and topic of what `of` calls `name`: two names may mean one topic."""
+        there = self.away.get(name)
+        return (self.cluster_id, store.topic) if there is None else (there.cluster_id, parse_store(store.topic).name)
+
+    def _all(self) -> list[Store]:
+        return [*self.stores.values(), *(there.store for there in (*self.away.values(), *self.own.values()))]
+
+    def problems(self) -> list[Problem]:
+        """What could not be seen, but for what open transactions hide here (`stuck`)."""
+        others = [there.store for there in (*self.away.values(), *self.own.values())]
+        blocked = [_blocked_problem(store) for store in others if store.blocked]
+        return [*self.dedicated.problems, *self.unseen, *blocked]
+
+    def stuck(self) -> list[tuple[str, Bounds]]:
+        """The partitions here whose LSO lies behind the end, by topic."""
+        return [(topic, bound) for topic, there in self.bounds.items() for bound in there if bound.lso < bound.end]
+
+
+def locate(app: App, store: str) -> tuple[App, str]:
+    """Where a store is: the App of its cluster, and its name there (`global`, `dedicated` or a topic).
+
+    `TOPIC@PROFILE` and `global@PROFILE` are on the profile's cluster. Raises UsageError, InputFileError for a profile
+    that there is not.
+    """
+    named = parse_store(store)
+    return (app if named.profile is None else app.elsewhere(named.profile)), named.name
+
+
+def gather_stores(
+    app: App, *, connectors: Collection[str] | None = None, pattern: str | None = None, extra: Sequence[str] = ()
+) -> OffsetStores:
+    """Reads the global topic, the dedicated topics of `connectors` (None: of all) and `extra` stores, read_committed.
+
+    `extra` are topics, here or as TOPIC@PROFILE. Raises NotFoundError for a missing global or extra topic, or a
+    connector that neither Connect nor a store knows, InputFileError for a profile that there is not.
+    """
+    away = {name: read_away(app, name) for name in extra if parse_store(name).profile is not None}
+    extra = [name for name in extra if name not in away]
+    with app.topics() as topics:
+        dedicated = gather_dedicated_topics(app, topics, pattern=pattern)
+        global_topic = app.target.offset_topic
+        needed = list(dict.fromkeys([global_topic, *extra]))
+        refuse_unfit_sources(app, topics, extra)
+        descriptions = dict(topics.describe(needed))
+        _require(needed, descriptions)
+        reads = {topic: read_settled(app, topics, topic) for topic in needed}
+        seen = [*(store for store, _bounds in reads.values()), *(there.store for there in away.values())]
+        known = set[str]().union(*(store.names() for store in seen))
+        own_stores, unseen = _read_own(app, dedicated, connectors)
+        own = _own_topics(dedicated, connectors if connectors is not None else known | set(dedicated.configured))
+        descriptions |= topics.describe([topic for topic in own if topic not in reads])
+        for topic in own:
+            if topic in descriptions:
+                reads.setdefault(topic, read_settled(app, topics, topic))
+            else:
+                reads[topic] = (Store(topic, descriptions[global_topic].partitions), ())
+        found = OffsetStores(
+            cluster_id=topics.cluster_id(),
+            global_topic=global_topic,
+            stores={topic: store for topic, (store, _bounds) in reads.items()},
+            bounds={topic: bounds for topic, (_store, bounds) in reads.items()},
+            descriptions=descriptions,
+            dedicated=dedicated,
+            extra=tuple(topic for topic in extra if topic != global_topic),
+            away=away,
+            own=own_stores,
+            unseen=unseen,
+        )
+    _require_connectors(app, found, connectors or ())
+    return found
+
+
+def read_away(app: App, name: str) -> AwayStore:
+    """The store TOPIC@PROFILE or global@PROFILE, by its profile's settings; raises NotFoundError, InputFileError."""
+    there, inner = locate(app, name)
+    topic = there.target.offset_topic if inner == GLOBAL else inner
+    with there.topics() as topics:
+        _require([topic], topics.describe([topic]))
+        refuse_unfit_sources(there, topics, [topic])
+        store, bounds = read_settled(there, topics, topic)
+        return AwayStore(topics.cluster_id(), replace(store, topic=f"{topic}@{parse_store(name).profile}"), bounds)
+
+
+def gather_topics(app: App, names: Sequence[str]) -> OffsetStores:
+    """Reads the topics `names` as they are, whoever uses them; raises NotFoundError for a missing one."""
+    with app.topics() as topics:
+        descriptions = topics.describe(names)
+        _require(names, descriptions)
+        reads = {topic: read_settled(app, topics, topic) for topic in names}
+        return OffsetStores(
+            cluster_id=topics.cluster_id(),
+            global_topic=app.target.offset_topic,
+            stores={topic: store for topic, (store, _bounds) in reads.items()},
+            bounds={topic: bounds for topic, (_store, bounds) in reads.items()},
+            descriptions=descriptions,
+            dedicated=DedicatedTopics(),
+        )
+
+
+def read_settled(app: App, topics: TopicStore, topic: str) -> tuple[Store, tuple[Bounds, ...]]:
+    """Reads `topic`, again and again for a moment while an open transaction hides something.
+
+    What is hidden then is read too, uncommitted: a key that nothing shows yet may be among it.
+    """
+    read = settled_read(app, topics, topic)
+    behind = topics.read_behind(topic, read.blocked()) if read.blocked() else ()
+    return fold_store(read, behind), read.bounds
+
+
+def settled_read(app: App, topics: TopicStore, topic: str, *, newest_per_key: bool = True) -> TopicRead:
+    """The committed records of `topic`; while an open transaction hides something, it is waited for a moment."""
+    patience = Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s() / 4), app.clock)
+    while True:
+        read = topics.read(topic, newest_per_key=newest_per_key)
+        if not read.blocked() or patience.expired():
+            return read
+        patience.sleep(0.5)
+
+
+def _own_topics(dedicated: DedicatedTopics, connectors: Iterable[str]) -> list[str]:
+    here = (name for name in connectors if name not in dedicated.brokers)
+    return sorted({topic for topic in map(dedicated.of, here) if topic is not None})
+
+
+def _read_own(
+    app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None
+) -> tuple[dict[str, AwayStore], tuple[Problem, ...]]:
+    """The stores on connectors' own brokers, by connector; what can't be read there is told of."""
+    places, told = own_topics(app, dedicated, connectors)
+    found: dict[str, AwayStore] = {}
+    for place, cluster_id in places.items():
+        store: Store = Store(place.topic, CONNECT_DEFAULT_PARTITIONS)
+        bounds: tuple[Bounds, ...] = ()
+        try:
+            with place.there().topics() as topics:
+                if place.topic in topics.describe([place.topic]):
+                    store, bounds = read_settled(place.there(), topics, place.topic)
+        except EosctlError as exc:
+            told.append(place.unseen(exc.message))
+        else:
+            found[place.connector] = AwayStore(cluster_id, store, bounds)
+    return found, tuple(told)
+
+
+def _require(topics: Sequence[str], there: Mapping[str, TopicDescription]) -> None:
+    for topic in topics:
+        if topic not in there:
+            raise NotFoundError(
+                f"there is no topic {topic}",
+                hint="The global offsets topic is the worker's offset.storage.topic: name it with --offset-topic.",
+            )
+
+
+def _require_connectors(app: App, found: OffsetStores, connectors: Collection[str]) -> None:
+    known = {*found.connectors(), *(found.dedicated.connectors or ())}
+    missing = sorted(set(connectors) - known)
+    if missing:
+        require_ever_there(app, Known(may_be_new=True))
+        raise NotFoundError(
+            f"neither Connect nor an offsets topic knows a connector {', '.join(missing)}",
+            hint="Names are case-sensitive; `eosctl offsets list` shows whose offsets there are.",
+        )
+
+
+def _blocked_problem(store: Store) -> Problem:
+    partitions = ", ".join(map(str, sorted(store.blocked)))
+    return Problem(
+        "open_transaction",
+        f"topic {store.topic}, partition {partitions}: what lies behind an open transaction can't be seen",
+        hint="`eosctl txn hanging` tells whose it is; workers that read this topic wait for it too.",
+        severity="warning",
+    )

@@ -1,0 +1,75 @@
+"""Making topics, however many: in batches that a broker answers soon, with a whole `--timeout` for each.
+
+One topic per request took half a second, without a word; all in one request would outlast its timeout on a busy broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from eosctl.app import App
+from eosctl.core.records import NewTopic
+from eosctl.core.wording import counted
+from eosctl.errors import EosctlError
+from eosctl.events import Event
+
+_MOST_TOPICS = 50
+_MOST_PARTITIONS = 500
+"""At once: a second of a broker's time where it is idle; a busy one was seen to make 50 a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsMade:
+    """The topics that were created, in order, and why the others were not."""
+
+    created: tuple[str, ...] = ()
+    refused: Mapping[str, EosctlError] = field(default_factory=dict)
+
+
+def create_topics(app: App, topics: Sequence[NewTopic]) -> TopicsMade:
+    """Creates `topics` batch by batch; one that is refused does not keep the others from being made.
+
+    Raises UnreachableError or DeadlineError where a batch is not answered; what is there by then stays.
+    """
+    created: list[str] = []
+    refused: dict[str, EosctlError] = {}
+
+    def tell() -> None:
+        app.on_event(Event("creating topics", len(created) + len(refused), len(topics), "topics"))
+
+    try:
+        for batch in _batches(topics):
+            tell()
+            with app.with_whole_timeout().topics() as store:
+                refused |= store.create_all(batch)
+            created += [new.topic for new in batch if new.topic not in refused]
+        if topics:
+            tell()
+    except BaseException:  # Ctrl-C, too
+        told = f"{len(created)} of {counted(len(topics), 'topic')} were created before this; they are not created again"
+        app.on_event(Event(told, warning=True))
+        raise
+    return TopicsMade(tuple(created), refused)
+
+
+def refused_topics(app: App, topics: Sequence[NewTopic]) -> Mapping[str, EosctlError]:
+    """Which of `topics` the brokers would not create, and why; creates none."""
+    refused: dict[str, EosctlError] = {}
+    with app.topics() as store:
+        for batch in _batches(topics):
+            refused |= store.create_all(batch, validate_only=True)
+    return refused
+
+
+def _batches(topics: Sequence[NewTopic]) -> Iterator[list[NewTopic]]:
+    """At most so many topics with so many partitions together; one that is larger alone."""
+    batch: list[NewTopic] = []
+    for new in topics:
+        partitions = sum(each.partitions for each in batch) + new.partitions
+        if batch and (len(batch) == _MOST_TOPICS or partitions > _MOST_PARTITIONS):
+            yield batch
+            batch = []
+        batch.append(new)
+    if batch:
+        yield batch

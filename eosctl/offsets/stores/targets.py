@@ -1,0 +1,70 @@
+"""Looks at topics before offsets are written to them, or read from them: is each one an offsets topic at all?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from eosctl.app import App
+from eosctl.connectors.dedicated import Configs, gather_dedicated_topics
+from eosctl.core.offsets.targets import (
+    NEWEST_OFFSETS,
+    Objection,
+    objection_to_name,
+    objection_to_records,
+    objection_to_settings,
+    objection_to_use,
+)
+from eosctl.core.wording import counted
+from eosctl.errors import RefusedError, StalePlanError, UnauthorizedError
+from eosctl.events import Event
+from eosctl.ports import TopicStore
+
+
+def refuse_unfit_targets(
+    app: App, topics: TopicStore, names: Collection[str], *, configs: Configs | None = None
+) -> None:
+    """Raises RefusedError for the first of `names` that offsets do not belong in, or that would lose them.
+
+    One that does not exist is judged by its name, and by the connectors' `configs` (None: as far as they can be known).
+    """
+    known = _configs(app, topics) if configs is None and names else configs or {}
+    for name in names:
+        _refuse(name, _by_name(app, name) or objection_to_use(name, known))
+    there = topics.describe(names)
+    newest = topics.newest_of(list(there), offsets=NEWEST_OFFSETS) if there else {}
+    for name, description in there.items():
+        _refuse(name, objection_to_records(newest[name]) or objection_to_settings(description, app.target.client))
+        if "cleanup.policy" not in description.config:
+            message = f"whether topic {name} keeps offsets is not known: its cleanup.policy can't be read"
+            app.on_event(Event(f"{message} (DESCRIBE_CONFIGS on Topic {name} is needed)", warning=True))
+
+
+def refuse_unfit_sources(app: App, topics: TopicStore, names: Collection[str]) -> None:
+    """Raises RefusedError for the first of `names` that offsets are not read from: it was never an offsets topic."""
+    for name in names:
+        _refuse(name, _by_name(app, name))
+    there = list(topics.describe(names))
+    for name, newest in (topics.newest_of(there, offsets=NEWEST_OFFSETS) if there else {}).items():
+        _refuse(name, objection_to_records(newest))
+
+
+def _configs(app: App, topics: TopicStore) -> Configs:
+    try:
+        return gather_dedicated_topics(app, topics).configs
+    except UnauthorizedError:
+        return {}
+
+
+def _by_name(app: App, name: str) -> Objection | None:
+    return objection_to_name(name, config_topic=app.target.config_topic, status_topic=app.target.status_topic)
+
+
+def _refuse(name: str, objection: Objection | None) -> None:
+    if objection is not None:
+        raise RefusedError(f"topic {name} {objection.message}; nothing was written", hint=objection.hint)
+
+
+def other_partitions(topic: str, partitions: int, *, planned: int) -> StalePlanError:
+    """Keys have another home then, and the new partitions were not read."""
+    has = counted(partitions, "partition")
+    return StalePlanError(f"topic {topic} has {has}, the plan says {planned}", hint="Plan again.")

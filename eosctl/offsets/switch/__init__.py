@@ -1,0 +1,1 @@
+"""`offsets switch`: a connector changes its offsets topic."""

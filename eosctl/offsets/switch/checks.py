@@ -1,0 +1,52 @@
+"""What `offsets switch` asks before it stops anything: would Connect take the new config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from eosctl.connectors.dedicated import TOPIC_PROPERTY
+from eosctl.core.offsets.names import GLOBAL
+from eosctl.core.wording import counted
+from eosctl.errors import ConnectError, RefusedError
+from eosctl.ports import ConnectWorker
+
+_MOST_ERRORS = 3
+
+
+def changed_config(config: Mapping[str, str], target: str) -> dict[str, str]:
+    """`config` with `offsets.storage.topic` as `target` wants it; nothing else changes."""
+    rest = {name: value for name, value in config.items() if name != TOPIC_PROPERTY}
+    return rest if target == GLOBAL else {**rest, TOPIC_PROPERTY: target}
+
+
+def require_valid_config(worker: ConnectWorker, connector: str, config: Mapping[str, str]) -> None:
+    """Raises RefusedError for a config that Connect would not take; the connector's own checks are among those made.
+
+    They ask the source: a database that is down is an error of the config.
+    """
+    try:
+        answer = worker.validate(config.get("connector.class", ""), config)
+    except ConnectError as exc:
+        raise RefusedError(
+            f"the worker can't validate the config that {connector} would get: {exc.message}; nothing was changed",
+            hint=exc.hint,
+        ) from exc
+    errors = [f"{name}: {error}" for name, error in _errors(answer)]
+    if not errors and not answer.get("error_count"):
+        return
+    more = "" if len(errors) <= _MOST_ERRORS else f" and {counted(len(errors) - _MOST_ERRORS, 'other')}"
+    raise RefusedError(
+        f"Connect would not take the config that {connector} would get: {'; '.join(errors[:_MOST_ERRORS])}{more}; "
+        "nothing was changed",
+        hint="It is the config that it has, with another offsets topic. The connector's own checks ask its source: see "
+        "whether that can be reached, then run again.",
+    )
+
+
+def _errors(answer: Mapping[str, object]) -> list[tuple[str, str]]:
+    found = []
+    for entry in cast("list[Mapping[str, Any]]", answer.get("configs") or []):
+        value = entry.get("value") or {}
+        found += [(str(value.get("name")), str(error)) for error in value.get("errors") or ()]
+    return found

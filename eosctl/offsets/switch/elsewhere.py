@@ -1,0 +1,109 @@
+"""`offsets switch` of a connector whose config names Kafka brokers of its own: its offsets topics are there.
+
+Only topics are looked for and written there; the group, its workers and the global offsets topic are the command's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from eosctl.app import App
+from eosctl.connectors.elsewhere import Elsewhere
+from eosctl.core.allowances import NOTHING_WAIVED
+from eosctl.core.clients.own_brokers import own_brokers
+from eosctl.core.offsets.names import GLOBAL, StoreName
+from eosctl.core.offsets.views import Store
+from eosctl.errors import RefusedError, UsageError
+from eosctl.offsets.stores.gather import OffsetStores, gather_topics
+from eosctl.offsets.stores.targets import refuse_unfit_targets
+from eosctl.offsets.switch.takeover import plan_takeover
+from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
+
+_MODEL = "(the global offsets topic)"
+"""Stands among the descriptions for what a new topic is made like; no topic has such a name."""
+
+
+def elsewhere_of(app: App, connector: str, config: Mapping[str, str], to: StoreName) -> Elsewhere | None:
+    """Where the connector's own offsets topics are; None where it has no brokers of its own.
+
+    Raises UsageError for a profile that it does not need, RefusedError where one is needed.
+    """
+    client = app.target.client
+    brokers = own_brokers(config, here=client.bootstrap_servers if client else ())
+    if brokers is None and to.profile is not None:
+        raise UsageError(
+            f"--to {to}: the offsets topic of {connector} is on this cluster, as its config names no other brokers",
+            hint=f"Name the topic alone: --to {to.name}.",
+        )
+    if brokers is None:
+        return None
+    if to.profile is not None:
+        return Elsewhere(app.elsewhere(to.profile).target.require_client(), to.profile)
+    if brokers.settings is None:
+        raise RefusedError(
+            f"the config of {connector} names Kafka brokers of its own ({brokers.servers}), where its offsets topic "
+            f"is, and {brokers.why_not}; nothing was written",
+            hint="Make a profile that leads there, and name the topic: --to TOPIC@PROFILE.",
+        )
+    return Elsewhere(brokers.settings)
+
+
+def refuse_global(connector: str) -> RefusedError:
+    """Why a connector with brokers of its own does not move to the global store."""
+    return RefusedError(
+        f"the config of {connector} names Kafka brokers of its own: without offsets.storage.topic its offsets are, by "
+        "the worker's mode, in a topic there or in the global one; nothing was written",
+        hint="Name a topic there. To come back to this cluster, stop it, take those brokers out of its config, and "
+        "`eosctl offsets merge --into global --from TOPIC@PROFILE`.",
+    )
+
+
+def stores_elsewhere(app: App, at: Elsewhere, origin: str, target: str) -> tuple[OffsetStores, Store]:
+    """The topics of both there, the absent ones empty, and the global store that is here.
+
+    Without a topic of its own a connector has one there that is named like the global one, if it is exactly-once.
+    """
+    here = gather_topics(app, [app.target.offset_topic])
+    documented = here.stores[here.global_topic]
+    model = here.descriptions[here.global_topic]
+    wanted = list(dict.fromkeys(app.target.offset_topic if name == GLOBAL else name for name in (origin, target)))
+    there = at.app(app)
+    with there.topics() as topics:
+        exist = topics.describe(wanted)
+    found = gather_topics(there, list(exist))
+    absent = [name for name in wanted if name not in exist]
+    found = replace(
+        found,
+        global_topic=_MODEL,
+        descriptions={**found.descriptions, _MODEL: model},
+        stores={**found.stores, **{name: Store(name, model.partitions) for name in absent}},
+        bounds={**found.bounds, **dict.fromkeys(absent, ())},
+    )
+    return found, documented
+
+
+def plan_merge_elsewhere(
+    app: App,
+    at: Elsewhere,
+    connector: str,
+    origin: str,
+    target: str,
+    *,
+    deletions: bool = True,
+    settled: bool = False,
+) -> OffsetWritePlan:
+    """What the target topic there must be given: what is in use there, else what the global store here has.
+
+    `settled`: refuse while an open transaction hides offsets.
+    """
+    with at.app(app).topics() as topics:
+        refuse_unfit_targets(app, topics, [target], configs={})
+    found, documented = stores_elsewhere(app, at, origin, target)
+    in_use = found.stores[app.target.offset_topic if origin == GLOBAL else origin]
+    following = found.stores[target]
+    if settled:
+        refuse_hidden(app, connector, stores=[in_use, documented])
+        refuse_hidden_in_target(app, connector, following, written=in_use.records)
+    writes = plan_takeover(in_use, following, connector, fallback=documented, deletions=deletions)
+    return write_plan("offsets-switch", writes, found, allowances=NOTHING_WAIVED)

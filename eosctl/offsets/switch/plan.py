@@ -1,0 +1,290 @@
+"""`offsets switch`: what there is, what is to be done, and whether it may be; `switch_steps` does it.
+
+The whole plan follows from what the worker says now, and from the journal of a run that was cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from shlex import quote
+
+from eosctl.app import App
+from eosctl.connectors.elsewhere import Elsewhere
+from eosctl.connectors.look import (
+    PAUSED,
+    RUNNING,
+    STATE_AFTER,
+    STOPPED,
+    ConnectorNow,
+    describe_store,
+    look_at,
+    reach_worker,
+    require_stable_group,
+    require_switchable,
+    store_name,
+    topic_of,
+)
+from eosctl.core.allowances import NOTHING_WAIVED
+from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
+from eosctl.core.offsets.views import Store, offset_views
+from eosctl.core.versions import kafka_version
+from eosctl.core.wording import counted
+from eosctl.errors import RefusedError
+from eosctl.offsets.stores.gather import OffsetStores, gather_topics
+from eosctl.offsets.stores.targets import refuse_unfit_targets
+from eosctl.offsets.switch.checks import changed_config, require_valid_config
+from eosctl.offsets.switch.elsewhere import elsewhere_of, plan_merge_elsewhere, refuse_global, stores_elsewhere
+from eosctl.offsets.switch.journal import UnfinishedSwitch, unfinished_switch
+from eosctl.offsets.switch.rights import rights_problems
+from eosctl.offsets.switch.takeover import ONLY_IN_TARGET, plan_takeover
+from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
+from eosctl.report import Problem, Report
+from eosctl.state.journal import Journal, journal_of
+
+STOP, MERGE, CONFIGURE, CHECK, RESUME, WATCH, RESTART = STEPS = (
+    "stop",
+    "merge",
+    "configure",
+    "check",
+    "resume",
+    "watch",
+    "restart",
+)
+_RESTARTS_BY_ITSELF_SINCE = (3, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchRequest:
+    """Which connector, and the topic that its offsets move to, or `global`."""
+
+    connector: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchPlan:
+    """`steps` are to be done, `done` were done by the run that `begun` tells of; `state` is to be reached again.
+
+    `tasks` is how many the connector had before: one that had none is not waited for until it has some.
+    No steps: the target is in use already. `deletions`: what is deleted at the origin goes along. `merge` is how the
+    offsets compare now; a running connector moves them on until it is stopped.
+    """
+
+    connector: str
+    origin: str
+    target: str
+    state: str
+    tasks: int
+    now: ConnectorNow
+    steps: tuple[str, ...]
+    done: tuple[str, ...]
+    begun: UnfinishedSwitch | None
+    deletions: bool
+    merge: OffsetWritePlan | None
+    rights: tuple[Problem, ...]
+    journal: Journal
+    cluster_id: str
+    at: Elsewhere | None = None
+
+    def named(self, store: str) -> str:
+        """A store as `--to` takes it."""
+        return f"{store}@{self.at.profile}" if self.at is not None and self.at.profile and store != GLOBAL else store
+
+    def offsets_app(self, app: App) -> App:
+        """The surroundings with the topics where the connector's own offsets are."""
+        return app if self.at is None else self.at.app(app)
+
+    def tasks_app(self, app: App) -> App:
+        """The surroundings with the topics and the transactions of the connector's tasks."""
+        return app if self.at is None else self.at.app_of_tasks(app)
+
+    def problems(self) -> list[Problem]:
+        """Warnings."""
+        merge = [] if self.merge is None else [*self.merge.problems, *_only_in_target(self.merge)]
+        return [*merge, *self.rights]
+
+
+@dataclass(frozen=True, slots=True)
+class StepDone:
+    """What a step has to tell; `merged` is the report of the merge."""
+
+    detail: str
+    merged: Report | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
+    """Looks and decides; writes nothing.
+
+    Raises UsageError, NotFoundError, UnsupportedError below Kafka 3.5 and for a name that REST can't have, RefusedError
+    for a sink, a rebalance, the worker of another group, brokers of the connector's own that can't be reached, a config
+    that Connect would not take, and a target that is in use already and lacks offsets.
+    """
+    named = parse_store(request.to)
+    cluster_id = require_stable_group(app)
+    now = look_at(app, request.connector, reach_worker(app, cluster_id))
+    require_switchable(app, request.connector, now)
+    at = elsewhere_of(app, request.connector, now.config, named)
+    target, current = store_name(app, named.name), now.store(app)
+    if at is not None and target == GLOBAL != current:
+        raise refuse_global(request.connector)
+    journal = journal_of(app, "offsets-switch", request.connector, cluster_id=cluster_id)
+    begun = unfinished_switch(journal)
+    in_use = current == target and begun is None
+    if in_use:
+        _require_complete(app, request.connector, target, at=at)
+    origin = begun.origin if begun is not None and current == target else current
+    state = _state_to_reach(now, begun)
+    steps = () if in_use else _steps(now, current=current, target=target, begun=begun, state=state)
+    deletions = _deletions(begun, current=current, target=target)
+    merge = rights = None
+    if MERGE in steps:
+        merge = plan_switch_merge(app, request.connector, origin, target, at=at, deletions=deletions)
+    if CONFIGURE in steps:
+        rights = _require_usable(app, request.connector, now, target, merge, at=at)
+    continued = begun is not None and begun.target == target
+    return SwitchPlan(
+        connector=request.connector,
+        origin=origin,
+        target=target,
+        state=state,
+        tasks=now.task_count if begun is None else begun.tasks,
+        now=now,
+        steps=steps,
+        done=tuple(s for s in STEPS if begun and s in begun.done and s not in steps) if continued else (),
+        begun=begun,
+        deletions=deletions,
+        merge=merge,
+        rights=tuple(rights or ()),
+        journal=journal,
+        cluster_id=cluster_id,
+        at=at,
+    )
+
+
+def _steps(
+    now: ConnectorNow, *, current: str, target: str, begun: UnfinishedSwitch | None, state: str
+) -> tuple[str, ...]:
+    """What is still to be done; the journal only tells where the cluster can't."""
+    steps = []
+    if current != target:
+        steps += [STOP, MERGE, CONFIGURE, CHECK]
+    elif begun is not None and begun.origin != target and now.state == STOPPED:
+        steps += [CHECK]
+    if state == STOPPED:
+        return tuple(steps)
+    if steps or now.state != state:
+        steps += [RESUME]
+    steps += [WATCH]
+    if state == RUNNING and (kafka_version(now.version) or (0, 0)) < _RESTARTS_BY_ITSELF_SINCE:
+        steps += [RESTART]
+    return tuple(steps)
+
+
+def _require_usable(
+    app: App, connector: str, now: ConnectorNow, target: str, merge: OffsetWritePlan | None, *, at: Elsewhere | None
+) -> list[Problem]:
+    """Raises RefusedError where Connect would not take the new config, or the connector may not use the topic."""
+    worker, config = app.worker(now.url), changed_config(now.config, target)
+    require_valid_config(worker, connector, config)
+    made = bool(merge and merge.creates)
+    where = app if at is None else at.app_of_tasks(app)
+    return rights_problems(where, connector, worker, config=config, target=target, made=made)
+
+
+def _state_to_reach(now: ConnectorNow, begun: UnfinishedSwitch | None) -> str:
+    """What a cut-off run had found, unless somebody has resumed or paused the connector since: that stays so."""
+    if begun is None or now.state in (RUNNING, PAUSED):
+        return STATE_AFTER[now.state]
+    return begun.state
+
+
+def _deletions(begun: UnfinishedSwitch | None, *, current: str, target: str) -> bool:
+    """The topic in use is the truth, but not one that the connector never ran on: a switch was cut off before."""
+    if begun is None:
+        return True
+    return begun.deletions if begun.target == target else begun.resumed or current != begun.target
+
+
+def _require_complete(app: App, connector: str, target: str, *, at: Elsewhere | None) -> None:
+    """Raises RefusedError where the topic in use lacks what the global one has: it was not `switch` that set it.
+
+    What was deleted there is not lacking.
+    """
+    if target == GLOBAL:
+        return
+    if at is None:
+        found = _gather(app, (target,))
+        documented = found.stores[found.global_topic]
+    else:
+        found, documented = stores_elsewhere(app, at, target, target)
+    stores = {GLOBAL: documented, DEDICATED: found.stores[target]}
+    views = offset_views(stores, connector, dedicated_in_use=True)
+    unseen = [view for view in views if view.documented is not view.runtime and view.cells[DEDICATED] is None]
+    if unseen:
+        raise RefusedError(
+            f"connector {connector} keeps its offsets in {describe_store(target)} already, which lacks "
+            f"{counted(len(unseen), 'source partition')} that the global offsets topic has: the tasks read them from "
+            "their beginning",
+            hint=f"`eosctl offsets list --connector {quote(connector)}` shows which; with the connector stopped, "
+            f"`eosctl offsets merge --connector {quote(connector)} --into dedicated` gives them to it.",
+        )
+
+
+def plan_switch_merge(
+    app: App,
+    connector: str,
+    origin: str,
+    target: str,
+    *,
+    at: Elsewhere | None = None,
+    deletions: bool = True,
+    settled: bool = False,
+) -> OffsetWritePlan:
+    """What the target topic must be given; `settled`: refuse while an open transaction hides offsets.
+
+    What only the target hides is replaced where the origin has the key, be it what a killed run of this switch has
+    left there.
+    """
+    if at is not None:
+        return plan_merge_elsewhere(app, at, connector, origin, target, deletions=deletions, settled=settled)
+    _refuse_unfit(app, topic_of(app, target))
+    found = _gather(app, (origin, target))
+    stores = {name: found.stores[topic_of(app, name)] for name in (GLOBAL, origin, target)}
+    if settled:
+        refuse_hidden(app, connector, stores=[stores[GLOBAL], stores[origin]])
+        refuse_hidden_in_target(app, connector, stores[target], written=stores[origin].records)
+    fallback = None if origin == GLOBAL else stores[GLOBAL]
+    writes = plan_takeover(stores[origin], stores[target], connector, fallback=fallback, deletions=deletions)
+    return write_plan("offsets-switch", writes, found, allowances=NOTHING_WAIVED)
+
+
+def _refuse_unfit(app: App, topic: str) -> None:
+    with app.topics() as topics:
+        refuse_unfit_targets(app, topics, [topic])
+
+
+def _gather(app: App, names: Sequence[str]) -> OffsetStores:
+    """The global topic and those of `names`; one that does not exist is an empty store, to be made like the global."""
+    wanted = list(dict.fromkeys([app.target.offset_topic, *(topic_of(app, name) for name in names)]))
+    with app.topics() as topics:
+        there = topics.describe(wanted)
+    found = gather_topics(app, [name for name in wanted if name in there or name == app.target.offset_topic])
+    partitions = found.descriptions[app.target.offset_topic].partitions
+    absent = [name for name in wanted if name not in there]
+    return replace(
+        found,
+        stores={**found.stores, **{name: Store(name, partitions) for name in absent}},
+        bounds={**found.bounds, **dict.fromkeys(absent, ())},
+    )
+
+
+def _only_in_target(merge: OffsetWritePlan) -> list[Problem]:
+    count = sum(write.reason == ONLY_IN_TARGET and write.topic != merge.found.global_topic for write in merge.writes)
+    if not count:
+        return []
+    topic = merge.writes[0].topic
+    there = counted(count, "offset is", "offsets are")
+    message = f"{there} in topic {topic} only; the tasks will get them there, and do not get them today"
+    return [Problem(ONLY_IN_TARGET, message, hint="`eosctl offsets list` shows which.", severity="warning")]

@@ -1,0 +1,106 @@
+"""Whether a connector's clients may use the topic that its offsets are to move to, as far as ACLs can be read.
+
+Without READ on it a worker (4.3.1) polls in a hot loop, and without WRITE a task fails at its first commit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from eosctl.acls.check import acl_findings, divided, judge_all
+from eosctl.acls.rules import AclIndex
+from eosctl.acls.wanted import gather_wanted
+from eosctl.app import App
+from eosctl.core.acls.request import AclRequest
+from eosctl.core.java.jaas import parse_jaas
+from eosctl.core.offsets.names import GLOBAL
+from eosctl.core.workers.modes import Mode
+from eosctl.errors import EosctlError, RefusedError, UnsupportedError
+from eosctl.group.workers import probe_mode
+from eosctl.ports import ConnectWorker
+from eosctl.report import Problem
+
+_ROLES = ("producer", "consumer", "admin")
+_JAAS = "sasl.jaas.config"
+_LOGIN = re.compile(r"(sasl|ssl|security)\.")
+
+
+def rights_problems(
+    app: App, connector: str, worker: ConnectWorker, *, config: Mapping[str, str], target: str, made: bool
+) -> list[Problem]:
+    """Warnings for what may be lacking; raises RefusedError for what certainly is. `made`: eosctl makes the topic.
+
+    `target` is a topic or `global`; the config says whether the connector's clients log in as the worker's do.
+    """
+    try:
+        with app.acls() as store:
+            acls = AclIndex(store.describe())
+        if target == GLOBAL and probe_mode(worker)[0] is Mode.NOT_ENABLED:
+            return []  # it is the worker itself that uses it
+        return _judge(app, connector, acls, config=config, topic=_topic(app, target), made=made)
+    except UnsupportedError:  # no authorizer
+        return []
+    except RefusedError:
+        raise
+    except EosctlError as exc:
+        return [_unknown(connector, f"the ACLs can't be read: {exc.message}")]
+
+
+def _judge(
+    app: App, connector: str, acls: AclIndex, *, config: Mapping[str, str], topic: str, made: bool
+) -> list[Problem]:
+    request = AclRequest(roles=_ROLES, connectors=(connector,), tasks=(1,), dedicated_topic=topic)
+    wanted = gather_wanted(app, request, look=False)
+    principals = {role: _principal(config, role, wanted.principals.get(role)) for role in _ROLES}
+    known = {role: principal for role, principal in principals.items() if principal is not None}
+    unknown = [role for role in _ROLES if role not in known]
+    problems = [_unknown(connector, f"who its {', '.join(unknown)} is can't be told")] if unknown else []
+    rights = [
+        right
+        for right in wanted.rights
+        if right.role in known and (right.resource_type, right.name) == ("Topic", topic) and not right.optional
+    ]
+    judgements, more = judge_all(
+        app, replace(wanted, rights=rights, principals=known), acls, known_topics=[topic] if made else []
+    )
+    lacking, unsure = divided(app, judgements, acls)
+    if lacking:
+        findings = acl_findings(app, lacking)
+        raise RefusedError(
+            f"{connector} could not use topic {topic}: "
+            f"{'; '.join(f'{each.subject}: {each.message}' for each in findings)}; nothing was changed",
+            hint="\n".join(each.fix for each in findings),
+        )
+    warnings = [
+        Problem("rights_unsure", f"{each.subject}: {each.message}", hint=each.fix, severity="warning")
+        for each in acl_findings(app, unsure)
+    ]
+    return [*problems, *more, *warnings]
+
+
+def _principal(config: Mapping[str, str], role: str, of_worker: str | None) -> str | None:
+    """Who the connector's client is: by its own login, else as the worker's file has it; None where neither tells."""
+    prefix = f"{role}.override."
+    own = {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
+    if not any(_LOGIN.match(name) for name in own):
+        return of_worker
+    try:
+        user = parse_jaas(own.get(_JAAS, "")).options.get("username")
+    except ValueError:
+        return None
+    return f"User:{user}" if user and "${" not in user else None
+
+
+def _topic(app: App, target: str) -> str:
+    return app.target.offset_topic if target == GLOBAL else target
+
+
+def _unknown(connector: str, reason: str) -> Problem:
+    return Problem(
+        "rights_unknown",
+        f"whether {connector} may use that topic is not known: {reason}",
+        hint="-w names the worker's file, which tells the principals; `eosctl acls check` looks at all rights.",
+        severity="warning",
+    )

@@ -1,0 +1,287 @@
+"""The steps of `offsets switch`, each safe to do again: after a kill the next run looks, and goes on from there.
+
+Nothing is resumed that would read its source anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from shlex import quote
+
+from eosctl.app import App
+from eosctl.connectors.dedicated import TOPIC_PROPERTY
+from eosctl.connectors.look import PAUSED, RUNNING, ConnectorNow, describe_store, look_at, topic_of
+from eosctl.connectors.wait import POLL_S, await_connector, await_stopped
+from eosctl.core.java.json import encode_key
+from eosctl.core.offsets.names import GLOBAL
+from eosctl.core.offsets.records import OffsetKey, decode_key
+from eosctl.core.offsets.views import Store, live
+from eosctl.core.wording import counted
+from eosctl.deadline import Deadline
+from eosctl.errors import ConnectError, EosctlError, RefusedError, StalePlanError
+from eosctl.events import Event
+from eosctl.fence.former_tasks import fence_former_tasks
+from eosctl.offsets.apply import apply_plan
+from eosctl.offsets.stores.gather import gather_topics
+from eosctl.offsets.switch.apply import result_report, show_switch
+from eosctl.offsets.switch.checks import changed_config
+from eosctl.offsets.switch.first_commit import CommitWatch, before_the_start
+from eosctl.offsets.switch.plan import (
+    CHECK,
+    CONFIGURE,
+    MERGE,
+    RESTART,
+    RESUME,
+    STOP,
+    WATCH,
+    StepDone,
+    SwitchPlan,
+    SwitchRequest,
+    plan_switch,
+    plan_switch_merge,
+)
+from eosctl.offsets.writes import OffsetWritePlan
+from eosctl.plan import Plan
+from eosctl.ports import ConnectWorker
+from eosctl.report import Problem, Report
+from eosctl.state.steps import Note, Step, Work, carry_out
+
+_RESTART_SHOWS_S = 3.0
+_MERGE_ROUNDS = 5
+_GOES_ON = "Run the same command again: it goes on from here. --timeout is per step."
+
+
+def prepare_switch(app: App, request: SwitchRequest) -> Plan:
+    """The plan to move a connector's offsets; raises as `plan_switch`."""
+    plan = plan_switch(app, request)
+    question = f"Stop {request.connector} and move its offsets?"
+    apply = partial(apply_switch, app, plan) if plan.steps or plan.begun else None
+    return Plan(partial(show_switch, app, plan), question, apply, app.target)
+
+
+def apply_switch(app: App, plan: SwitchPlan) -> Report:
+    """Goes through the steps; the first that fails ends it, exit 7, and Ctrl-C does, with what was done before it.
+
+    Raises StalePlanError where the connector is no longer as planned, RefusedError while another eosctl moves it.
+    """
+    work = Work(
+        steps=lambda: [_step(app, plan, name) for name in plan.steps],
+        journal=plan.journal,
+        subject=f"the offsets of connector {plan.connector}",
+        recheck=lambda: _require_unchanged(app.with_whole_timeout(), plan),
+        begin=lambda: _begin(plan),
+    )
+    return result_report(app.with_whole_timeout(), plan, carry_out(work))
+
+
+def _require_unchanged(app: App, plan: SwitchPlan) -> None:
+    renewed = plan_switch(app, SwitchRequest(plan.connector, plan.named(plan.target)))
+    if (renewed.steps, renewed.now.config, renewed.state) != (plan.steps, plan.now.config, plan.state):
+        raise StalePlanError(
+            f"{plan.connector} changed since the plan was made; nothing was written", hint="Plan again."
+        )
+
+
+def _begin(plan: SwitchPlan) -> Note:
+    facts = {"connector": plan.connector, "origin": plan.origin, "target": plan.target, "state": plan.state}
+    return Note("begin", {**facts, "tasks": plan.tasks, "done": plan.done, "deletions": plan.deletions})
+
+
+def _step(app: App, plan: SwitchPlan, name: str) -> Step[StepDone]:
+    """One step with the whole timeout, on one worker for all steps: others may lag behind it."""
+
+    def run() -> StepDone:
+        target = replace(app.target, connect_urls=(plan.now.url,))
+        done = _STEPS[name](replace(app, target=target).with_whole_timeout(), plan)
+        app.on_event(Event(f"{name}: {done.detail}"))
+        return done
+
+    return Step(
+        name,
+        run,
+        before=lambda: Note("start", {"step": name}),
+        after=lambda done: Note("done", {"step": name, "detail": done.detail}),
+    )
+
+
+def _stop(app: App, plan: SwitchPlan) -> StepDone:
+    """STOPPED, and no member of the stable group holds a task; then their ids are fenced: nobody moves the offsets."""
+    was_stopped = _now(app, plan).is_stopped()
+    if not was_stopped:
+        _worker(app, plan).set_state(plan.connector, "stop")
+    await_stopped(app, plan.connector, plan.now.url, hint=_GOES_ON)
+    fenced = fence_former_tasks(
+        app, plan.connector, tasks=max(plan.tasks, plan.now.task_count), where=plan.tasks_app(app)
+    )
+    stopped = "it is STOPPED and has no task" if was_stopped else "STOPPED, no task left"
+    return StepDone(", ".join(filter(None, (stopped, fenced))))
+
+
+def _merge(app: App, plan: SwitchPlan) -> StepDone:
+    """Compares now that nothing should move, gives the target what it lacks, and looks again until it lacks nothing."""
+
+    def compare() -> OffsetWritePlan:
+        return plan_switch_merge(
+            app, plan.connector, plan.origin, plan.target, at=plan.at, deletions=plan.deletions, settled=True
+        )
+
+    reports: list[Report] = []
+    for _round in range(_MERGE_ROUNDS):
+        merge = compare()
+        if not merge.sends():
+            return _merged(reports)
+        reports.append(apply_plan(plan.offsets_app(app), merge, compare))
+        if reports[-1].exit_code:
+            first = reports[-1].problems[0].message if reports[-1].problems else "the offsets are not as planned"
+            raise EosctlError(f"the merge failed: {first}", hint=f"Its backup: {reports[-1].data['backup']}")
+    raise EosctlError(
+        f"{describe_store(plan.origin)} got offsets of {plan.connector} again and again, though it is STOPPED",
+        hint="Who writes them? Look for a worker that is in no group any more. Then run the same command again.",
+    )
+
+
+def _merged(reports: Sequence[Report]) -> StepDone:
+    """What all rounds wrote; the first one's backup undoes them."""
+    if not reports:
+        return StepDone("the target has all of them")
+    first, *later = reports
+    came = [row for report in later for row in report.rows if row["outcome"] == "written"]
+    written = sum(row["outcome"] == "written" for row in first.rows) + len(came)
+    late = f", {len(came)} of them committed meanwhile" if came else ""
+    return StepDone(
+        f"{counted(written, 'offset')} written and read back{late}", merged=replace(first, rows=[*first.rows, *came])
+    )
+
+
+def _configure(app: App, plan: SwitchPlan) -> StepDone:
+    """Changes one property of the config that is there now, and waits until the worker shows it."""
+    worker = _worker(app, plan)
+    worker.put_connector_config(plan.connector, changed_config(worker.connector_config(plan.connector), plan.target))
+    _await(
+        app, plan, lambda now: now.store(app) == plan.target, doing=f"waiting for the worker to show {TOPIC_PROPERTY}"
+    )
+    return StepDone(f"{TOPIC_PROPERTY} {'removed' if plan.target == GLOBAL else f'= {plan.target}'}")
+
+
+def _check(app: App, plan: SwitchPlan) -> StepDone:
+    """Asks Connect itself: a null is a source partition that the tasks would read from its beginning."""
+    nulls = [entry for entry in _worker(app, plan).offsets(plan.connector) if entry.get("offset") is None]
+    if not nulls:
+        return StepDone("Connect finds an offset for every source partition that it knows")
+    topic = topic_of(app, plan.target)
+    spellings = _live_identities(gather_topics(plan.offsets_app(app), [topic]).stores[topic], plan.connector)
+    lost = [entry for entry in nulls if _identity(plan.connector, entry.get("partition")) not in spellings]
+    if lost:
+        raise RefusedError(
+            f"Connect finds no offset for {counted(len(lost), 'source partition')} of {plan.connector} in "
+            f"{describe_store(plan.target)}, first {lost[0].get('partition')}: they would be read from their "
+            "beginning, so the connector was not resumed",
+            hint=f"`eosctl offsets list --connector {quote(plan.connector)}` shows what is where. When the target has "
+            f"them, run the same command again; `--to {plan.origin}` goes back.",
+        )
+    keys = counted(len(nulls), "source partition has a key", "source partitions have keys")
+    message = f"{keys} in an order that Connect's REST interface can't find; the tasks do"
+    return StepDone(message, problems=(Problem("rest_finds_other_keys", message, severity="warning"),))
+
+
+def _live_identities(store: Store, connector: str) -> set[str]:
+    keys = store.connectors.get(connector, ())
+    return {key.identity for key in keys if live(store.records.get(key.raw)) is not None}
+
+
+def _identity(connector: str, partition: object) -> str | None:
+    if not isinstance(partition, dict):
+        return None
+    key = decode_key(encode_key(connector, partition))
+    return key.identity if isinstance(key, OffsetKey) else None
+
+
+def _resume(app: App, plan: SwitchPlan) -> StepDone:
+    verb = "pause" if plan.state == PAUSED else "resume"
+    _worker(app, plan).set_state(plan.connector, verb)
+    return StepDone(f"{verb} sent")
+
+
+def _watch(app: App, plan: SwitchPlan) -> StepDone:
+    """Waits until connector and tasks are in the state they were in, and whether they commit; see `_arrive`."""
+    commits = before_the_start(plan.tasks_app(app), plan.connector, topic_of(app, plan.target))
+    now, said = _arrive(app, plan)
+    if not now.tasks or plan.state != RUNNING or RESTART in plan.steps:
+        return StepDone(said)
+    return _committed(app, plan, commits, len(now.tasks), said)
+
+
+def _committed(app: App, plan: SwitchPlan, commits: CommitWatch, tasks: int, said: str) -> StepDone:
+    """Adds what tasks have committed: one that can't get at its source is RUNNING as well."""
+    more, any_has = commits.wait(plan.tasks_app(app), tasks)
+    if any_has:
+        return StepDone(f"{said}; {more}")
+    problem = Problem(
+        "nothing_committed_yet",
+        f"{plan.connector} is RUNNING, which does not prove that it reads its source: {more}",
+        hint="An idle source commits nothing. If this one is not idle, see the worker's log; `eosctl offsets list "
+        f"--connector {quote(plan.connector)}` shows how old its offsets are.",
+        severity="warning",
+    )
+    return StepDone(f"{said}; {more}", problems=(problem,))
+
+
+def _arrive(app: App, plan: SwitchPlan) -> tuple[ConnectorNow, str]:
+    """Waits until connector and tasks are in the state they were in, and says so; a FAILED one ends the wait.
+
+    A connector that was stopped gets new tasks when it is started: one that is only paused has none until then, and
+    one that had none while it ran may have none again.
+    """
+    least = 1 if plan.state == RUNNING and plan.tasks else 0
+
+    def arrived(now: ConnectorNow) -> bool:
+        if "FAILED" in (now.state, *now.tasks):
+            raise ConnectError(
+                f"{plan.connector} FAILED after the switch: {now.trace or 'see the worker'}",
+                hint=f"Its offsets are where they should be. Look at the worker's log; `--to {plan.origin}` goes back.",
+            )
+        complete = len(now.tasks) == max(least, now.task_count) and set(now.tasks) <= {plan.state}
+        return now.state == plan.state and complete
+
+    now = _await(app, plan, arrived, doing=f"waiting for {plan.connector} to be {plan.state} with all its tasks")
+    without = "without a task as before" if plan.state == RUNNING else "no task until it is resumed"
+    return now, f"{plan.state}, {counted(len(now.tasks), 'task') if now.tasks else without}"
+
+
+def _restart(app: App, plan: SwitchPlan) -> StepDone:
+    """Below 3.9 a task whose own config did not change may go on with the former topic (KAFKA-9228).
+
+    For a moment REST shows the tasks as they were before.
+    """
+    commits = before_the_start(plan.tasks_app(app), plan.connector, topic_of(app, plan.target))
+    _worker(app, plan).restart(plan.connector, only_failed=False)
+    soon = Deadline.after(min(_RESTART_SHOWS_S, app.deadline.remaining_s()), app.clock)
+    while set(_now(app, plan).tasks) == {plan.state} and not soon.expired():
+        soon.sleep(POLL_S)
+    now, said = _arrive(app, plan)
+    return _committed(app, plan, commits, len(now.tasks), said) if now.tasks else StepDone(said)
+
+
+def _worker(app: App, plan: SwitchPlan) -> ConnectWorker:
+    return app.worker(plan.now.url)
+
+
+def _now(app: App, plan: SwitchPlan) -> ConnectorNow:
+    return look_at(app, plan.connector, plan.now.url)
+
+
+def _await(app: App, plan: SwitchPlan, arrived: Callable[[ConnectorNow], bool], *, doing: str) -> ConnectorNow:
+    return await_connector(app, plan.connector, plan.now.url, arrived, doing=doing, hint=_GOES_ON)
+
+
+_STEPS: Mapping[str, Callable[[App, SwitchPlan], StepDone]] = {
+    STOP: _stop,
+    MERGE: _merge,
+    CONFIGURE: _configure,
+    CHECK: _check,
+    RESUME: _resume,
+    WATCH: _watch,
+    RESTART: _restart,
+}

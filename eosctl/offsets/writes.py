@@ -1,0 +1,310 @@
+"""Plans of offset writes: what all of them have, how they are shown, when they are refused; and that of `merge`.
+
+`offset_apply` carries them out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from shlex import quote
+
+from eosctl.app import App
+from eosctl.core.allowances import NOTHING_WAIVED, Allowances, Waiver
+from eosctl.core.ids import offsets_transactional_id
+from eosctl.core.offsets.decision import KeyAction
+from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
+from eosctl.core.offsets.stale_copies import STALE_COPY
+from eosctl.core.offsets.views import PlannedWrite, Prefer, Store, plan_merge
+from eosctl.core.records import NewTopic
+from eosctl.core.wording import counted
+from eosctl.errors import RefusedError, UsageError
+from eosctl.offsets.guard import refuse_running, refuse_running_source, source_problem
+from eosctl.offsets.journal import cut_off_problems
+from eosctl.offsets.listing import refuse_same, report_target, require_store
+from eosctl.offsets.rows import MOST_ROWS, first_rows, write_row
+from eosctl.offsets.stale_copies import stale_problem
+from eosctl.offsets.stores.gather import OffsetStores, gather_stores
+from eosctl.offsets.stores.targets import refuse_unfit_targets
+from eosctl.report import Problem, Report, Row
+from eosctl.state.audit import Digest
+
+MOST_IN_ONE_TRANSACTION = 200_000
+"""Some seconds of sending: workers that read the topic to its end wait meanwhile, and brokers end it after minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRequest:
+    """What to merge: `connectors`, or all that have a dedicated topic; `into` is `dedicated` or `global`.
+
+    `source` None is the other of the two; else any store, of another cluster too: then `connectors` none means all
+    that the source has, and without `prefer` the target's values stay.
+    """
+
+    connectors: tuple[str, ...]
+    into: str
+    prefer: Prefer | None = None
+    dedicated_topic: str | None = None
+    source: str | None = None
+    allowances: Allowances = NOTHING_WAIVED
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetWritePlan:
+    """Writes with what they were planned from; `name` is the operation's, and begins the names of its reports.
+
+    `refusal` is what speaks against them whatever runs. `details` are further members of a write's row, by its place.
+    """
+
+    name: str
+    writes: tuple[PlannedWrite, ...]
+    creates: tuple[NewTopic, ...]
+    found: OffsetStores
+    allowances: Allowances
+    problems: tuple[Problem, ...] = ()
+    refusal: RefusedError | None = None
+    details: Mapping[tuple[str, bytes, int], Row] = field(default_factory=dict)
+
+    def row(self, write: PlannedWrite, *, outcome: str | None = None) -> Row:
+        """The row of one of the writes; with `outcome`, in a result."""
+        return {**write_row(write, outcome=outcome), **self.details.get(write.place(), {})}
+
+    def sends(self) -> list[PlannedWrite]:
+        """The writes that put a record, in order."""
+        return [write for write in self.writes if write.sends()]
+
+    def transactions(self) -> list[Sequence[PlannedWrite]]:
+        """The writes that put a record, as they are sent: in one transaction unless there are very many.
+
+        Deletions come first, topic by topic as planned: workers that read what is not committed must not fall back
+        on what is about to go.
+        """
+        ordered, most = sorted(self.sends(), key=lambda write: write.after is not None), MOST_IN_ONE_TRANSACTION
+        return [ordered[start : start + most] for start in range(0, len(ordered), most)]
+
+    def connectors(self) -> list[str]:
+        """Whose offsets are written, sorted."""
+        return sorted({write.key.connector for write in self.sends() if write.key.connector is not None})
+
+    def source_profiles(self) -> list[str]:
+        """The profiles of the other clusters that are read."""
+        return sorted({profile for name in self.found.away if (profile := parse_store(name).profile)})
+
+
+def plan_offsets_merge(app: App, request: MergeRequest) -> OffsetWritePlan:
+    """Reads both stores of each connector and decides per key.
+
+    Raises NotFoundError, UsageError for a connector without a dedicated topic, RefusedError where an open transaction
+    may hide what a store has.
+    """
+    source_name, prefer = _merge_source(request)
+    extra = () if source_name in (GLOBAL, DEDICATED) else (source_name,)
+    found = gather_stores(app, connectors=request.connectors or None, pattern=request.dedicated_topic, extra=extra)
+    writes: list[PlannedWrite] = []
+    connectors = sorted(set(request.connectors)) or _mergeable(found, source_name, request.into)
+    for connector in connectors:
+        for name in (source_name, request.into):
+            require_store(found, connector, name)
+        refuse_same(found, connector, source_name, request.into)
+        source, target = (found.of(connector)[name] for name in (source_name, request.into))
+        refuse_hidden(app, connector, stores=(source, target))
+        writes += plan_merge(source, target, connector, into=request.into, prefer=prefer, fallback=not extra)
+    refuse_elsewhere(found, connectors)
+    refuse_unfit(app, found, writes)
+    return write_plan("offsets-merge", writes, found, allowances=request.allowances)
+
+
+def _merge_source(request: MergeRequest) -> tuple[str, Prefer]:
+    """The store to take from, and whose value counts; raises UsageError where they contradict each other."""
+    if request.source is None:
+        return (GLOBAL if request.into == DEDICATED else DEDICATED), request.prefer or Prefer.DEDICATED
+    prefer = request.prefer or Prefer(request.into)
+    if request.source == request.into:
+        raise UsageError(f"--from {request.source} is what is to be completed", hint="Name two stores.")
+    if request.source not in (GLOBAL, DEDICATED) and prefer not in (Prefer.NEWEST, Prefer(request.into)):
+        raise UsageError(
+            f"--prefer {prefer} is neither of the two stores",
+            hint=f"With --from {request.source} it is {request.into} (the default), or newest.",
+        )
+    return request.source, prefer
+
+
+def _mergeable(found: OffsetStores, source: str, into: str) -> list[str]:
+    """Every connector that has both stores; of a store that is neither global nor dedicated, those that are in it."""
+    names = found.connectors()
+    if DEDICATED in (source, into):
+        names = [name for name in names if found.dedicated.of(name) is not None]
+    return names if source in (GLOBAL, DEDICATED) else [n for n in names if n in found.of(n)[source].connectors]
+
+
+def write_plan(
+    name: str, writes: Sequence[PlannedWrite], found: OffsetStores, *, allowances: Allowances
+) -> OffsetWritePlan:
+    """The plan of `writes`, with the topics that they need made and what is remarkable about them."""
+    return OffsetWritePlan(
+        name=name,
+        writes=tuple(writes),
+        creates=_new_topics(found, writes),
+        found=found,
+        allowances=allowances,
+        problems=(*found.dedicated.problems, *_scattered_problems(writes, found.stores)),
+    )
+
+
+def refuse_unfit(app: App, found: OffsetStores, writes: Iterable[PlannedWrite]) -> None:
+    """Raises RefusedError where a record would go to a topic that offsets do not belong in."""
+    names = sorted({write.topic for write in writes if write.sends()})
+    with app.topics() as topics:
+        refuse_unfit_targets(app, topics, names, configs=found.dedicated.configs)
+
+
+def refuse_hidden_in_target(app: App, connector: str, target: Store, *, written: Collection[bytes]) -> None:
+    """Raises RefusedError for what the target hides, but for keys that it does not show and that are `written` now."""
+    stays = [key for key in target.hides_of(connector) if key in target.records or key not in written]
+    refuse_hidden_keys(app, target, stays, whose=f" of {connector}")
+
+
+def refuse_hidden(app: App, connector: str, *, stores: Iterable[Store]) -> None:
+    """Raises RefusedError where an open transaction hides an offset of `connector` in one of `stores`.
+
+    It may be the first of its key, which nothing else shows. What is hidden of others does not matter.
+    """
+    for store in stores:
+        refuse_hidden_keys(app, store, store.hides_of(connector), whose=f" of {connector}")
+
+
+def refuse_hidden_keys(app: App, store: Store, keys: Iterable[bytes | None], *, whose: str = "") -> None:
+    """Raises RefusedError where an open transaction hides a record of one of `keys`; `whose` begins with a space."""
+    places = {place for key in keys if key is not None for place in store.hidden.get(key, ())}
+    if not places:
+        return
+    ours = offsets_transactional_id(app.target.group_id)
+    raise RefusedError(
+        f"topic {store.topic}, partition {', '.join(map(str, sorted(places)))}: an open transaction hides newer "
+        f"offsets{whose}",
+        hint=f"`eosctl offsets lint --store {quote(store.topic)}` tells whose it is. Wait for its end, or end it, and "
+        f"plan again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {quote(ours)}` ends it at once, "
+        "and so the ids of a killed `offsets migrate`, which begin with eosctl-migrate-.",
+    )
+
+
+def refuse_elsewhere(found: OffsetStores, connectors: Sequence[str]) -> None:
+    """Raises RefusedError for connectors whose config names Kafka brokers of its own."""
+    elsewhere = sorted(found.dedicated.elsewhere & set(connectors))
+    if elsewhere:
+        raise RefusedError(
+            f"{', '.join(elsewhere)}: the config names Kafka brokers of its own, where the dedicated offsets topic is",
+            hint="list, get, diff, lint and switch follow it there; nothing was written. Point -b at those brokers.",
+        )
+
+
+def _new_topics(found: OffsetStores, writes: Sequence[PlannedWrite]) -> tuple[NewTopic, ...]:
+    """The missing topics that a write needs, with the partitions and replication factor of the global topic."""
+    like = found.descriptions[found.global_topic]
+    missing = sorted({write.topic for write in writes if write.sends() and write.topic not in found.descriptions})
+    return tuple(NewTopic(topic, like.partitions, like.replication_factor) for topic in missing)
+
+
+def _scattered_problems(writes: Sequence[PlannedWrite], stores: Mapping[str, Store]) -> Iterable[Problem]:
+    stale = [write for write in writes if write.reason == STALE_COPY]
+    cleaned = {(write.topic, write.key.raw) for write in stale}
+    if stale:
+        yield stale_problem(len(stale), where=f", first in topic {stale[0].topic} on {stale[0].partition}")
+    for write in writes:
+        if (write.topic, write.key.raw) in cleaned:
+            continue
+        there, home = write.before, stores[write.topic].home(write.key.raw)
+        if not write.sends() or there is None or there.partition == home or write.key.connector is None:
+            continue
+        when = "as soon as the connector has written its own" if write.partition != home else "when this is written"
+        yield Problem(
+            "wrong_partition",
+            f"topic {write.topic} has an offset of {write.key.connector} on partition {there.partition}, but "
+            f"Connect's producer puts it on {home}: {when} there are two, and a worker takes the one that it happens "
+            "to read last",
+            hint=f"`eosctl offsets lint --store {quote(write.topic)}` gives the repair; apply it when the connector "
+            "has written once.",
+            severity="warning",
+        )
+
+
+def check_writable(app: App, plan: OffsetWritePlan) -> None:
+    """Raises RefusedError for undecided conflicts, the plan's own refusal, or while tasks of its connectors may run."""
+    undecided = sum(write.action is KeyAction.CONFLICT for write in plan.writes)
+    if undecided:
+        raise RefusedError(
+            f"{counted(undecided, 'offset was', 'offsets were')} written by someone else since the backup was made; "
+            "nothing was written",
+            hint=f"See which with --dry-run; {Waiver.OVERWRITE_NEWER} puts the backup over them.",
+        )
+    if plan.refusal is not None:
+        raise plan.refusal
+    if plan.sends():
+        down, force = plan.allowances.workers_down, plan.allowances.force_running
+        refuse_running(app, plan.connectors(), workers_down=down, force_running=force)
+        for profile in plan.source_profiles():
+            refuse_running_source(
+                app.elsewhere(profile), plan.connectors(), profile=profile, workers_down=down, force_running=force
+            )
+
+
+def refusal_of(app: App, plan: OffsetWritePlan) -> RefusedError | None:
+    """What `check_writable` raises."""
+    try:
+        check_writable(app, plan)
+    except RefusedError as exc:
+        return exc
+    return None
+
+
+def show_plan(app: App, plan: OffsetWritePlan) -> Report:
+    """The plan for people and scripts."""
+    sources = (source_problem(app.elsewhere(profile), profile) for profile in plan.source_profiles())
+    problems = [
+        *plan.problems,
+        *cut_off_problems(app, plan.found.cluster_id),
+        *_split_problems(plan),
+        *(problem for problem in sources if problem is not None),
+    ]
+    return Report(
+        kind=f"{plan.name}-plan",
+        rows=first_rows([plan.row(write) for write in plan.writes]),
+        summary=plan_summary(plan),
+        data=plan_data(plan),
+        target=report_target(app, plan.found),
+        problems=problems,
+    )
+
+
+def _split_problems(plan: OffsetWritePlan) -> list[Problem]:
+    parts = len(plan.transactions())
+    if parts < 2:
+        return []
+    message = f"{len(plan.sends())} offsets are too many for one transaction: they go in {parts}, one after the other"
+    return [Problem("split", message, hint="If it breaks off, run the same command again.", severity="warning")]
+
+
+def plan_summary(plan: OffsetWritePlan) -> dict[str, object]:
+    """Counts per action and what else is planned."""
+    counts = Counter(write.action for write in plan.writes)
+    return {
+        "counts": {action.value: counts[action] for action in KeyAction},
+        "conflicts": sum(write.conflict for write in plan.writes),
+        "creates": len(plan.creates),
+    }
+
+
+def plan_data(plan: OffsetWritePlan) -> dict[str, object]:
+    """What plan and result have beside rows and summary."""
+    creates = [new.as_row() for new in plan.creates]
+    data: dict[str, object] = {"creates": creates, "overrides": plan.allowances.names(), "keys": len(plan.writes)}
+    if len(plan.writes) > MOST_ROWS:  # what is not shown is recorded all the same
+        data["plan"] = str(Digest(map(write_row, plan.writes)))
+    return data
+
+
+def require_choice(connectors: Sequence[str], *, everything: bool) -> None:
+    """Raises UsageError unless either connectors or all were asked for."""
+    if bool(connectors) == everything:
+        raise UsageError("which connectors?", hint="Give --connector (repeatable) or --all.")

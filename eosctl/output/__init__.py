@@ -1,0 +1,33 @@
+"""Report -> text, JSON, YAML or NDJSON: projections of the same rows. The only importer of rich."""
+
+from __future__ import annotations
+
+from typing import IO
+
+from eosctl.output.cells import printable
+from eosctl.output.documents import write_json, write_ndjson, write_yaml
+from eosctl.output.text import write_text
+from eosctl.report import Report
+
+_FOR_PROGRAMS = {"json": write_json, "yaml": write_yaml, "ndjson": write_ndjson}
+
+
+def render_report(report: Report, *, output: str, stream: IO[str], color: bool, most_rows: int | None = None) -> None:
+    """Writes `report` to `stream`; `output`: text, wide, json, yaml or ndjson; `color`: a terminal that has colours.
+
+    Text stops after `most_rows` rows, and says so; the other formats always have all of them.
+    """
+    write = _FOR_PROGRAMS.get(output)
+    if write is not None:
+        write(report, stream)
+    elif report.kind != "error":  # an error is all talk
+        write_text(report, stream, color=color, wide=output == "wide", most_rows=most_rows)
+
+
+def render_problems(report: Report, *, stream: IO[str]) -> None:
+    """Errors and warnings, one line each, with what to do next."""
+    for problem in report.problems:
+        for line in (f"{problem.severity}: {problem.message}").splitlines():
+            stream.write(printable(line) + "\n")
+        for line in (problem.hint or "").splitlines():
+            stream.write(f"  {printable(line)}\n")

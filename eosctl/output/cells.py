@@ -1,0 +1,125 @@
+"""What a report's text is made of: cells, columns, closing lines, and the View that names them for one kind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+
+from eosctl.core.frozen import frozen
+from eosctl.report import Report, Row
+
+_STYLES = {
+    "fenced": "green", "ok": "green", "pass": "green", "running": "green", "healthy": "green", "enabled": "green",
+    "failed": "red", "fail": "red", "error": "red", "conflict": "red", "unreachable": "red", "differs": "yellow",
+    "unconfirmed": "yellow", "warning": "yellow", "unknown": "yellow", "not_enabled": "yellow", "write": "yellow",
+    "delete": "yellow", "aborted, not confirmed": "yellow",
+}  # fmt: skip
+
+
+def format_cell(value: object) -> str:
+    """A JSON value as one cell: `-` for null, yes/no, text as it is, anything deeper as compact JSON."""
+    if value is None:
+        return "-"
+    if type(value) is int:  # listings have hundreds of thousands of cells: what most of them are comes first
+        return str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list | tuple) and all(isinstance(item, str | int) for item in value):
+        return printable(", ".join(str(item) for item in value)) or "-"
+    return printable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def printable(text: str) -> str:
+    """`text` with control characters escaped: names come from topics and must not steer a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+@frozen
+class Column:
+    """A header and a dotted path into the row (`before.state`), or a function of the row.
+
+    An `optional` column is left out where it has nothing to say of any row.
+    """
+
+    header: str
+    source: str | Callable[[Row], object]
+    optional: bool = False
+
+    def cell(self, row: Row) -> str:
+        """The text of this column in `row`."""
+        source = self.source
+        # most columns are plain members holding text, and listings have hundreds of thousands of cells
+        value = source(row) if callable(source) else dig(row, source) if "." in source else row.get(source)
+        return value if type(value) is str and value.isprintable() else format_cell(value)
+
+    def style(self, row: Row) -> str:
+        """A colour for words that mean good or bad."""
+        return _STYLES.get(self.cell(row).lower(), "")
+
+
+def dig(row: object, path: str) -> object:
+    """The member at a dotted path; None where any step is missing."""
+    for step in path.split("."):
+        if type(row) is not dict and not isinstance(row, Mapping):  # asking the abstract class alone is slow
+            return None
+        row = row.get(step)
+    return row
+
+
+def partition_name(place: object) -> str | None:
+    """`{"topic", "partition"}` as Kafka itself writes it, `topic-partition`; None where there is none."""
+    return f"{place['topic']}-{place['partition']}" if isinstance(place, Mapping) else None
+
+
+def duration(milliseconds: int) -> str:
+    """A length of time in the one unit that says enough: `95s`, `12m`, `30h`, `4d`."""
+    seconds = milliseconds // 1000
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= 2 * size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def summary_lines(report: Report) -> Iterable[str]:
+    """The summary as one line of `key: value` pairs, then the files and the undo command that the report names."""
+    pairs = [pair for key, value in report.summary.items() for pair in _summary_pairs(key, value)]
+    if pairs:
+        yield ", ".join(pairs)
+    for key in ("file", "plan_file", "backup", "undo"):
+        if report.data.get(key):
+            yield f"{key.replace('_', ' ')}: {format_cell(report.data[key])}"
+
+
+def _summary_pairs(key: str, value: object) -> list[str]:
+    """One member of a summary; the members of `counts` stand among its own, those of others behind their name.
+
+    Counts of nothing at all are left out.
+    """
+    if not isinstance(value, Mapping):
+        return [f"{key.replace('_', ' ')}: {format_cell(value)}"]
+    if key == "counts":
+        return [f"{name.replace('_', ' ')}: {format_cell(count)}" for name, count in value.items()]
+    counts = ", ".join(f"{count} {name}" for name, count in value.items())
+    return [f"{key.replace('_', ' ')}: {counts}"] if counts else []
+
+
+@frozen
+class View:
+    """How one kind of report looks as text; `empty` stands in for a table without rows.
+
+    `wide` are the further columns of `-o wide`, `wide_footer` its further closing lines; without `prose`, closing lines
+    are never folded. Of more than `most_rows` rows text shows the first ones only, and says so; the other formats
+    always have them all.
+    """
+
+    columns: tuple[Column, ...]
+    footer: Callable[[Report], Iterable[str]] = summary_lines
+    empty: str = ""
+    most_rows: int | None = None
+    wide: tuple[Column, ...] = ()
+    prose: bool = True
+    wide_footer: Callable[[Report], Iterable[str]] | None = None

@@ -1,0 +1,1 @@
+"""Which columns each kind of report shows as text."""

@@ -1,0 +1,108 @@
+"""How `doctor`, `connectors check` and `metrics` look as text: findings in the order in which to act, and what mends
+each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+from eosctl.output.cells import Column, View, printable, summary_lines
+from eosctl.report import Report, Row
+
+_MOST_FOLLOWING = 6
+"""So many consequences are shown in full; of more, what they are."""
+
+
+def _finding_lines(report: Report) -> Iterable[str]:
+    """What one can do stands right below what is wrong; then the summary."""
+    width = max((len(str(row["severity"])) for row in report.rows), default=0)
+    for row in report.rows:
+        yield f"{row['severity']!s:<{width}}  {_told(row)}"
+        for number, line in enumerate(str(row["fix"]).splitlines()):
+            yield f"{'':<{width}}  {'     ' if number else 'fix: '}{printable(line)}"
+        yield from (f"{'':<{width}}  follows: {printable(text)}" for text in _following(row))
+    yield from ("", *summary_lines(report))
+
+
+def _told(row: Row) -> str:
+    check = f"{row['check']}/" if "check" in row else ""
+    message, subject = str(row["message"]), str(row["subject"])
+    about = message if subject in message or subject == row.get("check") else f"{subject}: {message}"
+    return f"{check}{row['code']}  {printable(about)}"
+
+
+def _ignored_lines(report: Report) -> Iterable[str]:
+    """What was accepted, below the summary that counts it."""
+    ignored = report.data["ignored"]
+    for row in ignored if isinstance(ignored, list) else []:
+        yield f"ignored {row['severity']}  {_told(row)}"
+
+
+def _doctor_lines(report: Report) -> Iterable[str]:
+    """What the group is, before what is wrong with it."""
+    group = report.data.get("group")
+    if isinstance(group, Mapping):
+        yield from (f"group {printable(str(report.target.get('group_id')))}: {group['sentence']}", "")
+    if not report.rows:
+        yield "Nothing is wrong but what is ignored." if report.data["ignored"] else "Nothing is wrong."
+    yield from _finding_lines(report)
+
+
+def _following(row: Row) -> Iterable[str]:
+    """What comes of this finding, and is none of its own therefore."""
+    evidence = row["evidence"]
+    follows = evidence.get("follows") if isinstance(evidence, Mapping) else None
+    rows = follows if isinstance(follows, list) else []
+    if len(rows) <= _MOST_FOLLOWING:
+        yield from (f"{each['code']}: {each['message']}" for each in rows)
+        return
+    codes = Counter(str(each["code"]) for each in rows)
+    names = ", ".join(f"{count} {code}" if count > 1 else code for code, count in codes.items())
+    yield f"{len(rows)} findings, which -o json has: {names}"
+
+
+def findings_view(empty: str) -> View:
+    """Two lines a finding, for their sentences are too long for a table; `empty` where there is none."""
+    return View((), footer=_finding_lines, empty=empty, prose=False)
+
+
+def _task_findings(report: Report) -> Iterable[str]:
+    """What the numbers of the table say, task by task."""
+    for row in report.rows:
+        findings = row["findings"]
+        for finding in findings if isinstance(findings, list) else []:
+            yield f"{finding['severity']}  {finding['code']}  {printable(finding['message'])}"
+            yield f"  fix: {printable(finding['fix'])}"
+    yield from summary_lines(report)
+
+
+def _records(member: str) -> Callable[[Row], object]:
+    """A size or a rate without more digits than it is worth; null stays null."""
+
+    def number(row: Row) -> object:
+        value = row[member]
+        return f"{value:.1f}".removesuffix(".0") if isinstance(value, int | float) else None
+
+    return number
+
+
+_METRICS = View(
+    (
+        Column("CONNECTOR", "connector"),
+        Column("TASK", "task"),
+        Column("MIN", _records("transaction_size_min")),
+        Column("AVG", _records("transaction_size_avg")),
+        Column("MAX", _records("transaction_size_max")),
+        Column("POLLED/S", _records("source_record_poll_rate")),
+        Column("WRITTEN/S", _records("source_record_write_rate")),
+        Column("TIMEOUT-MS", "transaction_timeout_ms"),
+        Column("OPEN-MS", "open_ms"),
+        Column("URL", "url"),
+    ),
+    footer=_task_findings,
+)
+CHECK_VIEWS = {
+    "connectors-check": findings_view("Nothing stands against exactly-once."),
+    "doctor": View((), footer=_doctor_lines, prose=False, wide_footer=_ignored_lines),
+    "metrics": _METRICS,
+}

@@ -1,0 +1,395 @@
+"""Which columns and closing lines each kind of report shows as text: a table, so that text tells what JSON tells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from shlex import quote
+
+from eosctl.output.cells import Column, View, dig, duration, format_cell, partition_name, printable, summary_lines
+from eosctl.output.views.acl_views import ACL_SCRIPT, ACL_VIEWS
+from eosctl.output.views.check_views import CHECK_VIEWS
+from eosctl.output.views.connector_views import CONNECTOR_VIEWS
+from eosctl.output.views.hard_views import hard_lines
+from eosctl.output.views.offset_views import OFFSET_VIEWS
+from eosctl.output.views.replay_view import REPLAY
+from eosctl.output.views.rescue_views import RESCUE_VIEWS
+from eosctl.output.views.trust_views import TRUST_VIEWS
+from eosctl.output.views.upgrade_views import UPGRADE_VIEWS
+from eosctl.report import Report, Row
+
+
+def _sandbox_lines(report: Report) -> Iterable[str]:
+    """How to reach the sandbox: lines to paste into a shell."""
+    environ = report.data.get("environ")
+    if isinstance(environ, Mapping):
+        yield from (f"export {quote(str(name))}={quote(str(value))}" for name, value in environ.items())
+    users = report.data.get("principals")
+    for user in users if isinstance(users, list) else []:
+        yield f"{user['principal']}: --command-config {user['command_config']}"
+    urls = [row["metrics_url"] for row in report.rows if row.get("metrics_url")]
+    if urls:
+        yield "metrics: eosctl metrics " + " ".join(f"--prometheus {quote(str(url))}" for url in urls)
+    yield from summary_lines(report)
+
+
+def _explained(report: Report) -> Iterable[str]:
+    """Each entry as a sentence; what to do next below it."""
+    for row in report.rows:
+        yield f"{row['code']} ({row['type']}): {row['meaning']}"
+        if row["next"]:
+            yield f"  next: {row['next']}"
+
+
+_SANDBOX = View(
+    (
+        Column("NODE", "node"),
+        Column("ADDRESS", "address"),
+        Column("RUNNING", "running"),
+        Column("MODE", "mode"),
+        Column("PID", "pid"),
+        Column("LOG", "log"),
+    ),
+    footer=_sandbox_lines,
+)
+
+VIEWS: dict[str, View] = {
+    **ACL_VIEWS,
+    **TRUST_VIEWS,
+    **CHECK_VIEWS,
+    **CONNECTOR_VIEWS,
+    **OFFSET_VIEWS,
+    **RESCUE_VIEWS,
+    **UPGRADE_VIEWS,
+    "sandbox-up": _SANDBOX,
+    "sandbox-status": _SANDBOX,
+    "completion": View((), footer=lambda report: [str(report.data["script"]).rstrip("\n")], prose=False),
+    "explain": View((), footer=_explained),
+    "schema-list": View((Column("KIND", "kind"), Column("WHAT", "what"))),
+    "schema": View((), footer=lambda report: [json.dumps(report.data["schema"], indent=2)], prose=False),
+    "sandbox-logs": View((Column("NODE", "node"), Column("LINE", "line")), empty="the logs are empty"),
+    "demo": View(
+        (
+            Column("STEP", "step"),
+            Column("PROVED", "proved"),
+            Column("EXPECTED", "expected"),
+            Column("ACTUAL", "actual"),
+            Column("OK", "ok"),
+        )
+    ),
+}
+
+
+def view_of(report: Report) -> View:
+    """The view of the report's kind; a kind without one shows every member of its first row.
+
+    The rows of a migration that went wrong are the keys that differ; `get --rest` has what the worker says too.
+    """
+    if report.kind == "offsets-migrate-result" and report.summary.get("differing"):
+        return VIEWS["offsets-verify"]
+    if report.kind == "offsets-get" and "rest_differing" in report.summary:
+        return VIEWS["offsets-get-rest"]
+    if report.kind == "acls-generate" and "script" in report.data:
+        return ACL_SCRIPT
+    if report.kind in VIEWS:
+        return VIEWS[report.kind]
+    keys = list(report.rows[0]) if report.rows else []
+    return View(tuple(Column(key.upper().replace("_", "-"), key) for key in keys))
+
+
+def _finding_codes(row: Row) -> object:
+    findings = row.get("findings")
+    return [finding["code"] for finding in findings] if isinstance(findings, list) else None
+
+
+def _count(path: str) -> Callable[[Row], object]:
+    """How many items the list at `path` has; null stays null."""
+
+    def count(row: Row) -> object:
+        items = dig(row, path)
+        return len(items) if isinstance(items, list) else None
+
+    return count
+
+
+def _finding_lines(report: Report) -> Iterable[str]:
+    """Every finding as `severity code subject: message`, its fix below; then the summary."""
+    for row in report.rows:
+        findings = row.get("findings")
+        for finding in findings if isinstance(findings, list) else []:
+            subject = f"{finding['severity']} {finding['code']} {format_cell(row['connector'])}"
+            yield f"{subject}: {printable(finding['message'])}"
+            yield f"  fix: {printable(finding['fix'])}"
+    yield from summary_lines(report)
+
+
+def _task_count_details(report: Report) -> Iterable[str]:
+    """What the leader would do, and the ids by name; for `task-counts show`."""
+    for row in report.rows:
+        yield f"decision: {format_cell(row['decision'])}"
+        yield f"would fence: {format_cell(row['would_fence'])}"
+        yield f"after the next task commit: {format_cell(dig(row, 'after_next_commit.reason'))}"
+        yield f"alive ids: {format_cell(row['alive_ids'])}"
+    yield from _finding_lines(report)
+
+
+def _fencing(row: Row) -> object:
+    """Whether the leader will fence before the tasks start again, and how many ids; null where it can't be known."""
+    due, count = row["pending_fencing"], row["would_fence_count"]
+    return f"due, {count} {'id' if count == 1 else 'ids'}" if due is True else due
+
+
+def _recorded(row: Row) -> object:
+    """The count; a sink lacks nothing where it has none."""
+    return "none (sink)" if row["recorded"] is None and row["type"] == "sink" else row["recorded"]
+
+
+_CONNECTOR = Column("CONNECTOR", "connector")
+_TASK_COUNTS = (
+    Column("STATE", "target_state"),
+    Column("TASKS", "task_count"),
+    Column("RECORDED", _recorded),
+    Column("FENCING", _fencing),
+    Column("ALIVE-IDS", _count("alive_ids")),
+    Column("FINDINGS", _finding_codes),
+)
+_RECORD_OFFSETS = (
+    Column("RECORD-OFFSET", "record_offset"),
+    Column("COMMIT-OFFSET", "newest_commit_offset"),
+)
+_MORE_OF_TASK_COUNTS = (Column("TYPE", "type"), *_RECORD_OFFSETS, Column("DECISION", "decision"))
+VIEWS |= {
+    "task-counts-list": View(
+        (_CONNECTOR, *_TASK_COUNTS), wide=_MORE_OF_TASK_COUNTS, empty="The config topic names no connector."
+    ),
+    "task-counts-show": View(
+        (_CONNECTOR, Column("TYPE", "type"), *_TASK_COUNTS, *_RECORD_OFFSETS), footer=_task_count_details
+    ),
+    "task-counts-validate": View(
+        (_CONNECTOR, *_TASK_COUNTS),
+        wide=_MORE_OF_TASK_COUNTS,
+        footer=_finding_lines,
+        empty="The config topic names no connector.",
+    ),
+    "task-counts-replay": REPLAY,
+}
+
+
+def _owner(row: Row) -> object:
+    owner = row.get("owner")
+    if not isinstance(owner, dict):
+        return None
+    if owner["kind"] == "task":
+        return f"{owner['connector']}/{owner['task']}"
+    return f"{owner['application']}?" if owner.get("application") else owner["kind"]  # its shape is all that is known
+
+
+def _abort_outcome(row: Row) -> object:
+    return "aborted, not confirmed" if row["outcome"] == "aborted_not_confirmed" else row["outcome"]
+
+
+def _outcome(row: Row) -> object:
+    return f"{row['outcome']} (fenced before)" if row.get("already_fenced") else row["outcome"]
+
+
+def _open_for(state: str, age: str) -> Callable[[Row], object]:
+    """How long the transaction has been open; null where it is not: a coordinator keeps the start of the last one."""
+
+    def open_for(row: Row) -> object:
+        age_ms, now = dig(row, age), dig(row, state)
+        is_open = now is None or now in _OPEN_STATES
+        return duration(age_ms) if isinstance(age_ms, int) and is_open else None
+
+    return open_for
+
+
+def _partitions(row: Row) -> object:
+    partitions = row.get("partitions")
+    if not isinstance(partitions, list):
+        return None
+    return [partition_name(partition) for partition in partitions]
+
+
+_OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+_FENCE_COLUMNS = (
+    Column("TRANSACTIONAL-ID", "transactional_id"),
+    Column("OWNER", _owner),
+    Column("COORDINATOR", "coordinator"),
+    Column("STATE", "before.state"),
+    Column("PRODUCER-ID", "before.producer_id"),
+    Column("EPOCH", "before.producer_epoch"),
+    Column("TIMEOUT-MS", "before.transaction_timeout_ms"),
+    Column("OPEN-FOR", _open_for("before.state", "before.age_ms")),
+)
+_TXN_COLUMNS = (
+    Column("TRANSACTIONAL-ID", "transactional_id"),
+    Column("OWNER", _owner),
+    Column("STATE", "state"),
+    Column("PRODUCER-ID", "producer_id"),
+    Column("EPOCH", "producer_epoch"),
+    Column("COORDINATOR", "coordinator"),
+    Column("TIMEOUT-MS", "transaction_timeout_ms"),
+    Column("OPEN-FOR", _open_for("state", "age_ms")),
+    Column("PARTITIONS", _partitions),
+)
+_PRODUCER_COLUMNS = (
+    Column("TOPIC", "topic"),
+    Column("PARTITION", "partition"),
+    Column("PRODUCER-ID", "producer_id"),
+    Column("EPOCH", "producer_epoch"),
+    Column("COORDINATOR-EPOCH", "coordinator_epoch"),
+    Column("START-OFFSET", "start_offset"),
+    Column("LAST-WRITE", "last_timestamp"),
+)
+_ABORT_COLUMNS = (*_PRODUCER_COLUMNS, Column("REASON", "reason"), Column("LSO", "lso_before"))
+VIEWS |= {
+    "fence-plan": View(
+        (*_FENCE_COLUMNS, Column("OUTCOME", _outcome)),
+        wide=(Column("RUNNING-ON", "live.worker"),),
+        empty="There is nothing to fence.",
+        most_rows=20,
+    ),
+    "fence-result": View(
+        (
+            *_FENCE_COLUMNS,
+            Column("NEW-PRODUCER-ID", "after.producer_id"),
+            Column("NEW-EPOCH", "after.producer_epoch"),
+            Column("OUTCOME", "outcome"),
+            Column("ERROR", "error.message"),
+        ),
+        wide=(Column("CONFIRMED-BY", "confirmed_by"), Column("RUNNING-ON", "live.worker")),
+        empty="There was nothing to fence.",
+        most_rows=20,
+    ),
+    "txn-list": View(_TXN_COLUMNS[:4] + _TXN_COLUMNS[5:6], empty="No transactional id matches."),
+    "txn-describe": View(_TXN_COLUMNS, wide=(Column("STARTED", "started"),)),
+    "txn-producers": View(
+        (
+            *_PRODUCER_COLUMNS,
+            Column("TRANSACTIONAL-ID", "transactional_id"),
+            Column("OWNER", _owner),
+            Column("REASON", "reason", optional=True),
+        ),
+        wide=(Column("LAST-SEQUENCE", "last_sequence"),),
+        empty="No producer is active there.",
+    ),
+    "txn-hanging": View(
+        (*_PRODUCER_COLUMNS, Column("OPEN-FOR", _open_for("state", "age_ms")), Column("REASON", "reason")),
+        empty="No transaction is hanging.",
+    ),
+    "txn-abort-plan": View(_ABORT_COLUMNS),
+    "txn-abort-result": View((*_ABORT_COLUMNS, Column("LSO-AFTER", "lso_after"), Column("OUTCOME", _abort_outcome))),
+    "txn-coordinator": View(
+        (
+            Column("TRANSACTIONAL-ID", "transactional_id"),
+            Column("HASH", "hash"),
+            Column("PARTITION", "partition"),
+            Column("COORDINATOR", "coordinator"),
+            Column("HOST", "host"),
+            Column("PORT", "port"),
+        )
+    ),
+    "txn-log": View(
+        (
+            Column("PARTITION", "partition"),
+            Column("OFFSET", "offset"),
+            Column("TIME", "timestamp"),
+            *_TXN_COLUMNS[:5],
+            Column("TIMEOUT-MS", "transaction_timeout_ms"),
+            Column("PARTITIONS", _partitions),
+        ),
+        wide=(
+            Column("VERSION", "version"),
+            Column("PREVIOUS-PRODUCER-ID", "previous_producer_id"),
+            Column("NEXT-PRODUCER-ID", "next_producer_id"),
+        ),
+        empty="No record matches.",
+    ),
+}
+
+
+def _plan_lines(report: Report) -> Iterable[str]:
+    """Passes with their steps, then gates that do not pass, then what is lost."""
+    passes, gates = report.data.get("passes"), report.data.get("gates")
+    for number, each in enumerate(passes if isinstance(passes, list) else [], start=1):
+        yield f"\npass {number}: {each['mode']} (first: {each['barrier']})"
+        for step in each["steps"]:
+            yield f"  {printable(step['worker'])}: {'; '.join(step['actions'])}"
+    if not passes:
+        yield "\nno worker has to change"
+    if report.data.get("place"):
+        yield f"\nchanges: {printable(str(report.data['place']))}"
+    manifests = report.data.get("manifests")
+    for each in manifests if isinstance(manifests, list) else []:
+        yield f"change at source: {printable(each['words'])}"
+    yield "\ngates"
+    for gate in gates if isinstance(gates, list) else []:
+        yield f"  {gate['status']:<7}  {gate['id']}: {printable(gate['evidence'])}"
+        if gate["status"] != "pass":
+            yield f"           fix: {printable(gate['fix'])}"
+        if gate["stops_apply"]:
+            yield f"           apply stops here, unless it is given --accept-gate {gate['id']}"
+    losses = report.data.get("losses")
+    for loss in losses if isinstance(losses, list) else []:
+        yield f"lost: {loss}"
+    yield from hard_lines(report.data.get("hard"))
+    yield from ("", *summary_lines(report))
+
+
+VIEWS["upgrade-plan"] = View(
+    (
+        Column("WORKER", "worker"),
+        Column("LEADER", "leader"),
+        Column("VERSION", "version"),
+        Column("HEALTH", "health"),
+        Column("MODE", "mode"),
+    ),
+    footer=_plan_lines,
+    empty="The group has no workers.",
+)
+
+
+def _assigned_tasks(row: Row) -> object:
+    """The row's tasks as `connector/number`, as the owners of transactional ids; null where they are not known."""
+    tasks = dig(row, "assigned.tasks")
+    return [f"{task['connector']}/{task['task']}" for task in tasks] if isinstance(tasks, list) else None
+
+
+def _group_line(report: Report) -> Iterable[str]:
+    """The group's state in one line; then the summary."""
+    state = dig(report.data, "group.state")
+    if state is not None:
+        protocol = format_cell(dig(report.data, "group.protocol"))
+        yield f"group: {format_cell(report.target.get('group_id'))}, state: {format_cell(state)}, protocol: {protocol}"
+    modes = report.summary["modes"]
+    counts = [f"{count} {mode}" for mode, count in modes.items()] if isinstance(modes, Mapping) else []
+    yield f"workers: {report.summary['workers']}" + (f" ({', '.join(counts)})" if counts else "")
+
+
+_WORKER_COLUMNS = (
+    Column("URL", "url"),
+    Column("LEADER", "leader"),
+    Column("VERSION", "version"),
+    Column("HEALTH", "health"),
+)
+VIEWS |= {
+    "workers-list": View(
+        (
+            *_WORKER_COLUMNS,
+            Column("MODE", "mode"),
+            Column("CONFIG-OFFSET", "config_offset"),
+            Column("LAG", "config_lag"),
+            Column("CONNECTORS", "assigned.connectors"),
+            Column("TASKS", _assigned_tasks),
+        ),
+        wide=(Column("MEMBER-ID", "member_id"), Column("EVIDENCE", "evidence")),
+        footer=_group_line,
+        empty="The group has no worker.",
+    ),
+    "workers-probe": View(
+        (*_WORKER_COLUMNS, Column("MODE", "mode"), Column("EVIDENCE", lambda row: row["evidence"])),
+        wide=(Column("MEMBER-ID", "member_id"), Column("CONFIG-OFFSET", "config_offset")),
+        footer=_group_line,
+        empty="The group has no worker.",
+    ),
+}

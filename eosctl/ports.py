@@ -1,0 +1,241 @@
+"""What the operations need of Kafka and Connect, as Protocols: the real thing, and the fakes of the tests, fit them.
+
+One contract suite (tests/contract) runs on both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from eosctl.core.acls.binding import Acl
+    from eosctl.core.records import (
+        Bounds,
+        KnownBounds,
+        NewTopic,
+        OutRecord,
+        Record,
+        Sieve,
+        TopicDescription,
+        TopicRead,
+        Written,
+    )
+    from eosctl.core.transactions import (
+        ActiveProducer,
+        Coordinator,
+        FenceAnswer,
+        KafkaFault,
+        RawGroup,
+        TransactionDescription,
+        TransactionListings,
+    )
+    from eosctl.core.workers.connector_entry import ConnectorEntry
+    from eosctl.errors import EosctlError
+
+
+class TransactionAdmin(Protocol):
+    """The requests about transactions and groups that no Python client offers; a context manager that disconnects."""
+
+    def __enter__(self) -> TransactionAdmin: ...
+    def __exit__(self, *_exc: object) -> None: ...
+
+    def cluster_id(self) -> str:
+        """The Kafka cluster id."""
+
+    def silent_brokers(self, *, patience_s: float) -> Mapping[int, EosctlError]:
+        """Brokers that the cluster lists and that do not answer within `patience_s`, asked side by side, and why."""
+
+    def find_coordinators(self, transactional_ids: Sequence[str]) -> Mapping[str, Coordinator | KafkaFault]:
+        """The transaction coordinator of each id, or why it can't be known; one bad id never hides the others."""
+
+    def describe_transactions(
+        self, transactional_ids: Sequence[str]
+    ) -> Mapping[str, TransactionDescription | KafkaFault]:
+        """DescribeTransactions of each id; an unknown id is a KafkaFault TRANSACTIONAL_ID_NOT_FOUND (105)."""
+
+    def list_transactions(
+        self,
+        *,
+        states: Collection[str] = (),
+        producer_ids: Collection[int] = (),
+        duration_ms: int | None = None,
+        pattern: str | None = None,
+    ) -> TransactionListings:
+        """ListTransactions on every broker; a filter the broker can't apply raises UnsupportedError.
+
+        Coordinators that can't be asked are `missing`; raises UnreachableError where none can.
+        """
+
+    def fence(
+        self,
+        transactional_ids: Sequence[str],
+        *,
+        transaction_timeout_ms: int,
+        coordinators: Mapping[str, Coordinator] = ...,
+    ) -> Iterator[FenceAnswer]:
+        """One InitProducerId(-1, -1) per id, answers in the order they come; per-id faults, never raises for one id.
+
+        `coordinators` are those that are known already, each of which may have changed since.
+        """
+
+    def topic_partitions(self, topics: Collection[str] | None = None) -> Mapping[str, int]:
+        """Topic name -> number of partitions, by Metadata; None means every topic, internal ones too."""
+
+    def describe_producers(
+        self, partitions: Iterable[tuple[str, int]], *, only_open: bool = False
+    ) -> Mapping[tuple[str, int], Sequence[ActiveProducer] | KafkaFault]:
+        """DescribeProducers at each partition's leader; `only_open` keeps those that have a transaction open."""
+
+    def abort_transaction(self, producer: ActiveProducer) -> KafkaFault | None:
+        """WriteTxnMarkers(ABORT) to the leader of the producer's partition; None is success."""
+
+    def describe_group(self, group_id: str) -> RawGroup:
+        """DescribeGroups with member metadata and assignment as bytes."""
+
+    def list_groups(self) -> Mapping[str, str]:
+        """ListGroups on every broker: group id -> protocol type, of the groups that one may DESCRIBE."""
+
+
+class TopicStore(Protocol):
+    """Reading and writing whole topics; a context manager."""
+
+    def __enter__(self) -> TopicStore: ...
+    def __exit__(self, *_exc: object) -> None: ...
+
+    def cluster_id(self) -> str:
+        """The Kafka cluster id."""
+
+    def describe(self, topics: Collection[str]) -> Mapping[str, TopicDescription]:
+        """The topics that exist among `topics`; the others are absent from the answer."""
+
+    def broker_settings(self, name: str) -> Mapping[int, str]:
+        """The value of one setting at each broker, by broker id; raises UnauthorizedError where it may not be read."""
+
+    def own_settings(self, topic: str) -> Mapping[str, str]:
+        """What was set for this topic itself, not for all; raises NotFoundError, UnauthorizedError."""
+
+    def change_settings(self, topic: str, settings: Mapping[str, str | None]) -> None:
+        """Sets what is told for this topic, None takes the brokers' default again; other settings stay as they are.
+
+        Raises NotFoundError, UnauthorizedError, BrokerError for a setting that there is not.
+        """
+
+    def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
+        """Creates a topic and waits until it can be used; raises what `create_all` tells of it."""
+
+    def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
+        """Creates topics by one request and waits until they can be used; why not, for each that was refused.
+
+        `validate_only` asks the brokers whether they would.
+        """
+
+    def bounds(self, topic: str) -> tuple[Bounds, ...]:
+        """Begin, LSO and high watermark of every partition, now; raises NotFoundError."""
+
+    def bounds_of(self, topics: Collection[str]) -> Mapping[str, tuple[Bounds, ...]]:
+        """`bounds` of many topics, by the same few requests."""
+
+    def known_bounds(self, topic: str) -> KnownBounds:
+        """`bounds` of those partitions whose leaders answer; raises UnreachableError where none does."""
+
+    def known_bounds_of(self, topics: Collection[str]) -> Mapping[str, KnownBounds]:
+        """`known_bounds` of many topics, by the same few requests; of one without any leader there are none."""
+
+    def read(
+        self,
+        topic: str,
+        *,
+        isolation: str = "read_committed",
+        newest_per_key: bool = False,
+        partly: bool = False,
+        since: Mapping[int, int] | None = None,
+        sieve: Sieve | None = None,
+    ) -> TopicRead:
+        """Reads from the beginning to bounds fixed at the start (LSO, or the end for read_uncommitted).
+
+        All partitions or none, unless `partly`: then those whose leaders answer. `since` has the offset from which a
+        partition is read. What `sieve` does not keep is not held in memory.
+        """
+
+    def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
+        """The committed records among the last `offsets` offsets of each partition; raises NotFoundError."""
+
+    def read_behind(self, topic: str, bounds: Sequence[Bounds]) -> tuple[Record, ...]:
+        """What lies from the LSOs of `bounds` to the end, committed or not: each key's newest record per partition."""
+
+    def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
+        """Writes all records, in one transaction if an id is given; every delivery report is checked."""
+
+
+class ConnectWorker(Protocol):
+    """The REST interface of one Connect worker; retries 409 (rebalance), maps errors to EosctlError."""
+
+    url: str
+
+    def root(self) -> Mapping[str, str]:
+        """`GET /`: version, commit, kafka_cluster_id."""
+
+    def health(self) -> str:
+        """`healthy`, `starting`, `unhealthy`, or `unknown` below Kafka 3.9."""
+
+    def connectors(self) -> Mapping[str, ConnectorEntry]:
+        """`GET /connectors?expand=info&expand=status`: every connector by its name."""
+
+    def connector_status(self, connector: str) -> ConnectorEntry:
+        """`GET /connectors/{c}/status`: as `connectors` has it, without config and task set; raises NotFoundError."""
+
+    def connector_config(self, connector: str) -> Mapping[str, str]:
+        """`GET /connectors/{c}/config`; raises NotFoundError."""
+
+    def topics(self, connector: str) -> Sequence[str]:
+        """`GET /connectors/{c}/topics` (2.5+): those it has written to, sorted; none of a connector that is not there.
+
+        Raises UnauthorizedError where the worker does not keep track of them.
+        """
+
+    def put_connector_config(self, connector: str, config: Mapping[str, str]) -> None:
+        """`PUT /connectors/{c}/config`: creates or changes."""
+
+    def delete_connector(self, connector: str) -> None:
+        """`DELETE /connectors/{c}`."""
+
+    def set_state(self, connector: str, verb: str) -> None:
+        """`PUT /connectors/{c}/stop|pause|resume`."""
+
+    def restart(self, connector: str, *, only_failed: bool = True) -> None:
+        """`POST /connectors/{c}/restart?includeTasks=true`."""
+
+    def offsets(self, connector: str) -> Sequence[Mapping[str, object]]:
+        """`GET /connectors/{c}/offsets` (3.5+): `[{"partition": {…}, "offset": {…}|null}]`."""
+
+    def alter_offsets(self, connector: str, offsets: Sequence[Mapping[str, object]]) -> None:
+        """`PATCH /connectors/{c}/offsets` (3.6+): `[{"partition": {…}, "offset": {…}|null}]`; null deletes."""
+
+    def validate(self, plugin: str, config: Mapping[str, str]) -> Mapping[str, object]:
+        """`PUT /connector-plugins/{plugin}/config/validate`."""
+
+    def plugins(self) -> Sequence[Mapping[str, object]]:
+        """`GET /connector-plugins`."""
+
+    def fence(self, connector: str, headers: Mapping[str, str]) -> None:
+        """`PUT /connectors/{c}/fence` (3.3+, internal), on the leader only; `headers` sign an empty body."""
+
+
+class AclStore(Protocol):
+    """The cluster's ACLs; a context manager that disconnects."""
+
+    def __enter__(self) -> AclStore: ...
+    def __exit__(self, *_exc: object) -> None: ...
+
+    def cluster_id(self) -> str:
+        """The Kafka cluster id."""
+
+    def describe(self) -> Sequence[Acl]:
+        """All ACLs; UnsupportedError where the brokers have no authorizer, UnauthorizedError without DESCRIBE."""
+
+    def create(self, acls: Iterable[Acl]) -> Mapping[Acl, EosctlError]:
+        """Adds ACLs; those that are there already stay. Returns why, for each that was refused or got no answer.
+
+        UnsupportedError where the brokers have no authorizer.
+        """

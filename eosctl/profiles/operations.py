@@ -1,0 +1,182 @@
+"""`eosctl profile`: what the config file holds, what a command would be told, and changes to the file.
+
+Secrets are shown as `***` and never written: the file says where they are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from eosctl.core.clients.properties import client_from_properties
+from eosctl.core.clients.settings import ClientSettings, Secret
+from eosctl.core.java.lists import split_list
+from eosctl.core.java.properties import parse_properties
+from eosctl.core.workers.access import ConnectAccess
+from eosctl.core.workers.config import parse_worker_config
+from eosctl.core.workers.mirror_makers import CLUSTERS
+from eosctl.errors import NotFoundError, UsageError
+from eosctl.profiles.config_file import ConfigFile, check_profile, parse_config
+from eosctl.profiles.edits import edit_yaml
+from eosctl.report import Json, Report, Row
+from eosctl.state.backups import write_lines
+from eosctl.target import Target
+
+_SECTIONS = ("client", "connect", "expect")
+_LISTS = ("connect_url", "connect_map", "worker_config", "ignore")
+_NOT_SHOWN = ("bootstrap_servers", "named", "named_hosts", "of_urls", "proxies")
+_Shown = tuple[str, Json, str]
+"""The name of a value, the value fit to be shown, and who said it."""
+
+
+def list_profiles(file: ConfigFile) -> Report:
+    """Every profile of the file, by name."""
+    rows = []
+    for name in sorted(file.profiles):
+        profile = file.profile(name)
+        urls = profile.get("connect_url") or []
+        rows.append(
+            {
+                "profile": name,
+                "current": name == file.current,
+                "bootstrap_server": profile.get("bootstrap_server"),
+                "group_id": profile.get("group_id"),
+                "connect_urls": [urls] if isinstance(urls, str) else list(urls),
+                "expect": dict(profile.get("expect") or {}),
+            }
+        )
+    return Report("profile-list", rows, {"profiles": len(rows)}, data={"file": file.path})
+
+
+def show_target(target: Target, *, with_origin: bool) -> Report:
+    """Every value that a command would be told; with `with_origin` also who says it."""
+    rows: list[Row] = [
+        {"name": name, "value": value, **({"origin": origin} if with_origin else {})}
+        for name, value, origin in _values(target)
+    ]
+    kind = "profile-origins" if with_origin else "profile-show"
+    return Report(kind, rows, {"values": len(rows)}, target={"kafka_cluster_id": None, "group_id": target.group_id})
+
+
+def _values(target: Target) -> Iterator[_Shown]:
+    origins, profile = target.origins, f"profile {target.profile}"
+    if target.profile:
+        yield "profile", target.profile, origins["profile"]
+    if target.client:
+        yield "bootstrap_server", ",".join(target.client.bootstrap_servers), origins["bootstrap_server"]
+        yield from _fields("client", target.client, origins.get("command_config", "default"))
+    if target.connect_urls:
+        yield "connect_url", list(target.connect_urls), origins["connect_url"]
+    if target.connect_map:
+        yield "connect_map", [str(each) for each in target.connect_map], origins["connect_map"]
+    for name, value, origin in _fields("connect", target.connect, ""):
+        yield name, value, origins.get(name, origin)
+    for scheme, proxy in target.connect.proxies.by_scheme.items():
+        yield f"proxy.{scheme}", proxy.shown, f"env {proxy.variable}"
+    for name in ("group_id", "config_topic", "offset_topic", "status_topic", "audit_log"):
+        if getattr(target, name) is not None:
+            yield name, getattr(target, name), origins[name]
+    if target.worker_configs:
+        files = [each.properties.source for each in target.worker_configs]
+        yield "worker_config", files, origins["worker_config"]
+    for name, value in sorted(target.expect.items()):
+        yield f"expect.{name}", value, profile
+    if target.ignore:
+        yield "ignore", list(target.ignore), profile
+
+
+def _fields(section: str, settings: ClientSettings | ConnectAccess, origin: str) -> Iterator[_Shown]:
+    """What differs from the default; who was named is seen in the URLs, and proxies have rows of their own."""
+    for each in dataclasses.fields(settings):
+        value = getattr(settings, each.name)
+        is_default = not value or value == each.default
+        if not is_default and each.name not in _NOT_SHOWN:
+            yield f"{section}.{each.name}", _shown(value), origin
+
+
+def _shown(value: object) -> Json:
+    if isinstance(value, Secret):
+        return str(value)
+    return value if isinstance(value, bool | int | dict) else str(value)
+
+
+def set_values(file: ConfigFile, profile: str, assignments: Sequence[str]) -> Report:
+    """Changes or makes one profile: `KEY=VALUE`, or `KEY=` to remove; raises UsageError and InputFileError."""
+    if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", profile) is None:
+        raise UsageError(f"{profile!r} can't name a profile", hint="Use letters, digits, dots, dashes and underscores.")
+    text = file.text
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if not key or not equals:
+            raise UsageError("a change must read KEY=VALUE", hint="KEY= removes a key. See eosctl profile set --help.")
+        section, _dot, rest = key.partition(".")
+        path = [section, rest] if section in _SECTIONS and rest else [key]
+        _check(path, value, profile)
+        text = edit_yaml(text, ["profiles", profile, *path], _value(key, value), source=file.path)
+    return _write(file, text, profile)
+
+
+def _check(path: Sequence[str], value: str, profile: str) -> None:
+    """Looks at one change by itself, before anything of it is in a file or a message."""
+    one: dict[str, object] = {path[0]: value} if len(path) == 1 else {path[0]: {path[1]: value}}
+    if len(path) == 1 and path[0] in _SECTIONS:
+        raise UsageError(f"{path[0]} is a section", hint=f"Change its members: {path[0]}.NAME=VALUE.")
+    check_profile(one, f"profile {profile}")
+
+
+def _value(key: str, value: str) -> object:
+    if not value:
+        return None
+    return list(split_list(value)) if key in _LISTS else value
+
+
+def use_profile(file: ConfigFile, profile: str) -> Report:
+    """Makes one profile the one that is taken where none is named; raises NotFoundError."""
+    if profile not in file.profiles:
+        known = ", ".join(sorted(file.profiles)) or "none"
+        raise NotFoundError(f"{file.path} has no profile {profile}", hint=f"Its profiles: {known}.")
+    return _write(file, edit_yaml(file.text, ["current"], profile, source=file.path), profile)
+
+
+def import_settings(
+    file: ConfigFile, profile: str, source: str, text: str, *, group_id: str | None = None, servers: Sequence[str] = ()
+) -> Report:
+    """A profile from a worker's or a client's properties file, named `source`, which keeps the passwords to itself.
+
+    `group_id` and `servers` say which flow of a dedicated MirrorMaker's file is meant.
+    Raises InputFileError and UsageError.
+    """
+    properties = parse_properties(text, source=source)
+    path = str(Path(source).expanduser().absolute())
+    if {"config.storage.topic", "offset.storage.topic", CLUSTERS} & properties.values.keys():
+        worker = parse_worker_config(text, source=source, group_id=group_id, servers=servers)
+        found = {
+            "bootstrap_server": ",".join(worker.bootstrap_servers),
+            "group_id": worker.group_id,
+            "config_topic": worker.config_topic,
+            "offset_topic": worker.offset_topic,
+            "status_topic": worker.status_topic,
+            "connect_url": worker.rest_url,
+            "worker_config": path,
+        }
+    else:
+        client = client_from_properties(properties)
+        found = {"bootstrap_server": ",".join(client.settings.bootstrap_servers), "command_config": path}
+    return set_values(file, profile, [f"{name}={value}" for name, value in found.items() if value])
+
+
+def _write(file: ConfigFile, text: str, profile: str) -> Report:
+    changed = parse_config(text, file.path)
+    values = changed.profile(profile) if profile in changed.profiles else {}
+    path = Path(file.path).expanduser().resolve()
+    if text != file.text:
+        write_lines(path, text.splitlines(), make_directory=True)
+    rows: list[Row] = [
+        {"name": f"{name}.{member}" if member else name, "value": value}
+        for name, section in values.items()
+        for member, value in (section.items() if isinstance(section, dict) else [("", section)])
+    ]
+    summary = {"profile": profile, "current": changed.current == profile, "changed": text != file.text}
+    return Report("profile-file", rows, summary, data={"file": str(path)})

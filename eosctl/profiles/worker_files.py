@@ -1,0 +1,26 @@
+"""The workers' properties files as they are now: a roll edits them while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from eosctl.app import App
+from eosctl.core.workers.config import parse_worker_config
+
+
+def with_files(app: App, paths: Sequence[Path]) -> App:
+    """The App with the workers' files as they are now, those given with -w and those at `paths`."""
+    sources = [config.properties.source for config in app.target.worker_configs]
+    unique = dict.fromkeys([*(str(Path(source).expanduser().resolve()) for source in sources),
+                            *(str(path.resolve()) for path in paths)])  # fmt: skip
+    configs = []
+    for source in unique:
+        try:
+            text = Path(source).read_bytes().decode("iso-8859-1")
+        except OSError:
+            continue
+        servers = app.target.client.bootstrap_servers if app.target.client else ()
+        configs.append(parse_worker_config(text, source=source, group_id=app.target.group_id, servers=servers))
+    return replace(app, target=replace(app.target, worker_configs=tuple(configs)))

@@ -1,0 +1,1 @@
+"""`rescue`: a connector whose fencing fails."""

@@ -1,0 +1,164 @@
+"""rescue: does in seconds what Connect's own fencing round can't finish in its 90, and restarts the failed tasks.
+
+Only for that one case, which `core.rescue` recognises. Looks and decides; `rescue_steps` does it. What is to be done
+follows from the cluster as it is now and from the journal of a run that was cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from shlex import quote
+
+from eosctl.app import App
+from eosctl.connectors.elsewhere import Elsewhere, where_ids_are
+from eosctl.connectors.statuses import running_tasks
+from eosctl.core.fencing_rounds import ROUND_S
+from eosctl.core.wording import counted
+from eosctl.core.workers.connector_entry import TaskStatus
+from eosctl.core.workers.url import parse_worker_url
+from eosctl.errors import RefusedError, StalePlanError
+from eosctl.fence.plan import FencePlan, plan_recorded
+from eosctl.group.absent import refuse_never_there
+from eosctl.group.gather import read_group
+from eosctl.group.leader import leader_worker
+from eosctl.group.members import STABLE
+from eosctl.group.topics.config import read_config_topic
+from eosctl.group.workers import refuse_unreachable
+from eosctl.rescue.journal import UnfinishedRescue, unfinished_rescue
+from eosctl.rescue.rules import Diagnosis, RescueVerdict, diagnose
+from eosctl.state.journal import Journal, journal_of
+from eosctl.task_counts.record import Scene, find_connector, scene_of
+
+WAIT, FENCE, WRITE, RESTART, WATCH = STEPS = ("wait", "fence", "write", "restart", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """The connector, its tasks, and what is wrong with it; `begun` is a rescue of it that was cut off.
+
+    `round_over` tells whether all tasks are on the leader: then they failed with the round, which is over. A follower
+    gives up after 30 s, while the leader goes on.
+    """
+
+    scene: Scene
+    tasks: Sequence[TaskStatus]
+    diagnosis: Diagnosis
+    round_over: bool
+    journal: Journal
+    begun: UnfinishedRescue | None = None
+    at: Elsewhere | None = None
+
+    def where_ids_are(self, app: App) -> App:
+        """The surroundings of the cluster that the tasks write to."""
+        return app if self.at is None else self.at.there(app)
+
+    def failed(self) -> list[int]:
+        """The tasks that are FAILED."""
+        return [task.task for task in self.tasks if task.state == "FAILED"]
+
+
+@dataclass(frozen=True, slots=True)
+class RescuePlan:
+    """The steps that heal the patient, in order; none for a healthy one."""
+
+    connector: str
+    patient: Patient
+    steps: tuple[str, ...]
+    fence: FencePlan | None = None
+
+    @property
+    def verdict(self) -> RescueVerdict:
+        """What the diagnosis came to."""
+        return self.patient.diagnosis.verdict
+
+
+def plan_rescue(app: App, connector: str) -> RescuePlan:
+    """Examines the connector; raises RefusedError, with what was seen, where this is not a case for rescue."""
+    patient = examine(app, connector)
+    if patient.diagnosis.verdict is RescueVerdict.OTHER:
+        raise RefusedError(
+            f"this is no case for rescue: {connector} has {patient.diagnosis.seen}{_done_then(patient)}",
+            hint="rescue is for a connector all of whose tasks are FAILED in zombie fencing. If some still wait for a "
+            f"round (REST calls them RUNNING), let it end; or stop the connector, wait {ROUND_S:g} s, and use "
+            f"`eosctl task-counts write {quote(connector)} --count 0`, which fences too. Else `eosctl doctor` tells "
+            "what the tasks died of.",
+        )
+    if RESTART in _steps(patient):
+        refuse_unreachable(connector, leader_worker(app))
+    fence = plan_recorded(app, connector) if patient.diagnosis.verdict is RescueVerdict.FENCE else None
+    return RescuePlan(connector, patient, _steps(patient), fence)
+
+
+def _done_then(patient: Patient) -> str:
+    if patient.begun is None:
+        return ""
+    return f" (a rescue was begun before and not finished; done then: {', '.join(patient.begun.done) or 'nothing'})"
+
+
+def _steps(patient: Patient) -> tuple[str, ...]:
+    wait = () if patient.round_over else (WAIT,)
+    return {
+        RescueVerdict.FENCE: (*wait, FENCE, WRITE, RESTART, WATCH),
+        RescueVerdict.RESTART: (RESTART, WATCH),
+        RescueVerdict.WATCH: (WATCH,),
+        RescueVerdict.HEALTHY: (),
+    }[patient.diagnosis.verdict]
+
+
+def examine(app: App, name: str) -> Patient:
+    """The connector now; raises NotFoundError, RefusedError while the group is not stable, and what reading raises.
+
+    Raises RefusedError, too, where the tasks write to a Kafka cluster to which eosctl can't go.
+    """
+    group, cluster_id = read_group(app, gone_ok=True)
+    refuse_never_there(app, group, [name])
+    if group.state != STABLE:
+        raise RefusedError(
+            f"the group {group.group_id} is {group.state}, so no task can be restarted; nothing was written",
+            hint="Start its workers, or wait for the rebalance to end, and run again. Without workers, "
+            f"`eosctl fence --connector {quote(name)}` fences.",
+        )
+    with app.topics() as store:
+        topic = read_config_topic(app, store)
+    connector = find_connector(topic, name, group_id=group.group_id)
+    tasks = running_tasks(app).get(name, ())
+    leader = parse_worker_url(group.leader_url).text if group.leader_url else ""
+    journal = journal_of(app, "rescue", name, cluster_id=cluster_id)
+    begun = unfinished_rescue(journal, connector)
+    return Patient(
+        scene=scene_of(topic, connector, group),
+        tasks=tasks,
+        diagnosis=diagnose(connector, tasks, restarted=begun is not None and begun.restarted is not None),
+        round_over=all(leader.partition("://")[2] == task.worker_id for task in tasks),
+        journal=journal,
+        begun=begun,
+        at=where_ids_are(app, name, connector.config),
+    )
+
+
+def require_unchanged(app: App, plan: RescuePlan) -> None:
+    """Raises StalePlanError unless connector, record and verdict are those of the plan."""
+    now, then = examine(app, plan.connector), plan.patient
+    if (now.scene, now.diagnosis.verdict) != (then.scene, then.diagnosis.verdict):
+        raise StalePlanError(
+            f"since the plan was made, {plan.connector} changed: it has {now.diagnosis.seen}; no record was written",
+            hint="Run again to see what there is to do now.",
+        )
+
+
+def describe_step(plan: RescuePlan, step: str) -> str:
+    """What the step will do."""
+    patient, fence = plan.patient, plan.fence
+    return {
+        WAIT: f"until no round runs on the leader ({ROUND_S:g} s after the task commit, and ids at rest)",
+        FENCE: counted(len(fence.wanted()) if fence else 0, "recorded id"),
+        WRITE: f"the task-count record {recorded_count(plan)}",
+        RESTART: counted(len(patient.failed()), "failed task"),
+        WATCH: "until each task runs under its own id",
+    }[step]
+
+
+def recorded_count(plan: RescuePlan) -> int:
+    """The number of tasks that the record is to say."""
+    return plan.patient.scene.connector.task_count or 0

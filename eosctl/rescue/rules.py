@@ -1,0 +1,83 @@
+"""Recognises a connector whose fencing round Connect itself can't finish, from its task states and its record.
+
+A round fences about one id per second and coordinator and dies after 90 s (Kafka 3.7 to 4.3), so that beyond about 90
+recorded ids every task fails, and each restart begins at the first id again. Reads nothing, decides only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+from eosctl.connectors.failures import failed_in_fencing
+from eosctl.core.configs.fold import ConnectorState
+from eosctl.core.fencing_rounds import FENCING_FAILED
+from eosctl.core.wording import counted
+from eosctl.core.workers.connector_entry import TaskStatus
+from eosctl.task_counts.rules import fencing_decision
+
+
+@unique
+class RescueVerdict(StrEnum):
+    """What can be done: all of it; restart alone; watch alone; nothing, as all is well; nothing, as it differs."""
+
+    FENCE = "fence"
+    RESTART = "restart"
+    WATCH = "watch"
+    HEALTHY = "healthy"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The verdict, and what was seen that led to it."""
+
+    verdict: RescueVerdict
+    seen: str
+
+
+def diagnose(connector: ConnectorState, tasks: Sequence[TaskStatus], *, restarted: bool = False) -> Diagnosis:
+    """Whether native fencing and a record heal this connector; `restarted` by a rescue that was then cut off.
+
+    While fencing is due (commit newer than record) no task of the newest set can have begun, so all of them must be
+    FAILED: one that REST calls RUNNING waits for a round, which would fence it later, when it really runs.
+    """
+    seen = f"{describe_tasks(tasks)}; {_record_text(connector)}"
+    return Diagnosis(_verdict(connector, tasks, restarted=restarted), seen)
+
+
+def _verdict(connector: ConnectorState, tasks: Sequence[TaskStatus], *, restarted: bool) -> RescueVerdict:
+    failed = [task for task in tasks if task.state == "FAILED"]
+    complete = bool(tasks) and [task.task for task in tasks] == connector.task_ids
+    if not complete or connector.target_state != "STARTED":
+        return RescueVerdict.OTHER
+    if not connector.pending_fencing:
+        if restarted and not failed:
+            return RescueVerdict.WATCH
+        if all(task.state == "RUNNING" for task in tasks):
+            return RescueVerdict.HEALTHY
+        blamed = bool(failed) and all(failed_in_fencing(task) for task in failed)
+        return RescueVerdict.RESTART if blamed else RescueVerdict.OTHER
+    blamed = any(FENCING_FAILED in task.trace for task in failed)
+    due = fencing_decision(connector).fence_count > 0
+    return RescueVerdict.FENCE if blamed and due and len(failed) == len(tasks) else RescueVerdict.OTHER
+
+
+def describe_tasks(tasks: Sequence[TaskStatus]) -> str:
+    """`109 tasks (109 FAILED; 109 FAILED in zombie fencing)`."""
+    states = Counter(task.state for task in tasks)
+    listed = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none"
+    blamed = sum(failed_in_fencing(task) for task in tasks)
+    return f"{counted(len(tasks), 'task')} ({listed}; {blamed} FAILED in zombie fencing)"
+
+
+def _record_text(connector: ConnectorState) -> str:
+    if connector.task_count_record is None:
+        return "no task-count record"
+    order = "older" if connector.pending_fencing else "newer"
+    return (
+        f"the record of {connector.task_count_record} (offset {connector.record_offset}) is {order} than the newest "
+        f"task commit (offset {connector.commit_offset}), target state {connector.target_state}"
+    )

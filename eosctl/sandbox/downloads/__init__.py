@@ -1,0 +1,1 @@
+"""The jars that the sandbox runs."""

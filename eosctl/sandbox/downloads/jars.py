@@ -1,0 +1,177 @@
+"""Kafka's jars: resolved once by the Ivy inside pyspark, checked against the lock's sha256, cached by content."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+from xml.sax.saxutils import quoteattr
+
+from eosctl.core.wording import counted
+from eosctl.errors import EosctlError, UnreachableError, UnsupportedError
+from eosctl.events import Event, OnEvent
+from eosctl.machine.java import Java
+from eosctl.sandbox.downloads.truststore import trust_options
+from eosctl.sandbox.lock import Jar
+
+_SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+# what Java or Ivy says when a download fails, wherever in its output that is
+_REASON = re.compile(r"[^\n]*(?:PKIX|SSL\w*Exception|refused|UnknownHost|timed out|Unreachable|HTTP response)[^\n]*")
+
+
+def cache_dir(environ: Mapping[str, str]) -> Path:
+    """$EOSCTL_CACHE, else $XDG_CACHE_HOME/eosctl, else ~/.cache/eosctl."""
+    if environ.get("EOSCTL_CACHE"):
+        return Path(environ["EOSCTL_CACHE"])
+    return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "eosctl"
+
+
+def ca_file(environ: Mapping[str, str]) -> Path | None:
+    """$SSL_CERT_FILE, as Python and pip read it; None where it is not set or no file."""
+    path = Path(environ.get("SSL_CERT_FILE") or "/nonexistent")
+    return path if path.is_file() else None
+
+
+def proxy_options(environ: Mapping[str, str]) -> list[str]:
+    """$http_proxy, $https_proxy and $no_proxy (either case) as the system properties that Java reads instead."""
+    options = []
+    for scheme in ("http", "https"):
+        proxy = environ.get(f"{scheme}_proxy") or environ.get(f"{scheme.upper()}_PROXY")
+        if proxy:
+            address = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+            options += [f"-D{scheme}.proxyHost={address.hostname}", f"-D{scheme}.proxyPort={address.port or 80}"]
+    direct = environ.get("no_proxy") or environ.get("NO_PROXY")
+    if options and direct:
+        hosts = [host.strip() for host in direct.split(",") if host.strip()]
+        options.append("-Dhttp.nonProxyHosts=" + "|".join(f"*{h}" if h.startswith(".") else h for h in hosts))
+    return options
+
+
+def ensure_jars(
+    jars: Sequence[Jar],
+    *,
+    cache: Path,
+    java: Java,
+    maven_url: str | None,
+    on_event: OnEvent,
+    java_options: Sequence[str] = (),
+    ca_file: Path | None = None,
+) -> list[Path]:
+    """The paths of all `jars` in the cache, fetching those that are missing or have the wrong size.
+
+    `maven_url` (http, https or file) replaces Ivy's own idea of where Maven Central is; `java_options` are for the
+    JVM that fetches (see `proxy_options`), `ca_file` the PEM bundle it is to trust in place of Java's own. Raises
+    UnreachableError when a jar can't be had, EosctlError when one has another sha256 than the lock; then nothing was
+    installed.
+    """
+    store = cache / "jars"
+    store.mkdir(parents=True, exist_ok=True)
+    with locked(store / ".lock"):
+        missing = [jar for jar in jars if not _is_there(_path(store, jar), jar)]
+        if missing:
+            for abandoned in store.glob("fetch-*"):  # of a run that was killed: whoever holds the lock is alone here
+                shutil.rmtree(abandoned, ignore_errors=True)
+            megabytes = sum(jar.size for jar in missing) / 1e6
+            on_event(Event(f"fetching {counted(len(missing), 'jar')} ({megabytes:.0f} MB)"))
+            with tempfile.TemporaryDirectory(prefix="fetch-", dir=store) as directory:
+                trust = trust_options(ca_file, Path(directory)) if ca_file else []
+                options = [*java_options, *trust]
+                _retrieve(missing, Path(directory), java=java, maven_url=maven_url, java_options=options)
+                _install(missing, Path(directory), store)
+    return [_path(store, jar) for jar in jars]
+
+
+def _path(store: Path, jar: Jar) -> Path:
+    return store / jar.sha256[:16] / jar.file_name
+
+
+def _is_there(path: Path, jar: Jar) -> bool:
+    try:
+        return path.stat().st_size == jar.size
+    except OSError:
+        return False
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Holds the lock file at `path`; waits for whoever has it."""
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _retrieve(
+    jars: Sequence[Jar], directory: Path, *, java: Java, maven_url: str | None, java_options: Sequence[str]
+) -> None:
+    """Runs Ivy on a flat list of jars: no poms, so nothing but these is looked up."""
+    ivy_file, settings = directory / "ivy.xml", directory / "ivysettings.xml"
+    ivy_file.write_text(_ivy_xml(jars), encoding="utf-8")
+    settings.write_text(_settings_xml(maven_url), encoding="utf-8")
+    command = [str(java.executable), *_SHORT_LIVED, *java_options, "-jar", str(_ivy_jar()), "-warn"]
+    command += ["-settings", str(settings), "-ivy", str(ivy_file), "-cache", str(directory / "cache")]
+    command += ["-confs", "default", "-types", "jar"]
+    command += ["-retrieve", f"{directory}/out/[artifact]-[revision].[ext]"]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    absent = [jar for jar in jars if not (directory / "out" / jar.file_name).exists()]
+    if absent:
+        reason = _REASON.search(done.stdout + done.stderr)
+        raise UnreachableError(
+            f"could not fetch {len(absent)} of {len(jars)} jars, first {absent[0].file_name}"
+            + (f": {reason[0].strip()}" if reason else ""),
+            hint="Set EOSCTL_MAVEN_URL to a Maven repository that this machine reaches (http, https or file:),\n"
+            "and SSL_CERT_FILE to the certificates it is to trust, if they are your own.",
+        )
+
+
+def _ivy_jar() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    locations = list(spec.submodule_search_locations or []) if spec else []
+    found = [path for location in locations for path in sorted(Path(location).glob("jars/ivy-*.jar"))]
+    if not found:
+        raise UnsupportedError("fetching Kafka's jars needs pyspark", hint="pip install 'eosctl[spark]'")
+    return found[0]
+
+
+def _ivy_xml(jars: Sequence[Jar]) -> str:
+    lines = ['<ivy-module version="2.0">', '<info organisation="e" module="e"/>', "<dependencies>"]
+    for jar in jars:
+        lines.append(
+            f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)}"
+            f' transitive="false" conf="default->default"><artifact name={quoteattr(jar.artifact)} type="jar"'
+            ' ext="jar"/></dependency>'
+        )
+    return "\n".join([*lines, "</dependencies>", "</ivy-module>"])
+
+
+def _settings_xml(maven_url: str | None) -> str:
+    """Ivy's settings; its own sha1 checks are off, because every jar is checked against the lock's sha256."""
+    root = f" root={quoteattr(maven_url.rstrip('/') + '/')}" if maven_url else ""
+    return (
+        '<ivysettings><property name="ivy.checksums" value=""/><settings defaultResolver="maven"/><resolvers>'
+        f'<ibiblio name="maven" m2compatible="true" usepoms="false" useMavenMetadata="false"{root}/>'
+        "</resolvers></ivysettings>"
+    )
+
+
+def _install(jars: Sequence[Jar], directory: Path, store: Path) -> None:
+    """Moves fetched jars into the store, after the sha256 of every one of them was right."""
+    for jar in jars:
+        digest = hashlib.sha256((directory / "out" / jar.file_name).read_bytes()).hexdigest()
+        if digest != jar.sha256:
+            raise EosctlError(
+                f"{jar.file_name}: sha256 {digest[:12]}…, but the lock says {jar.sha256[:12]}…; nothing was installed",
+                hint="The repository serves another file than Maven Central did: check EOSCTL_MAVEN_URL.",
+            )
+    for jar in jars:
+        target = _path(store, jar)
+        target.parent.mkdir(exist_ok=True)
+        os.replace(directory / "out" / jar.file_name, target)

@@ -1,0 +1,154 @@
+"""`eosctl sandbox`: up, status, logs, down of a named stack below the state directory."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from shlex import quote
+
+from eosctl.core.workers.modes import Mode
+from eosctl.errors import NotFoundError, RefusedError
+from eosctl.events import OnEvent
+from eosctl.report import Report
+from eosctl.sandbox.lock import DEFAULT_VERSION
+from eosctl.sandbox.secure import SUPER_USER
+from eosctl.sandbox.security import grant_roles, secured
+from eosctl.sandbox.servers.readiness import log_tail
+from eosctl.sandbox.settings import GroupSpec, StackSpec
+from eosctl.sandbox.stack import START_TIMEOUT_S, Stack
+from eosctl.sandbox.state import Node
+
+
+def up_sandbox(
+    state_dir: Path,
+    name: str,
+    *,
+    kafka_version: str | None,
+    modes: Sequence[str],
+    secure: bool = False,
+    metrics: bool = False,
+    environ: Mapping[str, str],
+    on_event: OnEvent,
+    start_timeout_s: float | None,
+) -> Report:
+    """Starts a broker and one worker per mode; refuses when a stack of that name already runs.
+
+    `secure` puts them behind TLS, SCRAM and an authorizer, with a user per role; `metrics` gives each worker a port
+    where a Prometheus may read.
+    `kafka_version` None is the newest supported; another version than the lock files' raises UsageError.
+    """
+    directory = _directory(state_dir, name)
+    group = GroupSpec(modes=tuple(Mode(mode) for mode in modes))
+    spec = StackSpec(kafka_version=kafka_version or DEFAULT_VERSION, groups=(group,), metrics=metrics)
+    spec = secured(spec) if secure else spec
+    with _alone(state_dir, name):
+        there = Stack.find(directory)
+        if there is not None and there.alive():
+            hint = (
+                f"See it: eosctl sandbox status --name {quote(name)}; stop it: eosctl sandbox down --name {quote(name)}"
+            )
+            raise RefusedError(f"the sandbox {name} is already up", hint=hint)
+        shutil.rmtree(directory, ignore_errors=True)  # logs of a start that failed
+        stack = Stack.up(
+            spec, directory, name=name, environ=environ, on_event=on_event,
+            start_timeout_s=START_TIMEOUT_S if start_timeout_s is None else start_timeout_s,
+            before_workers=(lambda stack: grant_roles(stack, spec.groups)) if secure else None,
+        )  # fmt: skip
+    return _report("sandbox-up", stack)
+
+
+def sandbox_status(state_dir: Path, name: str) -> Report:
+    """What is known of the stack and which of its processes run; without a stack, no rows."""
+    stack = Stack.find(_directory(state_dir, name))
+    if stack is None:
+        return Report(kind="sandbox-status", summary={"name": name, "up": False})
+    return _report("sandbox-status", stack)
+
+
+def sandbox_logs(state_dir: Path, name: str, *, node: str | None, lines: int) -> Report:
+    """The last lines of one node's log, or of every node's; raises NotFoundError without a stack."""
+    stack = Stack.find(_directory(state_dir, name))
+    if stack is None:
+        raise NotFoundError(f"there is no sandbox {name}", hint="Start one: eosctl sandbox up")
+    nodes = [stack.node(node)] if node else stack.state.nodes
+    rows = [{"node": each.name, "line": line} for each in nodes for line in log_tail(Path(each.log), lines)]
+    return Report(kind="sandbox-logs", rows=rows, data={"files": {each.name: each.log for each in nodes}})
+
+
+def down_sandbox(state_dir: Path, name: str) -> Report:
+    """Stops what runs and removes the files; nothing to do is fine."""
+    directory = _directory(state_dir, name)
+    with _alone(state_dir, name):
+        stack = Stack.find(directory)
+        stopped = [node.name for node in stack.state.nodes if node.process.alive()] if stack else []
+        if stack is not None:
+            stack.down()
+        shutil.rmtree(directory, ignore_errors=True)
+    return Report(kind="sandbox-down", summary={"name": name, "stopped": stopped})
+
+
+@contextmanager
+def _alone(state_dir: Path, name: str) -> Iterator[None]:
+    """Holds the sandbox's lock file; raises RefusedError while another eosctl starts or stops this sandbox."""
+    path = state_dir / "sandbox" / f".{name}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise RefusedError(
+                f"another eosctl is starting or stopping the sandbox {name}", hint="Wait for it, or give --name."
+            ) from exc
+        yield
+
+
+def _directory(state_dir: Path, name: str) -> Path:
+    return state_dir / "sandbox" / name
+
+
+def _report(kind: str, stack: Stack) -> Report:
+    groups = list(stack.state.topics)
+    configs = stack.state.command_configs
+    return Report(
+        kind=kind,
+        rows=[_row(node) for node in stack.state.nodes],
+        summary={"name": stack.state.name, "up": stack.alive(), "kafka_version": stack.state.kafka_version},
+        data={
+            "environ": _environ(stack, groups),
+            "directory": stack.state.directory,
+            "topics": stack.state.topics,
+            "principals": [
+                {"principal": f"User:{user}", "command_config": config} for user, config in sorted(configs.items())
+            ],
+        },
+        target={"group_id": groups[0] if len(groups) == 1 else None},
+    )
+
+
+def _environ(stack: Stack, groups: Sequence[str]) -> dict[str, str]:
+    """What points eosctl at the sandbox; at a secured one it is the super user."""
+    super_user = stack.state.command_configs.get(SUPER_USER)
+    environ = {"EOSCTL_BOOTSTRAP_SERVER": stack.secure_bootstrap_servers if super_user else stack.bootstrap_servers}
+    if super_user:
+        environ["EOSCTL_COMMAND_CONFIG"] = super_user
+        environ["EOSCTL_WORKER_CONFIG"] = ",".join(node.config for node in stack.state.of_kind("worker"))
+    if len(groups) == 1:
+        environ |= {"EOSCTL_CONNECT_URL": ",".join(stack.urls(groups[0])), "EOSCTL_GROUP_ID": groups[0]}
+    return environ
+
+
+def _row(node: Node) -> dict[str, object]:
+    return {
+        "node": node.name,
+        "address": node.secure_address or node.address,
+        "running": node.process.alive(),
+        "pid": node.pid,
+        "group_id": node.group_id,
+        "mode": node.mode,
+        "config": node.config,
+        "log": node.log,
+        "metrics_url": node.metrics_url,
+    }

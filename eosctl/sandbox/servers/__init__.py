@@ -1,0 +1,1 @@
+"""Processes of the sandbox: started, watched and stopped."""

@@ -1,0 +1,241 @@
+"""Writing a node's files and starting its JVM; what is on disk is enough to start it again from another process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from eosctl.core.java.properties import properties_text
+from eosctl.errors import EosctlError
+from eosctl.machine.class_archive import ClassArchive, archive_name
+from eosctl.machine.kept_file import KeptFile
+from eosctl.sandbox.secure import SecureFiles, SecureListener, write_private
+from eosctl.sandbox.servers import process
+from eosctl.sandbox.servers.ports import TakePorts, take_ports
+from eosctl.sandbox.servers.storage import keep_storage, name_storage, take_storage
+from eosctl.sandbox.settings import (
+    AGENT_CONFIG,
+    BrokerPorts,
+    GroupSpec,
+    StackSpec,
+    broker_properties,
+    logging_files,
+    worker_properties,
+)
+from eosctl.sandbox.state import Node
+
+# short-lived test servers: the fast compiler only, the small collector, shared class data, nothing left in /tmp
+_JVM = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+    "-XX:-UsePerfData",
+    "-Djava.net.preferIPv4Stack=true",
+)
+_MAIN = {"broker": "kafka.Kafka", "worker": "org.apache.kafka.connect.cli.ConnectDistributed"}
+_AGENT_FILE = "jmx-agent.yaml"
+_HEAP = {"broker": "-Xmx512m", "worker": "-Xmx256m"}
+# not the caller's environment: $JAVA_TOOL_OPTIONS, $CLASSPATH or a proxy of the user's would make another Kafka
+_ENVIRON = {"LC_ALL": "C.UTF-8"}
+
+
+class Launcher:
+    """Starts the nodes of the stack in `directory` with `java`; `prepare` must have run there once.
+
+    `cache` is what all stacks share.
+    """
+
+    def __init__(self, java: Path, directory: Path, cache: Path, *, take_ports: TakePorts = take_ports) -> None:
+        self._java, self._directory, self._cache = java, directory, cache
+        self._take_ports = partial(take_ports, folder=cache / "ports", owner=directory)
+
+    @property
+    def _arguments_file(self) -> Path:
+        return self._directory / "java.arguments"
+
+    @property
+    def _classes_file(self) -> Path:
+        return self._directory / "java.classes"
+
+    def prepare(self, jars: Sequence[Path], kafka_version: str) -> None:
+        """Writes what all JVMs of the stack share: class path, logging, temporary files."""
+        file_name, text, option = logging_files(kafka_version)
+        (self._directory / file_name).write_text(text, encoding="utf-8")
+        (self._directory / "tmp").mkdir()
+        shared = [
+            *_JVM,
+            f"{option}{(self._directory / file_name).as_uri()}",
+            f"-Djava.io.tmpdir={self._directory / 'tmp'}",
+        ]
+        words = [*shared, "-cp", os.pathsep.join(str(jar) for jar in jars)]
+        _write_words(self._arguments_file, words)
+        name = archive_name(self._java, jars)
+        if name:
+            self._classes_file.write_text(f"kafka-{kafka_version}-{name}", encoding="ascii")
+
+    @property
+    def secure_files(self) -> SecureFiles:
+        """Where the certificate and the users' settings of a secured stack are."""
+        return SecureFiles(self._directory / "secure")
+
+    def prepare_security(self, listener: SecureListener) -> None:
+        """Makes the certificate and the users' settings files."""
+        self.secure_files.write(listener, self._java)
+
+    def prepare_brokers(self, spec: StackSpec, template: KeptFile, cluster_id: str) -> list[Node]:
+        """Writes each broker's files and its storage, out of `template` where that will do; nothing is started yet."""
+        free = self._take_ports(3 * spec.brokers)
+        ports = [BrokerPorts(*free[index : index + 3]) for index in range(0, len(free), 3)]
+        nodes = []
+        for number in range(1, spec.brokers + 1):
+            name = f"broker-{number}"
+            data = self._directory / name / "data"
+            data.mkdir(parents=True)
+            properties = broker_properties(number, ports, data, spec, self.secure_files)
+            node = self._node(name, "broker", f"127.0.0.1:{ports[number - 1].client}", properties)
+            secure = f"127.0.0.1:{ports[number - 1].secure}" if spec.secure else None
+            nodes.append(replace(node, secure_address=secure))
+        self._format(nodes, spec, template, cluster_id)
+        return nodes
+
+    def prepare_workers(
+        self, group: GroupSpec, spec: StackSpec, bootstrap_servers: str, *, agent: Path | None = None
+    ) -> list[Node]:
+        """Writes each worker's configuration; nothing is started yet. `agent` is the jar that shows their metrics."""
+        login = self._login(group, spec.secure) if spec.secure else {}
+        nodes = []
+        for number, (mode, port) in enumerate(zip(group.modes, self._take_ports(len(group.modes)), strict=True)):
+            properties = worker_properties(
+                group,
+                mode,
+                bootstrap_servers=bootstrap_servers,
+                port=port,
+                replication=min(3, spec.brokers),
+                login=login,
+                has_agent=agent is not None,
+            )
+            name = f"{group.group_id}-worker-{number}"
+            node = self._node(name, "worker", f"{group.scheme}://127.0.0.1:{port}", properties)
+            node = replace(node, group_id=group.group_id, mode=mode.value)
+            if group.jvm_options:
+                _write_words(_options_file(node), group.jvm_options)
+            nodes.append(self._with_agent(node, agent) if agent else node)
+        return nodes
+
+    def _with_agent(self, node: Node, agent: Path) -> Node:
+        Path(node.config).with_name(_AGENT_FILE).write_text(AGENT_CONFIG, encoding="ascii")
+        (port,) = self._take_ports(1)
+        return replace(node, metrics_url=f"http://127.0.0.1:{port}/metrics", agent=str(agent))
+
+    def _login(self, group: GroupSpec, listener: SecureListener) -> dict[str, str]:
+        """The worker's properties that log it, and the clients of its connectors, in as the group's users."""
+        return {
+            f"{prefix}{name}": value
+            for prefix, user in group.users.items()
+            for name, value in self.secure_files.client_properties(user, listener.passwords[user]).items()
+        }
+
+    def launch(self, node: Node) -> Node:
+        """Starts the node's JVM; the answer carries its process."""
+        archive = self._class_archive(node)
+        used = archive.use() if archive else []
+        recorded = archive.record() if archive and not used and self._may_record(node) else []
+        options = [_HEAP[node.kind], *used, *recorded, *_agent_options(node)]
+        if _options_file(node).exists():
+            options.append(f"@{_options_file(node)}")
+        command = [*self._command(*options, _MAIN[node.kind]), node.config]
+        directory = Path(node.config).parent
+        started = process.spawn(command, log=Path(node.log), directory=directory, environ=_ENVIRON)
+        return replace(node, pid=started.pid, start_ticks=started.start_ticks, records_classes=bool(recorded))
+
+    def lacks_classes_of(self, node: Node) -> bool:
+        """Whether the node's JVM would write, if it were stopped, the archive of classes that nobody has made yet."""
+        archive = self._class_archive(node)
+        return node.records_classes and archive is not None and archive.kept() is None
+
+    def keep_classes_of(self, node: Node) -> None:
+        """Keeps the archive of classes that the node's JVM wrote when it was stopped, if it did."""
+        archive = self._class_archive(node)
+        if node.records_classes and archive is not None:
+            archive.keep()
+
+    def _class_archive(self, node: Node) -> ClassArchive | None:
+        """The archive for JVMs of the node's kind; None where the jars are not known."""
+        if not self._classes_file.exists():
+            return None
+        name = f"{node.kind}-{self._classes_file.read_text(encoding='ascii')}"
+        return ClassArchive(KeptFile(self._cache / "classes", name, ".jsa"), Path(node.config).with_name("classes.jsa"))
+
+    def _may_record(self, node: Node) -> bool:
+        """Whether the archive may come from this JVM: not with an agent or options of its own, not with passwords."""
+        return not (node.agent or _options_file(node).exists() or self.secure_files.directory.exists())
+
+    def _command(self, *words: str) -> list[str]:
+        *options, main = words
+        return [str(self._java), *options, f"@{self._arguments_file}", main]
+
+    def _node(self, name: str, kind: str, address: str, properties: Mapping[str, str]) -> Node:
+        home = self._directory / name
+        home.mkdir(exist_ok=True)
+        config = home / ("server.properties" if kind == "broker" else "worker.properties")
+        write_private(config, properties_text(properties))
+        return Node(name, kind, address, pid=0, start_ticks=0, config=str(config), log=str(home / "log.txt"))
+
+    def _format(self, brokers: Sequence[Node], spec: StackSpec, template: KeptFile, cluster_id: str) -> None:
+        """Formats the first broker's storage, or takes the template; the other brokers get a copy.
+
+        Users' passwords and properties of the spec's own may be in what StorageTool writes: those stay in this stack.
+        """
+        first, *others = [Path(broker.config).with_name("data") for broker in brokers]
+        is_common = not (spec.secure or spec.broker_config)
+        if not (is_common and take_storage(template, first)):
+            self._run_storage_tool(brokers[0], cluster_id, spec.secure.format_arguments() if spec.secure else [])
+            if is_common:
+                keep_storage(template, first)
+        for data in others:
+            shutil.copytree(first, data, dirs_exist_ok=True)
+        for node_id, data in enumerate((first, *others), 1):
+            name_storage(data, cluster_id=cluster_id, node_id=node_id)
+
+    def _run_storage_tool(self, node: Node, cluster_id: str, more: Sequence[str]) -> None:
+        """Formats a broker's storage; `more` holds passwords, and so is said in a file and not on a command line."""
+        words = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", node.config, *more]
+        arguments = Path(node.config).with_name("format.arguments")
+        _write_words(arguments, words)
+        archive = self._class_archive(node)  # the tool loads a part of what a broker does
+        used = archive.use() if archive else []
+        command = [str(self._java), *used, f"@{self._arguments_file}", f"@{arguments}"]
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=_ENVIRON)
+        arguments.unlink()
+        if done.returncode:
+            raise EosctlError(f"formatting the storage of {node.name} failed: {(done.stderr or done.stdout)[-500:]}")
+
+
+def _agent_options(node: Node) -> list[str]:
+    """The option that lets the agent into a worker's JVM, where the node has one."""
+    if node.agent is None or node.metrics_url is None:
+        return []
+    address = urlsplit(node.metrics_url).netloc
+    return [f"-javaagent:{node.agent}={address}:{Path(node.config).with_name(_AGENT_FILE)}"]
+
+
+def _options_file(node: Node) -> Path:
+    """Where the options of one node's JVM are, if it has any."""
+    return Path(node.config).with_name("jvm.options")
+
+
+def _write_words(path: Path, words: Sequence[str]) -> None:
+    """Writes a java argument file, which only its owner may read."""
+    write_private(path, "".join(_quoted(word) + "\n" for word in words))
+
+
+def _quoted(word: str) -> str:
+    """A word of a java argument file, where quotes keep spaces and a backslash escapes."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

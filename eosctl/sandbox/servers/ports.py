@@ -1,0 +1,82 @@
+"""Loopback ports for a stack, its own from the choice on: its JVMs bind them seconds later, and again after restarts.
+
+They are outside the range that the kernel hands out, where any outgoing connection could take one in between. That
+another sandbox may not take them is written down as links in a folder of the cache: port -> the stack's directory. A
+link whose directory is gone counts no more, so nothing has to be given back, and a kill leaves nothing wrong.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from eosctl.errors import EosctlError
+from eosctl.sandbox.downloads.jars import locked
+
+_LOWEST, _HIGHEST = 10_000, 65_535
+_FEW = 1000
+_KERNEL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+TakePorts = Callable[..., list[int]]
+
+
+def take_ports(count: int, *, folder: Path, owner: Path, candidates: Iterable[int] | None = None) -> list[int]:
+    """The first `count` of `candidates` that nobody listens on, reserved in `folder` as long as `owner` exists.
+
+    Without `candidates` any usable port may be one. Raises EosctlError when there are not so many.
+    """
+    untried = iter(candidates or from_anywhere(usable_ports(_kernel_range())))
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / ".lock"):
+        _forget_gone(folder)
+        taken: list[int] = []
+        while len(taken) < count:
+            port = next(untried, None)
+            if port is None:
+                raise EosctlError(f"127.0.0.1 has no {count} free ports", hint=f"Sandboxes have those in {folder}.")
+            link = folder / str(port)
+            if not link.is_symlink() and _is_free(port):
+                link.symlink_to(owner)
+                taken.append(port)
+    return taken
+
+
+def usable_ports(kernel_range: tuple[int, int]) -> range:
+    """The ports that the kernel gives to nobody by itself; all of them where it leaves only a few."""
+    first, last = kernel_range
+    below, above = range(_LOWEST, first), range(last + 1, _HIGHEST + 1)
+    widest = max(below, above, key=len)
+    return widest if len(widest) >= _FEW else range(_LOWEST, _HIGHEST + 1)
+
+
+def _kernel_range() -> tuple[int, int]:
+    """The ports that outgoing connections, and servers that ask for any port, get from the kernel."""
+    first, last = _KERNEL_RANGE.read_text(encoding="ascii").split()
+    return int(first), int(last)
+
+
+def from_anywhere(ports: range) -> Iterator[int]:
+    """All ports, from a random one on: sandboxes that know nothing of each other rarely try the same."""
+    start = secrets.randbelow(len(ports))
+    return (ports[(start + step) % len(ports)] for step in range(len(ports)))
+
+
+def _forget_gone(folder: Path) -> None:
+    """Removes the links of stacks that are gone."""
+    for link in folder.iterdir():
+        if link.is_symlink() and not link.exists():
+            link.unlink()
+
+
+def _is_free(port: int) -> bool:
+    """Whether a server could bind the port now; one that was just closed does not count, as for Java."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,314 @@
+"""The audit log: one JSON line for every write that was begun, whatever became of it; `eosctl history` reads it.
+
+A write that a safety check refused has a line, too. A line is appended when its write is over. Until then the same
+entry lies in a file of its own under the state directory, locked by the process that writes: where the lock is free and
+the file still there, that process was killed, and the next eosctl adds the line with outcome `killed`. No secret may
+reach an entry.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+from eosctl.core.frozen import frozen
+from eosctl.deadline import Clock
+from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
+from eosctl.machine.kept_file import sync_directory
+from eosctl.report import AlikeRows, Json, Problem, Report, rfc3339
+from eosctl.state.audit_file import append_entry, appending, entry_in, lock_now, read_entries, write_all
+from eosctl.state.touched import Touched
+from eosctl.target import Target
+
+KILLED, INTERRUPTED, REFUSED = "killed", "interrupted", "refused"
+_Entry = dict[str, Json]
+
+
+@frozen
+class AuditedCommand:
+    """What is about to be done: the command's words, the arguments given, and those of them that set a check aside."""
+
+    command: str
+    arguments: Mapping[str, object]
+    overrides: Collection[str]
+    target: Target
+    sudo_user: str | None = None
+
+    def members(self, plan: Report, rows: _Rows) -> dict[str, Json]:
+        """The entry's members that say what and where; the ids of cluster and group are those that were found."""
+        client, arguments = self.target.client, _plain_arguments(self.arguments)
+        return {
+            "sudo_user": self.sudo_user,
+            "command": self.command,
+            "arguments": arguments,
+            "touched": rows.touched,
+            "overrides": {name: arguments[name] for name in sorted(self.overrides)},
+            "target": {
+                **plan.target,
+                "bootstrap_servers": list(client.bootstrap_servers) if client else [],
+                "connect_urls": _without_passwords(self.target.connect_urls),
+            },
+        }
+
+
+@frozen
+class AuditLog:
+    """`path` is the log, which need not exist yet; `pending` the directory of writes that are under way."""
+
+    path: Path
+    pending: Path
+    clock: Clock
+
+    def require_writable(self) -> None:
+        """Makes the log where there is none; raises RefusedError where a line could not be added."""
+        with self._refusing(), appending(self.path):
+            pass
+
+    def record(self, action: AuditedCommand, plan: Report, apply: Callable[[], Report]) -> Report:
+        """Calls `apply` and adds one line that says what came of it, also when it raised; returns its report.
+
+        Raises RefusedError before the write where nothing can be recorded, and what `apply` raises. Where only the
+        line could not be added, the report says so and is no success.
+        """
+        self.require_writable()
+        with suppress(OSError):  # an earlier write, perhaps into another log, is no reason to refuse this one
+            self.add_killed()
+        entry = self._entry(action, plan)
+        with self._refusing():
+            draft = self._begin(entry)
+        try:
+            try:
+                result = apply()
+            except BaseException as exc:
+                with suppress(OSError):
+                    self._finish(entry | self._failed(exc, plan), draft)
+                raise
+            try:
+                rows = _look_at(result, "after", action)
+                done = self._done(result, after_digest=rows.digest)
+                self._finish(entry | done | {"touched": rows.touched}, draft)
+            except OSError as exc:
+                return _unrecorded(result, self.path, exc)
+            return result
+        finally:
+            os.close(draft.descriptor)
+
+    def add_refused(self, action: AuditedCommand, plan: Report, why: Problem) -> None:
+        """Adds the line of a write that a safety check refused: nothing was written; raises OSError."""
+        self.add_killed()  # it began earlier
+        refused = Report(plan.kind, exit_code=ExitCode.REFUSED, problems=[why])
+        append_entry(self.path, self._entry(action, plan) | self._done(refused))
+
+    def add_killed(self) -> None:
+        """Adds the lines that are missing: of writes whose process was killed, or could not add one; raises OSError."""
+        for path in sorted(self.pending.glob("*.json")):
+            with path.open("rb") as file:
+                if not lock_now(file.fileno()) or os.fstat(file.fileno()).st_nlink == 0:
+                    continue  # still at work, or another eosctl was quicker
+                entry = entry_in(file.read())
+                log = Path(str(entry.pop("log", self.path)))
+                if entry and not any(line["id"] == entry["id"] for line in read_entries(log).entries):
+                    append_entry(log, entry | {"outcome": entry["outcome"] or KILLED})
+                path.unlink(missing_ok=True)
+
+    def _entry(self, action: AuditedCommand, plan: Report) -> _Entry:
+        now_ms, of_plan = self.clock.now_ms(), Digest([{"kind": plan.kind, "target": plan.target, "data": plan.data}])
+        rows = _look_at(plan, "before", action, whole=of_plan)
+        return {
+            "id": uuid4().hex,
+            "time": rfc3339(now_ms),
+            "time_ms": now_ms,
+            "ended": None,
+            "ended_ms": None,
+            "user": _user(),
+            "host": platform.node(),
+            "pid": os.getpid(),
+            **action.members(plan, rows),
+            "plan_digest": str(of_plan),
+            "before_digest": rows.digest,
+            "after_digest": None,
+            "outcome": None,
+            "exit_code": None,
+            "summary": {},
+            "backup": None,
+            "undo": plan.data.get("undo"),  # what a killed write leaves behind may be taken back, too
+            "error": None,
+        }
+
+    def _done(self, result: Report, *, after_digest: str | None = None) -> _Entry:
+        interrupted = result.exit_code == ExitCode.INTERRUPTED
+        problem = next((each for each in result.problems if each.severity == "error"), None)
+        return self._end() | {
+            "after_digest": after_digest,
+            "outcome": INTERRUPTED if interrupted else result.status.value,
+            "exit_code": int(result.exit_code),
+            "summary": dict(result.summary),
+            "backup": result.data.get("backup"),
+            "undo": result.data.get("undo"),
+            "error": problem and {"code": problem.code, "message": problem.message},
+        }
+
+    def _failed(self, exc: BaseException, plan: Report) -> _Entry:
+        """Foreign exceptions are recorded by their type alone: nobody vouches for what their text holds.
+
+        What was begun may be there in part: the plan's undo stays, unless the plan was found stale before.
+        """
+        if isinstance(exc, EosctlError):
+            report = Report("error", exit_code=exc.exit_code, problems=[Problem.of(exc)])
+        elif isinstance(exc, KeyboardInterrupt):
+            report = Report("error", exit_code=ExitCode.INTERRUPTED)
+        else:
+            report = Report("error", exit_code=ExitCode.FAILED, problems=[Problem("failed", type(exc).__name__)])
+        undo = {} if isinstance(exc, StalePlanError) else {"undo": plan.data.get("undo")}
+        return self._done(report) | undo
+
+    def _end(self) -> _Entry:
+        now_ms = self.clock.now_ms()
+        return {"ended": rfc3339(now_ms), "ended_ms": now_ms}
+
+    def _begin(self, entry: _Entry) -> _Draft:
+        self.pending.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = self.pending / f"{entry['id']}.json"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        draft = _Draft(path, descriptor)
+        self._keep(entry, draft)
+        sync_directory(self.pending)
+        return draft
+
+    def _keep(self, entry: _Entry, draft: _Draft) -> None:
+        os.ftruncate(draft.descriptor, 0)
+        os.lseek(draft.descriptor, 0, os.SEEK_SET)
+        write_all(draft.descriptor, json.dumps({**entry, "log": str(self.path.absolute())}).encode())
+
+    def _finish(self, entry: _Entry, draft: _Draft) -> None:
+        try:
+            append_entry(self.path, entry)
+        except OSError:
+            self._keep(entry, draft)
+            raise
+        draft.path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as exc:
+            raise RefusedError(
+                f"cannot write the audit log {self.path}: {exc.strerror or exc}; nothing was written",
+                hint="Every write is recorded. Check space and rights, or name another file with --audit-log.",
+            ) from exc
+
+
+@frozen
+class _Draft:
+    """The file of a write that is under way, and its lock."""
+
+    path: Path
+    descriptor: int
+
+
+class Digest:
+    """`sha256:…` of values as JSON, sorted keys, one a line."""
+
+    encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str, check_circular=False).encode
+
+    def __init__(self, values: Iterable[Json] = ()) -> None:
+        self._sha256, self.is_empty = hashlib.sha256(), True
+        for value in values:
+            self.add(value)
+
+    def add(self, value: Json) -> None:
+        """The next value."""
+        self.add_text(self.encode(dict(value) if isinstance(value, Mapping) else value))
+
+    def add_text(self, text: str) -> None:
+        """The next value, as `encode` has made it."""
+        self.is_empty = False
+        self._sha256.update(text.encode() + b"\n")
+
+    def __str__(self) -> str:
+        return f"sha256:{self._sha256.hexdigest()}"
+
+
+class _Rows(NamedTuple):
+    """What an entry keeps of a report's rows: names, and the digest of one member of each; None where none has it."""
+
+    touched: dict[str, Json]
+    digest: str | None
+
+
+def _look_at(report: Report, member: str, action: AuditedCommand, *, whole: Digest | None = None) -> _Rows:
+    """Looks at each row once, also for the digest of the `whole`: there may be 100,000, each made at a look."""
+    touched, of_member = Touched(report, _plain_arguments(action.arguments)), Digest()
+    if isinstance(report.rows, AlikeRows):
+        for row in report.rows.brief():
+            touched.add(row)
+        for text in report.rows.texts(Digest.encode, member):
+            of_member.add_text(text)
+        if whole is not None:
+            for text in report.rows.texts(Digest.encode):
+                whole.add_text(text)
+        return _Rows(touched.names(), None if of_member.is_empty else str(of_member))
+    for row in report.rows:
+        touched.add(row)
+        if whole is not None:
+            whole.add(row)
+        if member in row:
+            of_member.add(row[member])
+    return _Rows(touched.names(), None if of_member.is_empty else str(of_member))
+
+
+def _unrecorded(result: Report, path: Path, exc: OSError) -> Report:
+    problem = Problem(
+        "audit_failed",
+        f"the write was done, and its line could not be added to {path}: {exc.strerror or exc}",
+        "The next eosctl adds it, once the file can be written.",
+    )
+    code = ExitCode.PARTIAL if result.exit_code == ExitCode.OK else result.exit_code
+    return replace(result, problems=[*result.problems, problem], exit_code=code)
+
+
+def _user() -> str:
+    """The login name, or the number of a user who has none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def _plain_arguments(given: Mapping[str, object]) -> dict[str, Json]:
+    """Arguments as JSON; what stands behind a secret-sounding name (`--conf spark.ssl.keyPassword=…`) is `***`."""
+    return {name: _argument(value) for name, value in given.items()}
+
+
+def _argument(value: object) -> Json:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_argument(item) for item in value]
+    text = str(getattr(value, "name", value))  # an open file says which one it is
+    name, equals, rest = text.partition("=")
+    if not equals:
+        return text
+    from eosctl.core.clients.hidden_secrets import hide_secrets
+
+    return f"{name}={hide_secrets({name: rest})[name]}"
+
+
+def _without_passwords(urls: Collection[str]) -> list[Json]:
+    if not urls:
+        return []
+    from eosctl.core.workers.url import parse_worker_url
+
+    return [parse_worker_url(url).text for url in urls]

@@ -1,0 +1,90 @@
+"""The file below the audit log and `eosctl history`: JSON lines that are added whole, synced and one at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from eosctl.core.frozen import frozen
+from eosctl.machine.kept_file import sync_directory
+from eosctl.report import Json
+
+
+@frozen
+class Entries:
+    """What a log holds; `damaged` counts lines that are no entries: a crash cut them off."""
+
+    entries: Sequence[Mapping[str, Any]]
+    damaged: int
+
+
+def log_path(named: str | None, state_dir: Path) -> Path:
+    """Where the log is: the file that the user named, else one in the state directory."""
+    return Path(named).expanduser() if named else state_dir / "audit.jsonl"
+
+
+def read_entries(path: Path) -> Entries:
+    """Every entry of the log at `path`, none where there is no file; raises OSError."""
+    try:
+        lines = [line for line in path.read_bytes().splitlines() if line]
+    except FileNotFoundError:
+        return Entries((), 0)
+    found = [entry for entry in map(entry_in, lines) if entry]
+    return Entries(found, len(lines) - len(found))
+
+
+def append_entry(path: Path, entry: Mapping[str, Json]) -> None:
+    """Adds one line, synced, whole even when two processes write at once; raises OSError."""
+    line = json.dumps(entry, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    with appending(path) as descriptor:
+        size = os.fstat(descriptor).st_size
+        cut_off = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        write_all(descriptor, b"\n" * cut_off + line)
+
+
+@contextmanager
+def appending(path: Path) -> Iterator[int]:
+    """A locked descriptor at the end of the file, which is made, readable by its owner only, where it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    is_new = not path.exists()
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("it is no regular file")
+        if is_new:
+            sync_directory(path.parent)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """All of `data`, synced; raises OSError."""
+    while data:
+        data = data[os.write(descriptor, data) :]
+    os.fsync(descriptor)
+
+
+def lock_now(descriptor: int) -> bool:
+    """Takes the lock on an open file; False where another process has it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def entry_in(text: bytes) -> dict[str, Any]:
+    """The entry that `text` spells; empty where it is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) and "id" in found else {}

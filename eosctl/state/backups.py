@@ -1,0 +1,146 @@
+"""Files that must survive: backups of what a write will replace, and exports; synced before anyone relies on them.
+
+A backup is a record file with two members more per line: `written`, the value that was put over it, so that `restore`
+can tell whether someone else wrote since, and `cluster_id`. A line without `offset` is a key that had no record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from eosctl.app import App
+from eosctl.core.configs.view import is_config_key
+from eosctl.core.offsets.views import PlannedWrite
+from eosctl.core.record_file import UNKNOWN, decode_bytes, encode_bytes, read_documents, record_line
+from eosctl.core.records import Record
+from eosctl.errors import EosctlError, InputFileError, RefusedError
+from eosctl.machine.kept_file import sync_directory
+
+
+@dataclass(frozen=True, slots=True)
+class BackupEntry:
+    """A key as it was; `before.offset` -1 means that it had no record.
+
+    `written` is the value put over it, as far as the file tells (`knows_written`).
+    """
+
+    before: Record
+    written: bytes | None
+    knows_written: bool
+    cluster_id: str | None
+
+    def was_absent(self) -> bool:
+        """Whether there was no record to restore, so that only a tombstone can be put there."""
+        return self.before.offset == UNKNOWN
+
+
+def keep_backup(app: App, writes: Sequence[PlannedWrite], *, name: str, cluster_id: str) -> Path:
+    """Stores what `writes` will replace under the state directory, synced; returns the new file's path."""
+    return _keep(app, [_line(write, cluster_id) for write in writes], name=name)
+
+
+def keep_record_backup(app: App, before: Record, written: bytes | None, *, name: str, cluster_id: str) -> Path:
+    """Stores the one record that `written` will replace, as `keep_backup` does; offset -1 means that there was none."""
+    line = record_line(before, {"written": encode_bytes(written), "cluster_id": cluster_id})
+    return _keep(app, [line], name=name)
+
+
+def keep_removed(app: App, records: Iterable[Record], *, name: str, cluster_id: str) -> Path:
+    """Stores records that are taken out of a topic for good, as `keep_backup` does; `restore` takes no such file."""
+    return _keep(app, [record_line(record, {"cluster_id": cluster_id}) for record in records], name=name)
+
+
+def _keep(app: App, lines: Sequence[str], *, name: str) -> Path:
+    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8]
+    moment = datetime.fromtimestamp(app.clock.now_ms() / 1000, tz=UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
+    path = app.state_dir / "backups" / f"{name}-{moment}Z-{digest}.ndjson"
+    write_lines(path, lines, make_directory=True)
+    return path
+
+
+def with_newer(lines: Iterable[bytes], newer: Iterable[Record], *, name: str) -> Iterator[bytes]:
+    """The lines of a backup, with what is there by now in place of what was there before, where `newer` has it."""
+    now = {(record.topic, record.partition, record.key): record for record in newer}
+    for document, record in read_documents(lines, name=name):
+        more = {member: document[member] for member in ("written", "cluster_id") if member in document}
+        there = now.get((record.topic, record.partition, record.key), record)
+        yield f"{record_line(there, more)}\n".encode()
+
+
+def undo_command(path: Path) -> str:
+    """The command line that puts back what a backup holds."""
+    return shlex.join(["eosctl", "offsets", "restore", str(path)])
+
+
+def _line(write: PlannedWrite, cluster_id: str) -> str:
+    absent = Record(write.topic, write.partition, UNKNOWN, UNKNOWN, write.key.raw, None)
+    return record_line(write.replaces or absent, {"written": encode_bytes(write.after), "cluster_id": cluster_id})
+
+
+def read_backup(path: str) -> list[BackupEntry]:
+    """The entries of a backup; raises InputFileError that names the file and the line."""
+    entries = []
+    try:
+        with Path(path).open("rb") as file:
+            for document, record in read_documents(file, name=path):
+                refuse_config(record.key, name=path)
+                entries.append(
+                    BackupEntry(
+                        before=record,
+                        written=decode_bytes(document.get("written")),
+                        knows_written="written" in document,
+                        cluster_id=str(document["cluster_id"]) if "cluster_id" in document else None,
+                    )
+                )
+    except OSError as exc:
+        raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
+    except ValueError as exc:
+        raise InputFileError(f'{path}, line {len(entries) + 1}: "written" {exc}') from exc
+    if not entries:
+        raise InputFileError(f"{path} holds no records", hint="Is it a backup that eosctl wrote?")
+    return entries
+
+
+def refuse_config(key: bytes | None, *, name: str) -> None:
+    """Raises RefusedError for a record of Connect's own configuration: it would be shown and backed up, passwords too.
+
+    `name` is the file that it is from.
+    """
+    if is_config_key(key):
+        raise RefusedError(
+            f"{name} holds configurations of connectors, tasks or the workers' session key, which are no offsets",
+            hint="Change a connector with PUT /connectors/NAME/config; tasks and the session key are the leader's.",
+        )
+
+
+def write_lines(path: str | Path, lines: Iterable[str], *, make_directory: bool = False) -> None:
+    """`write_blocks` of lines, which have no line feeds yet."""
+    write_blocks(path, (f"{line}\n".encode() for line in lines), make_directory=make_directory)
+
+
+def write_blocks(path: str | Path, blocks: Iterable[bytes], *, make_directory: bool = False) -> None:
+    """Writes a file that is there whole or not at all, and synced, readable by its owner only.
+
+    Only a directory of eosctl's own is made; raises EosctlError.
+    """
+    path = Path(path)
+    draft = path.with_name(f"{path.name}.new")
+    try:
+        if make_directory:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.writelines(blocks)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+        sync_directory(path.parent)
+    except OSError as exc:
+        raise EosctlError(
+            f"cannot write {path}: {exc.strerror or exc}", hint="Nothing was written to Kafka. Check space and rights."
+        ) from exc

@@ -1,0 +1,78 @@
+"""`eosctl history`: the audit log as rows. It adds the lines of writes that were killed, and changes nothing else.
+
+What each write touched is told of entries, too, that older versions wrote.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from eosctl.deadline import Clock
+from eosctl.errors import EosctlError, UsageError
+from eosctl.report import Problem, Report
+from eosctl.state.audit import REFUSED, AuditLog
+from eosctl.state.audit_file import read_entries
+from eosctl.state.touched import touched_in
+
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def read_history(log: AuditLog, *, since_ms: int | None = None, command: str | None = None) -> Report:
+    """The entries of `log`, oldest first, that began at `since_ms` or later and were made by `command` or below it.
+
+    Lines that are no entries are counted and told. Raises EosctlError where the log can't be read.
+    """
+    try:
+        problems = _add_killed(log)
+        found = read_entries(log.path)
+    except OSError as exc:
+        raise EosctlError(
+            f"cannot read {log.path}: {exc.strerror or exc}", hint="Check the path and its rights."
+        ) from exc
+    words = (command or "").split()
+    rows = [{**each, "touched": touched_in(each)} for each in found.entries if _is_wanted(each, since_ms, words)]
+    if found.damaged:
+        message = f"{log.path}: {found.damaged} damaged lines are left out"
+        problems.append(Problem("damaged_history", message, "A crash or a full disk cut them off.", severity="warning"))
+    outcomes = Counter(str(row.get("outcome")) for row in rows)
+    writes = len(rows) - outcomes[REFUSED]
+    summary = {"writes": writes, "outcomes": dict(sorted(outcomes.items())), "damaged": found.damaged}
+    return Report("history", rows, summary, data={"log": str(log.path)}, problems=problems)
+
+
+def _add_killed(log: AuditLog) -> list[Problem]:
+    """What can't be added (a read-only disk) is no reason not to show the rest."""
+    try:
+        log.add_killed()
+    except OSError as exc:
+        message = f"a write that was killed can't be added to {log.path}: {exc.strerror or exc}"
+        return [Problem("audit_failed", message, severity="warning")]
+    return []
+
+
+def _is_wanted(entry: Mapping[str, Any], since_ms: int | None, command: list[str]) -> bool:
+    if since_ms is not None and int(entry.get("time_ms") or 0) < since_ms:
+        return False
+    return str(entry.get("command", "")).split()[: len(command)] == command
+
+
+def since_ms(text: str, clock: Clock) -> int:
+    """A moment as ms since the epoch: RFC 3339 (UTC where no zone is named), a date, or an age like 90m, 12h, 7d.
+
+    Raises UsageError.
+    """
+    age = re.fullmatch(r"(\d+)([smhd])", text)
+    if age is not None:
+        return clock.now_ms() - int(age[1]) * _UNITS_S[age[2]] * 1000
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as exc:
+        raise UsageError(
+            f"{text!r} is no point in time", hint="Write 2026-11-21T08:00:00Z, 2026-11-21, or an age: 90m, 12h, 7d."
+        ) from exc
+    since_epoch = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime.fromtimestamp(0, UTC)
+    return since_epoch // timedelta(milliseconds=1)  # through a float some milliseconds come out one less

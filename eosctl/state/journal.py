@@ -1,0 +1,145 @@
+"""A journal: what a command of several steps has begun and ended, so that a killed run can be continued.
+
+JSON lines in one file, synced one by one, readable by its owner only. What an event means is its command's business.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eosctl.app import App
+from eosctl.deadline import Clock
+from eosctl.errors import EosctlError, RefusedError
+from eosctl.machine.kept_file import sync_directory
+from eosctl.report import Json, Problem, rfc3339
+from eosctl.state.audit_file import lock_now
+
+_HOLD = "hold"
+"""The event that says which process took the lock; none of the command's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """`path` need not exist yet."""
+
+    path: Path
+    clock: Clock
+
+    def entries(self) -> list[Mapping[str, Any]]:
+        """What its command wrote; a line that a crash cut off counts as not written. Raises EosctlError."""
+        return [entry for entry in self._lines() if entry.get("event") != _HOLD]
+
+    def _lines(self) -> list[Mapping[str, Any]]:
+        try:
+            lines = self.path.read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        except OSError as exc:
+            raise EosctlError(f"cannot read {self.path}: {exc.strerror or exc}", hint="Check its rights.") from exc
+        return [entry for entry in map(_entry, lines) if entry is not None]
+
+    def write(self, event: str, **members: Json) -> None:
+        """Appends `{"event", "time_ms", **members}` and waits until it is on the disk; raises EosctlError."""
+        line = json.dumps({"event": event, "time_ms": self.clock.now_ms(), **members}, ensure_ascii=False)
+        try:
+            with open(self._open(), "a+b") as file:
+                file.write(_line_break_after(self.path) + line.encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as exc:
+            raise self._unwritable(exc) from exc
+
+    def close(self, event: str = "end", **members: Json) -> list[Problem]:
+        """Writes the last entry of a run; what it did is done by then, so a full disk is a problem and no error."""
+        try:
+            self.write(event, **members)
+        except EosctlError as exc:
+            hint = "The next run says that this one was cut off; it was not."
+            return [Problem("journal_not_closed", exc.message, hint=hint, severity="warning")]
+        return []
+
+    @contextmanager
+    def hold(self, what: str) -> Iterator[None]:
+        """Keeps every other eosctl on this machine from `what` meanwhile; the lock goes with the process.
+
+        Raises RefusedError where another one has it, EosctlError where the file can't be made.
+        """
+        try:
+            descriptor = self._open()
+        except OSError as exc:
+            raise self._unwritable(exc) from exc
+        try:
+            if not lock_now(descriptor):
+                raise self._held(what, self._holder())
+            self.write(_HOLD, pid=os.getpid())
+            yield
+        finally:
+            os.close(descriptor)
+
+    def refuse_held(self, what: str) -> None:
+        """Raises RefusedError where another eosctl has the lock now; for plans, which make no file."""
+        holder = self.holder()
+        if holder is not None:
+            raise self._held(what, holder)
+
+    def holder(self) -> str | None:
+        """Who has the lock, in words; None where nobody has. Raises EosctlError."""
+        try:
+            file = self.path.open("rb")
+        except OSError:
+            return None
+        with file:
+            return None if lock_now(file.fileno()) else self._holder()
+
+    def _holder(self) -> str:
+        last = next((entry for entry in reversed(self._lines()) if entry.get("event") == _HOLD), None)
+        return "process unknown" if last is None else f"process {last['pid']}, since {rfc3339(int(last['time_ms']))}"
+
+    def _held(self, what: str, holder: str) -> RefusedError:
+        return RefusedError(
+            f"another eosctl is at work on {what} ({holder}); nothing was written",
+            hint=f"Wait for it, or end it; the lock is on {self.path}.",
+        )
+
+    def _open(self) -> int:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not self.path.exists()
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        if is_new:
+            sync_directory(self.path.parent)
+        return descriptor
+
+    def _unwritable(self, exc: OSError) -> EosctlError:
+        return EosctlError(
+            f"cannot write {self.path}: {exc.strerror or exc}", hint="Check space and rights, then run again."
+        )
+
+
+def _line_break_after(path: Path) -> bytes:
+    """What closes a last line that a crash cut off."""
+    content = path.read_bytes()
+    return b"\n" if content and not content.endswith(b"\n") else b""
+
+
+def _entry(line: bytes) -> Mapping[str, Any] | None:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def journal_of(app: App, command: str, subject: str, *, cluster_id: str) -> Journal:
+    """The journal of `command` (`offsets-switch`) on one subject (a connector, say) of one group of one cluster."""
+    identity = json.dumps([cluster_id, app.target.require_group_id(), subject])
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:8]
+    readable = re.sub(r"[^A-Za-z0-9._-]", "_", subject)[:80]
+    return Journal(app.state_dir / "journals" / f"{command}-{readable}-{digest}.ndjson", app.clock)

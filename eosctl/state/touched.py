@@ -1,0 +1,77 @@
+"""What a write is about, by name: connectors, transactional ids, topics, workers, principals. For the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from eosctl.core.offsets.names import DEDICATED, GLOBAL
+from eosctl.report import Json, Report
+
+KINDS = ("connectors", "transactional_ids", "topics", "workers", "principals")
+_MOST = 1000
+"""Of each kind; a bulk write touches more ids than anybody reads, and `left_out` counts the others."""
+_UNTOUCHED = {"keep", "kept", "conflict", "skipped_unknown", "done_before", "not_reached"}
+# member of a row -> its kind
+_OF_ROWS = {
+    "connector": "connectors",
+    "transactional_id": "transactional_ids",
+    "topic": "topics",
+    "worker": "workers",
+    "principal": "principals",
+}
+_OF_DATA = {"connector": "connectors", "connectors": "connectors", "from": "topics", "to": "topics"}
+_OF_ARGUMENTS = {
+    "connector": "connectors",
+    "connectors": "connectors",
+    "transactional_ids": "transactional_ids",
+    "topic": "topics",
+    "topics": "topics",
+}
+
+
+class Touched:
+    """Kind -> names, of what a plan is about to touch or a result touched; its rows are added one by one."""
+
+    def __init__(self, report: Report, arguments: Mapping[str, object]) -> None:
+        self._found: dict[str, set[str]] = {kind: set() for kind in KINDS}
+        self._add_members(_OF_ARGUMENTS, arguments)
+        self._add_members(_OF_DATA, report.data)
+        fence = report.data.get("fence")
+        for row in fence["rows"] if isinstance(fence, Mapping) else ():
+            self.add(row)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """There may be millions: a lookup per member, and nothing else."""
+        if row.get("action") in _UNTOUCHED or row.get("outcome") in _UNTOUCHED:
+            return
+        found = self._found
+        for member, kind in _OF_ROWS.items():
+            if name := row.get(member):
+                found[kind].add(str(name))
+        if target := row.get("target"):
+            found["topics"].add(str(target["topic"]))
+        if (owner := row.get("owner")) and owner["connector"]:
+            found["connectors"].add(owner["connector"])
+
+    def names(self) -> dict[str, Json]:
+        """Kind -> names, sorted; a kind without names is left out."""
+        self._found["topics"] -= {GLOBAL, DEDICATED}
+        touched: dict[str, Json] = {kind: sorted(names)[:_MOST] for kind, names in self._found.items() if names}
+        left_out = sum(max(0, len(names) - _MOST) for names in self._found.values())
+        return touched | ({"left_out": left_out} if left_out else {})
+
+    def _add_members(self, kinds: Mapping[str, str], there: Mapping[str, object]) -> None:
+        for member, kind in kinds.items():
+            value = there.get(member)
+            names = value if isinstance(value, list | tuple) else [value]
+            self._found[kind].update(name for name in names if isinstance(name, str))
+
+
+def touched_in(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same of an entry of the audit log; of one that an older eosctl wrote, as far as its arguments tell."""
+    there = entry.get("touched")
+    if isinstance(there, Mapping):
+        return there
+    arguments = entry.get("arguments")
+    return Touched(Report("entry"), arguments if isinstance(arguments, Mapping) else {}).names()

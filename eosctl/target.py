@@ -1,0 +1,84 @@
+"""Target: which Kafka cluster and Connect group a command talks to, and how it may."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+from eosctl.core.frozen import frozen
+from eosctl.core.workers.access import ConnectAccess
+from eosctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from eosctl.core.clients.settings import ClientSettings
+    from eosctl.core.workers.config import WorkerConfig
+    from eosctl.core.workers.connect_map import ConnectMapping
+
+DEFAULT_TOPICS = {
+    "config_topic": "connect-configs",
+    "offset_topic": "connect-offsets",
+    "status_topic": "connect-status",
+}
+
+
+@frozen
+class Target:
+    """What a command was told of its surroundings; None and empty where it was told nothing.
+
+    `origins` tells for each value who won: `flag`, `env EOSCTL_…`, `profile NAME`, a file, or `default`. `expect` holds
+    what the profile wants to find before a write: `kafka_cluster_id`, `group_id`; `ignore` the findings (`CODE` or
+    `CODE:SUBJECT`) that it accepts. `connect_map` says where workers are
+    reached whose advertised URLs lead nowhere from here. `disagreements` are sentences about internal topics of which
+    the workers' files say different names, and nothing else says which is the group's; then most files count.
+    """
+
+    client: ClientSettings | None = None
+    connect_urls: tuple[str, ...] = ()
+    group_id: str | None = None
+    config_topic: str = DEFAULT_TOPICS["config_topic"]
+    offset_topic: str = DEFAULT_TOPICS["offset_topic"]
+    status_topic: str = DEFAULT_TOPICS["status_topic"]
+    worker_configs: tuple[WorkerConfig, ...] = ()
+    expect: Mapping[str, str] = field(default_factory=dict)
+    ignore: tuple[str, ...] = ()
+    audit_log: str | None = None
+    origins: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    profile: str | None = None
+    connect: ConnectAccess = field(default_factory=ConnectAccess)
+    connect_map: tuple[ConnectMapping, ...] = ()
+    disagreements: tuple[str, ...] = ()
+
+    def status_topics(self) -> frozenset[str]:
+        """The status topics that somebody named; the default one is the group's where its config topic is the default.
+
+        Else a topic of that name is another group's.
+        """
+        named = {each.status_topic for each in self.worker_configs if each.status_topic}
+        is_named = self.status_topic != DEFAULT_TOPICS["status_topic"]
+        if is_named or self.config_topic == DEFAULT_TOPICS["config_topic"]:
+            named.add(self.status_topic)
+        return frozenset(named)
+
+    def require_client(self) -> ClientSettings:
+        """The Kafka client settings; raises UsageError when no bootstrap server was given."""
+        if self.client is None:
+            raise UsageError("no Kafka cluster was named", hint="Give -b HOST:PORT, or set EOSCTL_BOOTSTRAP_SERVER.")
+        return self.client
+
+    def require_agreement(self) -> None:
+        """Raises UsageError where it is not certain which internal topics are the group's."""
+        if self.disagreements:
+            raise UsageError(
+                f"{self.disagreements[0]}; nothing was written",
+                hint="Name the group's with --config-topic or --offset-topic; `eosctl doctor` says which worker's file "
+                "differs.",
+            )
+
+    def require_group_id(self) -> str:
+        """The Connect group id; raises UsageError when none was given."""
+        if self.group_id is None:
+            raise UsageError("no Connect group was named", hint="Give -g GROUP_ID, or set EOSCTL_GROUP_ID.")
+        return self.group_id

@@ -1,0 +1,1 @@
+"""Task-count records: show, validate, write and clean them."""

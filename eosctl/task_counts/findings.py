@@ -1,0 +1,262 @@
+"""What can be wrong with a connector's task-count record: one rule per finding code.
+
+Judges values that were read elsewhere; reads and writes nothing. A finding is certain unless its text says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from shlex import join
+
+from eosctl.core.allowances import Waiver
+from eosctl.core.configs.cleaning import stop_and_resume, written_anew
+from eosctl.core.configs.fold import ConnectorState, IgnoredRecord
+from eosctl.core.findings import Finding
+from eosctl.core.ids import leader_transactional_id, task_transactional_id
+from eosctl.core.transactions import TransactionState
+from eosctl.core.wording import counted
+
+MAX_PLAUSIBLE_TASKS = 10_000
+_SETTLED = frozenset({TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
+
+
+@dataclass(frozen=True, slots=True)
+class AliveTask:
+    """A task's transactional id that a coordinator knows; a fenced or finished one stays known for days."""
+
+    task: int
+    transactional_id: str
+    state: TransactionState
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction of this id is in progress now."""
+        return self.state not in _SETTLED
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All that is known about one connector; `alive` None means: the coordinators could not be asked.
+
+    `ignored` are the task-count records that no worker takes, and the task commits that break a worker's reader.
+    """
+
+    connector: ConnectorState
+    group_id: str
+    plugin_type: str = "source"
+    alive: tuple[AliveTask, ...] | None = None
+    ignored: tuple[IgnoredRecord, ...] = ()
+    other_groups: frozenset[str] = frozenset()
+
+
+def find_problems(case: Case) -> list[Finding]:
+    """Everything worth saying about the connector's record, in the order of the rules below; sinks have no record.
+
+    One that was written for a sink all the same breaks workers as any other.
+    """
+    rules = (_incomplete, _forgotten, _unreadable) if case.plugin_type == "sink" else _RULES
+    return [finding for rule in rules for finding in rule(case)]
+
+
+def _missing(case: Case) -> Iterable[Finding]:
+    connector = case.connector
+    if connector.task_count_record is not None or connector.config is None or connector.commit_offset is None:
+        return
+    alive = len(case.alive or ())
+    if not alive and connector.task_count == 0:
+        return  # it has no task to fence, and gets a record before its first one starts
+    yield Finding(
+        "missing",
+        "error" if alive else "warning",
+        case.connector.name,
+        f"no task-count record, and {alive} of its ids are known to the coordinators: the next start fences nobody"
+        if alive
+        else "no task-count record: workers with exactly-once would fence nobody at the next start",
+        f"Nothing to do if the group does not run exactly-once; else {stop_and_resume(connector.name)}: the leader "
+        "writes it.",
+    )
+
+
+def _too_low(case: Case) -> Iterable[Finding]:
+    connector, recorded = case.connector, case.connector.task_count_record
+    if recorded is None:
+        return
+    now = connector.task_count or 0
+    beyond = [task for task in case.alive or () if task.task >= recorded and (task.is_open or task.task < now)]
+    suppressed = not connector.pending_fencing and recorded < now and not connector.inconsistent
+    if not beyond and not suppressed:
+        return
+    ids = ", ".join(task.transactional_id for task in beyond[:3]) + (", …" if len(beyond) > 3 else "")
+    certain = suppressed or any(task.is_open for task in beyond)
+    yield Finding(
+        "too_low",
+        "error" if certain else "warning",
+        case.connector.name,
+        f"the record says {recorded}, but {ids} beyond it are alive: a fencing round would miss them"
+        if beyond
+        else f"the record says {recorded}, but the newest task set has {now}: a fencing round would miss the rest",
+        f"{_while_stopped(connector.name, _fence_all(case))}.",
+    )
+
+
+def _fence_all(case: Case) -> Sequence[str]:
+    """Fences every id of it that is known, and those of the newest task set."""
+    tasks = max([case.connector.task_count or 0, *(each.task + 1 for each in case.alive or ())])
+    return ("fence", "--tasks", str(tasks))
+
+
+def _while_stopped(connector: str, *commands: Sequence[str]) -> str:
+    """Commands about the connector, which stands still for them."""
+    every: list[Sequence[str]] = [("connectors", "stop", connector)]
+    every += [(*words, "--connector", connector) for words in commands]
+    every.append(("connectors", "resume", connector))
+    return ", ".join(f"`{join(('eosctl', *words))}`" for words in every)
+
+
+def _mis_ordered(case: Case) -> Iterable[Finding]:
+    connector = case.connector
+    due = connector.pending_fencing and connector.task_count_record is not None and connector.config is not None
+    if not due or not connector.task_count or connector.target_state == "STOPPED":
+        return
+    yield Finding(
+        "mis_ordered",
+        "warning",
+        case.connector.name,
+        f"the record (offset {connector.record_offset}) is older than the newest task commit (offset "
+        f"{connector.commit_offset}): fencing is due, under way, failing, or the workers don't run exactly-once",
+        "Look again in a minute; if it stays, see whether the tasks are FAILED with zombie fencing in their trace.",
+    )
+
+
+def _incomplete(case: Case) -> Iterable[Finding]:
+    connector = case.connector
+    if connector.inconsistent and connector.config is not None:
+        yield Finding(
+            "incomplete_task_set",
+            "error",
+            case.connector.name,
+            f"the newest commit names {counted(connector.task_count or 0, 'task')}, but not all configs are in the "
+            "topic: no task runs until the connector makes new ones",
+            "Change the connector's config, or restart the leader, so that it writes all task configs again.",
+        )
+
+
+def _forgotten(case: Case) -> Iterable[Finding]:
+    """The config topic after compaction of a config that was changed, and whose tasks stayed as they were."""
+    connector = case.connector
+    if connector.config is not None and connector.forgotten_commit is not None:
+        yield Finding(
+            "tasks_forgotten",
+            "error",
+            case.connector.name,
+            f"its tasks were committed at offset {connector.forgotten_commit}, before the config that is left of it: "
+            "workers of 3.8 or newer that read the topic anew hold no task of it (KAFKA-17719)",
+            f"{stop_and_resume(connector.name)}: it writes its tasks again, after its config.",
+        )
+
+
+def _implausible(case: Case) -> Iterable[Finding]:
+    connector, recorded = case.connector, case.connector.task_count_record
+    write = ("task-counts", "write", Waiver.NO_FENCE, "--count", str(connector.task_count or 0))
+    if recorded is not None and not 0 <= recorded <= MAX_PLAUSIBLE_TASKS:
+        yield Finding(
+            "implausible",
+            "error",
+            case.connector.name,
+            f"the record says {recorded} tasks, which no connector has: a fencing round would do nothing or never end",
+            f"Find out who wrote it. The true count: {_while_stopped(connector.name, _fence_all(case), write)}.",
+        )
+
+
+def _unreadable(case: Case) -> Iterable[Finding]:
+    """Overwriting such a record heals no worker that starts: it reads both, and may lose the second with the first."""
+    for record in case.ignored:
+        if record.breaks_reader:
+            yield Finding(
+                record.code,
+                "error",
+                case.connector.name,
+                f"record {record.key} at offset {record.offset}: {record.reason}, and stays behind the config topic; "
+                "so does each worker that is started before compaction has removed the record",
+                _way_out(case, record),
+            )
+
+
+def _way_out(case: Case, record: IgnoredRecord) -> str:
+    """`task-counts clean`, and what has to come first: compaction keeps the newest record of each key."""
+    connector = case.connector
+    newest_good = connector.record_offset if record.is_task_count else connector.commit_offset
+    superseded = newest_good is not None and newest_good > record.offset
+    held = record.is_task_count and connector.task_count_record is not None and not connector.pending_fencing
+    first = "" if superseded or held else f"{written_anew(record)}, then "
+    return f"Restart no worker until it is gone: {first}`eosctl task-counts clean` has it compacted away, and watches."
+
+
+_KIP_TEXT_KEY = "Delete it; a record that workers read has the key tasks-fencing-<connector>."
+
+
+_PASSED_OVER = "Nothing: workers take the newer record. `eosctl task-counts clean` takes this one out of the topic."
+
+
+def _ill_written(case: Case) -> Iterable[Finding]:
+    newest_good = case.connector.record_offset
+    for record in (each for each in case.ignored if not each.breaks_reader):
+        superseded = newest_good is not None and newest_good > record.offset
+        harmless = record.code in ("tombstone", "kip_text_key") or superseded
+        yield Finding(
+            "tombstoned" if record.code == "tombstone" else record.code,
+            "warning" if harmless else "error",
+            case.connector.name,
+            f"record {record.key} at offset {record.offset} is ignored: {record.reason}",
+            _ill_written_fix(case, record, superseded=superseded),
+        )
+
+
+def _ill_written_fix(case: Case, record: IgnoredRecord, *, superseded: bool) -> str:
+    if record.code == "kip_text_key":
+        return _KIP_TEXT_KEY
+    if superseded:
+        return _PASSED_OVER
+    anew = f"{stop_and_resume(case.connector.name)}: the leader writes the true count (only with exactly-once)."
+    if record.code == "tombstone":
+        return f"Running workers keep the old count, restarted ones forget it after compaction. {anew}"
+    return anew
+
+
+def _orphan(case: Case) -> Iterable[Finding]:
+    if case.connector.config is None and case.connector.task_count_record is not None:
+        yield Finding(
+            "orphan",
+            "info",
+            case.connector.name,
+            "the connector was deleted; Connect keeps its record, to fence old tasks if it is created again",
+            "Nothing to do.",
+        )
+
+
+def _id_collision(case: Case) -> Iterable[Finding]:
+    """Ids are joined with `-`, so another group can arrive at the same ones; from here it is only a possibility."""
+    first_id = task_transactional_id(case.group_id, case.connector.name, 0)
+    readings = []
+    leader_of = first_id.removeprefix(leader_transactional_id(""))
+    if leader_of != first_id:
+        readings.append(f"the leader id of a group {leader_of!r}")
+    for group in sorted(case.other_groups):
+        connector = first_id.removeprefix(f"{group}-").rpartition("-")[0]
+        if first_id.startswith(f"{group}-") and connector:
+            readings.append(f"task 0 of a connector {connector!r} of group {group!r}")
+    if readings and case.connector.config is not None:
+        yield Finding(
+            "id_collision",
+            "info",
+            case.connector.name,
+            f"{first_id} is also {' and '.join(readings)}: if that exists, the two fence each other",
+            "Rename the connector or the group if both exist.",
+        )
+
+
+_RULES: Sequence[Callable[[Case], Iterable[Finding]]] = (
+    _missing, _too_low, _mis_ordered, _incomplete, _forgotten, _implausible, _unreadable, _ill_written,
+    _orphan, _id_collision,
+)  # fmt: skip

@@ -1,0 +1,259 @@
+"""task-counts: reads the config topic and the coordinators, and reports what the workers hold and would do.
+
+Reads only. The config topic is always read as read_committed; `replay` alone compares it with the other view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from eosctl.app import App
+from eosctl.connectors.elsewhere import task_clusters
+from eosctl.core.configs.fold import ConfigState, fold_config_topic
+from eosctl.core.configs.view import aborted_records, differing_connectors, state_document
+from eosctl.core.findings import Finding
+from eosctl.core.record_file import UNKNOWN, read_records
+from eosctl.core.records import Record
+from eosctl.core.transactions import TransactionListing
+from eosctl.core.workers.connector_entry import plugin_type
+from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
+from eosctl.group.absence import Recorded
+from eosctl.group.absent import Known, doubt_about
+from eosctl.group.gather import discover_urls, in_turn, read_group
+from eosctl.group.topics.config import blocked_problems, read_both_views, read_config_topic
+from eosctl.group.topics.config_reader import ConfigTopic
+from eosctl.report import Json, Problem, Report, Row
+from eosctl.task_counts.findings import Case, find_problems
+from eosctl.task_counts.rules import case_row, cases
+
+
+def list_task_counts(app: App) -> Report:
+    """One row per connector, whatever is found; exit 0."""
+    return _report(app, _observe(app), "task-counts-list")
+
+
+def show_task_counts(app: App, connector: str) -> Report:
+    """One connector; raises NotFoundError where the topic has no trace of it."""
+    observation = _observe(app)
+    chosen = [case for case in observation.cases if case.connector.name == connector]
+    if not chosen:
+        raise NotFoundError(
+            f"topic {app.target.config_topic} has no trace of a connector {connector!r}",
+            hint="See `eosctl task-counts list`; names are case-sensitive.",
+        )
+    return _report(app, observation, "task-counts-show", chosen)
+
+
+def validate_task_counts(app: App, *, strict: bool) -> Report:
+    """Connectors with their findings; exit 3 on an error or a warning, with `strict` on an info too."""
+    report = _report(app, _observe(app), "task-counts-validate")
+    failing = ("error", "warning", "info") if strict else ("error", "warning")
+    found = any(report.summary[severity] for severity in failing)
+    return replace(report, exit_code=ExitCode.FINDINGS if found else ExitCode.OK)
+
+
+def find_task_count_problems(app: App) -> tuple[list[Finding], Sequence[Problem]]:
+    """What is wrong with the records of all connectors, and what could not be looked at."""
+    observation = _observe(app)
+    return [finding for case in observation.cases for finding in find_problems(case)], observation.problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Observation:
+    topic: ConfigTopic
+    cases: Sequence[Case]
+    checked_against_connect: bool
+    problems: Sequence[Problem]
+
+
+def _observe(app: App) -> _Observation:
+    group_id = app.target.require_group_id()
+    problems: list[Problem] = []
+    with app.topics() as store:
+        topic = read_config_topic(app, store)
+    problems += blocked_problems(topic.read)
+    listings = _list_transactions(app, problems)
+    types = _ask_connect(app, topic, problems)
+    if listings is not None:
+        problems += _group_problems(app, topic, listings)
+    elsewhere = _listed_elsewhere(app, topic, problems)
+    found = cases(topic.state, group_id, listings=listings, types=types, elsewhere=elsewhere)
+    return _Observation(topic, found, types is not None, problems)
+
+
+def _group_problems(app: App, topic: ConfigTopic, listings: Sequence[TransactionListing]) -> list[Problem]:
+    """A warning where the group that was named has no members; raises NotFoundError where it was never there."""
+    try:
+        group, _cluster_id = read_group(app, gone_ok=True)
+    except NotFoundError:
+        raise
+    except EosctlError as exc:
+        message = f"can't tell whether the group {app.target.group_id} exists: {exc.message}"
+        return [Problem("group_unknown", message, hint=exc.hint, severity="warning")]
+    ids = [listing.transactional_id for listing in listings]
+    doubt = doubt_about(app, group, topic.state.connectors, Known(ids, Recorded.of(topic.state, topic.read)))
+    return [] if doubt is None else [Problem("group_without_members", doubt, severity="warning")]
+
+
+def _list_transactions(app: App, problems: list[Problem]) -> Sequence[TransactionListing] | None:
+    """Every id that the coordinators list; None, with a warning, where they can't be asked."""
+    try:
+        with app.transactions() as admin:
+            return admin.list_transactions().complete()
+    except EosctlError as exc:
+        message = f"can't tell which transactional ids are alive: {exc.message}"
+        problems.append(Problem("alive_ids_unknown", message, hint=exc.hint, severity="warning"))
+        return None
+
+
+def _listed_elsewhere(
+    app: App, topic: ConfigTopic, problems: list[Problem]
+) -> dict[str, Sequence[TransactionListing] | None]:
+    """Connector -> every id of the Kafka cluster that its config names, if any; None, with a warning, where unknown."""
+    configs = {
+        name: each.config
+        for name, each in topic.state.connectors.items()
+        if each.config is not None and plugin_type(each.config) != "sink"
+    }
+    places, why_not = task_clusters(app, configs)
+    found: dict[str, Sequence[TransactionListing] | None] = dict.fromkeys(why_not)
+    reasons = dict(why_not)
+    for there, names in places:
+        try:
+            with there.transactions() as admin:
+                found |= dict.fromkeys(names, admin.list_transactions().complete())
+        except EosctlError as exc:
+            reasons |= dict.fromkeys(names, exc.message)
+            found |= dict.fromkeys(names)
+    for name, reason in sorted(reasons.items()):
+        message = f"{name} writes to another Kafka cluster: which of its transactional ids are alive there is unknown: "
+        problems.append(Problem("alive_ids_unknown", f"{message}{reason}", severity="warning"))
+    return found
+
+
+def _ask_connect(app: App, topic: ConfigTopic, problems: list[Problem]) -> Mapping[str, str] | None:
+    """Connector name -> type from the first worker that answers; None, with warnings, where none does."""
+    try:
+        urls = discover_urls(app)
+    except NotFoundError:
+        urls = []  # the coordinator has forgotten it
+    except EosctlError as exc:
+        problems.append(_not_asked(exc.message, exc.hint))
+        return None
+    if not urls:
+        problems.append(_not_asked(f"the group {app.target.group_id} has no worker to compare the topic with"))
+    for url, worker in in_turn(app, urls):
+        try:
+            connectors = worker.connectors()
+        except EosctlError as exc:
+            problems.append(_not_asked(exc.message, exc.hint))
+            continue
+        problems += _foreign_topic_problems(topic, url, set(connectors))
+        return {name: entry.type for name, entry in connectors.items()}
+    return None
+
+
+def _not_asked(message: str, hint: str | None = None) -> Problem:
+    return Problem("connect_not_asked", message, hint=hint, severity="warning")
+
+
+def _foreign_topic_problems(topic: ConfigTopic, url: str, at_connect: set[str]) -> list[Problem]:
+    """A warning where the workers know other connectors than the topic: it may belong to another group."""
+    in_topic = {name for name, connector in topic.state.connectors.items() if connector.config is not None}
+    if in_topic == at_connect or topic.read.blocked():  # what an open transaction hides is no difference
+        return []
+    only_topic, only_connect = sorted(in_topic - at_connect), sorted(at_connect - in_topic)
+    return [
+        Problem(
+            "other_connectors",
+            f"topic {topic.read.topic} and the worker at {url} know different connectors: only in the topic "
+            f"{only_topic}, only at the worker {only_connect}",
+            hint="Is this the group's config.storage.topic? A connector that was just made or deleted also shows so.",
+            severity="warning",
+        )
+    ]
+
+
+def _report(app: App, observation: _Observation, kind: str, chosen: Sequence[Case] | None = None) -> Report:
+    rows = [case_row(case) for case in (observation.cases if chosen is None else chosen)]
+    return Report(
+        kind=kind,
+        rows=rows,
+        summary={
+            "connectors": len(rows),
+            **_severities(rows),
+            "checked_against_connect": observation.checked_against_connect,
+        },
+        target={"kafka_cluster_id": observation.topic.cluster_id, "group_id": app.target.group_id},
+        problems=observation.problems,
+    )
+
+
+def _severities(rows: Sequence[Mapping[str, object]]) -> dict[str, int]:
+    counts = {"error": 0, "warning": 0, "info": 0}
+    for row in rows:
+        findings = row["findings"]
+        assert isinstance(findings, list)  # noqa: S101 - case_row makes it
+        for finding in findings:
+            counts[finding["severity"]] += 1
+    return counts
+
+
+def replay_file(app: App, lines: Iterable[bytes], *, name: str) -> Report:
+    """The state after the records of a record file called `name`; touches no cluster.
+
+    Records without an offset follow the one before them; raises InputFileError.
+    """
+    records: list[Record] = []
+    for record in read_records(lines, name=name):
+        if records and (record.topic, record.partition) != (records[0].topic, records[0].partition):
+            raise InputFileError(
+                f"{name}: records of more than one topic or partition: {records[0].topic}-{records[0].partition} "
+                f"and {record.topic}-{record.partition}",
+                hint="A config topic has one partition; split the file.",
+            )
+        after = records[-1].offset + 1 if records else 0
+        records.append(record._replace(offset=after) if record.offset == UNKNOWN else record)
+    records.sort(key=lambda record: record.offset)
+    target = {"kafka_cluster_id": None, "group_id": app.target.group_id}
+    return _replay_report(fold_config_topic(records), target=target)
+
+
+def replay_topic(app: App) -> Report:
+    """The state after the target's config topic, which records were aborted, and which connectors they would change."""
+    with app.topics() as store:
+        committed, uncommitted = read_both_views(app, store)
+    problems = blocked_problems(committed.read)  # then it is not decided yet what is aborted
+    differing = [] if problems else differing_connectors(committed.state, uncommitted.state)
+    aborted = [] if problems else aborted_records(committed.read.records, uncommitted.read.records)
+    if differing:
+        problems.append(_aborted_problem(committed.read.topic, differing))
+    target = {"kafka_cluster_id": committed.cluster_id, "group_id": app.target.group_id}
+    views = {"differs_when_uncommitted": differing, "aborted_records": aborted}
+    return _replay_report(committed.state, target=target, problems=problems, views=views)
+
+
+def _aborted_problem(topic: str, differing: Sequence[str]) -> Problem:
+    return Problem(
+        "aborted_records_matter",
+        f"topic {topic} holds aborted records that preparing and disabled workers would take: {', '.join(differing)}",
+        hint="Before changing any worker's mode, overwrite them: `eosctl task-counts replay --topic` names each.",
+        severity="warning",
+    )
+
+
+def _replay_report(
+    state: ConfigState, *, target: Row, problems: Sequence[Problem] = (), views: Mapping[str, Json] | None = None
+) -> Report:
+    document = state_document(state)
+    connectors = document["connectors"]
+    assert isinstance(connectors, dict)  # noqa: S101 - state_document makes it
+    return Report(
+        kind="task-counts-replay",
+        rows=[{"connector": name, **connector} for name, connector in connectors.items()],
+        summary={"connectors": len(connectors), "ignored": len(state.ignored), "offset": state.offset},
+        data={"state": document, **(views or {})},
+        target=target,
+        problems=problems,
+    )

@@ -1,0 +1,258 @@
+"""`task-counts write`: plan, fence the recorded ids, keep a backup, write the record, read it back.
+
+The most dangerous write there is: a record that is newer than the newest task commit tells the leader that nobody is
+left to fence. So the ids that it would have fenced are fenced here first.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from eosctl.app import App
+from eosctl.connectors.elsewhere import where_ids_are
+from eosctl.core.allowances import Waiver
+from eosctl.core.configs.fold import ConnectorState
+from eosctl.core.configs.records import task_count_key
+from eosctl.core.wording import counted
+from eosctl.errors import ExitCode, StalePlanError
+from eosctl.fence.plan import FencePlan, apply_fence, plan_recorded
+from eosctl.plan import Plan
+from eosctl.report import Problem, Report, Row
+from eosctl.state.steps import Progress, Step, Work, carry_out
+from eosctl.task_counts.guards import (
+    observe_for_write,
+    refuse_implausible,
+    refuse_left_out,
+    refuse_running_round,
+    says_already,
+)
+from eosctl.task_counts.record import RecordWrite, Scene, write_record
+from eosctl.task_counts.rules import fencing_decision
+from eosctl.task_counts.writes import decisions, with_record
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """Which record; `fence` False leaves the ids of the old record as they are."""
+
+    connector: str
+    count: int
+    fence: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCountWritePlan:
+    """What would be written and fenced, and what that was decided from."""
+
+    request: WriteRequest
+    scene: Scene
+    fence: FencePlan | None
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def changes_something(self) -> bool:
+        """Whether the record, or its order, would be another one."""
+        return not says_already(self.scene.connector, self.request.count)
+
+
+def plan_write(app: App, request: WriteRequest) -> TaskCountWritePlan:
+    """Reads topic, group and coordinators.
+
+    Raises NotFoundError for an unknown connector; RefusedError where its tasks write to a Kafka cluster to which eosctl
+    can't go, while it has tasks, while the group is neither Stable nor Empty, while a fencing round of the leader is
+    seen, and for a record that would leave out ids that are alive.
+    A record that is there already is nothing to do, whether tasks run or not.
+    """
+    scene = observe_for_write(app, request.connector, count=request.count)
+    at = where_ids_are(app, request.connector, scene.connector.config)
+    there = app if at is None else at.there(app)
+    fence = None
+    if says_already(scene.connector, request.count):
+        refuse_left_out(app, request.connector, request.count, fenced=(), there=there)
+        return TaskCountWritePlan(request, scene, fence)
+    refuse_running_round(app, scene, there=there)
+    if request.fence and scene.connector.task_count_record:
+        refuse_implausible(scene.connector)
+        fence = plan_recorded(app, request.connector)
+    refuse_left_out(app, request.connector, request.count, fenced=fence.wanted() if fence else (), there=there)
+    problems = [*_not_fenced(request, scene), *(fence.problems if fence else ())]
+    return TaskCountWritePlan(request, scene, fence, tuple(problems))
+
+
+def _not_fenced(request: WriteRequest, scene: Scene) -> list[Problem]:
+    recorded = scene.connector.task_count_record
+    if request.fence or not recorded:
+        return []
+    due = fencing_decision(scene.connector).fence_count > 0
+    lost = "; fencing is due, and this record tells the leader that it is done" if due else ""
+    stay = counted(recorded, "recorded id stays as it is", "recorded ids stay as they are")
+    return [
+        Problem(
+            "not_fenced",
+            f"{Waiver.NO_FENCE}: {stay}{lost}",
+            hint=f"eosctl fence --connector {shlex.quote(request.connector)} --tasks {recorded}",
+            severity="warning",
+        )
+    ]
+
+
+def _connect_can(request: WriteRequest, scene: Scene) -> list[Problem]:
+    """What to use instead: a stopped connector's ids are fenced, and a record written, by the leader when asked."""
+    due = fencing_decision(scene.connector)
+    if not due.fence_count or scene.connector.target_state != "STOPPED" or scene.leader_url is None:
+        return []
+    return [
+        Problem(
+            "connect_can",
+            f"Connect can do this itself: its leader ({scene.leader_url}) would fence "
+            f"{counted(due.fence_count, 'recorded id')} and write a record of {due.writes}",
+            hint=f"eosctl fence --connector {shlex.quote(request.connector)} --via connect",
+            severity="warning",
+        )
+    ]
+
+
+def prepare_write(app: App, request: WriteRequest) -> Plan:
+    """The plan to write the record; raises as `plan_write`."""
+    plan = plan_write(app, request)
+    question = f"Write a task-count record of {request.count} for {request.connector}?"
+    apply = partial(apply_write, app, plan) if plan.changes_something else None
+    return Plan(partial(show_write, app, plan), question, apply, app.target)
+
+
+def show_write(app: App, plan: TaskCountWritePlan) -> Report:
+    """The plan: the record before and after, and what the leader decides with each."""
+    after = with_record(plan.scene.connector, plan.request.count)
+    outcome = "would_write" if plan.changes_something else "unchanged"
+    problems = (*plan.problems, *_connect_can(plan.request, plan.scene))
+    data = {"undo": undo_command(plan.scene, plan.request) if plan.changes_something else None}
+    return _report(app, "task-counts-write-plan", plan, after, outcome, problems, data=data)
+
+
+@dataclass(slots=True)
+class _SoFar:
+    """What the steps have done until now."""
+
+    fenced: Report | None = None
+    written: RecordWrite | None = None
+
+    @property
+    def fencing_failed(self) -> bool:
+        """Whether an id is not fenced, so that nothing may be written."""
+        return self.fenced is not None and self.fenced.exit_code is not ExitCode.OK
+
+
+def apply_write(app: App, plan: TaskCountWritePlan) -> Report:
+    """Fences, writes and reads back if the plan still holds; raises StalePlanError or RefusedError before that.
+
+    After Ctrl-C and errors the report says what was done until then. The deadline starts anew: the time in which a
+    person read the plan does not count.
+    """
+    app, so_far = app.with_whole_timeout(), _SoFar()
+    progress = carry_out(Work(lambda: _steps(app, plan, so_far), recheck=lambda: _recheck(app, plan.scene)))
+    return _result(app, plan, so_far, progress)
+
+
+def _steps(app: App, plan: TaskCountWritePlan, so_far: _SoFar) -> Iterator[Step[None]]:
+    fence = plan.fence
+
+    def write() -> None:
+        if fence is not None:
+            _recheck(app, plan.scene)  # fencing many ids takes a while
+        so_far.written = write_record(app, plan.scene, plan.request.count, name="task-counts-write")
+
+    if fence is not None:
+
+        def fence_ids() -> None:
+            so_far.fenced = apply_fence(app, fence)
+
+        yield Step("fence", fence_ids)
+    if not so_far.fencing_failed:
+        yield Step("write", write)
+
+
+def _result(app: App, plan: TaskCountWritePlan, so_far: _SoFar, progress: Progress[None]) -> Report:
+    fenced, written = so_far.fenced, so_far.written
+    after: ConnectorState | None = plan.scene.connector
+    outcome, data = "not_written", {}
+    problems, code = list(plan.problems), progress.exit_code(touched=fenced is not None)
+    if progress.error is not None:
+        problems.append(Problem.of(progress.error))
+    if fenced is not None and so_far.fencing_failed:
+        problems += [problem for problem in fenced.problems if problem.severity == "error"]
+        problems.append(Problem("not_written", "not every recorded id is fenced, so the record was not written"))
+        code = fenced.exit_code
+    if written is not None:
+        after, outcome = written.now, written.outcome
+        data = {"backup": written.backup, "undo": undo_command(plan.scene, plan.request)}
+        code = ExitCode.OK if written.outcome == "written" else ExitCode.PARTIAL
+        if written.failure is not None:
+            problems.append(Problem.of(written.failure))
+            code = ExitCode.INTERRUPTED if written.interrupted else code
+    report = _report(app, "task-counts-write-result", plan, after, outcome, problems, fenced=fenced, data=data)
+    return replace(report, exit_code=code)
+
+
+def _recheck(app: App, then: Scene) -> None:
+    now = observe_for_write(app, then.connector.name)
+    if then.cluster_id != now.cluster_id:
+        raise StalePlanError(f"the plan was made for cluster {then.cluster_id}, this is {now.cluster_id}")
+    if then.connector != now.connector or then.group_state != now.group_state:
+        raise StalePlanError(
+            f"connector {then.connector.name} or its group changed since the plan was made; no record was written",
+            hint="Plan again.",
+        )
+
+
+def undo_command(scene: Scene, request: WriteRequest) -> str | None:
+    """The command that writes the old count again; None where there was no record, which can't be written."""
+    count = scene.connector.task_count_record
+    if count is None:
+        return None
+    return shlex.join(["eosctl", "task-counts", "write", request.connector, "--count", str(count)])
+
+
+def _report(
+    app: App,
+    kind: str,
+    plan: TaskCountWritePlan,
+    after: ConnectorState | None,
+    outcome: str,
+    problems: Sequence[Problem],
+    *,
+    fenced: Report | None = None,
+    data: Mapping[str, object] | None = None,
+) -> Report:
+    before, shown = plan.scene.connector, fenced or (plan.fence.report(app) if plan.fence else None)
+    fence = None if shown is None else {"rows": list(shown.rows), "summary": dict(shown.summary)}
+    row: Row = {
+        "connector": before.name,
+        "key": task_count_key(before.name).decode(),
+        "before": _cell(before),
+        "after": None if after is None else _cell(after),
+        "decision_before": decisions(before),
+        "decision_after": None if after is None else decisions(after),
+        "outcome": outcome,
+    }
+    return Report(
+        kind=kind,
+        rows=[row],
+        summary={"fences": len(plan.fence.wanted()) if plan.fence else 0, "outcome": outcome},
+        data={
+            "fenced_before": plan.request.fence and (fenced is None or fenced.exit_code is ExitCode.OK),
+            "overrides": [] if plan.request.fence else [Waiver.NO_FENCE.word],
+            "fence": fence,
+            **(data or {}),
+        },
+        target={"kafka_cluster_id": plan.scene.cluster_id, "group_id": app.target.group_id},
+        problems=problems,
+    )
+
+
+def _cell(connector: ConnectorState) -> Row | None:
+    if connector.task_count_record is None:
+        return None
+    return {"task_count": connector.task_count_record, "offset": connector.record_offset}

@@ -1,0 +1,32 @@
+"""What a task-count record would change if somebody wrote it: decisions after it, and the ids it would leave out.
+
+Judges values that were read elsewhere; reads and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from eosctl.core.configs.fold import ConnectorState
+from eosctl.task_counts.findings import AliveTask
+from eosctl.task_counts.rules import decision_after_commit, fencing_decision
+
+
+def with_record(connector: ConnectorState, count: int) -> ConnectorState:
+    """The connector as every worker holds it after a record of `count` at the end of the topic."""
+    return replace(connector, task_count_record=count, record_offset=None, pending_fencing=False)
+
+
+def decisions(connector: ConnectorState) -> dict[str, object]:
+    """What the leader decides now, and after the next task commit, as plain data."""
+    now, later = fencing_decision(connector), decision_after_commit(connector)
+    return {
+        "now": {"would_fence_count": now.fence_count, "would_write": now.writes, "reason": now.reason},
+        "after_next_commit": {"would_fence_count": later.fence_count, "reason": later.reason},
+    }
+
+
+def left_out(alive: Sequence[AliveTask], count: int, *, fenced: Collection[str]) -> list[AliveTask]:
+    """Known ids that no fencing round would reach under a record of `count`, but those that are `fenced` anyway."""
+    return [task for task in alive if task.task >= count and task.transactional_id not in fenced]

@@ -1,0 +1,1 @@
+"""Transactions of everybody: list, describe, abort, hanging ones and the log."""

@@ -1,0 +1,257 @@
+"""txn list, describe and coordinator: what coordinators say of transactional ids. Reads only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from eosctl.app import App
+from eosctl.core.acls.lines import grant_hint
+from eosctl.core.ids import Owner
+from eosctl.core.transaction_log import TOPIC, coordinator_partition, java_string_hash
+from eosctl.core.transactions import (
+    OPEN_STATES,
+    OPEN_STATES_BEFORE_4,
+    TRANSACTIONAL_ID_NOT_FOUND,
+    Coordinator,
+    KafkaFault,
+    TransactionDescription,
+    TransactionListing,
+    TransactionListings,
+    TransactionState,
+)
+from eosctl.errors import UnauthorizedError, UnsupportedError, UsageError
+from eosctl.ports import TransactionAdmin
+from eosctl.report import Problem, Report, Row, rfc3339
+from eosctl.txn.faults import NOT_CHECKED
+from eosctl.txn.hanging import unjudged
+from eosctl.txn.hidden_ids import hidden_ids_warning
+from eosctl.txn.owners import owners_of_ids
+from eosctl.txn.rows import id_problem, missing_ids_problems, txn_report
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ListFilter:
+    """Which ids to list; all conditions must hold. `client_side` filters here what old brokers can't."""
+
+    states: tuple[str, ...] = ()
+    producer_ids: tuple[int, ...] = ()
+    open_longer_than_ms: int | None = None
+    pattern: str | None = None
+    client_side: bool = False
+
+
+def list_transactions(app: App, wanted: ListFilter) -> Report:
+    """One row per id; what a listing can't know is null. Exit 7 where a coordinator can't be asked.
+
+    Raises UnsupportedError, naming the Kafka version, for a filter that a broker can't apply.
+    """
+    with app.transactions() as admin:
+        listings = _list_here(app, admin, wanted) if wanted.client_side else _list_there(admin, wanted)
+        cluster_id = admin.cluster_id()  # known from the listing by now
+    found = sorted(listings.found, key=lambda each: each.transactional_id)
+    owners = owners_of_ids(app, [each.transactional_id for each in found])
+    rows = [_listing_row(each, owners[each.transactional_id]) for each in found]
+    summary = _count_by(rows, "state")
+    problems = [*hidden_ids_warning(app, rows), *missing_ids_problems(listings)]
+    return txn_report(
+        app,
+        "txn-list",
+        rows,
+        cluster_id=cluster_id,
+        summary=summary,
+        problems=problems,
+        faults=listings.missing,
+        judged=1,  # what no coordinator answers is an error, not a report
+    )
+
+
+def list_open_longer_than(app: App, admin: TransactionAdmin, least_ms: int) -> TransactionListings:
+    """The ids whose transaction has been open for so long; brokers before Kafka 3.8 list all that are open."""
+    wanted = ListFilter(open_longer_than_ms=least_ms)
+    try:
+        return _list_there(admin, wanted)
+    except UnsupportedError:
+        return _list_here(app, admin, replace(wanted, states=OPEN_STATES_BEFORE_4))
+
+
+def _list_there(admin: TransactionAdmin, wanted: ListFilter) -> TransactionListings:
+    """The brokers' own filters; what they let through of ids that have no transaction open is left out again.
+
+    A broker measures an idle id from the start of its last transaction, or from 1970 if it never had one
+    (`TransactionStateManager.listTransactionStates`, Kafka 3.8 to 4.3).
+    """
+    try:
+        listings = admin.list_transactions(
+            states=wanted.states,
+            producer_ids=wanted.producer_ids,
+            duration_ms=wanted.open_longer_than_ms,
+            pattern=wanted.pattern,
+        )
+    except UnsupportedError as error:
+        hint = error.hint or "Add --client-side to list everything and filter here."
+        raise UnsupportedError(error.message, hint=hint) from error
+    if wanted.open_longer_than_ms is None:
+        return listings
+    return listings._replace(found=[each for each in listings.found if each.state in OPEN_STATES])
+
+
+def _list_here(app: App, admin: TransactionAdmin, wanted: ListFilter) -> TransactionListings:
+    try:
+        pattern = re.compile(wanted.pattern if wanted.pattern is not None else ".*", re.DOTALL)
+    except re.error as exc:
+        raise UsageError(f"{wanted.pattern!r} is not a regular expression: {exc}") from exc
+    listings = admin.list_transactions(states=wanted.states, producer_ids=wanted.producer_ids)
+    found = [each for each in listings.found if pattern.fullmatch(each.transactional_id)]
+    if wanted.open_longer_than_ms is None:
+        return listings._replace(found=found)
+    found = [each for each in found if each.state in OPEN_STATES]
+    described = admin.describe_transactions([each.transactional_id for each in found])
+    latest_ms = app.clock.now_ms() - wanted.open_longer_than_ms
+    started = [each for each in found if _started_before(described.get(each.transactional_id), latest_ms)]
+    unknown = {fault.code: fault for fault in unjudged(described).values()}
+    return TransactionListings(started, (*listings.missing, *unknown.values()))
+
+
+def _started_before(state: TransactionDescription | KafkaFault | None, latest_ms: int) -> bool:
+    return isinstance(state, TransactionDescription) and state.started_ms is not None and state.started_ms < latest_ms
+
+
+def _listing_row(listing: TransactionListing, owner: Owner) -> Row:
+    return {
+        "transactional_id": listing.transactional_id,
+        "state": listing.state.value,
+        "producer_id": listing.producer_id,
+        "producer_epoch": None,
+        "coordinator": listing.coordinator_id,
+        "transaction_timeout_ms": None,
+        "started_ms": None,
+        "age_ms": None,
+        "partitions": None,
+        "owner": owner.as_row(),
+    }
+
+
+def describe_transactions(app: App, ids: Sequence[str]) -> Report:
+    """One row per id that a coordinator knows; exit 1 when it knows none of them, 7 when it knows only some.
+
+    An id whose coordinator can't be asked has a row, too, with the state `not_checked`.
+    """
+    wanted = list(dict.fromkeys(ids))
+    if "" in wanted:
+        raise UsageError("an empty transactional id is nobody's")
+    with app.transactions() as admin:
+        cluster_id = admin.cluster_id()
+        described = admin.describe_transactions(wanted)
+    owners = owners_of_ids(app, wanted)
+    found, faults = _split(wanted, described, lambda name, state: _description_row(app, state, owners[name]))
+    problems = [id_problem(app, name, fault, "describe") for name, fault in faults.items()]
+    unread = [name for name, fault in faults.items() if fault.code != TRANSACTIONAL_ID_NOT_FOUND]
+    by_name = {str(row["transactional_id"]): row for row in found}
+    by_name |= {name: _unread_row(name, owners[name]) for name in unread}
+    return txn_report(
+        app,
+        "txn-describe",
+        [by_name[name] for name in wanted if name in by_name],
+        cluster_id=cluster_id,
+        problems=problems,
+        faults=faults.values(),
+        judged=len(found),
+    )
+
+
+def _unread_row(transactional_id: str, owner: Owner) -> Row:
+    """An id whose coordinator did not tell."""
+    return {
+        **dict.fromkeys(_TOLD),
+        "transactional_id": transactional_id,
+        "state": NOT_CHECKED,
+        "owner": owner.as_row(),
+    }
+
+
+_TOLD = (
+    *("transactional_id", "state", "producer_id", "producer_epoch", "coordinator", "transaction_timeout_ms"),
+    *("started_ms", "started", "age_ms", "partitions", "owner"),
+)
+
+
+def _description_row(app: App, state: TransactionDescription, owner: Owner) -> Row:
+    """A transaction as its coordinator describes it."""
+    age_ms = None if state.started_ms is None else max(0, app.clock.now_ms() - state.started_ms)
+    return {
+        "transactional_id": state.transactional_id,
+        "state": state.state.value,
+        "producer_id": state.producer_id,
+        "producer_epoch": state.producer_epoch,
+        "coordinator": state.coordinator.node_id,
+        "transaction_timeout_ms": state.transaction_timeout_ms,
+        "started_ms": state.started_ms,
+        "started": rfc3339(state.started_ms),
+        "age_ms": age_ms,
+        "partitions": [{"topic": topic, "partition": partition} for topic, partition in state.partitions],
+        "owner": owner.as_row(),
+    }
+
+
+def find_coordinators(app: App, ids: Sequence[str]) -> Report:
+    """Java's hash of each id, its partition of `__transaction_state`, and the broker that leads it."""
+    wanted = list(dict.fromkeys(ids))
+    with app.transactions() as admin:
+        cluster_id = admin.cluster_id()
+        found = admin.find_coordinators(wanted)
+        partitions, unseen = _log_partitions(app, admin)  # after the lookup, which creates the topic
+    rows, faults = _split(wanted, found, lambda name, where: _coordinator_row(name, where, partitions))
+    problems = [id_problem(app, name, fault, "find the coordinator of") for name, fault in faults.items()] + unseen
+    summary = {"ids": len(rows), "partitions": partitions}
+    return txn_report(
+        app, "txn-coordinator", rows, cluster_id=cluster_id, summary=summary, problems=problems, faults=faults.values()
+    )
+
+
+def _log_partitions(app: App, admin: TransactionAdmin) -> tuple[int | None, list[Problem]]:
+    """How many partitions `__transaction_state` has; coordinators can be found without the right to know it."""
+    try:
+        return admin.topic_partitions([TOPIC]).get(TOPIC), []
+    except UnauthorizedError as error:
+        message = f"the partition of each id is unknown: {error.message}"
+        hint = grant_hint("DESCRIBE", "Topic", [TOPIC], settings=app.target.client)
+        return None, [Problem(error.code, message, hint, severity="warning")]
+
+
+def _coordinator_row(transactional_id: str, coordinator: Coordinator, partitions: int | None) -> Row:
+    return {
+        "transactional_id": transactional_id,
+        "hash": java_string_hash(transactional_id),
+        "partition": None if partitions is None else coordinator_partition(transactional_id, partitions),
+        "coordinator": coordinator.node_id,
+        "host": coordinator.host,
+        "port": coordinator.port,
+    }
+
+
+def _split(
+    keys: Sequence[str], answers: Mapping[str, T | KafkaFault], to_row: Callable[[str, T], Row]
+) -> tuple[list[Row], dict[str, KafkaFault]]:
+    """Rows of the good answers and faults of the others, both in the order of `keys`."""
+    faults: dict[str, KafkaFault] = {}
+    rows: list[Row] = []
+    for key in keys:
+        answer = answers.get(key, KafkaFault(-1, "UNKNOWN_SERVER_ERROR", "the answer does not mention this id"))
+        if isinstance(answer, KafkaFault):
+            faults[key] = answer
+        else:
+            rows.append(to_row(key, answer))
+    return rows, faults
+
+
+def _count_by(rows: Iterable[Row], member: str) -> dict[str, object]:
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[str(row[member])] = counts.get(str(row[member]), 0) + 1
+    order = [state.value for state in TransactionState]
+    return {"ids": sum(counts.values()), "counts": {name: counts[name] for name in order if name in counts}}

@@ -1,0 +1,160 @@
+"""txn producers and txn hanging: what the leaders of partitions say of open transactions. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from eosctl.app import App
+from eosctl.core.ids import Owner
+from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListings
+from eosctl.core.wording import counted
+from eosctl.errors import ExitCode, NotFoundError, UnreachableError
+from eosctl.ports import TransactionAdmin
+from eosctl.report import Report
+from eosctl.txn.faults import NO_ANSWER, NOT_CHECKED
+from eosctl.txn.hanging import MAX_TRANSACTION_TIMEOUT_MS, find_hanging, open_candidates, unjudged, without_owner
+from eosctl.txn.hidden_ids import unseen_ids_warning
+from eosctl.txn.owners import owners_of_ids
+from eosctl.txn.rows import (
+    PLACE_MEMBERS,
+    Partition,
+    id_problem,
+    missing_ids_problems,
+    partition_problems,
+    place_of,
+    txn_report,
+)
+
+
+def list_producers(app: App, topic: str, partition: int | None) -> Report:
+    """Active producers of a topic's partitions, with the transactional id that now uses each producer id.
+
+    A partition that could not be asked is a row with the reason `not_checked`.
+
+    Raises NotFoundError for a topic or partition that does not exist.
+    """
+    with app.transactions() as admin:
+        cluster_id = admin.cluster_id()
+        partitions = partitions_of(admin, topic, partition)
+        answers = admin.describe_producers(partitions)
+        found, faults = _active(answers)
+        listings = _users(admin, {producer.producer_id for producer in found})
+    users = {listing.producer_id: listing.transactional_id for listing in listings.found}
+    owners = owners_of_ids(app, sorted(set(users.values())))
+    rows = [_producer_row(app, producer, users.get(producer.producer_id), owners) for producer in found]
+    unread = [{**_unseen_row(place), "last_sequence": None, "owner": None} for place in faults]
+    return txn_report(
+        app,
+        "txn-producers",
+        sorted([*rows, *unread], key=lambda row: (str(row["topic"]), int(str(row["partition"])))),
+        cluster_id=cluster_id,
+        summary={"producers": len(rows), "open": sum(row["start_offset"] is not None for row in rows)},
+        problems=[*partition_problems(app, faults), *missing_ids_problems(listings)],
+        faults=[*faults.values(), *listings.missing],
+        judged=len(partitions) - len(faults),
+    )
+
+
+def partitions_of(admin: TransactionAdmin, topic: str, partition: int | None) -> list[Partition]:
+    """One partition, or all of a topic; raises NotFoundError."""
+    count = admin.topic_partitions([topic]).get(topic)
+    if count is None:
+        raise NotFoundError(f"there is no topic {topic}", hint="Without DESCRIBE on it, it can't be seen either.")
+    if partition is not None and partition >= count:
+        raise NotFoundError(f"topic {topic} has {counted(count, 'partition')}, so there is no partition {partition}")
+    return [(topic, index) for index in range(count)] if partition is None else [(topic, partition)]
+
+
+def _active(
+    answers: Mapping[Partition, Sequence[ActiveProducer] | KafkaFault],
+) -> tuple[list[ActiveProducer], dict[Partition, KafkaFault]]:
+    """Producers by partition and id, and the partitions that could not be asked."""
+    faults = {place: answer for place, answer in sorted(answers.items()) if isinstance(answer, KafkaFault)}
+    found = [one for _place, answer in sorted(answers.items()) if not isinstance(answer, KafkaFault) for one in answer]
+    return sorted(found, key=lambda one: (one.topic, one.partition, one.producer_id)), faults
+
+
+def _users(admin: TransactionAdmin, producer_ids: Collection[int]) -> TransactionListings:
+    """The transactional ids that use the producer ids now; idempotent producers have none."""
+    if not producer_ids:
+        return TransactionListings(())
+    try:
+        return admin.list_transactions(producer_ids=sorted(producer_ids))
+    except UnreachableError as exc:
+        return TransactionListings((), (KafkaFault(NO_ANSWER, exc.code.upper(), exc.message),))
+
+
+def _producer_row(
+    app: App, producer: ActiveProducer, transactional_id: str | None, owners: Mapping[str, Owner]
+) -> dict[str, object]:
+    return {
+        **place_of(app, producer),
+        "last_sequence": producer.last_sequence,
+        "transactional_id": transactional_id,
+        "owner": None if transactional_id is None else owners[transactional_id].as_row(),
+    }
+
+
+def find_hanging_transactions(
+    app: App, topic: str | None, *, max_transaction_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS
+) -> Report:
+    """Open transactions that no coordinator accounts for (KIP-664), of one topic or (None) of all; exit 3 if any.
+
+    Starts from the partitions, as `TransactionsCommand find-hanging` does: a coordinator that has forgotten a
+    transaction can't be asked for it.
+    """
+    with app.transactions() as admin:
+        cluster_id = admin.cluster_id()
+        partitions = _all_partitions(admin) if topic is None else partitions_of(admin, topic, None)
+        found, faults = _active(admin.describe_producers(partitions, only_open=True))
+        candidates = open_candidates(
+            found, now_ms=app.clock.now_ms(), max_transaction_timeout_ms=max_transaction_timeout_ms
+        )
+        listings, described = ask_coordinators(admin, candidates)
+    hanging = [
+        {**place_of(app, one.producer), "transactional_id": one.transactional_id, "reason": one.reason.value}
+        for one in find_hanging(candidates, listings, described)
+    ]
+    ownerless = without_owner(candidates, listings)
+    rows = [*hanging, *(_not_checked(place_of(app, one)) for one in ownerless), *map(_unseen_row, faults)]
+    silent = unjudged(described)
+    problems = [
+        *partition_problems(app, faults),
+        *unseen_ids_warning(str(row["reason"]) for row in hanging),
+        *(id_problem(app, name, fault, "describe") for name, fault in silent.items()),
+        *missing_ids_problems(listings),
+    ]
+    report = txn_report(
+        app,
+        "txn-hanging",
+        rows,
+        cluster_id=cluster_id,
+        summary={"partitions": len(partitions), "open_too_long": len(candidates), "hanging": len(hanging)},
+        problems=problems,
+        faults=[*faults.values(), *silent.values(), *listings.missing],
+        judged=len(partitions) - len(faults),
+    )
+    return replace(report, exit_code=ExitCode.FINDINGS) if hanging and report.exit_code is ExitCode.OK else report
+
+
+def _not_checked(place: Mapping[str, object]) -> dict[str, object]:
+    """A transaction, or a partition, of which it is not known whether it hangs."""
+    return {**place, "transactional_id": None, "reason": NOT_CHECKED}
+
+
+def _unseen_row(place: Partition) -> dict[str, object]:
+    return _not_checked({**dict.fromkeys(PLACE_MEMBERS), "topic": place[0], "partition": place[1]})
+
+
+def _all_partitions(admin: TransactionAdmin) -> list[Partition]:
+    return [(topic, index) for topic, count in sorted(admin.topic_partitions().items()) for index in range(count)]
+
+
+def ask_coordinators(
+    admin: TransactionAdmin, candidates: Sequence[ActiveProducer]
+) -> tuple[TransactionListings, Mapping[str, TransactionDescription | KafkaFault]]:
+    """Who uses the candidates' producer ids now, and what their coordinators know of those."""
+    listings = _users(admin, {producer.producer_id for producer in candidates})
+    ids = sorted({listing.transactional_id for listing in listings.found})
+    return listings, admin.describe_transactions(ids) if ids else {}

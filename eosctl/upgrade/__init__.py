@@ -1,0 +1,1 @@
+"""The upgrade in two rolling restarts: gates, plan and status."""

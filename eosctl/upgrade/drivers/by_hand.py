@@ -1,0 +1,45 @@
+"""The driver `print`: tells a person what to do, who then is waited for without end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from eosctl.app import App
+from eosctl.core.workers.modes import Mode
+from eosctl.events import Event
+from eosctl.upgrade.drivers import SETTING, Acted
+
+
+@dataclass(frozen=True, slots=True)
+class PrintDriver:
+    """Does nothing itself; `setting` is what the configuration calls the mode."""
+
+    name: ClassVar[str] = "print"
+    at_once: ClassVar[bool] = False
+    waits_for_person: ClassVar[bool] = True
+
+    setting: str = SETTING
+
+    def for_mirror_maker(self, setting: str) -> PrintDriver:
+        """The same, naming that setting."""
+        return PrintDriver(setting)
+
+    def files(self, _workers: Sequence[str]) -> Sequence[Path]:
+        """None are known."""
+        return ()
+
+    def actions(self, _workers: Sequence[str], mode: Mode) -> Sequence[str]:
+        """What the person is told."""
+        return [f"you set {self.setting}={mode.value} in its configuration", "you restart it"]
+
+    def check(self, _app: App, _workers: Sequence[str]) -> None:
+        """A person can handle all of them."""
+
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+        """Says what is to be done now."""
+        (worker,) = workers
+        app.on_event(Event(f"NOW: set {self.setting}={mode.value} in the configuration of {worker} and restart it"))
+        return Acted("restarted by hand")

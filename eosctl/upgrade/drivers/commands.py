@@ -1,0 +1,120 @@
+"""The driver `command`: the user's own programs set a worker's configuration and restart it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+from eosctl.app import App
+from eosctl.core.java.property_edit import ENCODING
+from eosctl.core.workers.config import parse_worker_config
+from eosctl.core.workers.modes import Mode
+from eosctl.errors import InputFileError, RefusedError, UsageError
+from eosctl.upgrade.drivers import SETTING, Acted, require_own
+from eosctl.upgrade.drivers.programs import run_program
+from eosctl.upgrade.drivers.properties_files import edit_mode
+from eosctl.upgrade.drivers.templates import fill, fill_command, worker_values
+
+
+@dataclass(frozen=True, slots=True)
+class CommandDriver:
+    """Templates with {url} {host} {port} {mode} {config}; without `set_config` eosctl edits the file `properties`.
+
+    `setting` is what the files call the mode. A MirrorMaker's, which is theirs to say, is read from each of them.
+    """
+
+    name: ClassVar[str] = "command"
+    at_once: ClassVar[bool] = False
+    waits_for_person: ClassVar[bool] = False
+
+    restart: str
+    set_config: str | None = None
+    properties: str | None = None
+    setting: str = SETTING
+
+    def for_mirror_maker(self, setting: str) -> CommandDriver:
+        """The same for nodes: their {host} and {number}, in place of {url} and {port}."""
+        return replace(self, setting=setting)
+
+    def __post_init__(self) -> None:
+        if self.set_config is None and self.properties is None:
+            raise UsageError(
+                "--driver command does not know how the mode is set",
+                hint="Give --set-config-command, or --properties-file for a file that eosctl shall edit.",
+            )
+
+    def files(self, workers: Sequence[str]) -> Sequence[Path]:
+        """The properties files, where eosctl was told of them and they are here."""
+        return [path for path in map(self._file, workers) if path is not None and path.is_file()]
+
+    def actions(self, workers: Sequence[str], mode: Mode) -> Sequence[str]:
+        """The edit, and the command lines as they will be run."""
+        (worker,) = workers
+        return [
+            self._set_words(worker, mode) or f"set {self.setting}={mode.value} in {self._file(worker)}",
+            f"run {shlex.join(self._words(self.restart, worker, mode, '--restart-command'))}",
+        ]
+
+    def check(self, app: App, workers: Sequence[str]) -> None:
+        """Each has a command line of its own, and its file, where eosctl edits it."""
+        require_own(workers, lambda worker: self.actions([worker], Mode.ENABLED)[1], options="--restart-command")
+        for worker in workers if self.set_config is None else ():
+            file = self._file(worker)
+            if file is not None and not file.is_file():
+                raise RefusedError(
+                    f"there is no file {file} for {worker}; nothing was written", hint="Check --properties-file."
+                )
+            if file is not None:
+                self._setting_in(app, file)
+
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+        """Sets, then restarts."""
+        (worker,) = workers
+        backup = self.set_alone(app, worker, mode).backup
+        run_program(app, self._words(self.restart, worker, mode, "--restart-command"))
+        return Acted("configured and restarted", backup)
+
+    def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
+        """Sets."""
+        backup, file = None, self._file(worker)
+        if self.set_config is not None:
+            run_program(app, self._words(self.set_config, worker, mode, "--set-config-command"))
+        elif file is not None:
+            edited = edit_mode(file, mode, app.clock, setting=self._setting_in(app, file))
+            backup = str(edited.backup) if edited.backup else None
+        return Acted("configured", backup)
+
+    def _setting_in(self, app: App, file: Path) -> str:
+        """What the file calls the mode; raises RefusedError for one that is not of this group's kind of worker."""
+        if self.setting == SETTING:
+            return SETTING
+        try:
+            text = file.read_bytes().decode(ENCODING)
+        except OSError as exc:
+            raise InputFileError(f"cannot read {file}: {exc.strerror or exc}", hint="Check --properties-file.") from exc
+        servers = app.target.client.bootstrap_servers if app.target.client else ()
+        read = parse_worker_config(text, source=str(file), group_id=app.target.group_id, servers=servers)
+        if read.mode_setting == SETTING:
+            raise RefusedError(
+                f"{file} is not the file of a dedicated MirrorMaker: it names no clusters; nothing was written",
+                hint="Check --properties-file.",
+            )
+        return read.mode_setting
+
+    def _file(self, worker: str) -> Path | None:
+        if self.properties is None:
+            return None
+        return Path(fill(self.properties, worker_values(worker), option="--properties-file")).expanduser()
+
+    def _set_words(self, worker: str, mode: Mode) -> str | None:
+        if self.set_config is None:
+            return None
+        return f"run {shlex.join(self._words(self.set_config, worker, mode, '--set-config-command'))}"
+
+    def _words(self, template: str, worker: str, mode: Mode, option: str) -> list[str]:
+        values = {**worker_values(worker), "mode": mode.value}
+        file = self._file(worker)
+        return fill_command(template, values if file is None else {**values, "config": str(file)}, option=option)

@@ -1,0 +1,379 @@
+"""The driver `kubernetes`: changes workloads with kubectl, whose controllers or operator then restart the pods.
+
+mode_places.py knows where the mode stands: mostly in an environment variable of the pod, of a Strimzi KafkaConnect in
+its spec.config. Their controllers restart pod after pod, so that a whole pass is one step. Who says `OnDelete` has a
+controller that doesn't: there eosctl deletes the pods (pods.py). It never changes how a workload is updated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar
+
+from eosctl.app import App
+from eosctl.core.wording import counted
+from eosctl.core.workers.modes import TARGETS, Mode
+from eosctl.errors import RefusedError, UsageError
+from eosctl.group.gather import WorkerObservation
+from eosctl.upgrade.drivers import Acted, TakenBackError
+from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, Manifest
+from eosctl.upgrade.drivers.kubernetes.mode_places import ModePlace, MountedProperties, Variable, place_in_spec
+from eosctl.upgrade.drivers.kubernetes.place_choice import DEFAULT_VARIABLE, choose_place, require_changeable
+from eosctl.upgrade.drivers.kubernetes.pods import replace_pods
+from eosctl.upgrade.drivers.kubernetes.rollouts import await_operator, await_rollout, await_strimzi, restart_pod_set
+from eosctl.upgrade.drivers.kubernetes.stuck_pods import Stuck, trouble
+from eosctl.upgrade.drivers.kubernetes.unfit_workloads import not_rolling, refuse_owned
+from eosctl.upgrade.drivers.kubernetes.watching import (
+    MANAGED,
+    await_change,
+    await_newer_pods,
+    made_after_file,
+    taken_back,
+)
+from eosctl.upgrade.drivers.kubernetes.workloads import (
+    CONFLUENT,
+    STATEFUL_SET,
+    Workload,
+    as_stored,
+    deletes_by_hand,
+    generation,
+    ill,
+    list_pods,
+    names_of,
+    observed,
+    parse_workload,
+    replicas,
+    rolled,
+    rolled_out,
+)
+from eosctl.upgrade.drivers.manifests.containers import worker_container
+from eosctl.upgrade.drivers.manifests.deployers import Origin, origin_of_field
+from eosctl.upgrade.drivers.manifests.fields import Patch
+from eosctl.upgrade.drivers.manifests.pods import KUBECTL_GATE, WORKLOAD_GATE, Member, Pod, judge_workload, match_pods
+from eosctl.upgrade.drivers.manifests.rolling import ROLLING_GATE, judge_rolling, several_at_once
+from eosctl.upgrade.gate import Gate
+
+_Now = tuple[Workload, Manifest]
+"""A workload, and what Kubernetes says of it."""
+
+
+def kubernetes_driver(
+    app: App,
+    workloads: Sequence[str],
+    kubectl: Kubectl,
+    *,
+    variable: str | None = None,
+    container: str | None = None,
+    file: MountedProperties | None = None,
+    watches: bool = False,
+) -> KubernetesDriver:
+    """The driver for these workloads as they are now; `container` runs the worker, if that must be said.
+
+    Raises UsageError for another kind or container, NotFoundError, RefusedError where not all pods would be restarted,
+    nothing tells which container is the worker, or what is changed would change no worker, and what kubectl raises.
+    """
+    driver = replace(named_workloads(app, workloads, kubectl), watches=watches)
+    there = [(each, driver.look(app, each)) for each in driver.workloads]
+    name = variable or DEFAULT_VARIABLE
+    there = [(_with_container(each, now, container, name, must=file is None), now) for each, now in there]
+    places = {
+        each.text: choose_place(app, kubectl, each, now, variable=variable, file=file, watches=watches)
+        for each, now in there
+    }
+    if file is not None and not watches:
+        require_changeable(app, kubectl, file)
+    controlled = [(each.text, *rolled(app, kubectl, each, now)) for each, now in there]
+    return replace(
+        driver,
+        workloads=tuple(each for each, _now in there),
+        places=places,
+        deleted_by_us=frozenset(text for text, _made, now in controlled if deletes_by_hand(now)),
+        # Strimzi's operator restarts one pod after the other, whatever its resource says
+        crowded={
+            text: () if made.is_strimzi else several_at_once(now, container=made.container)
+            for text, made, now in controlled
+        },
+        stuck={} if watches else _stuck(app, kubectl, controlled),
+    )
+
+
+def _stuck(app: App, kubectl: Kubectl, controlled: Sequence[tuple[str, Workload, Manifest]]) -> Mapping[str, Stuck]:
+    """The pods that a StatefulSet's controller would not replace as they are now."""
+    ours = [each for each in controlled if each[1].kind == STATEFUL_SET and not deletes_by_hand(each[2])]
+    found = [(text, pod) for text, made, now in ours for pod in list_pods(app, kubectl, made, now) if not pod.ready]
+    return {pod.uid: Stuck(pod.name, text, trouble(app, kubectl, pod)) for text, pod in found}
+
+
+def _with_container(workload: Workload, now: Manifest, named: str | None, variable: str, *, must: bool) -> Workload:
+    """With the worker's container; where it need not be known, None if nothing tells."""
+    if not workload.is_operated:
+        with suppress(*([] if must else [RefusedError])):
+            return replace(workload, container=worker_container(workload.text, now, named=named, variable=variable))
+        return workload
+    if named is not None:
+        raise UsageError(f"--container is for statefulset/ and deployment/: {workload.text} has the mode in its spec")
+    return workload
+
+
+def named_workloads(app: App, workloads: Sequence[str], kubectl: Kubectl) -> KubernetesDriver:
+    """These workloads only to be looked at; raises UsageError for another kind, and what kubectl raises."""
+    given = dict.fromkeys(parse_workload(each) for each in workloads)
+    return KubernetesDriver(tuple(as_stored(app, kubectl, each) for each in given), kubectl)
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesDriver:
+    """`places` says where the mode of each workload stands; `deleted_by_us` are those whose pods nobody else restarts.
+
+    `crowded` says of each why more than one of its pods may be down at once. `watches`: somebody else makes the
+    changes and deletes pods; nothing is written to Kubernetes. `stuck` are the pods, by their uids, that are not Ready
+    when this is planned: they may be deleted.
+    """
+
+    name: ClassVar[str] = "kubernetes"
+    at_once: ClassVar[bool] = True
+    waits_for_person: ClassVar[bool] = False
+
+    workloads: tuple[Workload, ...]
+    kubectl: Kubectl = field(default_factory=Kubectl)
+    places: Mapping[str, ModePlace] = field(default_factory=dict)
+    deleted_by_us: frozenset[str] = frozenset()
+    crowded: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    watches: bool = False
+    stuck: Mapping[str, Stuck] = field(default_factory=dict)
+
+    def look(self, app: App, workload: Workload) -> Manifest:
+        """The workload as it is now; raises RefusedError where it is somebody else's, or not all pods would restart."""
+        now = self.kubectl.get(app, workload.text)
+        refuse_owned(workload.text, now)
+        reason, words = not_rolling(workload.text, now)
+        if reason:
+            raise RefusedError(
+                f"{workload.text} {reason}; nothing was written", hint=f"Change that first: {self.kubectl.line(*words)}"
+            )
+        return now
+
+    def files(self, _workers: Sequence[str]) -> Sequence[Path]:
+        """None are here."""
+        return ()
+
+    def actions(self, _workers: Sequence[str], mode: Mode) -> Sequence[str]:
+        """The change of each workload, and who restarts the pods."""
+        told = []
+        for each in self.workloads:
+            rest = "its controller restarts all of its workers, one after the other"
+            if self.crowded.get(each.text):
+                rest = f"its controller restarts its workers, several at once: {'; '.join(self.crowded[each.text])}"
+            if each.text in self.deleted_by_us:
+                rest = "kubectl delete pod, one after the other (updateStrategy OnDelete), the leader's last"
+            change = self._place(each).action(self.kubectl, each, mode)
+            whose = "not by eosctl (--no-write): " if self.watches else ""
+            told += [f"{whose}{change}", f"{whose}{rest}" if each.text in self.deleted_by_us else rest]
+            told += [
+                f"{self.kubectl.line('delete', f'pod/{pod.name}')}, if it is not Ready by then"
+                for pod in self.stuck.values()
+                if pod.workload == each.text
+            ]
+        return told
+
+    def deletes(self) -> Mapping[str, str]:
+        """The pods that are not Ready, and why."""
+        return {pod.name: pod.trouble for pod in self.stuck.values()}
+
+    def check(self, app: App, workers: Sequence[str]) -> None:
+        """The workloads have a pod for each of them."""
+        pods = self.expected(app)
+        if len(workers) > pods:
+            verb = "has" if len(self.workloads) == 1 else "have"
+            raise RefusedError(
+                f"{names_of(self.workloads)} {verb} {counted(pods, 'pod')}, and the group "
+                f"{counted(len(workers), 'member')}: not all of {', '.join(workers)} are its pods, and the others "
+                "would keep their mode; nothing was written",
+                hint="Name all workloads of the group (repeat --workload; all in one namespace). Stop workers that are "
+                "in none, or change all of them with another driver (print, command).",
+            )
+
+    def expected(self, app: App) -> int:
+        """The replicas that the workloads want now."""
+        return _wanted(self._now(app))
+
+    def absent(self, app: App, members: Sequence[WorkerObservation]) -> Sequence[str]:
+        """The pods in which no member is, and those that are still to be made."""
+        there = self._now(app)
+        missing = _wanted(there) - len(members)
+        left = match_pods(self._pods(app, there), _members(members)).pods if missing > 0 else ()
+        names = [f"pod {each.name}" for each in left][: max(0, missing)]
+        made = range(len(names) + 1, missing + 1)
+        return [*names, *(f"pod to come {number} of {names_of(self.workloads)}" for number in made)]
+
+    def mode(self, app: App) -> Mode | None:
+        """What all templates say, where every pod is made from them."""
+        there = [(each, now, rolled(app, self.kubectl, each, now)[1]) for each, now in self._now(app)]
+        said = {
+            self._made_as(app, each, now) if observed(made) and not ill(made) else None for each, now, made in there
+        }
+        rolling = [made for each, _now, made in there if not each.is_strimzi and not rolled_out(made)]
+        value = said.pop() if len(said) == 1 and not rolling else None
+        return Mode(value) if value in {mode.value for mode in TARGETS} else None
+
+    def _made_as(self, app: App, workload: Workload, now: Manifest) -> str | None:
+        """What its pods have; only eosctl's own changes of a file leave the annotation that tells so."""
+        place = self._place(workload)
+        if self.watches and isinstance(place, MountedProperties):
+            return made_after_file(app, self.kubectl, workload, place, now)
+        return place.made_as(app, self.kubectl, workload, now)
+
+    def place(self, app: App) -> str:
+        """The workloads, the key of a file (its ConfigMap may get another name), the namespace, context and server."""
+        namespace = f"namespace {self.kubectl.namespace}" if self.kubectl.namespace else "the context's namespace"
+        files = dict.fromkeys(each.key for each in self.places.values() if isinstance(each, MountedProperties))
+        what = ", ".join([names_of(self.workloads), *(f"{key} of the ConfigMap that is mounted" for key in files)])
+        return f"{what} in {namespace} of {self.kubectl.where(app)}"
+
+    def match(
+        self, app: App, members: Sequence[WorkerObservation], *, accepted: Collection[str], complete: bool
+    ) -> Gate:
+        """gate workload_matches."""
+        return judge_workload(
+            [each.text for each in self.workloads],
+            self._pods(app, self._now(app)),
+            _members(members),
+            accepted=WORKLOAD_GATE in accepted,
+            complete=complete,
+        )
+
+    def gates(
+        self, app: App, members: Sequence[WorkerObservation], *, accepted: Collection[str], complete: bool
+    ) -> Sequence[Gate]:
+        """The gates of DRIVER_GATE_IDS."""
+        return (
+            self.match(app, members, accepted=accepted, complete=complete),
+            judge_rolling(self.crowded, accepted=ROLLING_GATE in accepted),
+            self._rights(app, accepted=KUBECTL_GATE in accepted),
+        )
+
+    def bring(self, app: App, _workers: Sequence[str], mode: Mode) -> Acted:
+        """Changes workload after workload and waits for its rollout; what need not be changed is restarted as it is."""
+        bring = self._watch if self.watches else self._bring
+        told, backups = zip(*(bring(app, each, mode) for each in self.workloads), strict=True)
+        return Acted("; ".join(told), ", ".join(dict.fromkeys(filter(None, backups))) or None)
+
+    def _watch(self, app: App, workload: Workload, mode: Mode) -> tuple[str, None]:
+        self.look(app, workload)
+        place = self._place(workload)
+        await_change(app, self.kubectl, workload, place, mode)
+        if isinstance(place, MountedProperties):
+            await_newer_pods(app, self.kubectl, workload, place)
+        self._await_pods(app, workload, mode)
+        return f"{workload.text} changed by somebody else", None
+
+    def _bring(self, app: App, workload: Workload, mode: Mode) -> tuple[str, str | None]:
+        before = self.look(app, workload)
+        made, was = rolled(app, self.kubectl, workload, before)
+        backup = self._place(workload).change(app, self.kubectl, workload, mode)
+        after = self.kubectl.get(app, workload.text)
+        same = generation(after) == generation(before)
+        if workload.is_strimzi and same:
+            restart_pod_set(app, self.kubectl, workload.pod_set)
+        elif workload.kind == CONFLUENT and not same:
+            await_operator(app, self.kubectl, workload, made, generation(was))
+        now = self.kubectl.get(app, made.text) if workload.kind == CONFLUENT else after
+        if not workload.is_strimzi and same and rolled_out(now):
+            self.kubectl.run(app, "rollout", "restart", made.text)
+        if deletes_by_hand(now):
+            replace_pods(
+                app,
+                self.kubectl,
+                made,
+                mode,
+                members=lambda: self.expected(app),
+                require_kept=lambda: self._require_kept(app, workload, self.kubectl.get(app, workload.text), mode),
+            )
+            return f"{workload.text} changed, its pods deleted one by one", backup
+        self._await_pods(app, workload, mode)
+        return f"{workload.text} changed", backup
+
+    def _await_pods(self, app: App, workload: Workload, mode: Mode) -> None:
+        def require_kept(look: App, now: Manifest) -> None:
+            now = now if workload.kind != CONFLUENT else self.kubectl.get(look, workload.text)
+            self._require_kept(look, workload, now, mode)
+
+        if workload.is_strimzi:
+            await_strimzi(app, self.kubectl, workload, require_kept)
+            return
+        made, _now = rolled(app, self.kubectl, workload, {})
+        agreed = None if self.watches else self.stuck
+        await_rollout(app, self.kubectl, made, mode, require_kept, agreed=agreed)
+
+    def _require_kept(self, app: App, workload: Workload, now: Manifest, mode: Mode) -> None:
+        """Raises TakenBackError where somebody has taken back what was set."""
+        place = self._place(workload)
+        if place.find(app, self.kubectl, workload, now).value != mode.value:
+            words = taken_back(app, self.kubectl, workload, place, [mode])
+            if words is not None:
+                raise TakenBackError(words)
+
+    def taken_back(self, app: App, allowed: Collection[Mode]) -> str | None:
+        """What no longer says one of these modes, and who changed that; None where everything does."""
+        found = (taken_back(app, self.kubectl, each, self._place(each), allowed) for each in self.workloads)
+        return "; ".join(filter(None, found)) or None
+
+    def origins(self, app: App) -> Sequence[Origin]:
+        """Who deploys each object that is changed, and which field must be changed there."""
+        found = []
+        for each in self.workloads:
+            now = self.kubectl.get(app, each.text, MANAGED)
+            there = self._place(each).find(app, self.kubectl, each, now, MANAGED)
+            found.append(origin_of_field(there.thing, there.manifest, there.path, words=there.words))
+        return list(dict.fromkeys(found))
+
+    def patches(self, app: App, mode: Mode) -> Sequence[Patch]:
+        """What brings the workloads to a mode, for `kubectl patch`."""
+        found = [patch for each in self.workloads for patch in self._place(each).patches(app, self.kubectl, each, mode)]
+        return [patch for number, patch in enumerate(found) if patch not in found[:number]]
+
+    def command(self, patch: Patch) -> str:
+        """kubectl's line."""
+        return self.kubectl.line(*patch.words())
+
+    def _place(self, workload: Workload) -> ModePlace:
+        default = place_in_spec(workload) if workload.is_operated else Variable(DEFAULT_VARIABLE)
+        return self.places.get(workload.text, default)
+
+    def _rights(self, app: App, *, accepted: bool) -> Gate:
+        """gate kubectl_rights: what reading does not prove."""
+        if self.watches:
+            return Gate(KUBECTL_GATE, "pass", "nothing is written to Kubernetes (--no-write)")
+        files = [each.thing for each in self.places.values() if isinstance(each, MountedProperties)]
+        made = [f"{STATEFUL_SET}/{each.name}" for each in self.workloads if each.kind == CONFLUENT]
+        made += [each.pod_set for each in self.workloads if each.is_strimzi]
+        wanted = [("patch", what) for what in dict.fromkeys([*(each.text for each in self.workloads), *made, *files])]
+        wanted += [("delete", "pods")] if self.deleted_by_us or self.stuck else []
+        lacking = [f"{verb} {what}" for verb, what in wanted if not self.kubectl.may(app, verb, what)]
+        if lacking:
+            return Gate(
+                KUBECTL_GATE,
+                "fail",
+                f"kubectl auth can-i says no: {', '.join(lacking)}",
+                "docs/kubernetes.md has the Role that eosctl needs.",
+                accepted=accepted,
+            )
+        return Gate(KUBECTL_GATE, "pass", "kubectl auth can-i says yes to every change")
+
+    def _now(self, app: App) -> list[_Now]:
+        """The workloads as they are now."""
+        return [(each, self.kubectl.get(app, each.text)) for each in self.workloads]
+
+    def _pods(self, app: App, there: Sequence[_Now]) -> list[Pod]:
+        return [pod for each, now in there for pod in list_pods(app, self.kubectl, each, now)]
+
+
+def _wanted(there: Sequence[_Now]) -> int:
+    return sum(replicas(now) for _workload, now in there)
+
+
+def _members(workers: Sequence[WorkerObservation]) -> list[Member]:
+    return [Member(each.url, each.client_host) for each in workers if each.member_id is not None]

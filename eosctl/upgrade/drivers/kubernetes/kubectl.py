@@ -1,0 +1,152 @@
+"""kubectl as a program on PATH: how it is run, and what its failures mean."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from eosctl.app import App
+from eosctl.core.clients.hidden_secrets import shown_line
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
+from eosctl.upgrade.drivers.kubernetes.patient_looks import PatientLooks
+from eosctl.upgrade.drivers.manifests.fields import Patch
+from eosctl.upgrade.drivers.programs import ProgramError, run_program
+
+Manifest = Mapping[str, Any]
+_POLL_S = 1.0
+_LOG_S, _LINES, _LINE = 5.0, 5, 300  # how long a look at a log may take, and how much is told of it
+_NO = re.compile(r"^no( - |$)", re.MULTILINE)  # with the API server's reason, if it gives one
+_FORBIDDEN = re.compile(r"\((Forbidden|Unauthorized)\)|must be logged in|forbidden: User", re.IGNORECASE)
+_UNREACHABLE = re.compile(
+    r"unable to connect to the server|connection to the server \S+ was refused|connection refused|no such host"
+    r"|i/o timeout|TLS handshake timeout|no route to host|network is unreachable|certificate signed by unknown"
+    r"|context deadline exceeded|was refused - did you specify",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kubectl:
+    """kubectl in one namespace of one context; None is what kubectl takes itself."""
+
+    namespace: str | None = None
+    context: str | None = None
+    kubeconfig: str | None = None
+
+    def words(self, *words: str) -> list[str]:
+        """The command line."""
+        options = (("--kubeconfig", self.kubeconfig), ("--context", self.context), ("--namespace", self.namespace))
+        return ["kubectl", *(word for name, value in options if value for word in (name, value)), *words]
+
+    def line(self, *words: str) -> str:
+        """The command to be pasted."""
+        return shlex.join(self.words(*words))
+
+    def run(self, app: App, *words: str, stdin: bytes = b"") -> bytes:
+        """Runs it; raises UnauthorizedError, UnreachableError, and what `run_program` raises, with all that it said."""
+        try:
+            return run_program(app, self.words(*words), stdin=stdin)
+        except ProgramError as exc:
+            raise self._failure(exc, words) from exc
+
+    def patch(self, app: App, patch: Patch) -> None:
+        """Changes an object; the body, in which passwords may be, is in no command line and in no message."""
+        self.run(app, *patch.words_for_stdin(), stdin=patch.text.encode())
+
+    def find(self, app: App, what: str, *options: str) -> Manifest | None:
+        """The object KIND/NAME as it is now; None where there is none. Raises EosctlError for anything else."""
+        said = self.run(app, "get", what, "--ignore-not-found", *options, "--output", "json")
+        return _object(said, what) if said.strip() else None
+
+    def get(self, app: App, what: str, *options: str) -> Manifest:
+        """The object KIND/NAME as it is now; raises NotFoundError."""
+        found = self.find(app, what, *options)
+        if found is None:
+            where = f"namespace {self.namespace}" if self.namespace else "the namespace of kubectl's context"
+            raise NotFoundError(f"there is no {what} in {where}", hint="Check --workload, --namespace and the context.")
+        return found
+
+    def list_pods(self, app: App, selector: str) -> Sequence[Manifest]:
+        """The pods that a label selector finds."""
+        said = self.run(app, "get", "pods", "--selector", selector, "--output", "json")
+        return cast("Sequence[Manifest]", _object(said, "pods").get("items") or ())
+
+    def last_lines(self, app: App, pod: str, container: str) -> Sequence[str]:
+        """What a container logged last, before it died if it was started anew; nothing where that can't be read."""
+        look = replace(app, deadline=Deadline.after(_LOG_S, app.clock))
+        for when in (["--previous"], []):
+            with suppress(EosctlError):
+                told = self.run(look, "logs", f"pod/{pod}", "--container", container, "--tail", str(_LINES), *when)
+                return [
+                    shown_line(line)[:_LINE] for line in told.decode("utf-8", "replace").splitlines() if line.strip()
+                ]
+        return ()
+
+    def may(self, app: App, verb: str, what: str) -> bool:
+        """Whether the API server would let it."""
+        try:
+            return run_program(app, self.words("auth", "can-i", verb, what)).strip().startswith(b"yes")
+        except ProgramError as exc:
+            if _NO.search(exc.printed):
+                return False
+            raise self._failure(exc, ("auth", "can-i", verb, what)) from exc
+
+    def where(self, app: App) -> str:
+        """The context and its server, in words; in a pod, where there is no context, whose service account it is."""
+        try:
+            said = self.run(app, "config", "view", "--minify", "--output", "json")
+        except EosctlError:
+            return "the cluster that this pod is in"
+        view = _object(said, "config view")
+        clusters = [section(each, "cluster").get("server") for each in view.get("clusters") or ()]
+        return f"context {view.get('current-context')} ({', '.join(str(each) for each in clusters)})"
+
+    def _failure(self, exc: ProgramError, words: Sequence[str]) -> EosctlError:
+        said = " / ".join(line.strip() for line in exc.said.splitlines() if line.strip()) or "it said nothing"
+        message = f"{self.line(*words)}: {said}"
+        if _FORBIDDEN.search(exc.said):
+            return UnauthorizedError(message, hint="docs/kubernetes.md has the Role that eosctl needs.")
+        if _UNREACHABLE.search(exc.said):
+            return UnreachableError(
+                message, hint="Check --context and --kubeconfig; `kubectl cluster-info` tells more."
+            )
+        return EosctlError(message, hint="Run it by hand to see more.")
+
+
+def _object(said: bytes, what: str) -> Manifest:
+    try:
+        found = json.loads(said)
+    except ValueError as exc:
+        raise EosctlError(f"kubectl get {what} answered with something else than JSON") from exc
+    if not isinstance(found, dict):
+        raise EosctlError(f"kubectl get {what} answered with something else than an object")
+    return found
+
+
+def poll(app: App, doing: str, done: Callable[[], bool], *, hint: str) -> None:
+    """Asks until `done`, as long as the App's time lasts; raises DeadlineError, and what `done` does.
+
+    Where the API server does not answer, it is asked again.
+    """
+    looks = PatientLooks(app, app.deadline)
+    while True:
+        with looks:
+            if done():
+                return
+        if app.deadline.expired():
+            raise DeadlineError(f"timed out after {app.deadline.timeout_s:g} s while waiting for {doing}", hint=hint)
+        app.clock.sleep_s(_POLL_S)
+
+
+def section(manifest: Manifest, *path: str) -> Manifest:
+    """A member that is an object; empty where it is left out."""
+    found: object = manifest
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return cast("Manifest", found) if isinstance(found, Mapping) else {}

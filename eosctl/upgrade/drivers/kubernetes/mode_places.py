@@ -1,0 +1,344 @@
+"""Where the mode of a workload's workers stands, and how it is changed there: one small class per kind of image.
+
+A variable of its own, one variable with all properties, a properties file that a ConfigMap holds, or the resource that
+an operator makes the pods from. What is changed is one line; everything around it stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from eosctl.app import App
+from eosctl.core.java.properties import parse_properties
+from eosctl.core.java.property_edit import set_property
+from eosctl.core.workers.modes import Mode
+from eosctl.errors import EosctlError, InputFileError, NotFoundError
+from eosctl.events import Event
+from eosctl.state.backups import write_blocks
+from eosctl.upgrade.drivers import SETTING
+from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, Manifest, section
+from eosctl.upgrade.drivers.kubernetes.workloads import CONFLUENT, Workload
+from eosctl.upgrade.drivers.manifests.fields import Named, Patch, Path, field_words, nested, value_at
+from eosctl.upgrade.drivers.properties_files import stamp
+
+ANNOTATION = f"eosctl/{SETTING}"
+"""In a template whose pods take the mode from a file: a pod is made anew where its template changes, and not else."""
+_ANNOTATION_PATH: Path = ("spec", "template", "metadata", "annotations", ANNOTATION)
+_OVERRIDES: Path = ("spec", "configOverrides", "server")
+_CONFLICT, _TRIES = "(Conflict)", 5
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The field that says the mode: in which object, as it is now, and where in it; `value` None: it is not there.
+
+    `is_file`: the field has all properties of a worker.
+    """
+
+    thing: str
+    manifest: Manifest
+    path: Path
+    value: str | None
+    is_file: bool = False
+
+    @property
+    def words(self) -> str:
+        """The field, and the property in it."""
+        return f"{field_words(self.path)}{f' ({SETTING})' if self.is_file else ''}"
+
+
+class ModePlace(Protocol):
+    """Where the mode of one workload stands."""
+
+    def action(self, kubectl: Kubectl, workload: Workload, mode: Mode, /) -> str:
+        """What `change` does, for the plan."""
+
+    def find(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest, /, *options: str) -> Found:
+        """The field as it is now; `options` are kubectl's for what is read beside `now`. Raises EosctlError."""
+
+    def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest, /) -> str | None:
+        """What pods that are made from the template as it is now have; None where that can't be told."""
+
+    def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode, /) -> list[Patch]:
+        """What changes it, as the cluster is now; raises EosctlError."""
+
+    def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode, /) -> str | None:
+        """Changes it, safe to do again, and gives the path of a backup, if one was made; raises EosctlError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """An environment variable of the pods, as most images have it."""
+
+    name: str
+
+    def action(self, kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
+        return kubectl.line(*self._words(workload, mode))
+
+    def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
+        path = _variable_path(workload, self.name)
+        value = value_at(now, path)
+        return Found(workload.text, now, path, None if value is None else str(value))
+
+    def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
+        return self.find(app, kubectl, workload, now).value
+
+    def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
+        *path, _value = _variable_path(workload, self.name)
+        body: dict[str, Any] = {"value": mode.value}
+        there = value_at(kubectl.get(app, workload.text), tuple(path))
+        if there and "valueFrom" in there:
+            body["valueFrom"] = None
+        return [Patch(workload.text, "strategic", nested(tuple(path), body))]
+
+    def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> None:
+        kubectl.run(app, *self._words(workload, mode))
+
+    def _words(self, workload: Workload, mode: Mode) -> list[str]:
+        container = ["--containers", workload.container] if workload.container else []
+        return ["set", "env", workload.text, *container, f"{self.name}={mode.value}"]
+
+
+@dataclass(frozen=True, slots=True)
+class PropertiesVariable:
+    """One environment variable that has all properties of the worker, a line each."""
+
+    name: str
+
+    def action(self, _kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
+        return f"set {SETTING}={mode.value} in the properties that variable {self.name} of {workload.text} has"
+
+    def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
+        path = _variable_path(workload, self.name)
+        said = _said(str(value_at(now, path) or ""), f"variable {self.name}")
+        return Found(workload.text, now, path, said, is_file=True)
+
+    def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
+        return self.find(app, kubectl, workload, now).value
+
+    def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
+        path = _variable_path(workload, self.name)
+        text = str(value_at(kubectl.get(app, workload.text), path) or "")
+        body = nested(path, set_property(text, SETTING, mode.value))
+        return [Patch(workload.text, "strategic", body, change=self.action(kubectl, workload, mode))]
+
+    def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> str | None:
+        field = (workload.text, _variable_path(workload, self.name))
+        return _edit(app, kubectl, field, f"{workload.kind}-{workload.name}-{self.name}", mode, "strategic")
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceConfig:
+    """The resource from which Strimzi's operator makes the pods."""
+
+    def action(self, kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
+        return kubectl.line(*self._patch(workload, mode).words())
+
+    def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
+        path = (*workload.config, SETTING)
+        value = value_at(now, path)
+        return Found(workload.text, now, path, None if value is None else str(value))
+
+    def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
+        return self.find(app, kubectl, workload, now).value
+
+    def patches(self, _app: App, _kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
+        return [self._patch(workload, mode)]
+
+    def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> None:
+        kubectl.patch(app, self._patch(workload, mode))
+
+    def _patch(self, workload: Workload, mode: Mode) -> Patch:
+        path = (*workload.config, SETTING)
+        if all(isinstance(step, str) for step in path):
+            return Patch(workload.text, "merge", nested(path, mode.value))
+        place = "/" + "/".join(str(step) for step in path)
+        return Patch(workload.text, "json", [{"op": "add", "path": place, "value": mode.value}])
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOverrides:
+    """The resource from which Confluent's operator makes the pods: a list of `NAME=VALUE`.
+
+    Source: Confluent for Kubernetes, "Configuration overrides"; tried with a resource of that shape only.
+    """
+
+    def action(self, _kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
+        return self._words(workload, mode)
+
+    def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
+        said = [line.partition("=") for line in _overrides(now)]
+        values = [value.strip() for name, _equals, value in said if name.strip() == SETTING]
+        return Found(workload.text, now, _OVERRIDES, values[-1] if values else None)
+
+    def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
+        return self.find(app, kubectl, workload, now).value
+
+    def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
+        return [self._patch(kubectl.get(app, workload.text), workload, mode)]
+
+    def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> None:
+        _patch_what_was_read(app, kubectl, workload.text, lambda now: self._patch(now, workload, mode))
+
+    def _patch(self, now: Manifest, workload: Workload, mode: Mode) -> Patch:
+        others = [line for line in _overrides(now) if line.partition("=")[0].strip() != SETTING]
+        body = nested(_OVERRIDES, [*others, f"{SETTING}={mode.value}"])
+        return Patch(workload.text, "merge", body, change=self._words(workload, mode))
+
+    def _words(self, workload: Workload, mode: Mode) -> str:
+        return f"set {SETTING}={mode.value} in {field_words(_OVERRIDES)} of {workload.text}"
+
+
+def place_in_spec(workload: Workload) -> ModePlace:
+    """Of a resource from which an operator makes the pods."""
+    return ServerOverrides() if workload.kind == CONFLUENT else ResourceConfig()
+
+
+def _overrides(now: Manifest) -> list[str]:
+    return [str(line) for line in value_at(now, _OVERRIDES) or ()]
+
+
+@dataclass(frozen=True, slots=True)
+class MountedProperties:
+    """A properties file that is a key of a ConfigMap; a template's annotation makes the pods anew."""
+
+    configmap: str
+    key: str
+
+    @property
+    def thing(self) -> str:
+        """The ConfigMap, as kubectl is given it."""
+        return f"configmap/{self.configmap}"
+
+    @property
+    def words(self) -> str:
+        """The file, for a sentence."""
+        return f"{self.key} of {self.thing}"
+
+    def action(self, _kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
+        return f"{self._change(mode)}, and annotation {ANNOTATION} in the template of {workload.text}"
+
+    def find(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest, *options: str) -> Found:
+        """Of several ConfigMaps with that key the one that the template mounts now: its name may change (kustomize)."""
+        for name in sorted(mounted(now), key=lambda name: name != self.configmap):
+            found = kubectl.find(app, f"configmap/{name}", *options)
+            text = section(found or {}, "data").get(self.key)
+            if found is not None and text is not None:
+                said = _said(str(text), f"configmap/{name}, {self.key}")
+                return Found(f"configmap/{name}", found, ("data", self.key), said, is_file=True)
+        raise NotFoundError(
+            f"{workload.text} mounts no ConfigMap that has the key {self.key}", hint="Check --configmap and --key."
+        )
+
+    def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
+        """What the file says, where the template's annotation says so too: pods may be older than the file."""
+        said = self.find(app, kubectl, workload, now).value
+        return said if said == value_at(now, _ANNOTATION_PATH) else None
+
+    def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> list[Patch]:
+        text = str(section(kubectl.get(app, self.thing), "data")[self.key])
+        body = nested(("data", self.key), set_property(text, SETTING, mode.value))
+        patch = Patch(self.thing, "merge", body, change=self._change(mode))
+        return [patch, self._annotation(workload, mode)]
+
+    def change(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode) -> str | None:
+        field = (self.thing, ("data", self.key))
+        backup = _edit(app, kubectl, field, f"configmap-{self.configmap}-{self.key}", mode, "merge")
+        kubectl.patch(app, self._annotation(workload, mode))
+        return backup
+
+    def _change(self, mode: Mode) -> str:
+        return f"set {SETTING}={mode.value} in {self.words}"
+
+    def _annotation(self, workload: Workload, mode: Mode) -> Patch:
+        return Patch(workload.text, "merge", nested(_ANNOTATION_PATH, mode.value))
+
+
+def mounted(workload: Manifest) -> list[str]:
+    """The ConfigMaps that its pods have as files, or of which they have a key in a variable."""
+    volumes = section(workload, "spec", "template", "spec").get("volumes") or ()
+    sources = [source for each in volumes for source in (each, *(section(each, "projected").get("sources") or ()))]
+    names = [section(source, "configMap").get("name") for source in sources]
+    names += [section(each, "valueFrom", "configMapKeyRef").get("name") for each in variables(workload).values()]
+    return list(dict.fromkeys(str(name) for name in names if name))
+
+
+def worker_group(text: str, source: str) -> str | None:
+    """The group.id that properties have, as those of each Connect worker do; raises InputFileError."""
+    return parse_properties(text, source=source).values.get("group.id")
+
+
+def is_worker_config(text: object) -> bool:
+    """Whether these are the properties of a Connect worker."""
+    try:
+        return worker_group(str(text or ""), "text") is not None
+    except InputFileError:
+        return False
+
+
+def variables(workload: Manifest, container: str | None = None) -> Mapping[str, Mapping[str, Any]]:
+    """The environment variables of its pods by name, as the template has them: of one container, or of all."""
+    return {str(each["name"]): each for one in containers_of(workload, container) for each in one.get("env") or ()}
+
+
+def containers_of(workload: Manifest, name: str | None) -> list[Mapping[str, Any]]:
+    """Those of its pods' template: the one of this name, or all."""
+    found = section(workload, "spec", "template", "spec").get("containers") or ()
+    return [each for each in found if name in (None, each.get("name"))]
+
+
+def _edit(app: App, kubectl: Kubectl, field: tuple[str, Path], name: str, mode: Mode, kind: str) -> str | None:
+    """Sets the mode in the properties that a field (object, path) has, over what was read only.
+
+    Gives the path of a backup called `name`, None where nothing was to do. Raises EosctlError.
+    """
+    thing, path = field
+    backups: list[str] = []
+
+    def made(now: Manifest) -> Patch | None:
+        before = str(value_at(now, path) or "")
+        after = set_property(before, SETTING, mode.value)
+        if after == before:
+            backups.clear()
+            return None
+        backup = app.state_dir / "backups" / f"{name}.{stamp(app.clock)}.bak"
+        write_blocks(backup, [before.encode()], make_directory=True)
+        app.on_event(Event(f"{thing}: what it was before is kept in {backup}", backup=str(backup)))
+        backups.append(str(backup))
+        return Patch(thing, kind, nested(path, after))
+
+    _patch_what_was_read(app, kubectl, thing, made)
+    return backups[-1] if backups else None
+
+
+def _patch_what_was_read(app: App, kubectl: Kubectl, thing: str, made: Callable[[Manifest], Patch | None]) -> None:
+    """Patches an object with what is `made` of it as it is now; None is nothing to do. Raises EosctlError.
+
+    The API server refuses a patch with the resourceVersion of an object that somebody has written since; then it is
+    made of what is there now.
+    """
+    tries_left = _TRIES
+    while True:
+        now = kubectl.get(app, thing)
+        patch = made(now)
+        if patch is None:
+            return
+        version = nested(("metadata", "resourceVersion"), section(now, "metadata").get("resourceVersion"))
+        tries_left -= 1
+        try:
+            kubectl.patch(app, replace(patch, body={**version, **patch.body}))
+        except EosctlError as exc:
+            if _CONFLICT not in exc.message or not tries_left:
+                raise
+        else:
+            return
+
+
+def _variable_path(workload: Workload, name: str) -> Path:
+    return ("spec", "template", "spec", "containers", Named(workload.container or ""), "env", Named(name), "value")
+
+
+def _said(text: str, source: str) -> str | None:
+    return parse_properties(text, source=source).values.get(SETTING)

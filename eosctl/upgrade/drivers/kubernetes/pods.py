@@ -1,0 +1,160 @@
+"""Replaces the pods of a StatefulSet with `updateStrategy: OnDelete`, one after the other, as nobody else does.
+
+A pod is deleted only when the one before is Ready and a stable member of the Connect group again. Those that are made
+from the newest revision are left alone, so that a run which was cut off can be gone on with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from eosctl.app import App
+from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError
+from eosctl.events import Event, Standing
+from eosctl.group.gather import read_group
+from eosctl.group.members import STABLE, ConnectGroup
+from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, Manifest, poll, section
+from eosctl.upgrade.drivers.kubernetes.workloads import (
+    Workload,
+    observed,
+    pod_names,
+    pod_ready,
+    pod_reason,
+    pod_revision,
+)
+
+_POLL_S = 1.0
+_LOOK_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is the same for every pod: `revision` is that of the new ones, `members` how many workers shall be there.
+
+    That is asked anew each time: a workload may be scaled meanwhile. `require_kept` raises an error once somebody has
+    taken back the change: a pod that is made then would have the former mode.
+    """
+
+    app: App
+    kubectl: Kubectl
+    mode: Mode
+    revision: str
+    members: Callable[[], int]
+    require_kept: Callable[[], None]
+    patience_s: float
+
+
+def replace_pods(
+    app: App,
+    kubectl: Kubectl,
+    workload: Workload,
+    mode: Mode,
+    *,
+    members: Callable[[], int],
+    require_kept: Callable[[], None],
+) -> None:
+    """Deletes every pod of an old revision and waits for what comes in its place, the leader's pod last.
+
+    The group shall have `members` again after each. A pod may take its share of the App's time; raises DeadlineError
+    naming what is awaited, and what kubectl raises.
+    """
+    # before its controller has seen the change, updateRevision is the former one
+    poll(
+        app,
+        f"the controller of {workload.text} to see the change",
+        lambda: observed(kubectl.get(app, workload.text)),
+        hint=f"See its events: {kubectl.line('describe', workload.text)}; --settle-timeout gives more time.",
+    )
+    stateful_set = kubectl.get(app, workload.text)
+    revision = str(section(stateful_set, "status")["updateRevision"])
+    names = pod_names(stateful_set)
+    work = _Work(app, kubectl, mode, revision, members, require_kept, app.deadline.timeout_s / max(1, len(names)))
+    for name in _leader_last(app, kubectl, names):
+        pod = kubectl.find(app, f"pod/{name}")
+        if pod is None or pod_revision(pod) != revision or not pod_ready(pod):
+            _replace(work, name, pod)
+
+
+def _replace(work: _Work, name: str, pod: Manifest | None) -> None:
+    """Deletes the pod, if it is of an old revision, and waits for its successor and the worker in it."""
+    work.require_kept()
+    before = frozenset[str]()
+    if pod is not None and pod_revision(pod) != work.revision:
+        before = _member_ids(_group(work.app))
+        _tell(work, name, "restarting", "deleting it")
+        work.kubectl.run(work.app, "delete", f"pod/{name}", "--wait=false")
+    deadline = Deadline.after(work.patience_s, work.app.clock)
+    spoken = ""
+    while waiting := _missing(work, name, before):
+        work.require_kept()
+        if deadline.expired():
+            raise DeadlineError(
+                f"pod {name}: not back after {deadline.timeout_s:g} s; still waiting: {waiting}",
+                hint=f"See its log, and `{work.kubectl.line('describe', f'pod/{name}')}`; --settle-timeout gives more "
+                "time.",
+            )
+        if waiting != spoken:
+            spoken = waiting
+            _tell(work, name, "settling", f"waiting: {waiting}")
+        work.app.clock.sleep_s(_POLL_S)
+    _tell(work, name, "done", f"replaced, Ready and in the group as {work.mode.value}")
+
+
+def _leader_last(app: App, kubectl: Kubectl, names: Sequence[str]) -> list[str]:
+    """As the controller would, from the last one on; but the pod whose name or address the leader's URL has, last."""
+    host = urlsplit(_group(app).leader_url or "").hostname or ""
+
+    def leads(name: str) -> bool:
+        pod = kubectl.find(app, f"pod/{name}") or {}
+        return bool(host) and (host.split(".")[0] == name or host == section(pod, "status").get("podIP"))
+
+    from_last = list(reversed(names))
+    return sorted(from_last, key=leads)
+
+
+def _missing(work: _Work, name: str, before: frozenset[str]) -> str:
+    """What is still awaited; a look that fails is something to wait for, too."""
+    try:
+        return _pod_missing(work, name) or _member_missing(_group(work.app), before, work.members)
+    except EosctlError as exc:
+        return exc.message
+
+
+def _pod_missing(work: _Work, name: str) -> str:
+    pod = work.kubectl.find(work.app, f"pod/{name}")
+    if pod is None:
+        return "the pod is not there yet"
+    if pod_revision(pod) != work.revision:
+        return f"the pod is made from {pod_revision(pod)}, not from {work.revision}"
+    if pod_ready(pod):
+        return ""
+    return ": ".join(part for part in ("the pod is not Ready", pod_reason(pod)) if part)
+
+
+def _member_missing(group: ConnectGroup, before: frozenset[str], members: Callable[[], int]) -> str:
+    """A worker that was killed stays a member until its session ends: a new one must be there, too."""
+    now = _member_ids(group)
+    if group.state != STABLE:
+        return f"the group is {group.state}"
+    if before and not now - before:
+        return "no new member has joined the group"
+    wanted = members()
+    return "" if len(now) >= wanted else f"{len(now)} of {wanted} members are in the group"
+
+
+def _tell(work: _Work, name: str, state: str, words: str) -> None:
+    subject = f"pod {name}"
+    work.app.on_event(Event(f"{subject}: {words}", standings=(Standing(subject, work.mode.value, state),)))
+
+
+def _group(app: App) -> ConnectGroup:
+    group, _cluster_id = read_group(replace(app, deadline=Deadline.after(_LOOK_S, app.clock)), gone_ok=True)
+    return group
+
+
+def _member_ids(group: ConnectGroup) -> frozenset[str]:
+    return frozenset(member.member_id for member in group.members)

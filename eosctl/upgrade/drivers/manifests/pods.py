@@ -1,0 +1,102 @@
+"""Which pods are which members of a Connect group: by the address or the name that a worker advertises. Pure.
+
+A group and a workload are named by hand, each for itself; two groups often have as many workers as each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from eosctl.upgrade.gate import Gate
+
+WORKLOAD_GATE, KUBECTL_GATE = "workload_matches", "kubectl_rights"
+_FIX = (
+    "Compare -g with --workload and --namespace. --workload is repeatable: name all workloads of the group (in one "
+    "namespace)."
+)
+_POD_DNS = 3  # POD.SERVICE.NAMESPACE and more
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod that is not on its way out; `reason` says why it is not Ready, `container` which one keeps it from that.
+
+    `created` is a time in RFC 3339.
+    """
+
+    name: str
+    namespace: str
+    workload: str
+    addresses: tuple[str, ...]
+    hostname: str
+    ready: bool
+    reason: str = ""
+    revision: str = ""
+    uid: str = ""
+    container: str = ""
+    created: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of the group: what it advertises, and from where it is connected to its coordinator."""
+
+    url: str | None
+    client_host: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """`pods` without a member, and `members` (their URLs or addresses) without a pod."""
+
+    count: int
+    pods: tuple[Pod, ...]
+    members: tuple[str, ...]
+
+
+def match_pods(pods: Collection[Pod], members: Iterable[Member]) -> Matched:
+    """Finds a pod for each member; a pod is one member's only."""
+    left, strangers, count = list(pods), [], 0
+    for member in members:
+        mine = next((pod for pod in left if _is_in(member, pod)), None)
+        if mine is None:
+            strangers.append(member.url or (member.client_host or "?").removeprefix("/"))
+        else:
+            left.remove(mine)
+            count += 1
+    return Matched(count, tuple(left), tuple(sorted(strangers)))
+
+
+def _is_in(member: Member, pod: Pod) -> bool:
+    """The name counts only where it does not say another namespace: StatefulSets are named alike in all of them."""
+    host = (urlsplit(member.url).hostname or "") if member.url else ""
+    if {host, (member.client_host or "").removeprefix("/")} & {*pod.addresses}:
+        return True
+    labels = host.split(".")
+    if len(labels) >= _POD_DNS and labels[2] != pod.namespace and "svc" in labels[3:4]:
+        return False
+    return labels[0] in (pod.name, pod.hostname)
+
+
+def judge_workload(
+    workloads: Sequence[str], pods: Sequence[Pod], members: Sequence[Member], *, accepted: bool, complete: bool
+) -> Gate:
+    """gate workload_matches; `complete` also asks for a member in each pod."""
+    named = ", ".join(workloads)
+    found = match_pods(pods, members)
+    failures = []
+    if found.members:
+        there = ", ".join(_told(pod) for pod in pods) or "none"
+        failures.append(f"{', '.join(found.members)} is in no pod of {named} (pods: {there})")
+    missing = [f"{pod.name} ({pod.reason})" if pod.reason else pod.name for pod in found.pods]
+    if missing and complete:
+        failures.append(f"no member of the group is in {', '.join(missing)}")
+    if failures:
+        return Gate(WORKLOAD_GATE, "fail", "; ".join(failures), _FIX, guards_data=True, accepted=accepted)
+    return Gate(WORKLOAD_GATE, "pass", f"{found.count} of {len(members)} members are in the pods of {named}")
+
+
+def _told(pod: Pod) -> str:
+    return " ".join([pod.name, *pod.addresses[:1]])

@@ -1,0 +1,58 @@
+"""How many pods of a workload are down at once while its controller restarts them, by what its manifest says. Pure.
+
+Source: Kubernetes, apps/v1: DeploymentSpec.strategy, RollingUpdateDeployment.maxUnavailable (rounded down),
+RollingUpdateStatefulSetStrategy.maxUnavailable (rounded up), Container.readinessProbe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from eosctl.core.wording import counted
+from eosctl.upgrade.gate import Gate
+
+ROLLING_GATE = "workload_rolls"
+_FIX = (
+    "Give the container a readinessProbe (GET /health, or the REST port), strategy RollingUpdate and maxUnavailable 1."
+)
+
+
+def several_at_once(manifest: Mapping[str, Any], *, container: str | None = None) -> tuple[str, ...]:
+    """Why more than one pod may be down at once; empty where the next one waits for the one before."""
+    spec = manifest.get("spec") or {}
+    replicas = int(spec.get("replicas", 1))
+    update = spec.get("strategy") or spec.get("updateStrategy") or {}
+    if replicas < 2 or update.get("type") == "OnDelete":
+        return ()
+    found = []
+    if update.get("type") == "Recreate":
+        found.append("strategy Recreate stops all pods before the first new one starts")
+    down = _unavailable(update.get("rollingUpdate") or {}, replicas, rounds_up="updateStrategy" in spec)
+    if down > 1:
+        found.append(f"maxUnavailable lets {counted(down, 'pod')} be down at once")
+    containers = ((spec.get("template") or {}).get("spec") or {}).get("containers") or ()
+    ours = [each for each in containers if container in (None, each.get("name"))]
+    if ours and not any("readinessProbe" in each for each in ours):
+        found.append("no container has a readinessProbe, so a pod counts as Ready as soon as its process runs")
+    return tuple(found)
+
+
+def _unavailable(rolling: Mapping[str, Any], replicas: int, *, rounds_up: bool) -> int:
+    """How many pods maxUnavailable allows to be down; one where nothing is said, or where it is no more."""
+    given = rolling.get("maxUnavailable")
+    if given is None:
+        return 1 if rounds_up else max(1, replicas // 4)
+    text = str(given)
+    if not text.endswith("%"):
+        return int(text)
+    percent = int(text.removesuffix("%")) * replicas
+    return -(-percent // 100) if rounds_up else percent // 100
+
+
+def judge_rolling(found: Mapping[str, Sequence[str]], *, accepted: bool) -> Gate:
+    """gate workload_rolls, of all workloads: name -> what `several_at_once` found."""
+    failures = [f"{name}: {'; '.join(reasons)}" for name, reasons in found.items() if reasons]
+    if failures:
+        return Gate(ROLLING_GATE, "fail", "; ".join(failures), _FIX, accepted=accepted)
+    return Gate(ROLLING_GATE, "pass", "one pod at a time is down while they are restarted")

@@ -1,0 +1,65 @@
+"""Changes the mode in a worker's properties file on this machine: whole or not at all, with a backup beside it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from eosctl.core.java.property_edit import ENCODING, set_property
+from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Clock
+from eosctl.errors import InputFileError
+from eosctl.machine.kept_file import sync_directory
+from eosctl.upgrade.drivers import SETTING
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """`backup` is None when the file said so already and was left alone."""
+
+    path: Path
+    backup: Path | None
+
+
+def edit_mode(path: Path, mode: Mode, clock: Clock, *, setting: str = SETTING) -> Edited:
+    """Sets the mode in the file at `path` (where a link leads to, the link stays); owner and rights are kept.
+
+    Raises InputFileError where it can't be read or written, or is malformed.
+    """
+    try:
+        real = path.expanduser().resolve(strict=True)
+        before = real.read_bytes()
+        after = set_property(before.decode(ENCODING), setting, mode.value).encode(ENCODING)
+        if after == before:
+            return Edited(path, None)
+        backup = real.with_name(f"{real.name}.{stamp(clock)}.bak")
+        _write(backup, before, like=real, exclusive=True)
+        draft = real.with_name(f".{real.name}.eosctl")
+        _write(draft, after, like=real, exclusive=False)
+        draft.replace(real)
+        sync_directory(real.parent)
+    except OSError as exc:
+        raise InputFileError(
+            f"cannot change {path}: {exc.strerror or exc}", hint="Check the path and its rights; the file is as it was."
+        ) from exc
+    return Edited(path, backup)
+
+
+def stamp(clock: Clock) -> str:
+    """The time now for a file name."""
+    return datetime.fromtimestamp(clock.now_ms() / 1000, tz=UTC).strftime("%Y%m%dT%H%M%S%fZ")
+
+
+def _write(path: Path, content: bytes, *, like: Path, exclusive: bool) -> None:
+    status = like.stat()
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if exclusive else os.O_TRUNC)
+    with open(os.open(path, flags, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        if (os.geteuid(), os.getegid()) != (status.st_uid, status.st_gid):
+            os.fchown(file.fileno(), status.st_uid, status.st_gid)
+        os.fsync(file.fileno())
+    shutil.copymode(like, path)

@@ -1,0 +1,69 @@
+"""The driver `sandbox`: restarts the workers of a sandbox on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from eosctl.app import App
+from eosctl.core.workers.modes import Mode
+from eosctl.errors import NotFoundError, UsageError
+from eosctl.sandbox.stack import Stack
+from eosctl.upgrade.drivers import SETTING, Acted
+from eosctl.upgrade.drivers.properties_files import edit_mode
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxDriver:
+    """`directory` is where the sandbox lies."""
+
+    name: ClassVar[str] = "sandbox"
+    at_once: ClassVar[bool] = False
+    waits_for_person: ClassVar[bool] = False
+
+    directory: Path
+
+    def files(self, workers: Sequence[str]) -> Sequence[Path]:
+        """The workers' properties files."""
+        stack = self._stack()
+        return [Path(stack.node(self._node(stack, worker)).config) for worker in workers]
+
+    def actions(self, workers: Sequence[str], mode: Mode) -> Sequence[str]:
+        """The node by its name."""
+        (worker,) = workers
+        name = self._node(self._stack(), worker)
+        return [f"set {SETTING}={mode.value} in the properties file of {name}", f"restart {name}"]
+
+    def check(self, _app: App, workers: Sequence[str]) -> None:
+        """Each of them is a node of the sandbox."""
+        stack = self._stack()
+        for worker in workers:
+            self._node(stack, worker)
+
+    def bring(self, _app: App, workers: Sequence[str], mode: Mode) -> Acted:
+        """Stops the node, changes its file, starts it and waits until it answers."""
+        (worker,) = workers
+        stack = self._stack()
+        name = self._node(stack, worker)
+        stack.restart_node(name, mode=mode)
+        return Acted(f"{name} restarted")
+
+    def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
+        """Changes the node's file."""
+        (file,) = self.files([worker])
+        edited = edit_mode(file, mode, app.clock)
+        return Acted(f"{SETTING}={mode.value} set in {file}", str(edited.backup) if edited.backup else None)
+
+    def _stack(self) -> Stack:
+        stack = Stack.find(self.directory)
+        if stack is None:
+            raise NotFoundError(f"there is no sandbox in {self.directory}", hint="Name it with --sandbox.")
+        return stack
+
+    def _node(self, stack: Stack, worker: str) -> str:
+        for node in stack.state.of_kind("worker"):
+            if node.address == worker:
+                return node.name
+        raise UsageError(f"no worker of the sandbox is at {worker}", hint="Name the right sandbox with --sandbox.")

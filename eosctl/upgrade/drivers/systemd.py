@@ -1,0 +1,121 @@
+"""The driver `systemd`: edits a worker's properties file and restarts its unit, here or over ssh."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from eosctl.app import App
+from eosctl.core.java.property_edit import ENCODING, set_property
+from eosctl.core.workers.modes import Mode
+from eosctl.errors import EosctlError, RefusedError
+from eosctl.upgrade.drivers import SETTING, Acted, require_own
+from eosctl.upgrade.drivers.programs import run_program
+from eosctl.upgrade.drivers.properties_files import edit_mode, stamp
+from eosctl.upgrade.drivers.templates import fill, worker_values
+
+# cp -p first: the new file has the owner and the rights of the old one; mv puts it there whole or not at all
+_REPLACE = 'set -e; f=$(readlink -f -- {file}); cp -p -- "$f" "$f".{stamp}.bak; cp -p -- "$f" "$f".eosctl; \
+cat > "$f".eosctl; sync -- "$f".eosctl; mv -f -- "$f".eosctl "$f"'
+
+
+@dataclass(frozen=True, slots=True)
+class SystemdDriver:
+    """`unit`, `properties` and `ssh` (a destination, as ssh takes it) are templates with {url} {host} {port}.
+
+    `sudo`: file and unit are root's, and whoever runs eosctl (or logs in by ssh) may use sudo without a password.
+    """
+
+    name: ClassVar[str] = "systemd"
+    at_once: ClassVar[bool] = False
+    waits_for_person: ClassVar[bool] = False
+
+    unit: str
+    properties: str
+    ssh: str | None = None
+    sudo: bool = False
+
+    def files(self, workers: Sequence[str]) -> Sequence[Path]:
+        """The properties files, where they are on this machine."""
+        if self.ssh is not None:
+            return ()
+        paths = [Path(self._properties(worker)).expanduser() for worker in workers]
+        return [path for path in paths if os.access(path, os.R_OK)]
+
+    def actions(self, workers: Sequence[str], mode: Mode) -> Sequence[str]:
+        """The edit and the restart."""
+        (worker,) = workers
+        where = self._where(worker)
+        return [
+            f"set {SETTING}={mode.value} in {self._properties(worker)}{where}",
+            f"{'sudo ' if self.sudo else ''}systemctl restart {self._unit(worker)}{where}",
+        ]
+
+    def check(self, app: App, workers: Sequence[str]) -> None:
+        """Each has a unit and a file of its own, and they are there."""
+        require_own(
+            workers, lambda worker: f"unit {self._unit(worker)}{self._where(worker)}", options="--unit or --ssh"
+        )
+        require_own(
+            workers, lambda worker: f"file {self._properties(worker)}{self._where(worker)}",
+            options="--properties-file or --ssh",
+        )  # fmt: skip
+        for worker in workers:
+            try:
+                self._run(app, worker, ["test", "-f", self._properties(worker)])
+                self._run(app, worker, ["systemctl", "cat", "--", self._unit(worker)])
+            except EosctlError as exc:
+                raise RefusedError(
+                    f"{worker} can't be changed: {exc.message}; nothing was written",
+                    hint=f"Check --unit and --properties-file{' and --sudo' if self.sudo else ', or try --sudo'}.",
+                ) from exc
+
+    def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+        """Edits the file, keeping a backup beside it, and restarts the unit."""
+        (worker,) = workers
+        backup = self.set_alone(app, worker, mode).backup
+        self._run(app, worker, ["systemctl", "restart", self._unit(worker)])
+        return Acted(f"{self._unit(worker)}{self._where(worker)} restarted", backup)
+
+    def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
+        """Edits the file."""
+        words = f"{SETTING}={mode.value} set in {self._properties(worker)}{self._where(worker)}"
+        if self.ssh is not None or self.sudo:
+            return Acted(words, self._edit_by_shell(app, worker, mode))
+        backup = edit_mode(Path(self._properties(worker)), mode, app.clock).backup
+        return Acted(words, str(backup) if backup else None)
+
+    def _where(self, worker: str) -> str:
+        return "" if self.ssh is None else f" on {self._destination(worker)}"
+
+    def _edit_by_shell(self, app: App, worker: str, mode: Mode) -> str | None:
+        file = self._properties(worker)
+        before = self._run(app, worker, ["cat", "--", file])
+        after = set_property(before.decode(ENCODING), SETTING, mode.value).encode(ENCODING)
+        if after == before:
+            return None
+        moment = stamp(app.clock)
+        script = _REPLACE.format(file=shlex.quote(file), stamp=moment)
+        self._run(app, worker, ["sh", "-c", script], stdin=after)
+        backup = f"{file}.{moment}.bak"
+        return backup if self.ssh is None else f"{self._destination(worker)}:{backup}"
+
+    def _run(self, app: App, worker: str, words: list[str], *, stdin: bytes = b"") -> bytes:
+        """Runs it where the worker is; sudo asks for no password, for nobody could answer."""
+        words = ["sudo", "-n", "--", *words] if self.sudo else words
+        if self.ssh is not None:
+            words = ["ssh", "-o", "BatchMode=yes", "--", self._destination(worker), shlex.join(words)]
+        return run_program(app, words, stdin=stdin)
+
+    def _unit(self, worker: str) -> str:
+        return fill(self.unit, worker_values(worker), option="--unit")
+
+    def _properties(self, worker: str) -> str:
+        return fill(self.properties, worker_values(worker), option="--properties-file")
+
+    def _destination(self, worker: str) -> str:
+        return fill(self.ssh or "", worker_values(worker), option="--ssh")

@@ -1,0 +1,45 @@
+"""Words with placeholders for what differs from worker to worker; a value never becomes part of a shell's syntax."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from eosctl.errors import UsageError
+from eosctl.group.mirror_makers import NodeName, is_node
+
+_PLACEHOLDER = re.compile(r"\{(\w*)\}")
+
+
+def worker_values(url: str) -> dict[str, str]:
+    """`url`, `host` and `port` of a worker; `host` and `number` of a node that has no URL."""
+    if is_node(url):
+        node = NodeName.read(url)
+        return {"host": node.host, "number": str(node.number)}
+    parts = urlsplit(url)
+    return {"url": url, "host": parts.hostname or "", "port": str(parts.port or "")}
+
+
+def fill(template: str, values: Mapping[str, str], *, option: str) -> str:
+    """`template` with each {name} replaced; raises UsageError for a name that there is not."""
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in values:
+            known = ", ".join(f"{{{name}}}" for name in values)
+            raise UsageError(f"{option} has {match[0]}, which is none of {known}")
+        return values[match[1]]
+
+    return _PLACEHOLDER.sub(value, template)
+
+
+def fill_command(template: str, values: Mapping[str, str], *, option: str) -> list[str]:
+    """The words of a command line, split as a shell would before anything is filled in; raises UsageError."""
+    try:
+        words = shlex.split(template)
+    except ValueError as exc:
+        raise UsageError(f"{option} can't be split into words: {exc}") from exc
+    if not words:
+        raise UsageError(f"{option} is empty")
+    return [fill(word, values, option=option) for word in words]

@@ -1,0 +1,341 @@
+"""What must be true before workers change their mode: one rule per gate id, over one observation.
+
+A gate passes only on evidence: what could not be seen is `unknown`, never `pass`. Reads nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from shlex import join
+
+from eosctl.core.allowances import Waiver
+from eosctl.core.clients.kafka_scripts import one_partition, only_compacted
+from eosctl.core.findings import ERROR, Finding
+from eosctl.core.offsets.stale import StaleOffsets
+from eosctl.core.open_transactions import OpenTransaction
+from eosctl.core.records import TopicDescription
+from eosctl.core.wording import counted
+from eosctl.core.workers.modes import Mode
+from eosctl.group.observation.rules import BROKER_SETTINGS, CONNECTOR_STATES, OTHER_GROUPS, Observation
+from eosctl.observation.connectors import rules as connectors
+from eosctl.observation.connectors.client_overrides import client_overrides
+from eosctl.observation.connectors.collisions import collisions, leader_collisions
+from eosctl.observation.connectors.own_clusters import own_cluster
+from eosctl.upgrade.drivers.manifests.pods import KUBECTL_GATE, WORKLOAD_GATE
+from eosctl.upgrade.drivers.manifests.rolling import ROLLING_GATE
+from eosctl.upgrade.gate import Gate, GateVerdict
+from eosctl.upgrade.worker_gates import (
+    group_stable,
+    internal_rest,
+    members_known,
+    modes_proven,
+    no_mixed_modes,
+    worker_files,
+    worker_health,
+    worker_versions,
+)
+
+SAFE_REPLICATION = 3
+MEMBERS_GATE, CONNECTORS_GATE, CLUSTERS_GATE = "members_known", "connectors_healthy", "own_clusters"
+MODES_GATE = "modes_proven"
+READABLE_GATE, RIGHTS_GATE, FILES_GATE = "config_topic_readable", "rights_granted", "worker_files"
+"""RIGHTS_GATE is the one gate that may stay unknown for good: ACLs and principals are not everybody's to see."""
+FORBIDDABLE_GATES = {"broker_transaction_timeout": (BROKER_SETTINGS,), "id_collisions": (OTHER_GROUPS,)}
+"""Gates that take what no role which only reads has a right to, and the parts of the observation that this is."""
+_MOST_SENTENCES = 5
+_NOT_READ = "no worker reads them, as all are enabled"
+
+
+def evaluate_gates(observation: Observation, *, accepted: Collection[str] = ()) -> tuple[Gate, ...]:
+    """Every gate, in the order in which a person would repair them; `accepted` are taken as they are."""
+    return tuple(_gate(rule, observation, accepted=rule.id in accepted) for rule in _RULES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """`only_up`: it matters to tasks that run exactly-once, and so never holds up the way back.
+
+    `guards_data`: while it is unknown, nobody is restarted. The others only say what may fail, and be seen to fail,
+    or are looked at again for each worker (its mode, its health).
+    """
+
+    id: str
+    fix: str
+    judge: Callable[[Observation], GateVerdict]
+    only_up: bool = False
+    guards_data: bool = False
+
+
+def _gate(rule: _Rule, observation: Observation, *, accepted: bool) -> Gate:
+    if rule.only_up and observation.target is not Mode.ENABLED:
+        return Gate(rule.id, "pass", f"does not matter on the way to {observation.target.value}")
+    verdict = rule.judge(observation)
+    if not verdict.failures and not verdict.unknowns:
+        return Gate(rule.id, "pass", verdict.proof)
+    status = "fail" if verdict.failures else "unknown"
+    evidence = "; ".join([*verdict.failures, *verdict.unknowns])
+    return Gate(rule.id, status, evidence, verdict.fix or rule.fix, rule.guards_data, accepted)
+
+
+def _same_cluster(observation: Observation) -> GateVerdict:
+    ours = observation.kafka_cluster_id
+    if ours is None:
+        return GateVerdict(unknowns=[observation.why_unseen("kafka")])
+    failures = [f"{url} works on cluster {theirs}" for url, theirs in observation.cluster_ids.items() if theirs != ours]
+    if observation.mirror_maker:
+        return GateVerdict(f"the members of the group are connected to Kafka cluster {ours}", failures)
+    unknowns = [] if observation.cluster_ids else ["no worker told its Kafka cluster"]
+    return GateVerdict(f"all workers that answer use Kafka cluster {ours}", failures, unknowns)
+
+
+def _config_topic(observation: Observation) -> GateVerdict:
+    if observation.topics is None:
+        return GateVerdict(unknowns=[observation.why_unseen("topics")])
+    topic = observation.topics.get(observation.config_topic)
+    if topic is None:
+        return GateVerdict(failures=[f"there is no topic {observation.config_topic}"])
+    failures, unknowns = _topic_settings(topic)
+    fix = only_compacted(topic.name, observation.client) if failures else ""
+    if topic.partitions != 1:
+        failures.append(f"{topic.name} has {topic.partitions} partitions instead of one: workers do not start on it")
+        fix = one_partition(topic, observation.client)
+    return GateVerdict(_topic_proof(topic), failures, unknowns, fix)
+
+
+def _offset_topic(observation: Observation) -> GateVerdict:
+    if observation.topics is None:
+        return GateVerdict(unknowns=[observation.why_unseen("topics")])
+    topic = observation.topics.get(observation.offset_topic)
+    if topic is None:
+        return GateVerdict(failures=[f"there is no topic {observation.offset_topic}"])
+    failures, unknowns = _topic_settings(topic)
+    fix = only_compacted(topic.name, observation.client) if failures else ""
+    return GateVerdict(_topic_proof(topic), failures, unknowns, fix)
+
+
+def _topic_settings(topic: TopicDescription) -> tuple[list[str], list[str]]:
+    policy = topic.config.get("cleanup.policy")
+    if policy is None:
+        return [], [f"the settings of {topic.name} may not be read"]
+    return (
+        [] if policy == "compact" else [f"{topic.name} has cleanup.policy={policy}: workers do not start on it"]
+    ), []
+
+
+def _topic_proof(topic: TopicDescription) -> str:
+    partitions = counted(topic.partitions, "partition")
+    proof = f"{topic.name}: {partitions}, compact, replication factor {topic.replication_factor}"
+    return proof if topic.replication_factor >= SAFE_REPLICATION else f"{proof} (a lost broker loses it)"
+
+
+def _no_open_transactions(observation: Observation) -> GateVerdict:
+    if observation.open_transactions is None:
+        return GateVerdict(unknowns=[observation.why_unseen("open transactions")])
+    failures = [
+        f"{each.topic} partition {each.bound.partition} has a transaction open since offset {each.bound.lso} "
+        f"(`{join(_producers_of(each))}` tells whose)"
+        for each in observation.open_transactions
+    ]
+    return GateVerdict("config and offsets topics are readable to their ends", failures)
+
+
+def _producers_of(place: OpenTransaction) -> Sequence[str]:
+    return ("eosctl", "txn", "producers", "--topic", place.topic, "--partition", str(place.bound.partition))
+
+
+def _no_aborted_records(observation: Observation) -> GateVerdict:
+    if observation.differing_connectors is None:
+        return GateVerdict(unknowns=[observation.why_unseen("config topic")])
+    if not observation.differing_connectors:
+        return GateVerdict("workers hold the same connectors whether they read aborted config records or not")
+    text = f"aborted records of the config topic change {', '.join(observation.differing_connectors)}"
+    return GateVerdict(failures=[text]) if observation.reads_aborted() else GateVerdict(f"{text}; {_NOT_READ}")
+
+
+def _config_topic_readable(observation: Observation) -> GateVerdict:
+    if observation.config_state is None:
+        return GateVerdict(unknowns=[observation.why_unseen("config topic")])
+    records = observation.config_state.unreadable()
+    failures = [f"record {each.key} at offset {each.offset}: {each.reason}" for each in records]
+    return GateVerdict("workers can read every record of the config topic", _the_first(failures))
+
+
+def _task_sets_complete(observation: Observation) -> GateVerdict:
+    if observation.config_state is None:
+        return GateVerdict(unknowns=[observation.why_unseen("config topic")])
+    connectors = observation.config_state.connectors.values()
+    failures = [f"{c.name} lacks task configs" for c in connectors if c.inconsistent and c.config is not None]
+    return GateVerdict("every committed task set is complete", failures)
+
+
+def _connectors_healthy(observation: Observation) -> GateVerdict:
+    if observation.connectors is None:
+        return GateVerdict(unknowns=[observation.why_unseen("connectors")])
+    failures = [
+        f"{connector.name} {part} is {state}"
+        for connector in observation.connectors
+        for part, state in connector.unwell().items()
+    ]
+    untold = [each.name for each in observation.connectors if not each.states]
+    if untold:
+        why = observation.why_unseen(CONNECTOR_STATES)
+        return GateVerdict(failures=failures, unknowns=[f"the state of {', '.join(untold)} is not known: {why}"])
+    if failures and observation.way_back:
+        return GateVerdict(f"no reason to stay, on the way back: {'; '.join(failures)}")
+    return GateVerdict(
+        f"{counted(len(observation.connectors), 'connector')} and all tasks are as they should be", failures
+    )
+
+
+def _no_aborted_offsets(observation: Observation) -> GateVerdict:
+    if observation.aborted_offsets is None:
+        return GateVerdict(unknowns=[observation.why_unseen("aborted offsets")])
+    owners = [each.connector for each in observation.aborted_offsets if each.connector is not None]
+    if not owners:
+        return GateVerdict("no offset looks different to workers that read aborted records")
+    keys, names = counted(len(owners), "key"), ", ".join(sorted(set(owners)))
+    text = f"{keys} of {observation.offset_topic} with an aborted newest record: {names}"
+    return GateVerdict(failures=[text]) if observation.reads_aborted() else GateVerdict(f"{text}; {_NOT_READ}")
+
+
+def _own_offsets_current(observation: Observation) -> GateVerdict:
+    if observation.stale_offsets is None:
+        return GateVerdict(unknowns=[observation.why_unseen("own offsets topics")])
+    failures = [_stale_text(each) for each in observation.stale_offsets]
+    return GateVerdict("no connector's own offsets topic is older than the global one", failures)
+
+
+def _stale_text(stale: StaleOffsets) -> str:
+    keys = counted(stale.keys, "offset")
+    if stale.behind_ms is None:
+        return f"{stale.topic} has no offset of {stale.connector}, the global topic has {keys}"
+    minutes = stale.behind_ms // 60_000
+    return f"{stale.topic} is {minutes:,} m behind the global topic in {keys} of {stale.connector}"
+
+
+def _of_sources(rule: connectors.Rule, proof: str) -> Callable[[Observation], GateVerdict]:
+    """A gate that asks one question of every source connector."""
+
+    def judge(observation: Observation) -> GateVerdict:
+        if observation.connectors is None:
+            return GateVerdict(unknowns=[observation.why_unseen("connectors")])
+        found = [finding for each in observation.sources() for finding in rule(each, observation)]
+        return _verdict_of(found, f"{counted(len(observation.sources()), 'source connector')}: {proof}")
+
+    return judge
+
+
+def _verdict_of(found: Sequence[Finding], proof: str) -> GateVerdict:
+    """Errors fail, what is not certain is unknown; where there is neither, the rest goes along with the proof."""
+    failures = [each.message for each in found if each.certain and each.severity == ERROR]
+    unknowns = [each.message for each in found if not each.certain]
+    noted = "; ".join([proof, *(each.message for each in found)])
+    return GateVerdict(noted, list(dict.fromkeys(failures)), list(dict.fromkeys(unknowns)))
+
+
+def _id_collisions(observation: Observation) -> GateVerdict:
+    if observation.connectors is None or observation.group_id is None or observation.rival_groups is None:
+        return GateVerdict(unknowns=[observation.why_unseen("other groups")])
+    found = list(leader_collisions(observation))
+    found += [finding for each in observation.sources() for finding in collisions(each, observation)]
+    return _verdict_of(found, "no other group uses a transactional id of this one")
+
+
+def _tasks_exactly_once(observation: Observation) -> GateVerdict:
+    if any(worker.mode is not Mode.ENABLED for worker in observation.workers):
+        return GateVerdict("not every worker is enabled yet")
+    return _of_sources(connectors.task_audit, "the coordinators know every RUNNING task")(observation)
+
+
+def _property_names(observation: Observation) -> GateVerdict:
+    failures = [finding.message for finding in connectors.worker_properties(observation)]
+    if observation.connectors is None:
+        return GateVerdict(failures=failures, unknowns=[observation.why_unseen("connectors")])
+    found = [finding for each in observation.sources() for finding in connectors.properties(each, observation)]
+    return GateVerdict("no property name that Kafka does not know", [*(each.message for each in found), *failures])
+
+
+def _rights_granted(observation: Observation) -> GateVerdict:
+    rights = observation.rights
+    if observation.target is Mode.DISABLED:
+        return GateVerdict("does not matter on the way to disabled")
+    if rights is None:
+        return GateVerdict(unknowns=[observation.why_unseen("rights")])
+    if rights.judged is None:
+        return GateVerdict("the brokers have no authorizer, so every client may do everything")
+    proof = f"{counted(rights.judged, 'right')} of workers and source connectors are given by ACLs"
+    return GateVerdict(proof, _the_first(rights.lacking), _the_first(rights.unsure))
+
+
+def _the_first(sentences: Sequence[str]) -> list[str]:
+    """A few, and how many there are: what lacks one right lacks it for hundreds of connectors."""
+    more = len(sentences) - _MOST_SENTENCES
+    return [*sentences[:_MOST_SENTENCES], *([f"{more:,} more like these"] if more > 0 else [])]
+
+
+_RULES: tuple[_Rule, ...] = (
+    _Rule(MEMBERS_GATE,
+          f"Start it; --connect-map says where it is reached; `upgrade apply {Waiver.ACCEPT_GONE}` gives up one that "
+          "an upgrade lost. Each needs a URL of its own.", members_known),
+    _Rule("group_stable", "Start its workers, or wait for the end of the rebalance.", group_stable),
+    _Rule("same_kafka_cluster", "Check -b and -u: they lead to different clusters.", _same_cluster, guards_data=True),
+    _Rule("worker_versions", "Upgrade it to Kafka 3.3 or newer first.", worker_versions, guards_data=True),
+    _Rule("worker_health", "Look at the worker's log; GET /health needs Kafka 3.9.", worker_health),
+    _Rule("internal_rest", "Set dedicated.mode.enable.internal.rest=true and listeners in the file of every node, and "
+          "restart them one by one; a single node needs neither.", internal_rest, only_up=True, guards_data=True),
+    _Rule(MODES_GATE, "Give each worker's properties file with -w, or see `eosctl workers probe`.", modes_proven),
+    _Rule("no_mixed_modes", "Go through with the first pass of this plan without delay.", no_mixed_modes),
+    _Rule(FILES_GATE, "Make the files equal in these properties, and restart the workers whose files change.",
+          worker_files),
+    _Rule("config_topic", "Name it with --config-topic; DESCRIBE_CONFIGS shows its settings.",
+          _config_topic, guards_data=True),
+    _Rule("offset_topic", "Name it with --offset-topic; DESCRIBE_CONFIGS shows its settings.",
+          _offset_topic, guards_data=True),
+    _Rule(READABLE_GATE, "Restart no worker until it is compacted away: `eosctl task-counts clean`.",
+          _config_topic_readable, guards_data=True),
+    _Rule("no_open_transactions",
+          "Workers would hang behind it: fence its transactional id (eosctl fence), or, where no coordinator knows "
+          "one, abort it (eosctl txn abort).", _no_open_transactions, guards_data=True),
+    _Rule("no_aborted_records", "See `eosctl task-counts replay --topic`; overwrite them first.",
+          _no_aborted_records, guards_data=True),
+    _Rule("no_aborted_offsets", "Write the committed ones again: `eosctl upgrade plan --to disabled --hard` has how.",
+          _no_aborted_offsets, guards_data=True),
+    _Rule("own_offsets_current", "Its tasks read again what they read since; stop it, and `eosctl offsets merge "
+          "--connector NAME --into dedicated --prefer global`.",
+          _own_offsets_current, only_up=True, guards_data=True),
+    _Rule("task_sets_complete", "Change the connector's config, so that it writes them again.",
+          _task_sets_complete, guards_data=True),
+    _Rule(CONNECTORS_GATE, "Restart or repair what failed first.", _connectors_healthy, guards_data=True),
+    _Rule("connector_support",
+          "Do not require it, or ask the documentation for a config that supports it (MirrorMaker 2: "
+          "consumer.isolation.level=read_committed).",
+          _of_sources(connectors.support, "none requires a support that it lacks"), only_up=True),
+    _Rule("transaction_boundaries", "Set transaction.boundary=poll or interval.",
+          _of_sources(connectors.boundary, "no objection to a transaction boundary"), only_up=True),
+    _Rule("transaction_timeouts", "Raise producer.override.transaction.timeout.ms above it.",
+          _of_sources(connectors.interval, "no transaction interval is as long as its timeout"), only_up=True),
+    _Rule("broker_transaction_timeout", "Lower producer.override.transaction.timeout.ms, or raise the maximum.",
+          _of_sources(connectors.broker_maximum, "brokers accept every transaction timeout"), only_up=True),
+    _Rule("client_overrides", "Remove them, or set what the evidence names.",
+          _of_sources(client_overrides, "no producer setting that exactly-once tasks die of"), only_up=True),
+    _Rule(CLUSTERS_GATE, "Name the same brokers for all three clients; copy the offsets with `eosctl offsets switch`.",
+          _of_sources(own_cluster, "those with Kafka brokers of their own find their offsets there"), only_up=True,
+          guards_data=True),
+    _Rule("no_writes_to_own_offsets", "Give it another topic, or another offsets.storage.topic.",
+          _of_sources(connectors.own_topic, "none writes to the topic of its own offsets"), only_up=True),
+    _Rule("fencing_pace", "Set the two admin.override.retry.backoff properties that the evidence names.",
+          _of_sources(connectors.fencing_pace, "Connect can fence each of them in time"), only_up=True),
+    _Rule("id_collisions", "Rename the connector, or the group.", _id_collisions, only_up=True),
+    _Rule("tasks_exactly_once", "See `eosctl connectors check`.", _tasks_exactly_once, only_up=True),
+    _Rule("property_names", "Rename the property.", _property_names),
+    _Rule(RIGHTS_GATE, "`eosctl acls check --all` with the workers' files (-w) lists them, `acls apply` adds them.",
+          _rights_granted),
+)  # fmt: skip
+SUMMING_GATES = frozenset(
+    {READABLE_GATE, CONNECTORS_GATE, "property_names", RIGHTS_GATE, *(rule.id for rule in _RULES if rule.only_up)}
+)
+"""Gates that sum up what `connectors check`, `task-counts validate`, `acls check` and failed tasks say one by one."""
+GATE_IDS = tuple(rule.id for rule in _RULES)
+DRIVER_GATE_IDS = (WORKLOAD_GATE, ROLLING_GATE, KUBECTL_GATE)
+"""Gates of the platform that a driver changes; `upgrade apply` alone has them."""

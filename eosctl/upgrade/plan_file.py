@@ -1,0 +1,117 @@
+"""An upgrade's plan as a value: what was seen of the workers, and which of them change their mode in which order.
+
+It can be reviewed, kept and applied later (`core.plan_file`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eosctl.core.plan_file import PlanFormat, digest_of
+from eosctl.core.workers.modes import CONNECT_SETTING, POSSIBLE, Mode, UpgradeWorker, plan_passes
+
+_FILES = PlanFormat("eosctl-upgrade-plan", 1, "upgrade plan")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWorker:
+    """A worker as the plan saw it."""
+
+    name: str
+    mode: Mode
+    version: str | None
+
+    def agrees_with(self, now: PlannedWorker) -> bool:
+        """Whether `now` can be the same worker in the same mode."""
+        return self.version == now.version and POSSIBLE[now.mode] <= POSSIBLE[self.mode]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPass:
+    """One rolling restart; workers by name, because who leads is looked up when the pass runs."""
+
+    mode: Mode
+    workers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradePlan:
+    """What brings the workers of one group of one Kafka cluster to `target`."""
+
+    kafka_cluster_id: str | None
+    group_id: str | None
+    target: Mode
+    workers: tuple[PlannedWorker, ...]
+    passes: tuple[PlannedPass, ...]
+
+    def digest(self) -> str:
+        """sha256 of the canonical JSON, in hex."""
+        return digest_of(self)
+
+    def difference(self, other: UpgradePlan) -> str | None:
+        """How `other`, a later look, contradicts this one, in words; None where it does not.
+
+        A mode that is known better now (`disabled`, where it was `not_enabled`) is no contradiction.
+        """
+        if (self.kafka_cluster_id, self.group_id) != (other.kafka_cluster_id, other.group_id):
+            return (
+                f"the plan is for group {self.group_id} on cluster {self.kafka_cluster_id}, not for {other.group_id} "
+                f"on {other.kafka_cluster_id}"
+            )
+        mine, theirs = _by_name(self.workers), _by_name(other.workers)
+        for name in sorted(mine.keys() | theirs.keys()):
+            before, now = mine.get(name), theirs.get(name)
+            if before is None or now is None or not before.agrees_with(now):
+                return f"{name} was {_words(before)} and is {_words(now)}"
+        return None
+
+
+def _by_name(workers: Sequence[PlannedWorker]) -> dict[str, PlannedWorker]:
+    return {worker.name: worker for worker in workers}
+
+
+def _words(worker: PlannedWorker | None) -> str:
+    return "not there" if worker is None else f"{worker.mode.value} (version {worker.version})"
+
+
+def make_plan(
+    workers: Sequence[UpgradeWorker], target: Mode, *, kafka_cluster_id: str | None, group_id: str | None
+) -> UpgradePlan:
+    """The plan that `plan_passes` lays out for these workers."""
+    return UpgradePlan(
+        kafka_cluster_id,
+        group_id,
+        target,
+        tuple(sorted(map(_planned, workers), key=lambda worker: worker.name)),
+        tuple(
+            PlannedPass(each.mode, tuple(sorted(step.worker for step in each.steps)))
+            for each in plan_passes(workers, target)
+        ),
+    )
+
+
+def _planned(worker: UpgradeWorker) -> PlannedWorker:
+    """The version of a MirrorMaker's node is known while it runs a connector that tells it, and so says nothing."""
+    return PlannedWorker(worker.name, worker.mode, worker.version if worker.setting == CONNECT_SETTING else None)
+
+
+def plan_file_text(plan: UpgradePlan) -> str:
+    """What `--plan-out` writes."""
+    return _FILES.text(plan)
+
+
+def read_plan(text: str, *, path: str) -> UpgradePlan:
+    """The plan of a plan file; raises InputFileError when it is not one, or was changed after it was written."""
+    return _FILES.read(text, _plan_from, path=path)
+
+
+def _plan_from(data: Mapping[str, Any]) -> UpgradePlan:
+    return UpgradePlan(
+        data["kafka_cluster_id"],
+        data["group_id"],
+        Mode(data["target"]),
+        tuple(PlannedWorker(one["name"], Mode(one["mode"]), one["version"]) for one in data["workers"]),
+        tuple(PlannedPass(Mode(one["mode"]), tuple(one["workers"])) for one in data["passes"]),
+    )

@@ -1,0 +1,1 @@
+"""`upgrade apply`: one worker after the other."""

@@ -1,0 +1,86 @@
+"""Who is back in the group after a restart, who else was restarted, and who came back under another URL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from eosctl.app import App
+from eosctl.errors import EosctlError
+from eosctl.group.gather import GroupObservation, in_turn
+from eosctl.upgrade.roll.step import Expected, GateFailedError, members_of, reachable_url
+
+RENAMED_AFTER_S = 30.0
+"""A worker that is away for so long may have come back under another URL, if there is a new one."""
+TOUCHED_HINT = (
+    "See whether somebody else upgrades or restarts workers now, or why a worker lost its place in the group; "
+    "--resume then goes on."
+)
+
+
+def require_untouched(group: GroupObservation, expected: Expected) -> None:
+    """Raises GateFailedError where somebody else restarts workers too: their modes are theirs to say, and not ours."""
+    now = members_of(group)
+    others = [url for url, member_id in expected.before.others.items() if now.get(url, member_id) != member_id]
+    if group.stable and others:
+        raise GateFailedError(touched_by_others(f"{', '.join(others)} joined anew"), hint=TOUCHED_HINT)
+
+
+def touched_by_others(what: str) -> str:
+    """The group changed, and not by this roll."""
+    return f"the group changes under this upgrade: {what}, which it had not restarted"
+
+
+def renamed_worker(group: GroupObservation, expected: Expected) -> dict[str, str]:
+    """The restarted worker's new URL, where it is away for long, and just one member is new."""
+    there = members_of(group)
+    new = [url for url, member_id in there.items() if url not in expected.before.members]
+    missing = [url for url in expected.before.members if url not in there]
+    if expected.at_once or not group.stable or len(new) != 1 or missing != list(expected.workers):
+        return {}
+    return {missing[0]: new[0]}
+
+
+def under_new_names(expected: Expected, renamed: Mapping[str, str]) -> Expected:
+    if not renamed:
+        return expected
+    members = {url: member_id for url, member_id in expected.before.members.items() if url not in renamed}
+    return replace(
+        expected,
+        workers=tuple(renamed.get(url, url) for url in expected.workers),
+        before=replace(expected.before, members=members),
+        fenceable=expected.fenceable | set(renamed.values()),
+    )
+
+
+def not_back(app: App, group: GroupObservation, expected: Expected) -> str:
+    """gate members_known and group_stable: everybody is there, and the restarted ones are new members."""
+    if not group.stable:
+        return f"the group is {group.state}"
+    there = {member.name: member for member in group.members if member.member_id is not None}
+    before = expected.before.members
+    if expected.at_once:
+        old = {member_id for member_id in before.values() if member_id}
+        left = [member.name for member in there.values() if member.member_id in old]
+        if left:
+            return f"not restarted yet: {', '.join(left)}"
+        wanted = expected.count(app) if expected.count else len(before)
+        return "" if len(there) == wanted else f"{len(there)} of {wanted} members"
+    missing = [url for url in {**before, **dict.fromkeys(expected.workers)} if url not in there]
+    if missing:
+        return f"not in the group: {', '.join(missing)}"
+    same = [url for url in expected.workers if there[url].member_id == before.get(url)]
+    return f"not restarted yet: {', '.join(same)}" if same else ""
+
+
+def silent_workers(app: App, group: GroupObservation, expected: Expected) -> str:
+    """Who does not answer, and so may be what holds it up; while a group rebalances it tells nobody's URL."""
+    silent = [str(member.url) for member in group.members if member.health == "unreachable"]
+    if not group.stable and not expected.at_once and not expected.mirror_maker:
+        silent = []
+        for _url, worker in in_turn(app, [reachable_url(app, url) for url in expected.before.members]):
+            try:
+                worker.root()
+            except EosctlError:
+                silent.append(worker.url)
+    return f"; no answer from {', '.join(silent)}" if silent else ""

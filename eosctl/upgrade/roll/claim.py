@@ -1,0 +1,73 @@
+"""What another operator's eosctl changes in the cluster when it begins, so that an upgrade under way sees it.
+
+A transactional id of eosctl's own is taken anew, as a producer does; before each restart it must still be as it was
+taken. So of two upgrades of a group, begun on two machines, the older one stops before it restarts anything more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eosctl.app import App
+from eosctl.core.ids import own_transactional_id
+from eosctl.core.transactions import OPEN_STATES, TransactionDescription
+from eosctl.errors import EosctlError, RefusedError
+from eosctl.events import Event
+from eosctl.ports import TransactionAdmin
+
+_TIMEOUT_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class GroupClaim:
+    """The id, and its producer id and epoch as this run took it; None where it may not, or can't."""
+
+    transactional_id: str
+    producer: tuple[int, int] | None = None
+
+
+def claim_group(app: App) -> GroupClaim:
+    """Takes the id; raises RefusedError while another eosctl writes under it. Without the right to, nobody is told."""
+    wanted = own_transactional_id(app.target.require_group_id())
+    try:
+        with app.transactions() as admin:
+            found = admin.describe_transactions([wanted]).get(wanted)
+            if isinstance(found, TransactionDescription) and found.state in OPEN_STATES:
+                raise RefusedError(
+                    f"another eosctl writes to the config topic of group {app.target.group_id} now "
+                    f"({wanted} is {found.state}); nothing was written",
+                    hint="Wait for it, and run again.",
+                )
+            producer, reason = _take(admin, wanted)
+    except RefusedError:
+        raise
+    except EosctlError as exc:
+        producer, reason = None, exc.message
+    if producer is None:
+        app.on_event(Event(f"an upgrade that is begun elsewhere would not be noticed at once: {wanted}: {reason}"))
+    return GroupClaim(wanted, producer)
+
+
+def _take(admin: TransactionAdmin, wanted: str) -> tuple[tuple[int, int] | None, str]:
+    for answer in admin.fence([wanted], transaction_timeout_ms=_TIMEOUT_MS):
+        if answer.producer_id is not None and answer.producer_epoch is not None:
+            return (answer.producer_id, answer.producer_epoch), ""
+        return None, answer.fault.name if answer.fault else "no answer"
+    return None, "no answer"
+
+
+def require_ours(app: App, claim: GroupClaim) -> None:
+    """Raises RefusedError where another eosctl has taken the id since; what can't be seen stops nothing."""
+    if claim.producer is None:
+        return
+    try:
+        with app.transactions() as admin:
+            found = admin.describe_transactions([claim.transactional_id]).get(claim.transactional_id)
+    except EosctlError:
+        return
+    if isinstance(found, TransactionDescription) and (found.producer_id, found.producer_epoch) != claim.producer:
+        raise RefusedError(
+            f"another eosctl began to work at group {app.target.group_id}: {claim.transactional_id} is not as this "
+            "upgrade took it; no further worker was restarted",
+            hint="See who else upgrades, rescues or writes task counts here; --resume goes on when that is over.",
+        )

@@ -1,0 +1,167 @@
+"""Workers that a platform has in hand (pods): whom to expect, although they are not in the group just now.
+
+What is still to be done follows from the journal and from what the platform wants, never from who happens to be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from eosctl.app import App
+from eosctl.core.workers.modes import POSSIBLE, Mode, UpgradeWorker
+from eosctl.deadline import Deadline
+from eosctl.errors import RefusedError
+from eosctl.group.gather import GroupObservation, WorkerObservation, observe_workers
+from eosctl.report import Json
+from eosctl.upgrade.drivers import Driver, OwnsWorkers, TakenBackError
+from eosctl.upgrade.drivers.manifests.deployers import Origin
+from eosctl.upgrade.gate import Gate
+from eosctl.upgrade.roll.journal import Roll
+
+_JOIN_S = 30.0
+
+
+def absent_workers(app: App, driver: Driver, begun: Roll | None, group: GroupObservation) -> list[UpgradeWorker]:
+    """The workers that an upgrade under way must bring too, and that are no members now: in the mode of their pods.
+
+    That is the mode of the newest step: with it they come back, for the workload has it.
+    """
+    if begun is None or not isinstance(driver, OwnsWorkers):
+        return []
+    newest = begun.open.mode if begun.open else begun.steps[-1][0] if begun.steps else Mode.UNKNOWN
+    evidence = ("it is no member of the group now",)
+    return [UpgradeWorker(name, newest, evidence=evidence) for name in driver.absent(app, _members(group))]
+
+
+def left_behind(newest: Roll | None, place: str | None, *, way_back: bool) -> Roll | None:
+    """The unfinished upgrade of the same workloads from which this is the way back: its pods may be in no group."""
+    same = newest is not None and newest.unfinished and place is not None and newest.place == place
+    return newest if way_back and same else None
+
+
+def made_before(app: App, driver: Driver, mode: Mode, before: Collection[str | None]) -> bool:
+    """Whether an earlier run's change has reached every worker: none is left of those `before`, and all have the mode.
+
+    A controller goes on while eosctl does not run; its pods need not be restarted once more. Workers whose pods are all
+    new may take a moment to be in the group.
+    """
+    if not isinstance(driver, OwnsWorkers) or driver.mode(app) is not mode:
+        return False
+    deadline = Deadline.after(_JOIN_S, app.clock)
+    while True:
+        group = observe_workers(app)
+        there = {member.member_id for member in _members(group)}
+        if group.stable and len(there) >= driver.expected(app):
+            return there.isdisjoint(before)
+        if deadline.expired():
+            return False
+        app.clock.sleep_s(1.0)
+
+
+def _members(group: GroupObservation) -> list[WorkerObservation]:
+    return [member for member in group.members if member.member_id is not None]
+
+
+def with_platform(
+    app: App, driver: Driver, brought: Mode | None, workers: Sequence[UpgradeWorker]
+) -> Sequence[UpgradeWorker]:
+    """Adds that workers which joined since were made in the mode to which this upgrade has brought all of them.
+
+    What is proven is never overruled; nothing is added where the platform no longer has that mode.
+    """
+    if brought is None or not isinstance(driver, OwnsWorkers):
+        return workers
+    doubtful = [each for each in workers if len(POSSIBLE[each.mode]) > 1 and brought in POSSIBLE[each.mode]]
+    if not doubtful or driver.mode(app) is not brought:
+        return workers
+    text = f"its pod was made as {brought.value}, as eosctl has set it"
+    return [
+        replace(each, mode=brought, evidence=(*each.evidence, text)) if each in doubtful else each for each in workers
+    ]
+
+
+def place_of(app: App, driver: Driver, begun: Roll | None) -> str | None:
+    """What the driver changes, and where; raises RefusedError where the upgrade was begun with something else."""
+    if not isinstance(driver, OwnsWorkers):
+        return None
+    place = driver.place(app)
+    if begun is not None and begun.place not in (None, place):
+        raise RefusedError(
+            f"the upgrade was begun with {begun.place}, and this is {place}; nothing was written",
+            hint="Resume it with the same --workload, --namespace and --context.",
+        )
+    return place
+
+
+def owned_gates(
+    app: App, driver: Driver, begun: Roll | None, group: GroupObservation, *, accepted: Collection[str], way_back: bool
+) -> Sequence[Gate]:
+    """The gates of the driver's platform; while pods are being restarted they can't be compared with members."""
+    if begun is not None or not isinstance(driver, OwnsWorkers):
+        return ()
+    return driver.gates(app, _members(group), accepted=accepted, complete=not way_back)
+
+
+def match_gates(
+    app: App, driver: OwnsWorkers | None, group: GroupObservation, *, accepted: Collection[str]
+) -> tuple[Gate, ...]:
+    """The gate that each member is a worker of the platform, and the other way round; none without a platform."""
+    return (driver.match(app, _members(group), accepted=accepted, complete=True),) if driver is not None else ()
+
+
+def require_everybody(app: App, driver: Driver, group: GroupObservation) -> None:
+    """Raises RefusedError where nothing is left to do, and not every worker is there to be seen."""
+    missing = driver.absent(app, _members(group)) if isinstance(driver, OwnsWorkers) else ()
+    if missing:
+        raise RefusedError(
+            f"nothing is left to be done, but {', '.join(missing)} is no member of the group: the upgrade is not "
+            "finished",
+            hint="See why it does not come back; then run this again.",
+        )
+
+
+def already_made(app: App, driver: Driver, workers: Sequence[UpgradeWorker]) -> Sequence[UpgradeWorker]:
+    """What the pods were made as before eosctl began to watch, if somebody else changes them: he may be ahead."""
+    if not isinstance(driver, OwnsWorkers) or not driver.watches:
+        return workers
+    return with_platform(app, driver, driver.mode(app), workers)
+
+
+def origins_of(app: App, driver: Driver) -> Sequence[Origin]:
+    """Who deploys what the driver changes; empty where nothing but eosctl does."""
+    return driver.origins(app) if isinstance(driver, OwnsWorkers) else ()
+
+
+def manifests_of(origins: Sequence[Origin], modes: Sequence[str]) -> list[Json]:
+    """What must be changed where the workloads are deployed from, mode after mode: the next deploy brings that back."""
+    return [
+        {
+            "object": each.thing,
+            "field": each.field,
+            "deployed_by": each.deployer.words if each.deployer else None,
+            "held": each.held,
+            "words": each.words(modes),
+        }
+        for each in origins
+    ]
+
+
+def require_kept(app: App, driver: Driver, brought: Mode, *, then: Mode | None = None, resumed: bool = False) -> None:
+    """Raises TakenBackError where somebody has taken back what a pass has set; one that is watched may be ahead.
+
+    `resumed`: a run before has set it, and this one sets it no more.
+    """
+    error = taken_back_error(app, driver, brought, then=then, resumed=resumed)
+    if error is not None:
+        raise error
+
+
+def taken_back_error(
+    app: App, driver: Driver, brought: Mode, *, then: Mode | None = None, resumed: bool = False
+) -> TakenBackError | None:
+    """What `require_kept` raises."""
+    if not isinstance(driver, OwnsWorkers):
+        return None
+    words = driver.taken_back(app, {brought, then or brought} if driver.watches else {brought})
+    return None if words is None else TakenBackError(words, again=brought if resumed else None)

@@ -1,0 +1,88 @@
+"""`upgrade apply --print-patch`: what changes the workloads, for whoever makes the changes. It writes nothing."""
+
+from __future__ import annotations
+
+import shlex
+
+from eosctl.app import App
+from eosctl.core.clients.hidden_secrets import holds_secrets
+from eosctl.core.wording import counted
+from eosctl.core.workers.modes import Mode
+from eosctl.errors import UsageError
+from eosctl.report import Problem, Report, Row
+from eosctl.upgrade.drivers import DeletesPods, OwnsWorkers
+from eosctl.upgrade.drivers.manifests.fields import Patch
+from eosctl.upgrade.roll.owned import manifests_of
+from eosctl.upgrade.roll.prepare import PreparedRoll
+
+
+def patch_report(app: App, roll: PreparedRoll, *, with_secrets: bool = False) -> Report:
+    """A row per patch, pass by pass; a gate that would stop the upgrade is a warning, and so is what is left out.
+
+    Of a patch that has secrets beside the mode only the change is shown, if not `with_secrets`.
+
+    Raises UsageError for a driver without a platform, and what reading the workloads raises.
+    """
+    driver = roll.driver
+    if not isinstance(driver, OwnsWorkers):
+        raise UsageError(f"--driver {driver.name} changes nothing that has patches")
+    modes = list(dict.fromkeys(mode for mode, _worker in roll.steps()))
+    wanted = [mode.value for mode in modes] or [roll.target.value]
+    rows = [
+        _row(driver, mode, patch, with_secrets=with_secrets) for mode in modes for patch in driver.patches(app, mode)
+    ]
+    hidden = sum(row["patch"] is None for row in rows)
+    return Report(
+        kind="upgrade-patches",
+        rows=rows,
+        summary={"target_mode": roll.target.value, "passes": len(modes)},
+        data={"manifests": manifests_of(roll.origins, wanted), "watch": _watch(roll)},
+        target={"kafka_cluster_id": roll.cluster_id, "group_id": app.target.group_id},
+        problems=[
+            *_hidden_problems(hidden),
+            *_by_hand_problems(driver),
+            *(
+                Problem(gate.id, f"gate {gate.id} {gate.verb}: {gate.evidence}", hint=gate.fix, severity="warning")
+                for gate in roll.blocking
+            ),
+        ],
+    )
+
+
+def _row(driver: OwnsWorkers, mode: Mode, patch: Patch, *, with_secrets: bool) -> Row:
+    hidden = bool(patch.change) and not with_secrets and holds_secrets(patch.body)
+    return {
+        "mode": mode.value,
+        "object": patch.thing,
+        "type": patch.type,
+        "change": patch.change or None,
+        "patch": None if hidden else patch.body,
+        "command": None if hidden else driver.command(patch),
+    }
+
+
+def _by_hand_problems(driver: OwnsWorkers) -> list[Problem]:
+    """The workloads whose pods stay as they are after a patch."""
+    names = ", ".join(sorted(driver.deleted_by_us)) if isinstance(driver, DeletesPods) else ""
+    if not names:
+        return []
+    message = (
+        f"{names} has updateStrategy OnDelete: after the patch of each pass somebody must delete its pods, one by one"
+    )
+    hint = "Delete the next one when the pod before is Ready, and its worker in the group again."
+    return [Problem("pods_deleted_by_hand", message, hint=hint, severity="warning")]
+
+
+def _hidden_problems(count: int) -> list[Problem]:
+    if not count:
+        return []
+    message = f"{counted(count, 'patch', 'patches')} would show passwords: only the change is shown"
+    hint = "--with-secrets prints the whole patch: keep it out of logs."
+    return [Problem("secrets_hidden", message, hint=hint, severity="warning")]
+
+
+def _watch(roll: PreparedRoll) -> str:
+    """What watches and checks while the changes are made."""
+    words = ["eosctl", "upgrade", "apply", "--driver", roll.driver.name, *roll.request.driver_options]
+    words += ["--resume"] if roll.begun else ["--to", roll.target.value]
+    return shlex.join([*words, *([] if "--no-write" in words else ["--no-write"])])

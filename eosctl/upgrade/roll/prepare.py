@@ -1,0 +1,390 @@
+"""upgrade apply: what is to be done, and whether it may be; `upgrade_roll` does it.
+
+The plan follows from what is seen now and, where a run was cut off, from its journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from eosctl.app import App
+from eosctl.core.allowances import Waiver
+from eosctl.core.workers.config import WorkerConfig
+from eosctl.core.workers.modes import Mode, UpgradeWorker, what_is_lost
+from eosctl.core.workers.url import parse_worker_url
+from eosctl.errors import RefusedError, StalePlanError, UnsupportedError, UsageError
+from eosctl.group.members import EMPTY, STABLE
+from eosctl.group.mirror_makers import KnownNodes, is_node
+from eosctl.group.observation.rules import Observation
+from eosctl.group.protocol import CONNECTOR_ITSELF, Work
+from eosctl.observation.gather import mirror_maker_setting
+from eosctl.report import rfc3339
+from eosctl.state.journal import Journal
+from eosctl.upgrade.drivers import Driver, SetsAlone, SetsMirrorMaker
+from eosctl.upgrade.drivers.manifests.deployers import Origin
+from eosctl.upgrade.gate import Gate
+from eosctl.upgrade.gates import CLUSTERS_GATE, CONNECTORS_GATE, DRIVER_GATE_IDS, GATE_IDS, MEMBERS_GATE, MODES_GATE
+from eosctl.upgrade.look import NOTHING_KNOWN, STRICT, GroupLook, Lenience, look, with_driver_files
+from eosctl.upgrade.plan_file import PlannedPass, UpgradePlan, make_plan
+from eosctl.upgrade.roll.journal import Memory, OpenStep, Roll, newest_roll, upgrade_journal
+from eosctl.upgrade.roll.owned import (
+    absent_workers,
+    already_made,
+    left_behind,
+    origins_of,
+    owned_gates,
+    place_of,
+    require_everybody,
+    with_platform,
+)
+
+# what the first pass mends itself
+_MENDED_BY_THE_ROLL = frozenset({"no_mixed_modes"})
+# what a step that was cut off leaves behind, and its repetition mends; other workers are looked at by `_others_ill`
+_MENDED_BY_THE_OPEN_STEP = frozenset({MEMBERS_GATE, "worker_versions", "worker_health", CONNECTORS_GATE})
+
+# what nobody can be asked while no worker is there
+_MENDED_BY_ANY_WORKER = frozenset({"group_stable", "same_kafka_cluster", CLUSTERS_GATE})
+
+
+@dataclass(frozen=True, slots=True)
+class RollRequest:
+    """`target` None: that of the plan file, or of the roll that is resumed. `accepted` are gates, by their ids.
+
+    `gone` are workers (URLs) that will never start again. `driver_options` are the words that the driver was given, for
+    commands that say how to go back.
+    """
+
+    target: Mode | None = None
+    plan: UpgradePlan | None = None
+    resume: bool = False
+    start_over: bool = False
+    accepted: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
+    settle_timeout_s: float = 600.0
+    driver_options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRoll:
+    """A roll that may begin, or go on. `passes` are still to be done, after the step `open`, if there is one.
+
+    `blocking` are the gates that forbid it; `connectors` is what is to be reached again after every step, but for what
+    is `excused`. `dead` are workers that are no members: their mode is set where they lie. `gone` are given up. `gates`
+    are all that were looked at, those of the driver's platform included; `place` is what the driver changes there.
+    `mirror_maker`: the workers are a dedicated MirrorMaker's, which nobody can ask. `configs` are the workers' files.
+    `mended` are the gates that the first step mends. `origins` say who deploys what is changed.
+    """
+
+    request: RollRequest
+    target: Mode
+    plan: UpgradePlan
+    driver: Driver
+    view: GroupLook
+    passes: tuple[PlannedPass, ...]
+    open: OpenStep | None
+    begun: Roll | None
+    blocking: tuple[Gate, ...]
+    connectors: Mapping[str, str]
+    excused: frozenset[Work]
+    journal: Journal
+    cluster_id: str
+    mended: frozenset[str] = frozenset()
+    lenience: Lenience = STRICT
+    memory: Memory = NOTHING_KNOWN
+    dead: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
+    gates: tuple[Gate, ...] = ()
+    place: str | None = None
+    mirror_maker: bool = False
+    configs: tuple[WorkerConfig, ...] = ()
+    origins: tuple[Origin, ...] = ()
+
+    def steps(self) -> list[tuple[Mode, str]]:
+        """What is still to be done, worker by worker, the leader of now last."""
+        first = [(self.open.mode, name) for name in self.open.workers] if self.open else []
+        leader = self.view.group.leader_name
+        ordered = [
+            (each.mode, sorted(each.workers, key=lambda name: (name not in self.dead, name == leader, name)))
+            for each in self.passes
+        ]
+        return first + [(mode, name) for mode, names in ordered for name in names]
+
+
+def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll:
+    """Looks and decides; writes nothing.
+
+    Raises RefusedError for a roll that was begun and not finished (or none, with `resume`), StalePlanError where the
+    workers are no longer as in the plan file, UsageError, and what `observe_workers` raises.
+    """
+    _require_gates(request.accepted)
+    with app.transactions() as admin:
+        cluster_id = admin.cluster_id()
+    journal = upgrade_journal(app, cluster_id)
+    newest = newest_roll(journal)
+    gone = _gone(request, newest)
+    newest = newest.without(gone) if newest else None
+    begun = _begun(app, request, newest, journal)
+    target = _target(request, begun)
+    place = place_of(app, driver, begun)
+    open_step = begun.open if begun else None
+    lenience = _lenience(request, target, newest, begun, driver)
+    memory = begun.memory if begun else newest.lost_memory if newest else NOTHING_KNOWN
+    nodes = known_nodes(memory, open_step.members, open_step.workers) if open_step else None
+    with_files = with_driver_files(app, driver)
+    view = look(with_files, target, memory, lenience=lenience, nodes=nodes)
+    mirror_maker = view.group.is_mirror_maker or (begun is not None and begun.mirror_maker)
+    if mirror_maker:
+        driver = _for_mirror_maker(with_files, driver)
+    _require_gone(gone, view)
+    dead = [worker for worker in view.lost if open_step is None or worker.name not in open_step.workers]
+    workers = [*_after_open(view.observation.workers, open_step, at_once=driver.at_once), *dead]
+    taken_up = begun or left_behind(newest, place, way_back=lenience.way_back)
+    workers += absent_workers(app, driver, taken_up, view.group)
+    if begun is not None and open_step is None and begun.steps:
+        workers = [*with_platform(app, driver, begun.steps[-1][0], workers)]
+    if open_step is None and not (begun and begun.steps):
+        workers = [*already_made(app, driver, workers)]
+    plan = make_plan(workers, target, kafka_cluster_id=cluster_id, group_id=app.target.group_id)
+    if request.plan is not None and begun is None:
+        plan = _still_so(request.plan, plan)
+    owned: Sequence[Gate] = ()
+    if open_step is None and plan.passes:
+        driver.check(app, sorted(view.members))
+        way_back = lenience.way_back
+        owned = owned_gates(app, driver, begun, view.group, accepted=request.accepted, way_back=way_back)
+    elif open_step is None:
+        require_everybody(app, driver, view.group)
+    mended = _mended(open_step, view, driver, nobody_left=open_step is None and taken_up is not None)
+    stopping = [*view.stopping(but=mended), *(gate for gate in owned if gate.stops_apply)]
+    return PreparedRoll(
+        request=request,
+        target=target,
+        plan=plan,
+        driver=driver,
+        view=view,
+        passes=plan.passes,
+        open=open_step,
+        begun=begun,
+        blocking=(*_others_ill(begun, view, driver, lenience), *stopping),
+        connectors=taken_up.connectors if taken_up else _states(view.observation),
+        excused=_excused(view.observation, begun, lenience),
+        journal=journal,
+        cluster_id=cluster_id,
+        mended=mended,
+        memory=memory,
+        lenience=lenience,
+        dead=frozenset(worker.name for worker in dead),
+        gone=gone,
+        gates=(*view.gates, *owned),
+        place=place,
+        mirror_maker=mirror_maker,
+        configs=with_files.target.worker_configs,
+        origins=tuple(origins_of(app, driver)),
+    )
+
+
+def _still_so(planned: UpgradePlan, now: UpgradePlan) -> UpgradePlan:
+    """The plan of the file; raises StalePlanError where it would be another one now."""
+    difference = planned.difference(now)
+    if difference is not None:
+        raise StalePlanError(f"the plan is stale: {difference}; nothing was written", hint="Plan again.")
+    return planned
+
+
+def known_nodes(memory: Memory, members: Mapping[str, str | None], restarted: Sequence[str] = ()) -> KnownNodes:
+    """The members, of which those that the roll has not restarted can't be told from others of their place."""
+    alike = frozenset(name for name, each in members.items() if memory.names.get(name) != each)
+    return KnownNodes({**memory.names, **members}, tuple(restarted), alike)
+
+
+def _gone(request: RollRequest, newest: Roll | None) -> frozenset[str]:
+    """The workers that were given up by name; raises UsageError for one that no upgrade had in hand."""
+    gone = frozenset(name if is_node(name) else parse_worker_url(name).text for name in request.gone)
+    known = (newest.known | newest.next_start.keys()) if newest else frozenset()
+    strangers = sorted(gone - known)
+    if strangers:
+        raise UsageError(
+            f"{Waiver.ACCEPT_GONE} {strangers[0]}: no upgrade of this group knows that worker",
+            hint=f"It knows {', '.join(sorted(known)) or 'none'}; a worker that was given up is not missed any more.",
+        )
+    return gone
+
+
+def _require_gone(gone: frozenset[str], view: GroupLook) -> None:
+    there = sorted(gone & view.members.keys())
+    if there:
+        raise RefusedError(f"{Waiver.ACCEPT_GONE} {there[0]}: it is a member of the group; nothing was written")
+
+
+def _lenience(request: RollRequest, target: Mode, newest: Roll | None, begun: Roll | None, driver: Driver) -> Lenience:
+    way_back = begun.way_back if begun else newest is not None and newest.is_taken_back_by(target)
+    sets_lost = isinstance(driver, SetsAlone) and target is not Mode.ENABLED
+    return replace(lenience_of(request.accepted, newest), way_back=way_back, sets_lost=sets_lost)
+
+
+def lenience_of(accepted: frozenset[str], newest: Roll | None) -> Lenience:
+    """What is taken as it is; raises UsageError for a gate that there is not.
+
+    What a roll has written into files by now tells nothing of nodes that it has not restarted.
+    """
+    _require_gates(accepted)
+    by_files = MODES_GATE in accepted and not (newest is not None and newest.unfinished)
+    return Lenience(accepted=accepted, by_files=by_files)
+
+
+def _mended(open_step: OpenStep | None, view: GroupLook, driver: Driver, *, nobody_left: bool) -> frozenset[str]:
+    """The gates that the first pass mends, and those that a repetition of the open step does.
+
+    `nobody_left`: an upgrade left pods behind of which none may be a member; then nobody can be asked.
+
+    While a controller restarts pods, workers that are members do not answer yet: what nobody tells, the step waits for.
+    """
+    if open_step is None:
+        empty = nobody_left and driver.at_once and view.group.state == EMPTY
+        return _MENDED_BY_THE_ROLL | (_MENDED_BY_THE_OPEN_STEP | _MENDED_BY_ANY_WORKER if empty else frozenset())
+    mended = _MENDED_BY_THE_ROLL | _MENDED_BY_THE_OPEN_STEP
+    if view.group.state == EMPTY:
+        return mended | _MENDED_BY_ANY_WORKER
+    untold = {gate.id for gate in view.gates if gate.status == "unknown" or gate.id == "group_stable"}
+    return mended | (_MENDED_BY_ANY_WORKER & untold) if driver.at_once else mended
+
+
+def _require_gates(names: Collection[str]) -> None:
+    unknown = sorted(set(names) - {*GATE_IDS, *DRIVER_GATE_IDS})
+    if unknown:
+        raise UsageError(
+            f"there is no gate {unknown[0]}",
+            hint=f"{Waiver.ACCEPT_GATE} takes {', '.join((*GATE_IDS, *DRIVER_GATE_IDS))}.",
+        )
+
+
+def accept_hint(gates: Sequence[Gate]) -> str:
+    """How to go on all the same; more time is named where a gate is only unknown."""
+    names = " ".join(f"{Waiver.ACCEPT_GATE} {gate.id}" for gate in gates)
+    more_time = " --timeout gives a look more time." if any(gate.status == "unknown" for gate in gates) else ""
+    return f"{names} goes on as it is.{more_time}"
+
+
+def _for_mirror_maker(app: App, driver: Driver) -> Driver:
+    """The driver for nodes of a dedicated MirrorMaker; raises UnsupportedError for one that can't."""
+    if not isinstance(driver, SetsMirrorMaker):
+        raise UnsupportedError(
+            f"--driver {driver.name} knows nothing of a dedicated MirrorMaker; nothing was written",
+            hint="--driver command edits each node's file and runs your --restart-command; --driver print says what "
+            "to do.",
+        )
+    return driver.for_mirror_maker(mirror_maker_setting(app))
+
+
+def _others_ill(begun: Roll | None, view: GroupLook, driver: Driver, lenience: Lenience) -> list[Gate]:
+    """Workers beside the open step's that the roll knew and that are gone or don't answer.
+
+    Pods may come back under other names, so nobody is missed where a controller restarts them.
+    """
+    if begun is None or driver.at_once or view.group.state not in (STABLE, EMPTY) or MEMBERS_GATE in lenience.accepted:
+        return []
+    under_way = {*(begun.open.workers if begun.open else ()), *(worker.name for worker in view.lost)}
+    silent = {worker.name for worker in view.observation.workers if worker.mode is Mode.UNREACHABLE}
+    ill = sorted(((begun.known - view.members.keys()) | silent) - under_way)
+    text = f"{', '.join(ill)}, seen when the upgrade ran last, is no member of the group now, or does not answer"
+    fix = f"Start it; if it is gone for good, say so with {Waiver.ACCEPT_GONE} and its URL."
+    return [Gate(MEMBERS_GATE, "fail", text, fix)] if ill else []
+
+
+def blocking_modes(workers: Sequence[UpgradeWorker], mode: Mode) -> list[str]:
+    """Why a pass to `mode` may not begin with these workers: enabled beside (perhaps) disabled is never allowed."""
+    forbidden = {Mode.ENABLED: Mode.DISABLED, Mode.DISABLED: Mode.ENABLED}.get(mode)
+    return [
+        f"{worker.name} is {worker.mode.value}, so it may be {forbidden.value}"
+        for worker in workers
+        if forbidden is not None and forbidden in worker.possible
+    ]
+
+
+def _begun(app: App, request: RollRequest, newest: Roll | None, journal: Journal) -> Roll | None:
+    """The roll to go on with; raises RefusedError where that is not what was asked for, or another eosctl is at it."""
+    unfinished = newest if newest is not None and newest.unfinished else None
+    if request.resume:
+        if unfinished is None:
+            raise RefusedError("there is no unfinished upgrade of this group to resume", hint="Leave out --resume.")
+        if request.target not in (None, unfinished.target):
+            raise RefusedError(
+                f"the unfinished upgrade leads to {unfinished.target.value}, not to {request.target}",
+                hint=f"Leave out --to, or use {Waiver.START_OVER} in place of --resume.",
+            )
+        if request.plan is not None and request.plan.digest() != unfinished.digest:
+            raise RefusedError("the unfinished upgrade was begun with another plan", hint="Leave the plan out.")
+        return unfinished
+    if unfinished is not None and not request.start_over:
+        journal.refuse_held(f"the upgrade of group {app.target.group_id}")
+        raise RefusedError(
+            f"{describe_roll(unfinished)}; nothing was written",
+            hint=f"--resume goes on with it; {Waiver.START_OVER} forgets it and plans anew, from what is seen now.",
+        )
+    return None
+
+
+def describe_roll(roll: Roll) -> str:
+    """A roll in a sentence."""
+    done = ", ".join(f"{name} {mode.value}" for mode, name in roll.steps) or "nothing"
+    text = f"an upgrade to {roll.target.value} was begun at {rfc3339(roll.began_ms)}"
+    if not roll.unfinished:
+        return f"{text} and finished at {rfc3339(roll.ended_ms)}"
+    under_way = f"; under way: {', '.join(roll.open.workers)} to {roll.open.mode.value}" if roll.open else ""
+    return f"{text} and not finished; done: {done}{under_way}"
+
+
+def _target(request: RollRequest, begun: Roll | None) -> Mode:
+    named = [mode for mode in (request.target, request.plan and request.plan.target, begun and begun.target) if mode]
+    if not named:
+        raise UsageError("the mode is not named", hint="Give a plan file, or --to.")
+    if len(set(named)) > 1:
+        raise UsageError(f"the plan leads to {named[1].value}, not to {named[0].value}", hint="Leave out --to.")
+    return named[0]
+
+
+def _after_open(workers: Sequence[UpgradeWorker], step: OpenStep | None, *, at_once: bool) -> list[UpgradeWorker]:
+    """The workers as they will be when the open step has been done again.
+
+    A worker that is down meanwhile is no member; the journal knows it. Pods may come back under other names.
+    """
+    if step is None:
+        return list(workers)
+    if at_once:
+        return [_brought(worker, step.mode) for worker in workers if worker.mode is not Mode.ABSENT]
+    others = [worker for worker in workers if worker.name not in step.workers and worker.mode is not Mode.ABSENT]
+    seen = {worker.name: worker for worker in workers}
+    again = [seen.get(name) or UpgradeWorker(name, step.mode) for name in step.workers]
+    return [*others, *(_brought(worker, step.mode) for worker in again)]
+
+
+def _brought(worker: UpgradeWorker, mode: Mode) -> UpgradeWorker:
+    return replace(worker, mode=mode, confirmed=True)
+
+
+def _states(observation: Observation) -> dict[str, str]:
+    return {each.name: each.states.get("connector", "UNKNOWN") for each in observation.connectors or ()}
+
+
+def _excused(observation: Observation, begun: Roll | None, lenience: Lenience) -> frozenset[Work]:
+    """The connectors and tasks that need not run again: they did not before, and that was accepted, or is taken back.
+
+    While a step is open, its worker's tasks wait for it: those that are FAILED do not.
+    """
+    before = begun.excused if begun else frozenset()
+    if not lenience.way_back and CONNECTORS_GATE not in lenience.accepted:
+        return before
+    return before | {
+        (each.name, CONNECTOR_ITSELF if part == "connector" else int(part.removeprefix("task ")))
+        for each in observation.connectors or ()
+        for part, state in each.unwell().items()
+        if state == "FAILED" or begun is None
+    }
+
+
+def losses(roll: PreparedRoll) -> tuple[str, ...]:
+    """What going back costs, in sentences."""
+    seen = roll.view.observation
+    return what_is_lost(seen.workers, roll.target, requiring=seen.requiring_exactly_once())

@@ -1,0 +1,69 @@
+"""Whether connectors and tasks are again as they were before a worker was restarted. Pure; judges, reads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from eosctl.connectors.failures import failed_in_fencing, what_it_died_of
+from eosctl.core.workers.connector_entry import ConnectorEntry
+from eosctl.group.protocol import CONNECTOR_ITSELF, Work
+
+RUNNING = "RUNNING"
+_AT_REST = frozenset({RUNNING, "PAUSED", "STOPPED"})
+
+
+@dataclass(frozen=True, slots=True)
+class RestartJudgement:
+    """What is still awaited, and what will not mend itself: `to_restart` failed in fencing, `broken` otherwise.
+
+    `left` is what is FAILED and was so before.
+    """
+
+    waiting: tuple[str, ...]
+    to_restart: tuple[str, ...]
+    broken: tuple[str, ...]
+    left: tuple[str, ...] = ()
+
+
+def judge_connectors(
+    before: Mapping[str, str],
+    now: Mapping[str, ConnectorEntry],
+    owned: Collection[Work],
+    *,
+    excused: Collection[Work] = (),
+) -> RestartJudgement:
+    """Compares connector states `before` with `now`; `owned` are the tasks that the group's members own.
+
+    A state that a user sets meanwhile (paused, stopped, deleted) is theirs. A missing authorization is never retried.
+    What is `excused` (tasks, connectors themselves) was FAILED before, and may fail again or recover.
+    """
+    waiting: list[str] = []
+    to_restart: list[str] = []
+    broken: list[str] = []
+    left: list[str] = []
+    for name in sorted(before.keys() & now.keys()):
+        seen = now[name]
+        left += [f"{name}/{t.task}" for t in seen.tasks if t.state == "FAILED" and (name, t.task) in excused]
+        if seen.state == "FAILED" and (name, CONNECTOR_ITSELF) in excused:
+            left.append(f"connector {name}")
+            continue
+        failed = [task for task in seen.tasks if task.state == "FAILED" and (name, task.task) not in excused]
+        fencing = [task for task in failed if failed_in_fencing(task) and "Authorization" not in task.trace]
+        if seen.state == "FAILED":
+            broken.append(f"connector {name} is FAILED: {what_it_died_of(seen.trace)}")
+        broken += [f"{name}/{t.task} is FAILED: {what_it_died_of(t.trace)}" for t in failed if t not in fencing]
+        if fencing:
+            to_restart.append(name)
+        looked_at = [number for number in seen.wanted if (name, number) not in excused]
+        waiting += _awaited(name, replace(seen, wanted=tuple(looked_at)), owned)
+    return RestartJudgement(tuple(waiting), tuple(to_restart), tuple(broken), tuple(left))
+
+
+def _awaited(name: str, seen: ConnectorEntry, owned: Collection[Work]) -> list[str]:
+    if seen.state not in _AT_REST:
+        return [f"connector {name} is {seen.state}"]
+    states = {task.task: task.state for task in seen.tasks}
+    wrong = [f"{name}/{number} is {states.get(number, 'not started')}" for number in seen.wanted
+             if states.get(number) != seen.state]  # fmt: skip
+    return wrong or [f"{name}/{number} is owned by no worker" for number in seen.wanted if (name, number) not in owned]

@@ -1,0 +1,147 @@
+"""What one step of a roll begins from and shall end in: values, and how workers are reached and told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from eosctl.app import App
+from eosctl.core.transactions import KafkaFault, TransactionDescription
+from eosctl.core.workers.modes import Mode
+from eosctl.core.workers.url import parse_worker_url
+from eosctl.deadline import Deadline
+from eosctl.errors import ConnectError
+from eosctl.events import Event
+from eosctl.group.gather import GroupObservation
+from eosctl.group.protocol import Work
+from eosctl.state.journal import Journal
+from eosctl.upgrade.drivers import Acted
+
+_LEAST_LOOK_S = 5.0
+"""A look has this long even where less of the step's time is left: a worker in good health needs not be hurried."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderClaim:
+    """Who leads, and the producer id and epoch under the leader's transactional id; None where there is none.
+
+    `seen` False: the coordinators did not tell, so that nothing follows from it.
+    """
+
+    leader: str | None
+    producer: tuple[int, int] | None
+    seen: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What there was before a step: `members` (URL -> member id), who led (`claim`), the tasks' `ids` and `owners`.
+
+    `others` are the members beside the step's workers, as they were just before it: nobody else may restart them.
+    """
+
+    members: Mapping[str, str | None]
+    claim: LeaderClaim | None = None
+    others: Mapping[str, str] = field(default_factory=dict)
+    ids: Mapping[str, TransactionDescription | KafkaFault] = field(default_factory=dict)
+    owners: Mapping[Work, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What one step shall end in.
+
+    `fenceable` are the workers that are preparing or enabled then. `at_once`: workers may come back under other URLs.
+    `patience_s` None: their return is waited for without end. `look_s` is how long one look may take. `excused` are
+    connectors and tasks that had failed before. `count` asks how many members there shall be; None: as many as before.
+    `mirror_maker`: no request reaches any of them; those that are `alike` were not restarted yet, so that nothing tells
+    which of a host's they are.
+    """
+
+    workers: tuple[str, ...]
+    mode: Mode
+    before: Before
+    connectors: Mapping[str, str]
+    excused: frozenset[Work]
+    fenceable: frozenset[str]
+    words: str
+    settle_timeout_s: float
+    patience_s: float | None
+    look_s: float
+    at_once: bool = False
+    count: Callable[[App], int] | None = None
+    files: tuple[Path, ...] = ()
+    mirror_maker: bool = False
+    alike: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """How the step ended: the new member id of each of its workers, and what their modes are taken from.
+
+    `everybody` are all members then; `renamed` tells the new URL of a worker that came back under another one.
+    """
+
+    members: Mapping[str, str | None]
+    evidence: tuple[str, ...]
+    everybody: Mapping[str, str]
+    renamed: Mapping[str, str]
+
+
+class GateFailedError(ConnectError):
+    """A gate that no waiting will open."""
+
+
+def look_app(app: App, look_s: float, *, within: Deadline | None = None) -> App:
+    """The App for one look, which may not take longer than `look_s`, nor much longer than what is left of `within`."""
+    left_s = look_s if within is None else max(_LEAST_LOOK_S, within.remaining_s())
+    return replace(app, deadline=Deadline.after(min(look_s, left_s), app.clock))
+
+
+def owners_of(group: GroupObservation) -> dict[Work, str]:
+    """Task -> name of the member that owns it."""
+    return {work: member.name for member in group.members for work in member.tasks or ()}
+
+
+def members_of(group: GroupObservation) -> dict[str, str]:
+    """URL (or node) -> member id of all members."""
+    return {m.name: m.member_id for m in group.members if (m.url or m.node) and m.member_id is not None}
+
+
+def reachable_url(app: App, url: str) -> str:
+    """The URL as the user gave it, which may carry credentials, else the member's own."""
+    return next((given for given in app.target.connect_urls if parse_worker_url(given).text == url), url)
+
+
+@dataclass(slots=True)
+class StepOutcome:
+    """What became of one step; `joined` are workers beyond those of its beginning, `backups` the copies made in it."""
+
+    mode: Mode
+    workers: tuple[str, ...]
+    outcome: str
+    detail: str = ""
+    backups: tuple[str, ...] = ()
+    joined: tuple[str, ...] = ()
+
+    @property
+    def backup(self) -> str | None:
+        """The paths of the copies, for a row."""
+        return ", ".join(self.backups) or None
+
+    def with_backups(self, app: App, journal: Journal) -> App:
+        """The same App; the path of a copy is kept as soon as there is one, for the step may fail after it."""
+
+        def on_event(event: Event) -> None:
+            if event.backup is not None:
+                journal.write("backup", path=event.backup)
+                self.backups = (*self.backups, event.backup)
+            app.on_event(event)
+
+        return replace(app, on_event=on_event)
+
+    def name_backup(self, acted: Acted) -> None:
+        """Names the copy of a driver that has told of none before."""
+        if acted.backup is not None and not self.backups:
+            self.backups = (acted.backup,)

@@ -1,0 +1,44 @@
+"""The commands to be pasted that go on with an upgrade, and that take it back to the mode in which it began."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+
+from eosctl.core.allowances import Waiver
+from eosctl.core.workers.modes import POSSIBLE, Mode
+from eosctl.upgrade.roll.prepare import PreparedRoll
+
+
+def origin_of(modes: Iterable[Mode]) -> Mode | None:
+    """The one mode in which the members were before; None where nobody can tell, or there is no one way back.
+
+    Of workers that are not enabled and say no more, it is disabled: what every group is that has never used it.
+    """
+    found = {mode for mode in modes if mode is not Mode.ABSENT}
+    if found in ({Mode.ENABLED}, {Mode.PREPARING}):
+        return found.pop()
+    return Mode.DISABLED if found and not any(Mode.ENABLED in POSSIBLE[mode] for mode in found) else None
+
+
+def undo_command(roll: PreparedRoll, *, unfinished: bool) -> str | None:
+    """What is to be pasted to go back, with the options that the driver was given; None without a mode to go back to.
+
+    One that is not finished has to be forgotten first.
+    """
+    origin = roll.begun.origin if roll.begun else origin_of(worker.mode for worker in roll.plan.workers)
+    if origin is None or origin is roll.target:
+        return None
+    words = ["eosctl", "upgrade", "apply", "--to", origin.value, "--driver", roll.driver.name]
+    return shlex.join([*words, *roll.request.driver_options, *([Waiver.START_OVER] if unfinished else ())])
+
+
+def resume_command(roll: PreparedRoll) -> str:
+    """What is to be pasted to go on, with the options that the driver and its gates were given."""
+    return command_to_resume(roll.driver.name, roll.request.driver_options, roll.request.accepted)
+
+
+def command_to_resume(driver: str, options: Sequence[str], accepted: Iterable[str]) -> str:
+    """The same for a roll that only the journal knows."""
+    gates = [word for name in sorted(accepted) for word in (Waiver.ACCEPT_GATE, name)]
+    return shlex.join(["eosctl", "upgrade", "apply", "--resume", "--driver", driver, *options, *gates])

@@ -1,0 +1,181 @@
+"""upgrade status and upgrade verify: where the workers stand, and whether they are where they should be. Read-only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+from eosctl.app import App
+from eosctl.core.allowances import Waiver
+from eosctl.core.findings import ERROR, Finding
+from eosctl.core.workers.modes import Mode, UpgradeWorker
+from eosctl.errors import ExitCode
+from eosctl.group.observation.rules import Observation
+from eosctl.report import Json, Problem, Report, rfc3339
+from eosctl.state.journal import Journal
+from eosctl.upgrade.drivers import OwnsWorkers
+from eosctl.upgrade.gate import Gate
+from eosctl.upgrade.gates import FORBIDDABLE_GATES, MODES_GATE, RIGHTS_GATE
+from eosctl.upgrade.look import NOTHING_KNOWN, GroupLook, look
+from eosctl.upgrade.roll.journal import Brought, Roll, newest_roll, upgrade_journal
+from eosctl.upgrade.roll.owned import match_gates
+from eosctl.upgrade.roll.prepare import describe_roll, lenience_of
+
+_JUDGED_PER_WORKER = MODES_GATE
+
+
+def upgrade_status(app: App) -> Report:
+    """Each worker's mode with its evidence, and the newest roll in the journal.
+
+    Exit 7 when a worker can't be reached. Raises what `observe_workers` raises.
+    """
+    journal, cluster_id = _journal(app)
+    roll = newest_roll(journal)
+    memory = roll.memory if roll else NOTHING_KNOWN
+    view = look(app, roll.target if roll else Mode.ENABLED, memory, validate=False)
+    workers = view.observation.workers
+    silent = [worker for worker in workers if worker.mode is Mode.UNREACHABLE]
+    problems = [Problem("worker_unreachable", f"the worker at {w.name} can't be reached") for w in silent]
+    if roll is not None and roll.unfinished:
+        problems.append(_unfinished(roll, journal.holder()))
+    modes = Counter(worker.mode.value for worker in workers)
+    return Report(
+        kind="upgrade-status",
+        rows=[{**worker.as_row(), "roll": _place(worker.name, roll)} for worker in workers],
+        summary={"workers": len(workers), "modes": dict(sorted(modes.items()))},
+        data={"roll": None if roll is None else _roll_data(roll)},
+        target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
+        problems=problems,
+        exit_code=ExitCode.PARTIAL if silent else ExitCode.OK,
+    )
+
+
+def verify_upgrade(
+    app: App, target: Mode, *, accepted: frozenset[str] = frozenset(), driver: OwnsWorkers | None = None
+) -> Report:
+    """Findings that keep the group from being wholly and provably in `target`; exit 3 when there are any.
+
+    That the rights can't be judged, or may not be looked at, is a warning only: it says nothing of what workers do now.
+    So are gates that are `accepted` as they are; with `modes_proven`, modes that nothing proves, or a file alone tells.
+    With a `driver`, the members must be the workers of its platform. Raises what `observe_workers` raises.
+    """
+    journal, cluster_id = _journal(app)
+    roll = newest_roll(journal)
+    view = look(app, target, roll.memory if roll else NOTHING_KNOWN, lenience=lenience_of(accepted, roll))
+    view = replace(view, gates=(*view.gates, *match_gates(app, driver, view.group, accepted=accepted)))
+    elsewhere = [each for each in view.observation.workers if each.mode is not target or not each.confirmed]
+    taken = [each for each in elsewhere if MODES_GATE in accepted and target in each.possible]
+    findings = [
+        *(_worker_finding(worker, target) for worker in elsewhere if worker not in taken),
+        *(_gate_finding(gate, cluster_id) for gate in _open_gates(view)),
+    ]
+    if not view.observation.workers:
+        findings.append(
+            Finding("no_workers", ERROR, str(app.target.group_id), "the group has no workers", "Start them.")
+        )
+    return Report(
+        kind="upgrade-verify",
+        rows=[finding.as_row() for finding in findings],
+        summary={
+            "target_mode": target.value,
+            "workers": len(view.observation.workers),
+            "proven": len(view.observation.workers) - len(elsewhere),
+            "gates": len(view.gates),
+            "findings": len(findings),
+        },
+        target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
+        problems=[
+            _gate_problem(gate)
+            for gate in view.gates
+            if (gate.accepted and gate.status != "pass") or _may_stay_unknown(gate, view.observation)
+        ],
+        exit_code=ExitCode.FINDINGS if findings else ExitCode.OK,
+    )
+
+
+def _journal(app: App) -> tuple[Journal, str]:
+    with app.transactions() as admin:
+        cluster_id = admin.cluster_id()
+    return upgrade_journal(app, cluster_id), cluster_id
+
+
+def _unfinished(roll: Roll, holder: str | None) -> Problem:
+    if holder is not None:
+        message = f"{describe_roll(roll)}; eosctl is at work on it now ({holder})"
+        return Problem("upgrade_unfinished", message, "Wait for it.", "warning")
+    return Problem("upgrade_unfinished", describe_roll(roll), "--resume goes on.", "warning")
+
+
+def _open_gates(view: GroupLook) -> list[Gate]:
+    open_ones = [gate for gate in view.gates if gate.status != "pass" and gate.id != _JUDGED_PER_WORKER]
+    return [gate for gate in open_ones if not gate.accepted and not _may_stay_unknown(gate, view.observation)]
+
+
+def _may_stay_unknown(gate: Gate, seen: Observation) -> bool:
+    """Rights, and what no right of a reading role tells: neither says anything of what the workers do now."""
+    hidden = (part in seen.forbidden for part in FORBIDDABLE_GATES.get(gate.id, ()))
+    return gate.status == "unknown" and (gate.id == RIGHTS_GATE or any(hidden))
+
+
+def _gate_problem(gate: Gate) -> Problem:
+    more = f"; it is accepted as it is ({Waiver.ACCEPT_GATE})" if gate.accepted else ""
+    return Problem(gate.id, f"gate {gate.id} {gate.verb}: {gate.evidence}{more}", gate.fix, "warning")
+
+
+def _worker_finding(worker: UpgradeWorker, target: Mode) -> Finding:
+    if not worker.confirmed:
+        return Finding(
+            "mode_unproven", ERROR, worker.name,
+            f"that it is {target.value} can't be proven: " + (
+                f"its file says {worker.mode.value}, and no request confirms it"
+                if worker.mode is not Mode.UNKNOWN else "no request reaches it, and no file tells"
+            ),
+            f"{Waiver.ACCEPT_GATE} modes_proven goes by its file (-w); `eosctl upgrade apply` knows what it restarted.",
+            {"mode": worker.mode.value, "evidence": list(worker.evidence)},
+        )  # fmt: skip
+    unproven = worker.mode in (Mode.NOT_ENABLED, Mode.UNKNOWN) and not (
+        target is Mode.ENABLED and worker.mode is Mode.NOT_ENABLED
+    )
+    return Finding(
+        code="mode_unproven" if unproven else "wrong_mode",
+        severity=ERROR,
+        subject=worker.name,
+        message=f"that it is {target.value} can't be proven: it is {worker.mode.value}"
+        if unproven
+        else f"it is {worker.mode.value}, not {target.value}",
+        fix="Give its properties file with -w." if unproven else f"eosctl upgrade plan --to {target.value}",
+        evidence={"mode": worker.mode.value, "evidence": list(worker.evidence)},
+    )
+
+
+def _gate_finding(gate: Gate, cluster_id: str) -> Finding:
+    return Finding(
+        gate.id, ERROR, cluster_id, f"gate {gate.id} {gate.verb}: {gate.evidence}", gate.fix, {"status": gate.status}
+    )
+
+
+def _place(name: str, roll: Roll | None) -> str | None:
+    """Where the worker stands in an unfinished roll."""
+    if roll is None or not roll.unfinished:
+        return None
+    if roll.open is not None and name in roll.open.workers:
+        return f"under way to {roll.open.mode.value}"
+    brought: Brought | None = roll.brought.get(name)
+    return "not begun" if brought is None else f"brought to {brought.mode.value}"
+
+
+def _roll_data(roll: Roll) -> Mapping[str, Json]:
+    return {
+        "target_mode": roll.target.value,
+        "driver": roll.driver,
+        "plan": roll.digest,
+        "finished": not roll.unfinished,
+        "began": rfc3339(roll.began_ms),
+        "began_ms": roll.began_ms,
+        "ended": rfc3339(roll.ended_ms),
+        "ended_ms": roll.ended_ms,
+        "done": [{"mode": mode.value, "worker": name} for mode, name in roll.steps],
+        "under_way": None if roll.open is None else {"mode": roll.open.mode.value, "workers": list(roll.open.workers)},
+        "stopped": roll.stopped,
+    }

@@ -1,0 +1,67 @@
+"""Changing one setting of a .properties file: Java reads the new value, and every other character stays."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from eosctl.core.java.properties import parse_properties
+from eosctl.core.java.property_edit import ENCODING, set_property
+
+NAME = "exactly.once.source.support"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f"{NAME}=disabled\n", f"{NAME}=enabled\n"),
+        (f"a=1\n{NAME}=disabled\nb=2\n", f"a=1\n{NAME}=enabled\nb=2\n"),
+        (f"  {NAME} : disabled  \n", f"  {NAME} : enabled\n"),
+        (f"{NAME}\tdisabled", f"{NAME}\tenabled"),
+        (f"# {NAME}=preparing\r\n{NAME}=disabled\r\nz=1\r\n", f"# {NAME}=preparing\r\n{NAME}=enabled\r\nz=1\r\n"),
+        # of two the last is the one that Java goes by
+        (f"{NAME}=preparing\n{NAME}=disabled\n", f"{NAME}=preparing\n{NAME}=enabled\n"),
+        (f"{NAME}=enabled\n{NAME}=disabled\n#end", f"{NAME}=enabled\n{NAME}=enabled\n#end"),
+        # the value, or the key, goes on in the next line
+        (f"{NAME}=dis\\\n   abled\nb=2\n", f"{NAME}=enabled\nb=2\n"),
+        (f"{NAME}=\\\n   disabled\nb=2\n", f"{NAME}=enabled\nb=2\n"),
+        ("exactly.once.\\\n  source.support=disabled\nb=2\n", f"{NAME}=enabled\nb=2\n"),
+        # inside another value it is no setting
+        (f"a=x \\\n{NAME}=disabled\nb=2\n", f"a=x \\\n{NAME}=disabled\nb=2\n{NAME}=enabled\n"),
+        # not there: added, on a line of its own
+        ("", f"{NAME}=enabled\n"),
+        ("a=1", f"a=1\n{NAME}=enabled\n"),
+        ("a=1\r\n", f"a=1\r\n{NAME}=enabled\r\n"),
+        ("a=1\\", f"a=1\\\n\n{NAME}=enabled\n"),
+        ("a=1\\\n", f"a=1\\\n\n{NAME}=enabled\n"),
+        # there already
+        (f"{NAME}  enabled\n", f"{NAME}  enabled\n"),
+        ("exactly\\u002eonce.source.support=disabled\n", "exactly\\u002eonce.source.support=enabled\n"),
+    ],
+)
+def test_one_setting_changes(before: str, after: str) -> None:
+    assert set_property(before, NAME, "enabled") == after
+    assert parse_properties(after, source="f").values[NAME] == "enabled"
+    assert set_property(after, NAME, "enabled") == after
+
+
+def test_whatever_the_file_nothing_else_changes() -> None:
+    """Files made at random from the pieces that make this syntax hard."""
+    pieces = [NAME, "=", ":", " ", "\t", "\\", "\\\n", "\n", "\r\n", "\r", "#", "!", "a", "enabled", "\\\\", "é", "key"]
+    dice = random.Random(618)  # noqa: S311 - the same files every time
+    for _round in range(5000):
+        text = "".join(dice.choice(pieces) for _ in range(dice.randrange(14)))
+        before = dict(parse_properties(text, source="f").values)
+        edited = set_property(text, NAME, "preparing")
+        assert dict(parse_properties(edited, source="f").values) == {**before, NAME: "preparing"}, repr(text)
+
+
+def test_every_byte_survives() -> None:
+    text = bytes(range(1, 256)).replace(b"\\", b"").decode(ENCODING)
+    assert set_property(text, NAME, "enabled").encode(ENCODING).startswith(text.encode(ENCODING))
+
+
+def test_what_would_need_escapes_is_no_value() -> None:
+    with pytest.raises(ValueError, match="escapes"):
+        set_property("", NAME, "a\nb")

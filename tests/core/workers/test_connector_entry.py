@@ -1,0 +1,42 @@
+"""One connector of REST's answer, taken apart once for all who ask."""
+
+from __future__ import annotations
+
+import pytest
+
+from eosctl.core.workers.connector_entry import ConnectorEntry, PartStatus, TaskStatus, read_entry
+
+
+def test_an_entry_has_config_states_and_the_newest_task_set() -> None:
+    entry = {
+        "info": {
+            "type": "source", "config": {"a": 1, "b": None},
+            "tasks": [{"connector": "c", "task": 1}, {"connector": "c", "task": 0}],
+        },
+        "status": {
+            "connector": {"state": "RUNNING", "worker_id": "w:1"},
+            "tasks": [{"id": 0, "state": "FAILED", "worker_id": "w:2", "trace": "boom"}, {"id": 1, "trace": None}],
+        },
+    }  # fmt: skip
+    assert read_entry(entry) == ConnectorEntry(
+        "source", {"a": "1"}, PartStatus("RUNNING", "w:1"),
+        (TaskStatus(0, "FAILED", "w:2", "boom"), TaskStatus(1, "unknown", "")), (0, 1),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "entry", [{}, {"info": None, "status": None}, {"info": {"tasks": None}, "status": {"tasks": 1}}]
+)
+def test_what_is_not_told_is_left_out(entry: dict[str, object]) -> None:
+    assert read_entry(entry) == ConnectorEntry("unknown", {}, None, (), ())
+
+
+def test_the_type_is_taken_from_the_status_where_the_info_does_not_tell() -> None:
+    assert read_entry({"info": {"type": ""}, "status": {"type": "sink"}}).type == "sink"
+
+
+def test_the_workers_are_those_of_all_parts() -> None:
+    tasks = (TaskStatus(0, "RUNNING", "w:2"), TaskStatus(1, "UNASSIGNED", ""))
+    entry = ConnectorEntry("source", {}, PartStatus("RUNNING", "w:1"), tasks)
+    assert entry.workers() == {"w:1", "w:2"}
+    assert ConnectorEntry().workers() == frozenset()

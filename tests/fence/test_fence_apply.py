@@ -1,0 +1,218 @@
+"""What `fence` did: each id fenced, failed or unconfirmed, and never what the plan did not say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eosctl.app import App
+from eosctl.core.transactions import FenceAnswer
+from eosctl.errors import (
+    ExitCode,
+    RefusedError,
+    StalePlanError,
+    UnreachableError,
+)
+from eosctl.events import Event
+from eosctl.fence.gather import FenceRequest
+from eosctl.fence.plan import apply_fence, plan_fence
+from eosctl.wire import error_codes as codes_of_kafka
+from tests.fakes.broker_state import FakeTransaction
+from tests.fakes.config_topic import created
+from tests.fakes.fence_stage import Stage, codes, fence_stage, outcomes, row
+
+
+@pytest.fixture
+def stage() -> Stage:
+    """Ids g-c-0 (empty), g-c-1 (a transaction is open on t-0), g-d-0 and a leader's; two brokers."""
+    return fence_stage()
+
+
+def test_fencing_gives_what_java_gives(stage: Stage) -> None:
+    """Empty e -> e+1; Ongoing e -> aborted, then e+2; an unknown id is skipped."""
+    report = stage.fence("g-c-0", "g-c-1", "nosuch")
+    assert outcomes(report) == {"g-c-0": "fenced", "g-c-1": "fenced", "nosuch": "skipped_unknown"}
+    assert row(report, "g-c-0")["after"] == {"producer_id": 1, "producer_epoch": 5}
+    assert row(report, "g-c-1")["after"]["producer_epoch"] == 10
+    assert stage.brokers.state.log("t", 0).producers[row(report, "g-c-1")["after"]["producer_id"]].start_offset == -1
+    assert stage.brokers.state.transactions["g-c-0"].timeout_ms == 30_000
+    assert "nosuch" not in stage.brokers.state.transactions
+    assert (report.exit_code, codes(report)) == (ExitCode.OK, [])
+    assert stage.events[-1] == Event("fencing", done=2, total=2, unit="ids")
+
+
+def test_unknown_ids_are_created_only_when_told_to(stage: Stage) -> None:
+    assert row(stage.fence("nosuch", create_unknown=True), "nosuch")["after"]["producer_epoch"] == 0
+
+
+def test_a_transaction_that_flink_opens_between_plan_and_apply_makes_the_plan_stale(stage: Stage) -> None:
+    stage.brokers.state.transactions["job-0-7"] = FakeTransaction(21, 0)
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest(("g-c-0", "job-0-7")))
+    stage.brokers.state.open_transaction("job-0-7", ("t", 1), epoch=2)
+    with pytest.raises(StalePlanError, match="job-0-7 has opened a transaction"):
+        apply_fence(app, plan)
+    assert stage.brokers.count("InitProducerId") == 0
+
+
+def test_a_task_that_starts_between_plan_and_apply_makes_the_plan_stale(stage: Stage) -> None:
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest(("g-c-0",)))
+    stage.runs(("c", 0))
+    with pytest.raises(StalePlanError, match="task 0 of connector c"):
+        apply_fence(app, plan)
+    assert stage.brokers.count("InitProducerId") == 0
+
+
+def test_what_cannot_be_known_any_more_at_apply_is_refused_as_at_plan(stage: Stage) -> None:
+    """FAILED at the plan, RUNNING and a REST interface that is silent at apply: the task used to be fenced."""
+    stage.runs(("c", 0), state="FAILED")
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest(("g-c-0",)))
+    stage.runs(("c", 0))
+    stage.connect.fail_always("connectors", UnreachableError("w1 is silent"))
+    with pytest.raises(RefusedError, match=r"cannot fence g-c-0: .*w1 is silent"):
+        apply_fence(app, plan)
+    assert stage.brokers.count("InitProducerId") == 0
+
+
+@pytest.mark.parametrize(("flags", "refused"), [({"live": True}, True), ({"unknown_liveness": True}, False)])
+def test_the_flag_for_what_cannot_be_known_holds_at_apply(stage: Stage, flags: Any, refused: bool) -> None:
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest(("g-c-0",), **flags))
+    stage.brokers.fail_next("DescribeGroups", codes_of_kafka.GROUP_AUTHORIZATION_FAILED)
+    if refused:
+        with pytest.raises(RefusedError, match="the members of group g can't be told"):
+            apply_fence(app, plan)
+    else:
+        assert outcomes(apply_fence(app, plan)) == {"g-c-0": "fenced"}
+
+
+def test_an_epoch_that_moves_between_plan_and_apply_does_not(stage: Stage) -> None:
+    """With KIP-890 every transaction raises the epoch: a zombie would make every plan stale."""
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest(("g-c-0",)))
+    stage.brokers.state.transactions["g-c-0"].producer_epoch += 3
+    assert outcomes(apply_fence(app, plan)) == {"g-c-0": "fenced"}
+
+
+def test_another_cluster_or_another_record_makes_the_plan_stale(stage: Stage) -> None:
+    stage.configs(created("c", 1, record=1))
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest(connector="c"))
+    with pytest.raises(StalePlanError, match="this is another one"):
+        apply_fence(app, replace(plan, cluster_id="was-another"))
+    stage.configs(created("c", 1, record=2))
+    with pytest.raises(StalePlanError, match="was 1 in the plan and is 2 now"):
+        apply_fence(app, plan)
+    assert stage.brokers.count("InitProducerId") == 0
+
+
+@pytest.mark.parametrize(
+    ("denied", "exit_code"),
+    [({"g-c-0"}, ExitCode.PARTIAL), ({"g-c-0", "g-c-1"}, ExitCode.UNAUTHORIZED)],
+    ids=["one of two", "both"],
+)
+@pytest.mark.parametrize("operation", ["describe", "write"])
+def test_a_missing_right_fails_its_ids_only(
+    stage: Stage, operation: str, denied: set[str], exit_code: ExitCode
+) -> None:
+    getattr(stage.brokers, f"deny_{operation}").update(denied)
+    report = stage.fence("g-c-0", "g-c-1")
+    expected = {name: "failed" if name in denied else "fenced" for name in ("g-c-0", "g-c-1")}
+    assert (outcomes(report), report.exit_code) == (expected, exit_code)
+    assert row(report, "g-c-0")["error"]["code"] == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
+    (problem,) = report.problems
+    assert problem.code == "not_authorized"
+    assert f"Missing: {operation.upper()} on TransactionalId" in str(problem.hint)
+    operations = "--operation Describe --operation Write" if operation == "describe" else "--operation Write"
+    line = f"--allow-principal User:alice {operations} --transactional-id g-c-0"
+    assert line in str(problem.hint)
+
+
+def test_a_lost_answer_is_sent_again_and_the_result_is_true(stage: Stage) -> None:
+    stage.brokers.lose_answers("InitProducerId")
+    report = stage.fence("g-c-0")
+    assert outcomes(report) == {"g-c-0": "fenced"}
+    now = stage.brokers.state.transactions["g-c-0"]
+    assert row(report, "g-c-0")["after"] == {"producer_id": now.producer_id, "producer_epoch": now.producer_epoch}
+
+
+def test_at_the_deadline_the_coordinator_is_asked_what_it_has(stage: Stage) -> None:
+    """An abort that does not end in time: unconfirmed, with the state that DescribeTransactions gives."""
+    stage.brokers.state.late_markers = 10**6
+    stage.timeout_s = 0.7
+    report = stage.fence("g-c-0", "g-c-1")
+    assert outcomes(report) == {"g-c-0": "fenced", "g-c-1": "unconfirmed"}
+    assert "now PrepareAbort" in row(report, "g-c-1")["error"]["message"]
+    assert report.exit_code == ExitCode.PARTIAL
+    assert codes(report) == ["unconfirmed"]
+
+
+def route(*answers: FenceAnswer | BaseException) -> Callable[[App, Sequence[str]], Iterator[FenceAnswer]]:
+    """A way of fencing that gives these answers, then breaks as told."""
+
+    def give(_app: App, _ids: Sequence[str]) -> Iterator[FenceAnswer]:
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+            yield answer
+
+    return give
+
+
+def test_ctrl_c_reports_what_was_done(stage: Stage) -> None:
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest(("g-c-0", "g-d-0", "nosuch")))
+    asked = stage.brokers.count("DescribeTransactions")
+    report = apply_fence(app, plan, route=route(FenceAnswer("g-c-0", None, 1, 5), KeyboardInterrupt()))
+    assert stage.brokers.count("DescribeTransactions") == asked, "whoever pressed Ctrl-C wants no more requests"
+    assert outcomes(report) == {"g-c-0": "fenced", "g-d-0": "unconfirmed", "nosuch": "skipped_unknown"}
+    assert report.exit_code == ExitCode.INTERRUPTED
+    assert "1 id is fenced, 1 have no answer" in report.problems[0].message
+
+
+def test_an_id_without_an_answer_is_not_called_fenced_nor_left_as_planned(stage: Stage) -> None:
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest(("g-c-0", "g-d-0")))
+    report = apply_fence(app, plan, route=route(FenceAnswer("g-c-0", None, 1, 5)))
+    assert outcomes(report) == {"g-c-0": "fenced", "g-d-0": "unconfirmed"}
+    assert row(report, "g-d-0")["error"]["code"] == "NO_ANSWER"
+    assert report.exit_code == ExitCode.PARTIAL
+
+
+def test_what_breaks_half_way_does_not_hide_what_was_done(stage: Stage) -> None:
+    app = stage.app()
+    plan = plan_fence(app, FenceRequest(("g-c-0", "g-d-0")))
+    report = apply_fence(app, plan, route=route(FenceAnswer("g-c-0", None, 1, 5), UnreachableError("all brokers gone")))
+    assert outcomes(report) == {"g-c-0": "fenced", "g-d-0": "unconfirmed"}
+    assert report.exit_code == ExitCode.PARTIAL
+    assert report.problems[0].message == "all brokers gone"
+
+
+def test_an_answer_read_back_is_marked_so(stage: Stage) -> None:
+    """The answer was lost for good, but the coordinator shows our mark and a new epoch."""
+
+    def lose(app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
+        with app.transactions() as admin:
+            for answer in admin.fence(ids, transaction_timeout_ms=30_000):
+                yield FenceAnswer(answer.transactional_id, None, confirmed=False)
+
+    app = stage.app()
+    report = apply_fence(app, plan_fence(app, FenceRequest(("g-c-0",))), route=lose)
+    assert (row(report, "g-c-0")["outcome"], row(report, "g-c-0")["confirmed_by"]) == ("fenced", "read_back")
+    assert row(report, "g-c-0")["after"] == {"producer_id": 1, "producer_epoch": 5}
+    assert report.exit_code == ExitCode.OK
+
+
+def test_many_ids_give_rows_in_the_order_asked(stage: Stage) -> None:
+    ids = [f"many-{number}" for number in range(3000)]
+    for number, name in enumerate(ids):
+        stage.brokers.state.transactions[name] = FakeTransaction(10_000 + number, 0)
+    report = stage.fence(*reversed(ids))
+    assert [row["transactional_id"] for row in report.rows] == ids[::-1]
+    assert report.summary["counts"] == {"fenced": 3000}
+    assert [row["outcome"] for row in report.rows[:2]] == ["fenced", "fenced"]

@@ -1,0 +1,314 @@
+"""Whose running tasks `fence` protects: what the members of every group that fits may run, held against REST."""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eosctl.app import App
+from eosctl.core.transactions import RawGroup, RawGroupMember
+from eosctl.errors import ExitCode, RefusedError, UnauthorizedError, UnreachableError
+from eosctl.fence.checks import restart_commands
+from eosctl.fence.gather import FenceRequest
+from eosctl.fence.plan import apply_fence, plan_fence
+from eosctl.group.protocol import Assignment, Metadata, encode_assignment, encode_metadata
+from eosctl.group.workers import silences_of
+from eosctl.wire import error_codes
+from tests.fakes.broker_state import FakeTransaction
+from tests.fakes.connect_worker import FakeConnectWorker
+from tests.fakes.fence_stage import W1, Stage, codes, fence_stage, outcomes
+from tests.fakes.world import World
+
+H1 = "http://h1:8083"
+HELD = [("c", 0)]
+
+
+@pytest.fixture
+def stage() -> Stage:
+    """Ids g-c-0 (empty), g-c-1 (a transaction is open on t-0), g-d-0 and a leader's; two brokers."""
+    return fence_stage()
+
+
+def refusal(stage: Stage, *ids: str, request: Any = None, **target: Any) -> RefusedError:
+    """Why the ids can't be fenced; nothing is sent."""
+    with pytest.raises(RefusedError) as caught:
+        plan_fence(stage.app(**target), FenceRequest(ids, **(request or {})))
+    assert stage.brokers.count("InitProducerId") == 0
+    return caught.value
+
+
+def flags_of(error: RefusedError) -> list[str]:
+    return re.findall("--[a-z-]+", str(error.hint))
+
+
+@pytest.mark.parametrize("there", ["nothing of that name", "a FAILED task of that name"])
+def test_a_worker_of_another_group_does_not_vouch_for_a_task(stage: Stage, there: str) -> None:
+    """With -g of one group and -u of another, a running task used to be fenced in silence, with exit code 0."""
+    stage.runs(("c", 0))
+    other = stage.other_group("h", H1)
+    other.add("c" if there.startswith("a FAILED") else "d", failed=(0,))
+    error = refusal(stage, "g-c-0", connect_urls=(H1,))
+    assert "worker w1:8083 of group g may run their tasks" in error.message
+    assert "Compare -u and -g" in str(error.hint)
+    assert flags_of(error) == ["--unknown-liveness"]
+
+
+def test_a_task_that_only_a_worker_of_another_group_runs_is_not_known_to_be_ours(stage: Stage) -> None:
+    stage.other_group("h", H1).add("c")
+    error = refusal(stage, "g-c-0", connect_urls=(H1,))
+    assert "worker h1:8083 runs tasks of these names, and is no member of group g" in error.message
+
+
+@pytest.mark.parametrize("named", ["g", None], ids=["a stale -g", "no -g"])
+def test_a_running_task_of_another_group_is_protected(stage: Stage, named: str | None) -> None:
+    """It used to be fenced without a word: its id was none of the group's that was named."""
+    stage.other_group("h", H1).add("c")
+    stage.brokers.state.transactions["h-c-0"] = FakeTransaction(31, 0)
+    error = refusal(stage, "h-c-0", group_id=named)
+    assert error.message == "cannot fence h-c-0: worker h1:8083 of group h runs task 0 of connector c now"
+    assert flags_of(error) == ["--live"]
+
+
+def test_one_id_that_two_groups_may_have_is_protected_for_both(stage: Stage) -> None:
+    """Group g, connector h-c; group g-h, connector c."""
+    stage.other_group("g-h", H1).add("c")
+    stage.brokers.state.transactions["g-h-c-0"] = FakeTransaction(31, 0)
+    assert "of group g-h runs task 0 of connector c" in refusal(stage, "g-h-c-0").message
+    stage.runs(("h-c", 0))
+    assert "worker w1:8083 runs task 0 of connector h-c now" in refusal(stage, "g-h-c-0").message
+
+
+def test_a_failed_task_of_another_group_is_no_obstacle(stage: Stage) -> None:
+    stage.other_group("h", H1).add("c", failed=(0,))
+    stage.brokers.state.transactions["h-c-0"] = FakeTransaction(31, 0)
+    assert outcomes(stage.fence("h-c-0")) == {"h-c-0": "fenced"}
+
+
+def test_a_task_of_another_group_whose_workers_are_silent_may_run(stage: Stage) -> None:
+    other = stage.other_group("h", H1)
+    other.add("c")
+    other.down.add(H1)
+    stage.brokers.state.transactions["h-c-0"] = FakeTransaction(31, 0)
+    error = refusal(stage, "h-c-0")
+    assert "worker h1:8083 of group h may run their tasks: no worker says which tasks run" in error.message
+    assert flags_of(error)[-1] == "--unknown-liveness"
+
+
+def test_a_task_of_a_dedicated_mirror_maker_may_run_and_nobody_can_be_asked(stage: Stage) -> None:
+    """It was told to compare -u and -g, though no -u leads to a worker without REST."""
+    stage.runs(("c", 0))
+    stage.connect.mirror_maker = True
+    error = refusal(stage, "g-c-0", connect_urls=())
+    assert "of group g may run their tasks: it is a worker of a dedicated MirrorMaker, which has no" in error.message
+    assert str(error.hint).startswith("Stop the nodes of the MirrorMaker first")
+    assert flags_of(error) == ["--unknown-liveness"]
+    assert outcomes(stage.fence("g-c-0", unknown_liveness=True)) == {"g-c-0": "fenced"}
+
+
+W2 = "http://w2:8083"
+
+
+@pytest.mark.parametrize("answers", [(W1,), ()], ids=["the other worker was asked", "nobody was named"])
+def test_a_worker_that_was_killed_is_not_said_to_run_its_tasks_now(stage: Stage, answers: tuple[str, ...]) -> None:
+    """Until the group drops it, its members and REST tell what they know from before: "runs task 0 now"."""
+    stage.connect.modes[W2] = "enabled"
+    stage.runs(("c", 0))
+    stage.connect.own(W2, ("c", 0))
+    assert "worker w2:8083 runs task 0 of connector c now" in refusal(stage, "g-c-0", connect_urls=answers).message
+    stage.connect.down.add(W2)
+    error = refusal(stage, "g-c-0", connect_urls=answers)
+    assert "worker w2:8083 of group g has them, and does not answer: " in error.message
+    assert "session.timeout.ms" in str(error.hint)
+    assert flags_of(error) == ["--unknown-liveness"]
+    assert outcomes(stage.fence("g-c-0", unknown_liveness=True)) == {"g-c-0": "fenced"}
+    assert outcomes(stage.fence("g-c-0", live=True)) == {"g-c-0": "fenced"}
+
+
+def test_a_worker_that_turns_us_away_runs_its_tasks(stage: Stage) -> None:
+    """It answers: 401 comes from a worker that is there."""
+    stage.connect.modes[W2] = "enabled"
+    stage.runs(("c", 0))
+    stage.connect.own(W2, ("c", 0))
+    stage.connect.before("root", lambda call: _turn_away() if call.what[0] == W2 else None)
+    assert "worker w2:8083 runs task 0 of connector c now" in refusal(stage, "g-c-0").message
+
+
+def _turn_away() -> None:
+    raise UnauthorizedError("not allowed: 401")
+
+
+def test_running_tasks_of_another_group_are_restarted_at_its_own_worker(stage: Stage) -> None:
+    stage.other_group("h", H1).add("c")
+    stage.brokers.state.transactions["h-c-0"] = FakeTransaction(31, 0)
+    app = stage.app()
+    (command,) = restart_commands(app, plan_fence(app, FenceRequest(("h-c-0",), live=True)).items)
+    assert command == "eosctl connectors restart c --failed -u http://h1:8083"
+
+
+def test_a_task_of_the_group_that_may_run_is_refused(stage: Stage) -> None:
+    """With a wrong worker URL, `fence --connector C --yes` only warned, and fenced what may have been a live task."""
+    stage.runs(("c", 0))
+    stage.connect.fail_always("connectors", UnreachableError("w1 is down"))
+    error = refusal(stage, "g-c-0")
+    assert re.search(r"cannot fence g-c-0: .*w1 is down", error.message)
+    assert flags_of(error) == ["--unknown-liveness"]
+    report = stage.fence("g-c-0", unknown_liveness=True)
+    assert (outcomes(report), codes(report)) == ({"g-c-0": "fenced"}, ["liveness_unknown"])
+
+
+def test_a_task_that_no_member_may_run_needs_no_word_of_a_worker(stage: Stage) -> None:
+    """The workers' own network may be out of reach: ids of stopped connectors could not be fenced from outside it."""
+    stage.connect.down.add(W1)
+    report = stage.fence("g-c-0")
+    assert (outcomes(report), codes(report)) == ({"g-c-0": "fenced"}, [])
+
+
+def test_an_id_that_will_not_be_fenced_may_belong_to_any_task(stage: Stage) -> None:
+    """Nobody can say whether tasks run; that stands in the way of what is fenced, and of nothing else."""
+    stage.runs(("c", 1), ("nosuch", 0))
+    stage.connect.fail_always("connectors", UnreachableError("w1 is down"))
+    stage.brokers.deny_describe.add("g-c-1")
+    report = stage.plan("g-nosuch-0", "g-c-1", "elsewhere-c-0")
+    assert outcomes(report) == {"g-nosuch-0": "skipped_unknown", "g-c-1": "failed", "elsewhere-c-0": "skipped_unknown"}
+    assert "liveness_unknown" in codes(report)
+
+
+def test_a_worker_of_another_cluster_is_refused(stage: Stage) -> None:
+    stage.connect.kafka_cluster_id = "another"
+    assert "another" in refusal(stage, "g-c-0").message
+
+
+@pytest.fixture
+def world() -> World:
+    """Id g-c-0 (empty), on a clock that does not wait."""
+    made = World(modes={W1: "enabled"})
+    made.brokers.state.transactions["g-c-0"] = FakeTransaction(1, 4)
+    return made
+
+
+def planned(world: World, **options: Any) -> dict[str, str]:
+    app = world.app(connect_urls=(W1,))
+    return outcomes(plan_fence(app, FenceRequest(("g-c-0",), **options)).report(app))
+
+
+def test_a_group_in_a_rebalance_does_not_tell_what_runs(world: World) -> None:
+    world.connect.rebalance(math.inf)
+    with pytest.raises(RefusedError, match="the group g is PreparingRebalance") as caught:
+        planned(world)
+    assert flags_of(caught.value) == ["--unknown-liveness"]
+    began_s = world.time.now_s
+    assert planned(world, unknown_liveness=True) == {"g-c-0": "would_fence"}
+    assert world.time.now_s == began_s, "what the flag sets aside is not waited for"
+
+
+@pytest.mark.parametrize(
+    ("api", "code", "said"),
+    [
+        ("DescribeGroups", error_codes.GROUP_AUTHORIZATION_FAILED, "the members of group g can't be told"),
+        ("ListGroups", error_codes.UNKNOWN_SERVER_ERROR, "which Connect groups there are can't be told"),
+    ],
+)
+def test_a_group_that_cannot_be_asked_is_no_group_without_members(stage: Stage, api: str, code: int, said: str) -> None:
+    stage.brokers.fail_next(api, code)
+    error = refusal(stage, "g-c-0")
+    assert said in error.message
+    assert flags_of(error)[-1] == "--unknown-liveness"
+
+
+def test_where_no_group_is_to_be_seen_that_is_said(stage: Stage) -> None:
+    stage.brokers.state.groups.clear()
+    stage.asked_group = None
+    report = stage.plan("g-c-0")
+    assert (codes(report), report.exit_code) == (["liveness_unknown"], ExitCode.OK)
+    assert codes(stage.plan("connect-cluster-g", allow_leader=True)) == ["leader_id"], "no task has such an id"
+
+
+def held_by_w1(*held: tuple[str, int]) -> RawGroup:
+    """Group g, whose one member had these when it joined; they have been taken from it since."""
+    leader = ("m1", f"{W1}/", 7)
+    metadata = encode_metadata(Metadata(2, f"{W1}/", 7, Assignment(2, 0, *leader, held)))
+    assignment = encode_assignment(Assignment(2, 0, *leader, (), held))
+    return RawGroup("g", "Stable", "connect", "sessioned", (RawGroupMember("m1", "c", "/h", metadata, assignment),))
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_task_that_is_about_to_end_is_waited_for(world: World, deleted: bool) -> None:
+    """REST shows no tasks of a connector that was stopped, or deleted, while a worker waits for their last commit."""
+    if not deleted:
+        world.connect.add("c", state="STOPPED")
+    looks = iter([held_by_w1(*HELD), held_by_w1(*HELD)])
+    world.brokers.state.groups["g"] = lambda: next(looks, held_by_w1())
+    assert planned(world) == {"g-c-0": "would_fence"}
+    assert next(looks, None) is None
+    world.brokers.state.groups["g"] = held_by_w1(*HELD)
+    with pytest.raises(RefusedError, match="may run their tasks: the workers that were asked do not tell"):
+        planned(world)
+
+
+@pytest.mark.parametrize("flags", [{"live": True}, {"live": True, "unknown_liveness": True}], ids=["live", "both"])
+def test_what_the_flags_set_aside_is_not_asked_of_a_worker(stage: Stage, flags: Any) -> None:
+    """A frozen worker used to cost the whole timeout, and exit code 4, although --live had set its answer aside."""
+    stage.runs(("c", 0))
+    stage.connect.frozen.add(W1)
+    report = stage.fence("g-c-0", **flags)
+    assert outcomes(report) == {"g-c-0": "fenced"}
+    assert stage.connect.opened == []
+    asked = stage.brokers.count("DescribeGroups") + stage.brokers.count("ListGroups")
+    if "unknown_liveness" in flags:
+        assert (asked, codes(report)) == (0, ["liveness_unknown"])
+    else:
+        assert codes(report) == ["live_tasks"]
+        assert asked > 0
+
+
+def test_live_alone_does_not_set_aside_that_nobody_knows(stage: Stage) -> None:
+    stage.brokers.fail_next("DescribeGroups", error_codes.GROUP_AUTHORIZATION_FAILED)
+    error = refusal(stage, "g-c-0", request={"live": True})
+    assert flags_of(error)[-1] == "--unknown-liveness"
+
+
+def test_unknown_liveness_alone_does_not_set_aside_that_a_task_runs(stage: Stage) -> None:
+    stage.runs(("c", 0))
+    error = refusal(stage, "g-c-0", request={"unknown_liveness": True})
+    assert "runs task 0 of connector c" in error.message
+    assert flags_of(error) == ["--live"]
+
+
+@pytest.mark.parametrize(("flags", "longest_s"), [({}, 10.0), ({"unknown_liveness": True}, 5.0)])
+def test_a_silent_worker_leaves_time_to_say_so_or_to_fence(stage: Stage, flags: Any, longest_s: float) -> None:
+    """The last worker used to have the whole time of the command, which then ended with exit code 4."""
+    stage.runs(("c", 0))
+    given_s: list[float] = []
+
+    def open_worker(app: App, url: str) -> FakeConnectWorker:
+        given_s.append(app.deadline.timeout_s)
+        return stage.open_worker(app, url)
+
+    app = replace(stage.app(), open_worker=open_worker)
+    stage.connect.fail_always("connectors", UnreachableError("no answer in time"))
+    if flags:
+        assert outcomes(apply_fence(app, plan_fence(app, FenceRequest(("g-c-0",), **flags)))) == {"g-c-0": "fenced"}
+    else:
+        with pytest.raises(RefusedError, match="no answer in time"):
+            plan_fence(app, FenceRequest(("g-c-0",)))
+    assert 0 < max(given_s) <= longest_s
+
+
+def test_workers_that_are_silent_are_waited_for_side_by_side(stage: Stage) -> None:
+    """One after the other: ten seconds for each, and the command had sixty."""
+    urls = [f"http://w{number}:8083" for number in range(4)]
+    together = threading.Barrier(len(urls), timeout=30)
+
+    class Frozen(FakeConnectWorker):
+        def root(self) -> dict[str, Any]:
+            together.wait()  # breaks where they come one by one
+            raise UnreachableError("no answer in time")
+
+    app = replace(stage.app(), open_worker=lambda _app, url: Frozen(stage.connect, url, _app.deadline))
+    found = silences_of(app, {url: url for url in urls})
+    assert {url: error.message for url, error in found.items()} == dict.fromkeys(urls, "no answer in time")

@@ -1,0 +1,147 @@
+"""Spark's errors, two languages deep, come out as one line about the cause."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+from pyspark.sql import SparkSession
+
+from eosctl.core.offsets.migration import PlannedTopic
+from eosctl.core.records import Bounds
+from eosctl.errors import EosctlError, UnauthorizedError, UnreachableError
+from eosctl.migrate.spark.failures import spark_error, start_error
+from eosctl.migrate.spark.job import MigrationJob
+from eosctl.migrate.spark.records.kafka_io import OffsetRange, read_ranges
+from eosctl.migrate.spark.session import spark_context
+from tests.quick_spark import quick_settings
+
+PYTHON_IN_JAVA = """An error occurred while calling o61.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "worker.py", line 1, in main
+RuntimeError: no records for 60 s, still to read: t-0 up to offset 5
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:1)
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "worker.py", line 1, in main
+RuntimeError: no records for 60 s, still to read: t-0 up to offset 5
+"""
+
+
+KILLED = """An error occurred while calling o68.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 0.0 failed 4 times, most recent \
+failure: Lost task 1.3 in stage 0.0 (TID 0) (host executor driver): org.apache.spark.SparkException: Python worker \
+exited unexpectedly (crashed). Consider setting 'spark.python.worker.faulthandler.enabled' configuration to 'true'.
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator$$anonfun$1.applyOrElse(PythonRunner.scala:1136)
+Caused by: java.io.EOFException
+\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:386)
+"""
+LOST = """An error occurred while calling o76.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent \
+failure: Lost task 0.3 in stage 0.0 (TID 3) (host executor 3): ExecutorLostFailure (executor 3 exited caused by one of \
+the running tasks) Reason: worker lost: 127.0.0.1:41567
+Driver stacktrace:
+\tat org.apache.spark.scheduler.DAGScheduler.$anonfun$abortStage$3(DAGScheduler.scala:4568)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (PYTHON_IN_JAVA, "RuntimeError: no records for 60 s, still to read: t-0 up to offset 5 (task 0)"),
+        (KILLED, "the Python process of a task died, killed or for want of memory (task 1, tried 4 times)"),
+        (LOST, "an executor was lost, killed or for want of memory (task 0, tried 4 times)"),
+        (
+            "x\nCaused by: java.io.IOException: No space left on device\n",
+            "java.io.IOException: No space left on device",
+        ),
+        ("[JAVA_GATEWAY_EXITED] Java gateway process exited", "[JAVA_GATEWAY_EXITED] Java gateway process exited"),
+        ("", "ValueError"),
+    ],
+)
+def test_cause(text: str, cause: str) -> None:
+    """Of a task's process that was killed the user used to read "java.io.EOFException"."""
+    error = spark_error(ValueError(text), "reading")
+    assert error.message == f"reading failed in Spark: {cause}"
+    assert "Traceback" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind", "told"),
+    [
+        (
+            'KafkaError{code=TOPIC_AUTHORIZATION_FAILED,val=29,str=""}',
+            UnauthorizedError,
+            " (TOPIC_AUTHORIZATION_FAILED)",
+        ),
+        ('KafkaError{code=_AUTHENTICATION,val=-169,str="SASL"}', UnauthorizedError, "SASL (_AUTHENTICATION)"),
+        (
+            'KafkaError{code=_ALL_BROKERS_DOWN,val=-187,str="down"}',
+            UnreachableError,
+            "down (_ALL_BROKERS_DOWN)",
+        ),
+        ('KafkaError{code=_TRANSPORT,val=-195,str="refused"}', UnreachableError, "refused (_TRANSPORT)"),
+        ('KafkaError{code=UNKNOWN_TOPIC_OR_PART,val=3,str="gone"}', EosctlError, "gone (UNKNOWN_TOPIC_OR_PART)"),
+    ],
+)
+def test_what_a_client_meets_with_on_an_executor_keeps_its_exit_code(
+    cause: str, kind: type[EosctlError], told: str
+) -> None:
+    """A missing right and a broker that is down were failures of Spark, exit code 1."""
+    text = f"Traceback (most recent call last):\n  File x\ncimpl.KafkaException: {cause}\n\tat y\n"
+    error = spark_error(ValueError(text), "writing")
+    assert type(error) is kind
+    assert error.message.startswith(f"writing failed in Spark: {told}")
+    assert ("`eosctl acls generate --role offset-writer`" in str(error.hint)) == (kind is UnauthorizedError)
+    lost = "RuntimeError: 1 of 2 records were not delivered: ['t-0: timed out (_MSG_TIMED_OUT)']"
+    assert type(spark_error(ValueError(lost), "writing")) is UnreachableError
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # pyspark loses the pipe to that JVM
+def test_a_spark_that_does_not_start_says_why(tmp_path: Path) -> None:
+    """pyspark says that the Java gateway process exited, and nothing else."""
+    settings = quick_settings(tmp_path, conf={"spark.driver.extraJavaOptions": "-agentlib:nosuch"})
+    settings.log_file.write_text("Error: of a run before\n")
+    told = r"^starting Spark failed: Could not find agent library nosuch on the library path"
+    with pytest.raises(EosctlError, match=told), spark_context(settings):
+        pytest.fail("it started")
+
+
+@pytest.mark.parametrize(
+    ("log", "cause"),
+    [
+        (
+            "WARNING: package sun.misc\nException in thread main: java.net.BindException: no\n\tat x.Y\n",
+            "Exception in ",
+        ),
+        ("something else\n", "something else"),
+        ("", "[JAVA_GATEWAY_EXITED] Java"),
+    ],
+)
+def test_what_the_log_says_of_a_spark_that_did_not_start(tmp_path: Path, log: str, cause: str) -> None:
+    path = tmp_path / "spark.log"
+    path.write_text(f"before: an Error\n{log}")
+    error = ValueError("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.")
+    told = start_error(error, log_file=path, log_start=len("before: an Error\n"))
+    assert cause in told.message
+    assert str(path) in str(told.hint)
+
+
+@pytest.mark.spark
+def test_a_failing_task_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    topic = PlannedTopic("t", "id", 1, 1, (Bounds(0, 0, 1, 1),))
+    job = MigrationJob(spark.sparkContext, {"bootstrap.servers": "127.0.0.1:1", "no.such.setting": "1"})
+    with pytest.raises(EosctlError) as caught:
+        job.snapshot([topic], tmp_path / "source")
+    assert "no.such.setting" in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_a_reader_that_reaches_no_broker_says_so() -> None:
+    """It said that there were no records for a minute, as of a topic that was recreated, and exited with 1."""
+    with pytest.raises(KafkaException) as caught:
+        list(read_ranges({"bootstrap.servers": "127.0.0.1:1"}, [OffsetRange("t", 0, 0, 1)], stall_timeout_s=1))
+    assert type(spark_error(ValueError(f"cimpl.KafkaException: {caught.value}"), "reading")) is UnreachableError

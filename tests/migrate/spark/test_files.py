@@ -1,0 +1,111 @@
+"""Files of records as a migration reads and writes them; no session is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eosctl.core.record_file import record_line
+from eosctl.core.records import Record
+from eosctl.errors import EosctlError, InputFileError
+from eosctl.migrate.spark.files import read_file, snapshot_file, write_file
+from tests.synced_files import SyncedFiles
+
+RECORDS = [
+    Record("t", 3, 17, 1_000, b'["c",{"f":"\xc3\xbc"}]', b'{"n":1}'),
+    Record("t", 0, 2, 2_000, b'["c",{"f":"y"}]', None),
+    Record("t", 1, 4, -1, b"\xff\xfe", b""),
+    Record("t", 1, 5, 3_000, None, b"x"),
+]
+
+
+def lines(path: Path, records: list[Record]) -> str:
+    path.write_text("".join(f"{record_line(record)}\n" for record in records))
+    return str(path)
+
+
+def parquet(path: Path, columns: dict[str, pa.Array]) -> str:
+    pq.write_table(pa.table(columns), path)
+    return str(path)
+
+
+def test_a_record_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+    assert list(read_file(lines(tmp_path / "dump.ndjson", RECORDS))) == RECORDS
+
+
+def test_parquet_as_spark_writes_kafka(tmp_path: Path) -> None:
+    """Spark's own Kafka source names its columns so; `timestampType` is of no use."""
+    path = parquet(
+        tmp_path / "dump.parquet",
+        {
+            "key": pa.array([r.key for r in RECORDS], pa.binary()),
+            "value": pa.array([r.value for r in RECORDS], pa.binary()),
+            "topic": pa.array(["t"] * 4),
+            "partition": pa.array([r.partition for r in RECORDS], pa.int32()),
+            "offset": pa.array([r.offset for r in RECORDS], pa.int64()),
+            "timestamp": pa.array([r.timestamp_ms * 1000 for r in RECORDS], pa.timestamp("us", tz="UTC")),
+        },
+    )
+    assert list(read_file(path)) == RECORDS
+
+
+def test_without_offsets_the_order_in_the_file_counts(tmp_path: Path) -> None:
+    path = lines(tmp_path / "dump.ndjson", [record._replace(offset=-1) for record in RECORDS])
+    assert [record.offset for record in read_file(path)] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["out.ndjson", "out.parquet"])
+def test_what_is_written_is_read_again_and_survives_a_power_cut(tmp_path: Path, name: str, synced: SyncedFiles) -> None:
+    path = str(tmp_path / name)
+    assert write_file(path, iter(RECORDS)) == 4
+    assert Path(path).read_bytes() in synced.kept(Path(path))
+    found = [(r.topic, r.partition, r.timestamp_ms, r.key, r.value) for r in read_file(path)]
+    assert found == [(r.topic, r.partition, r.timestamp_ms, r.key, r.value) for r in RECORDS]
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def test_a_file_that_breaks_off_is_not_there(tmp_path: Path) -> None:
+    def broken() -> object:
+        yield RECORDS[0]
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(EosctlError, match="No space left"):
+        write_file(str(tmp_path / "out.ndjson"), broken())  # type: ignore[arg-type]
+    assert not (tmp_path / "out.ndjson").exists()
+
+
+def test_an_empty_parquet_snapshot(tmp_path: Path) -> None:
+    snapshot_file(lines(tmp_path / "dump.ndjson", []), "file:x", tmp_path / "part.parquet", partitions=25)
+    assert pq.read_table(tmp_path / "part.parquet").num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("gone.ndjson", None, "cannot read"),
+        ("gone.parquet", None, "cannot read"),
+        ("bad.ndjson", b"{}\n", "line 1"),
+        ("bad.parquet", b"PAR1", "bad.parquet is no Parquet file"),
+    ],
+)
+def test_files_that_are_none(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputFileError, match=message):
+        list(read_file(str(path)))
+
+
+def test_a_parquet_file_of_something_else(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "other.parquet", {"name": pa.array(["x"])})
+    with pytest.raises(InputFileError, match="no column partition, key, value"):
+        list(read_file(path))
+
+
+def test_offsets_of_two_topics_cannot_be_compared(tmp_path: Path) -> None:
+    path = lines(tmp_path / "two.ndjson", [RECORDS[0], RECORDS[1]._replace(topic="u")])
+    with pytest.raises(InputFileError, match="topics t and u"):
+        list(read_file(path))

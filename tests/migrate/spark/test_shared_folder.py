@@ -1,0 +1,31 @@
+"""Whether driver and executors mean the same folder is found out before anything is read."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path, PosixPath
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from eosctl.migrate.spark.snapshots import hosts_without
+
+pytestmark = pytest.mark.spark
+
+
+class ElsewhereOnExecutors(PosixPath):
+    """A path that means another folder once it has come to a task."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path, (f"{self}-of-the-executor",)
+
+
+def test_a_shared_folder_is_seen_and_left_empty(spark: SparkSession, tmp_path: Path) -> None:
+    assert hosts_without(spark.sparkContext, tmp_path / "new", tasks=2) == []
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_folder_of_the_same_name_is_not_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    """The first stage found no files of the tasks, after it had read all of the source."""
+    assert hosts_without(spark.sparkContext, ElsewhereOnExecutors(tmp_path / "snapshots"), tasks=2) == [platform.node()]

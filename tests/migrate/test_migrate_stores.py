@@ -1,0 +1,216 @@
+"""Which stores a migration takes, and what files among them mean."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eosctl.core.allowances import Allowances
+from eosctl.core.offsets.migration import PlannedTopic, Selection
+from eosctl.core.record_file import read_records
+from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError, StalePlanError, UsageError
+from eosctl.migrate.stores import profile_of, source_names, target_name_of
+from eosctl.migrate.targets import planned_targets
+from eosctl.output import render_report
+from eosctl.target import Target
+from tests.fakes.migration import KEY, Scene, connector
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    scene = Scene(tmp_path)
+    scene.put_all(["a"])
+    return scene
+
+
+OWN = {"offsets.storage.topic": "own"}
+
+
+@pytest.mark.parametrize(
+    ("store", "pattern", "connectors", "topic"),
+    [
+        ("global", None, None, "connect-offsets"),
+        ("some-topic", None, None, "some-topic"),
+        ("dedicated", "offsets-{connector}", None, "offsets-a"),
+        ("dedicated", "offsets-{connector}", {"a": connector("STOPPED", config=OWN)}, "own"),
+        ("dedicated", "offsets-{connector}", {"b": connector("STOPPED", config=OWN)}, "offsets-a"),
+        ("dedicated", None, {"a": connector("STOPPED", config=OWN)}, "own"),
+        ("dedicated", None, {"a": connector("STOPPED")}, UsageError),
+        ("dedicated", None, None, UsageError),
+        ("dedicated", "offsets", None, UsageError),
+    ],
+)
+def test_target_topics(scene: Scene, store: str, pattern: str | None, connectors: Any, topic: Any) -> None:
+    scene.place(connectors)
+    if isinstance(topic, str):
+        assert target_name_of(scene.app(), store, pattern)("a") == topic
+        return
+    with pytest.raises(topic):
+        target_name_of(scene.app(), store, pattern)("a")
+
+
+def test_source_topics_keep_their_order(scene: Scene) -> None:
+    scene.place(
+        {
+            "a": connector("STOPPED", config=OWN),
+            "b": connector("STOPPED"),
+            "c": connector("STOPPED", config=OWN),
+        }
+    )
+    stores = ("dedicated", "global", "more", "global")
+    assert source_names(scene.app(), stores, Selection(connectors=("a",))) == ["own", "connect-offsets", "more"]
+
+
+def test_a_topic_that_only_a_worker_can_resolve_is_named_and_left_out(scene: Scene) -> None:
+    """It was asked for as a topic, and no migration of the group got planned."""
+    reference = {"offsets.storage.topic": "${file:/x:y}"}
+    far = {"offsets.storage.topic": "far", "producer.override.bootstrap.servers": "far:1"}
+    scene.place(
+        {
+            "a": connector("STOPPED", config=OWN),
+            "b": connector("STOPPED", config=reference),
+            "f": connector("STOPPED", config=far),
+        }
+    )
+    assert source_names(scene.app(), ["dedicated"], Selection(all_connectors=True)) == ["own"]
+    told = " ".join(event.message for event in scene.events)
+    assert "connector b: its offsets.storage.topic is ${file:/x:y}" in told
+    assert "the config of connector f names Kafka brokers of its own; what it has there is not read" in told
+    target = target_name_of(scene.app(), "dedicated", None)
+    assert target("a") == "own"
+    with pytest.raises(RefusedError, match="connector b: its offsets"):
+        target("b")
+    assert target_name_of(scene.app(), "dedicated", "o-{connector}")("b") == "o-b"
+
+
+@pytest.mark.parametrize(
+    ("store", "name"),
+    [
+        ("topic", "topic"),
+        ("global", "connect-offsets"),
+        ("topic@old", "topic@old"),
+        ("global@old", "old-offsets@old"),
+        ("file:/d/dump.ndjson", "file:/d/dump.ndjson"),
+        ("/d/dump.jsonl", "file:/d/dump.jsonl"),
+        ("/d/e@f/dump.parquet", "file:/d/e@f/dump.parquet"),
+        ("/d/dump.txt", UsageError),
+        ("dedicated@old", UsageError),
+        ("topic@", UsageError),
+    ],
+)
+def test_how_stores_are_named(scene: Scene, store: str, name: Any) -> None:
+    app = replace(scene.app(), target_of=lambda _profile: Target(offset_topic="old-offsets"))
+    if isinstance(name, str):
+        assert source_names(app, [store], Selection(all_connectors=True)) == [name]
+        assert target_name_of(app, store, None)("a") == name
+        return
+    for resolve in (lambda: source_names(app, [store], Selection()), lambda: target_name_of(app, store, None)):
+        with pytest.raises(name):
+            resolve()
+
+
+def test_a_pattern_names_a_topic_per_connector(scene: Scene) -> None:
+    app = replace(scene.app(), target_of=lambda _profile: Target())
+    assert target_name_of(app, "offsets-{connector}@old", None)("a") == "offsets-a@old"
+    with pytest.raises(UsageError, match="one file"):
+        target_name_of(app, "/d/{connector}.ndjson", None)
+
+
+@pytest.mark.parametrize(
+    ("target", "pattern"), [("dedicated", "offsets-{connector}"), ("offsets-{connector}", None), ("{connector}", None)]
+)
+@pytest.mark.parametrize("name", ["orders@prod", "a/b", "dir/x.parquet"])
+def test_a_connector_whose_name_is_no_topics_is_refused(
+    scene: Scene, target: str, pattern: str | None, name: str
+) -> None:
+    """Its name was read as a store: a topic of another cluster, a local file, an unexpected KeyError."""
+    scene.put_all([name])
+    with pytest.raises(UsageError, match=f"connector {name}: .* can't be a topic"):
+        scene.prepared(target=target, dedicated_topic=pattern)
+    assert not any(call.startswith("write") for call in scene.calls)
+
+
+def test_a_topic_that_is_named_like_a_file_is_a_topic(scene: Scene) -> None:
+    """Without running checks, and without a backup, all offsets went to a local file x.parquet."""
+    scene.put_all(["x.parquet", "global"])
+    only = Selection(connectors=("x.parquet", "global"))
+    plan = scene.plan(target="{connector}", selection=only)
+    assert [topic.name for topic in plan.targets] == ["global", "x.parquet"]
+    assert plan.target_file() is None
+
+
+def test_a_file_whose_path_has_an_at_sign_is_on_no_cluster(scene: Scene, tmp_path: Path) -> None:
+    """What came after the @ was looked up among the profiles."""
+    (tmp_path / "e@f").mkdir()
+    target = tmp_path / "e@f" / "dump.ndjson"
+    assert profile_of(str(target)) is None
+    assert scene.plan(target=str(target)).target_file() == str(target)
+
+
+def test_a_file_that_a_cut_off_run_wrote_is_written_again(scene: Scene, tmp_path: Path) -> None:
+    """It used to be taken for someone else's."""
+    target = tmp_path / "out.ndjson"
+    plan = scene.plan(target=str(target))
+    bring_back = scene.lose_decisions(plan)
+    with pytest.raises(EosctlError, match="to be sent, and 0 confirmed"):
+        scene.apply(plan)
+    target.write_text("{}")
+    bring_back()
+    assert scene.apply(plan, resume=True).exit_code is ExitCode.OK
+    assert [record.key for record in read_records([target.read_bytes()], name="out")] == [KEY]
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    path = tmp_path / "dump.ndjson"
+    path.write_text('{"topic":"t","partition":0,"key":"[\\"a\\",{}]","value":"1"}\n')
+    return path
+
+
+def test_a_file_that_changed_since_the_plan(scene: Scene, dump: Path) -> None:
+    prepared = scene.prepared(sources=(str(dump),))
+    assert prepared.apply is not None
+    dump.write_text(dump.read_text() * 2)
+    with pytest.raises(StalePlanError, match=r"dump.ndjson changed since"):
+        prepared.apply()
+
+
+def test_a_missing_file(scene: Scene) -> None:
+    with pytest.raises(InputFileError, match="no such file"):
+        scene.prepared(sources=("/nowhere/dump.ndjson",))
+
+
+def test_a_target_file_that_is_there_is_not_overwritten(scene: Scene, dump: Path) -> None:
+    with pytest.raises(RefusedError, match="exists"):
+        scene.prepared(target=str(dump))
+
+
+def test_into_a_file_nothing_is_backed_up_and_nobody_need_stop(scene: Scene, tmp_path: Path) -> None:
+    scene.place({"a": connector("RUNNING", 1)})
+    prepared = scene.prepared(Allowances(), target=str(tmp_path / "out.ndjson"))
+    assert prepared.apply is not None
+    result = prepared.apply()
+    assert (result.data["backup"], result.data["created"]) == (None, [])
+    assert "backup" not in scene.calls
+    stream = io.StringIO()
+    render_report(prepared.report(), output="text", stream=stream, color=False)
+    assert f"creates file {tmp_path / 'out.ndjson'}\n" in stream.getvalue(), "it used to be called a topic"
+
+
+def test_hundreds_of_new_topics_take_no_connection_each(scene: Scene) -> None:
+    """The cluster's id was asked for once per missing topic, each time over a new connection: 500 never got planned."""
+    app, opened = scene.app(), []
+
+    def open_topics(here: Any) -> Any:
+        opened.append(here)
+        return app.open_topics(here)
+
+    source = PlannedTopic("connect-offsets", "id-global", 25, 3)
+    names = [f"offsets-{number}" for number in range(500)]
+    targets = planned_targets(replace(app, open_topics=open_topics), names, sources=[source])
+    assert [(one.name, one.partitions, one.replication_factor) for one in targets] == [(name, 25, 3) for name in names]
+    assert len(opened) <= 4

@@ -1,0 +1,253 @@
+"""The topics that a migration makes: how they are planned, made by the hundred, and what a refused one means."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from eosctl.app import App
+from eosctl.core.offsets.migration import Selection
+from eosctl.core.records import OutRecord
+from eosctl.deadline import Clock, Deadline
+from eosctl.errors import BrokerError, ExitCode, RefusedError, StalePlanError, UnauthorizedError, UsageError
+from eosctl.migrate.targets import TopicSize, wait_until_visible
+from eosctl.output import render_report
+from eosctl.report import Report
+from eosctl.target import Target
+from tests.fakes.faults import Call
+from tests.fakes.migration import Scene, plan_of
+from tests.fakes.topics import FakeTopicStore
+
+HUNDREDS = [f"c{number:03}" for number in range(500)]
+DENIED = UnauthorizedError("not authorized: creating topic offsets-a failed (CREATE on Topic offsets-a is needed)")
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    scene = Scene(tmp_path)
+    scene.put_all(["a"])
+    return scene
+
+
+def batches(scene: Scene) -> list[int]:
+    """How many topics each request creates, from now on."""
+    found: list[int] = []
+
+    def note(call: Call) -> None:
+        match call.what:
+            case (list(topics), False):
+                found.append(len(topics))
+
+    scene.topics.after("create_all", note)
+    return found
+
+
+def _text(report: Report) -> str:
+    stream = io.StringIO()
+    render_report(report, output="text", stream=stream, color=False)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("size", "planned"),
+    [
+        (TopicSize(), (2, 3)),
+        (TopicSize(partitions=7), (7, 3)),
+        (TopicSize(replication_factor=1), (2, 1)),
+        (TopicSize(partitions=1, replication_factor=2), (1, 2)),
+    ],
+)
+def test_new_topics_are_like_the_source_or_as_asked(scene: Scene, size: TopicSize, planned: tuple[int, int]) -> None:
+    prepared = scene.prepared(new_topics=size)
+    (target,) = plan_of(prepared.report()).targets
+    assert (target.partitions, target.replication_factor) == planned
+    assert prepared.apply is not None
+    prepared.apply()
+    (made,) = scene.topics.describe(["offsets-a"]).values()
+    assert (made.partitions, made.replication_factor, made.config["cleanup.policy"]) == (*planned, "compact")
+
+
+def test_a_record_is_visible_when_committed_readers_may_pass_it(tmp_path: Path) -> None:
+    """The last stable offset at the record itself, not behind it, was taken for the end of the wait."""
+    topics = FakeTopicStore()
+    topics.add_topic("t", 2)
+    topics.open_transaction("t", 0)
+    [written] = topics.write([OutRecord("t", b"k", b"v", partition=0)])
+    slept = []
+
+    def sleep(wanted_s: float) -> None:
+        slept.append(wanted_s)
+        topics.close_transaction("t", 0)
+
+    clock = Clock(sleep_s=sleep)
+    app = App(Target(), Deadline.after(30, clock), tmp_path, clock=clock, open_topics=lambda _app: topics)
+    wait_until_visible(app, {("t", 0): written.offset})
+    assert slept == [0.1]
+
+
+def test_a_topic_that_is_there_keeps_its_size(scene: Scene) -> None:
+    scene.add_topic("offsets-a", 1)
+    (target,) = plan_of(scene.prepared(new_topics=TopicSize(7, 1)).report()).targets
+    assert (target.topic_id, target.partitions, target.replication_factor) == (
+        scene.topics.topics["offsets-a"].topic_id,
+        1,
+        3,
+    )
+
+
+def test_a_file_has_no_partitions(scene: Scene, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="a file has no partitions"):
+        scene.prepared(target=str(tmp_path / "new.ndjson"), new_topics=TopicSize(partitions=3))
+
+
+@pytest.mark.parametrize(
+    ("connectors", "size", "lines"),
+    [
+        (["a"], TopicSize(1), ["creates topic offsets-a: compacted, 1 partition, replication factor 3"]),
+        (
+            HUNDREDS,
+            TopicSize(25),
+            [
+                "creates 500 topics, offsets-c000 ... offsets-c499: compacted, 25 partitions, replication factor 3 "
+                "each; 12,500 partitions in all"
+            ],
+        ),
+    ],
+)
+def test_a_plan_tells_how_many_topics_it_creates(
+    scene: Scene, connectors: list[str], size: TopicSize, lines: list[str]
+) -> None:
+    """There was a line for each of 500 topics."""
+    scene.put_all(connectors)
+    prepared = scene.prepared(new_topics=size, selection=Selection(connectors=tuple(connectors)))
+    assert [line for line in _text(prepared.report()).splitlines() if line.startswith("creates")] == lines
+    assert prepared.apply is not None
+    done = [line for line in _text(prepared.apply()).splitlines() if line.startswith("creat")]
+    assert done == [line.replace("creates", "created") for line in lines]
+
+
+@pytest.mark.parametrize(("partitions", "at_once"), [(1, [50] * 10), (25, [20] * 25), (600, [1] * 3)])
+def test_hundreds_of_topics_are_made_in_batches(scene: Scene, partitions: int, at_once: list[int]) -> None:
+    """One topic per request, without a word: 500 took four minutes on a busy broker, and a timeout of 60 s."""
+    names = HUNDREDS[: sum(at_once)]
+    scene.put_all(names)
+    prepared = scene.prepared(new_topics=TopicSize(partitions), selection=Selection(pattern="c*"))
+    requests = batches(scene)
+    scene.topics.before("create_all", lambda _call: scene.time.sleep(20))  # of the 30 s that --timeout gives
+    assert prepared.apply is not None
+    assert prepared.apply().data["created"] == [f"offsets-{name}" for name in names]
+    assert requests == at_once
+    told = [(event.done, event.total, event.unit) for event in scene.events if event.message == "creating topics"]
+    assert told == [(sum(at_once[:done]), len(names), "topics") for done in range(len(at_once) + 1)]
+
+
+def test_many_targets_are_looked_up_by_few_requests(scene: Scene) -> None:
+    """Each topic's offsets were asked for one after the other, in every look at a plan's targets."""
+    asked: list[int] = []
+    scene.topics.before("bounds_of", lambda call: asked.append(len(cast("Collection[str]", call.what[0]))))
+    scene.topics.before("bounds", lambda _call: asked.append(1))
+    scene.put_all(HUNDREDS)
+    for name in HUNDREDS:
+        scene.add_topic(f"offsets-{name}", 1)
+    prepared = scene.prepared(selection=Selection(pattern="c*"))
+    assert asked == [1, 500]
+    assert prepared.apply is not None
+    prepared.apply()
+    assert len(asked) <= 6
+
+
+def test_what_brokers_would_refuse_is_told_by_the_plan(scene: Scene) -> None:
+    """It came out when the plan was applied."""
+    with pytest.raises(
+        BrokerError, match=r"1 of 1 new topic can't be created: .*INVALID_REPLICATION_FACTOR"
+    ) as refused:
+        scene.prepared(new_topics=TopicSize(replication_factor=4))
+    assert "--replication-factor" in str(refused.value.hint)
+    assert list((scene.folder / "migrations").iterdir()) == []
+
+
+def test_who_may_not_create_topics_may_plan(scene: Scene) -> None:
+    scene.topics.denied["offsets-a"] = DENIED
+    assert scene.prepared().apply is not None
+    assert [event.message for event in scene.events if event.warning] == [
+        f"who applies this plan must be allowed more than this client: {DENIED}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("connectors", "created", "exit_code"),
+    [(["a", "b"], ["offsets-b"], ExitCode.PARTIAL), (["a"], [], ExitCode.UNAUTHORIZED)],
+)
+def test_a_refused_topic_keeps_all_offsets_from_being_written(
+    scene: Scene, connectors: list[str], created: list[str], exit_code: ExitCode
+) -> None:
+    scene.put_all(connectors)
+    plan = scene.plan()
+    scene.topics.denied["offsets-a"] = DENIED
+    result = scene.apply(plan)
+    assert (result.exit_code, result.rows, result.data["created"]) == (exit_code, [], created)
+    assert result.data["not_created"] == [
+        {"topic": "offsets-a", "error": {"code": "not_authorized", "message": DENIED.message}}
+    ]
+    assert [problem.code for problem in result.problems] == ["not_authorized", "topics_not_created"]
+    assert f"1 new topic was not created, {len(created)} were" in result.problems[1].message
+    assert str(result.problems[1].hint).endswith("plan.json --yes --resume")
+    assert not any(call.startswith("write") for call in scene.calls)
+    assert "Nothing was written." in _text(result)
+
+    scene.topics.denied.clear()
+    resumed = scene.apply(plan, resume=True)
+    assert (resumed.exit_code, resumed.data["created"]) == (ExitCode.OK, ["offsets-a"])
+    assert scene.calls[-2].startswith("write decisions in ")
+
+
+def test_an_interrupt_while_topics_are_made_is_gone_on_from(scene: Scene) -> None:
+    scene.put_all(HUNDREDS)
+    plan = scene.plan(selection=Selection(pattern="c*"))
+    scene.topics.fail_next("create_all", KeyboardInterrupt(), skip=1)
+    with pytest.raises(KeyboardInterrupt):
+        scene.apply(plan)
+    assert [event.message for event in scene.events if event.warning] == [
+        "50 of 500 topics were created before this; they are not created again"
+    ]
+    requests = batches(scene)
+    assert scene.apply(plan, resume=True).exit_code is ExitCode.OK
+    assert sum(requests) == 450
+    assert scene.created() == [f"offsets-{name}" for name in HUNDREDS]
+
+
+def test_a_topic_that_came_meanwhile_with_other_partitions(scene: Scene) -> None:
+    """The keys would lie where Connect's producer does not put them."""
+    scene.put_all(["a", "b"])
+    plan = scene.plan()
+    scene.topics.denied["offsets-a"] = DENIED
+    scene.apply(plan)
+    scene.add_topic("offsets-a", 1)
+    with pytest.raises(StalePlanError, match="topic offsets-a has 1 partition, the plan says 2"):
+        scene.apply(plan, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("request_", "complaint"),
+    [
+        ({"target": "data"}, "topic data holds records that are not offsets"),
+        ({"target": "plain"}, "topic plain is not compacted"),
+        ({"target": "connect-configs"}, "topic connect-configs is the config topic of the group"),
+        ({"sources": ("data",)}, "topic data holds records that are not offsets"),
+        ({"sources": ("connect-status",)}, "topic connect-status is the status topic of the group"),
+    ],
+)
+def test_offsets_do_not_move_to_or_from_topics_of_another_kind(
+    scene: Scene, request_: dict[str, Any], complaint: str
+) -> None:
+    """Any topic used to be taken for an offsets topic, and those that lose offsets too."""
+    scene.add_topic("data", 2, *(b"user-%d" % number for number in range(5)))
+    scene.topics.add_topic("plain", 2, {"cleanup.policy": "delete"})
+    with pytest.raises(RefusedError, match=complaint):
+        scene.prepared(**request_)
+    assert not [call for call in scene.calls if call.startswith(("write", "backup"))]
+    assert scene.created() == ["data", "plain"]

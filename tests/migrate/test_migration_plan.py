@@ -1,0 +1,177 @@
+"""What a migration's plan says of itself: where its topics are, what it counts, and which partitions go together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eosctl.core.offsets.decision import Policy
+from eosctl.core.offsets.migration import (
+    ConnectorRoute,
+    MigrationPlan,
+    PlannedTopic,
+    Tally,
+    alike,
+    in_bins,
+    parts_of,
+    topic_of,
+    with_sample,
+)
+from eosctl.core.records import Bounds
+from eosctl.errors import EosctlError
+
+
+def counted() -> Tally:
+    return Tally.of(
+        [("a", "write", 2, 3, 1), ("b", "keep", 4, 4, 0), ("a", "write", 1, 1, 0), ("a", "delete", 5, 6, 5),
+         ("b", "conflict", 1, 1, 1)],
+        records=40, keys=20, nobodys=2, not_selected=3, scattered=7,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "topic", "profile", "file"),
+    [
+        ("offsets", "offsets", None, None),
+        ("offsets@dr", "offsets", "dr", None),
+        ("offsets@dr@eu", "offsets", "dr@eu", None),
+        ("file:/a/b@c.jsonl", "file:/a/b@c.jsonl", None, "/a/b@c.jsonl"),
+    ],
+)
+def test_where_a_planned_topic_is(name: str, topic: str, profile: str | None, file: str | None) -> None:
+    planned = PlannedTopic(name, "id", 1, 1)
+    assert (planned.topic, planned.profile, planned.file) == (topic, profile, file)
+    assert topic_of(name) == topic
+
+
+def test_what_there_is_to_read_and_what_an_open_transaction_hides() -> None:
+    planned = PlannedTopic("t", "id", 3, 1, (Bounds(0, 10, 15, 15), Bounds(1, 0, 7, 9), Bounds(2, 4, 4, 5)))
+    assert planned.records() == 12
+    assert planned.has_open_transaction() == (1, 2)
+
+
+def test_a_tally_counts_what_comes_in_pieces() -> None:
+    counts = {"write": 3, "delete": 5, "keep": 4, "conflict": 1}
+    tally = counted()
+    assert tally.as_summary() == {
+        "records": 40,
+        "older": 20,
+        "nobodys": 2,
+        "not_selected": 3,
+        "superseded": 2,
+        "keys": 13,
+        "conflicts": 7,
+        "scattered": 7,
+        "counts": counts,
+        "connector_counts": {"a": {"write": 3, "delete": 5}, "b": {"keep": 4, "conflict": 1}},
+    }
+    assert tally.to_write() == 8
+    tally.check()
+
+
+@pytest.mark.parametrize("found", [[], [("a", "write", 2, 2, 0)]])
+def test_a_key_that_was_lost_or_decided_twice_is_noticed(found: list[tuple[str, str, int, int, int]]) -> None:
+    """It was counted with those that nobody selected: what was counted there was only the rest."""
+    tally = Tally.of(found, records=2, keys=2, nobodys=0, not_selected=1, scattered=0)
+    with pytest.raises(EosctlError, match="the counts do not add up"):
+        tally.check()
+
+
+def test_a_tally_of_nothing_has_every_count() -> None:
+    empty = Tally.of([], records=0, keys=0, nobodys=0, not_selected=0, scattered=0)
+    assert empty.counts == {"write": 0, "delete": 0, "keep": 0, "conflict": 0}
+    assert (empty.keys, empty.conflicts, empty.superseded, empty.to_write()) == (0, 0, 0, 0)
+
+
+def planned(*lengths: int, name: str = "t") -> PlannedTopic:
+    bounds = tuple(Bounds(at, 5, 5 + length, 5 + length) for at, length in enumerate(lengths))
+    return PlannedTopic(name, "id", len(lengths), 1, bounds)
+
+
+PLAN = MigrationPlan(
+    cluster_id="cluster",
+    group_id=None,
+    policy=Policy.NEWEST,
+    sources=(planned(1, name="a@east"), planned(1, name="b")),
+    targets=(planned(1, name="c@west"), planned(1, name="d@east")),
+    routes=(ConnectorRoute("y", "x", "c"), ConnectorRoute("b", "b", "c")),
+    tally=counted(),
+    snapshot_base="/somewhere",
+)
+
+
+def test_what_a_plan_tells_of_itself() -> None:
+    assert PLAN.name() == PLAN.digest()[:16]
+    assert PLAN.transactional_id() == f"eosctl-migrate-{PLAN.name()}"
+    assert PLAN.profiles() == ["east", "west"]
+    assert PLAN.connectors() == ["b", "x", "y"]
+    assert (PLAN.connectors_of("source"), PLAN.connectors_of("target")) == ({"b", "y"}, {"b", "x"})
+    assert (PLAN.target_file(), PLAN.target_profile()) == (None, "west")
+    shown = with_sample(PLAN, [{"key": "k"}])
+    assert (shown.sample, replace(shown, sample=())) == (({"key": "k"},), PLAN)
+
+
+def test_a_plan_without_a_target_has_no_file_and_no_profile() -> None:
+    nothing = replace(PLAN, targets=())
+    assert (nothing.target_file(), nothing.target_profile()) == (None, None)
+    to_file = replace(PLAN, targets=(planned(1, name="file:/x"),))
+    assert (to_file.target_file(), to_file.target_profile()) == ("/x", None)
+
+
+@pytest.mark.parametrize(
+    ("sources", "renames", "least", "parts"),
+    [
+        pytest.param([planned(9, 5, 4)], {}, 2, ((0,), (1, 2)), id="about equally long"),
+        pytest.param([planned(1, 1)], {}, 5, ((0,), (1,)), id="no more parts than partitions"),
+        pytest.param([planned(0, 0, 0)], {}, 1, ((0, 1, 2),), id="one part"),
+        pytest.param([planned(500_000, 500_000, 500_000)], {}, 1, ((0,), (1,), (2,)), id="a part for half a million"),
+        pytest.param([planned(500_000, 500_000, 1, 0)], {}, 1, ((0,), (1,), (2, 3)), id="a part for one more"),
+        pytest.param([planned(0, 1_000_000, 0, 0)], {}, 1, ((1,), (0, 2, 3)), id="a part is not torn apart"),
+        pytest.param([planned(1), planned(1)], {}, 1, (), id="two sources"),
+        pytest.param([], {}, 1, (), id="no source"),
+        pytest.param([planned(1, name="file:/x")], {}, 1, (), id="a file"),
+        pytest.param([planned(1)], {"a": "b"}, 1, (), id="a rename moves keys"),
+        pytest.param([planned(1, name="file:/x")], {"a": "b"}, 1, (), id="a file and a rename"),
+    ],
+)
+def test_partitions_in_parts(
+    sources: list[PlannedTopic], renames: dict[str, str], least: int, parts: Sequence[Sequence[int]]
+) -> None:
+    assert parts_of(sources, renames, least=least) == parts
+
+
+def test_a_part_is_as_long_as_what_is_left_of_it_to_read() -> None:
+    compacted = (Bounds(0, 900, 901, 901), Bounds(1, 0, 5, 5), Bounds(2, 0, 5, 9))
+    assert parts_of([PlannedTopic("t", "id", 3, 1, compacted)], {}, least=2) == ((0, 1), (2,))
+
+
+def test_a_part_without_partitions_is_left_out() -> None:
+    assert parts_of([PlannedTopic("t", "id", 4, 1, (Bounds(3, 0, 1, 1),))], {}, least=4) == ((3,),)
+
+
+@given(st.lists(st.integers(0, 1000), max_size=30), st.integers(1, 8))
+def test_bins_are_about_equally_long_and_lose_nothing(lengths: list[int], count: int) -> None:
+    bins = in_bins([(length, at) for at, length in enumerate(lengths)], count)
+    assert len(bins) == count
+    assert sorted(at for each in bins for at in each) == list(range(len(lengths)))
+    filled = [sum(lengths[at] for at in each) for each in bins]
+    assert max(filled) - min(filled) <= max(lengths, default=0)
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "expected"),
+    [
+        ([planned(1, 1)], [planned(2, 2)], True),
+        ([planned(1, 1)], [planned(2)], False),
+        ([planned(1)], [planned(1), planned(2, 2)], False),
+        ([planned(1, name="file:/x")], [planned(1)], False),
+        ([planned(1, 1)], [planned(1, 1, name="file:/x")], False),
+        ([planned(1)], [planned(1, name="file:/x"), planned(1, 1)], False),
+    ],
+)
+def test_topics_are_alike(sources: list[PlannedTopic], targets: list[PlannedTopic], expected: bool) -> None:
+    assert alike(sources, targets) is expected

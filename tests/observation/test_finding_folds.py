@@ -1,0 +1,75 @@
+"""Many findings of one kind as one: what is alike, and what is lost of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eosctl.core.findings import ERROR, Finding
+from eosctl.observation.connectors.folds import fold_alike, under_cause
+
+
+def junk(place: str, *, topic: str = "t", fix: str = "Delete it.") -> Finding:
+    return Finding("key_null", ERROR, place, "a record without a key", fix, {"topic": topic})
+
+
+def test_three_alike_stay_three() -> None:
+    three = [junk("t-0"), junk("t-1"), junk("t-2")]
+    assert fold_alike(three) == three
+
+
+def test_more_are_one_for_each_topic_in_the_order_in_which_they_came() -> None:
+    many = [junk(f"{topic}-{number}", topic=topic) for number in range(40) for topic in ("u", "t")]
+    first, second = fold_alike(many)
+    assert (first.subject, second.subject) == ("u", "t")
+    assert first.message == (
+        "40 times, the first 3 are: u-0: a record without a key; u-1: a record without a key; "
+        "u-2: a record without a key"
+    )
+    assert (first.code, first.severity, first.fix) == ("key_null", ERROR, "Delete it.")
+    assert first.evidence["subjects"] == [f"u-{number}" for number in range(40)]
+    assert first.evidence["examples"] == [{"topic": "u"}] * 3
+
+
+def test_without_a_topic_places_are_counted() -> None:
+    [one] = fold_alike(Finding("quiet", ERROR, f"c/{task}", f"c/{task} is quiet", "Look.") for task in range(4))
+    assert (one.subject, one.message) == (
+        "4 places",
+        "4 times, the first 3 are: c/0 is quiet; c/1 is quiet; c/2 is quiet",
+    )
+
+
+def test_what_is_mended_one_by_one_stays() -> None:
+    each = [junk("t-0", fix=f"`eosctl txn abort --start-offset {number}`") for number in range(9)]
+    assert fold_alike(each) == each
+
+
+def slow(name: str) -> Finding:
+    return Finding("fencing_slow", ERROR, name, f"{name} is slow", f"`eosctl connectors restart {name} --failed`")
+
+
+def test_remedies_that_differ_by_their_subject_alone_are_one_where_they_are_many() -> None:
+    """Five hundred connectors were five hundred rows."""
+    [one] = fold_alike(slow(f"c-{number}") for number in range(11))
+    assert (one.subject, one.evidence["count"]) == ("11 places", 11)
+    assert one.message == "11 times, the first 3 are: c-0 is slow; c-1 is slow; c-2 is slow"
+    assert one.fix == "For each of them, as for c-0: `eosctl connectors restart c-0 --failed`"
+    ten = [slow(f"c-{number}") for number in range(10)]
+    assert fold_alike(ten) == ten
+
+
+def test_tasks_differ_by_their_connector() -> None:
+    tasks = [replace(slow(f"c-{number}"), subject=f"c-{number}/7") for number in range(11)]
+    assert [each.evidence["count"] for each in fold_alike(tasks)] == [11]
+
+
+def test_what_stands_for_many_already_is_not_folded_again() -> None:
+    places = [junk(f"t-{number}", topic=f"t-{topic}") for topic in range(11) for number in range(4)]
+    assert [each.evidence["count"] for each in fold_alike(places)] == [4] * 11
+
+
+def test_what_follows_stands_below_its_cause() -> None:
+    cause = Finding("worker_unreachable", ERROR, "w", "refused", "Start it.", {"since": 1})
+    assert under_cause(cause, [junk("t-0")]).evidence == {
+        "since": 1,
+        "follows": [{"code": "key_null", "subject": "t-0", "message": "a record without a key"}],
+    }

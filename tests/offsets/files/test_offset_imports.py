@@ -1,0 +1,269 @@
+"""What a file of offsets asks for: both formats, which of two records counts, and what a store then needs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from eosctl.core.offsets.decision import KeyAction
+from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.views import Store, fold_store
+from eosctl.core.record_file import record_line
+from eosctl.core.records import Bounds, Record, TopicRead
+from eosctl.errors import InputFileError, RefusedError, UsageError
+from eosctl.offsets.files.rules import parse_offsets_file, plan_import, rest_body
+
+PARTITIONS = 5
+A, B = b'["c",{"f":"a"}]', b'["c",{"f":"b"}]'
+HOME = partition_for(A, PARTITIONS)
+AWAY = (HOME + 1) % PARTITIONS
+
+
+def store(*records: Record) -> Store:
+    bounds = tuple(Bounds(partition, 0, 9, 9) for partition in range(PARTITIONS))
+    in_order = tuple(sorted(records, key=lambda each: (each.partition, each.offset)))
+    return fold_store(TopicRead("t", bounds, in_order, len(in_order)))
+
+
+def record(
+    key: bytes, value: bytes | None, *, partition: int | None = None, offset: int = 0, at: int = 10, topic: str = "t"
+) -> Record:
+    place = partition_for(key, PARTITIONS) if partition is None else partition
+    return Record(topic, place, offset, at, key, value)
+
+
+def lines(*records: Record) -> bytes:
+    return "".join(f"{record_line(each)}\n" for each in records).encode()
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "action", "reason"),
+    [
+        ([], record(A, b"1"), KeyAction.WRITE, "missing"),
+        ([], record(A, None), KeyAction.DELETE, "deleted_in_file"),
+        ([record(A, b"1")], record(A, b"1", at=99), KeyAction.KEEP, "equal"),
+        ([record(A, None)], record(A, None), KeyAction.KEEP, "equal"),
+        ([record(A, b"0", at=1)], record(A, b"1"), KeyAction.WRITE, "differs"),
+        ([record(A, b"0", at=11)], record(A, b"1"), KeyAction.WRITE, "over_newer"),
+        ([record(A, b"0")], record(A, None), KeyAction.DELETE, "deleted_in_file"),
+        ([record(A, b"1", partition=AWAY)], record(A, b"1"), KeyAction.WRITE, "differs"),
+    ],
+)
+def test_what_a_record_does_to_a_store(there: list[Record], wanted: Record, action: KeyAction, reason: str) -> None:
+    before = store(*there)
+    [write] = plan_import(parse_offsets_file(lines(wanted), name="f"), before).writes
+    assert (write.action, write.reason, write.partition) == (action, reason, HOME)
+    assert (write.before, write.replaces, write.after) == (before.records.get(A), before.at(A, HOME), wanted.value)
+    other_value = bool(there) and there[0].value not in (None, wanted.value)
+    assert write.conflict == (action is not KeyAction.KEEP and other_value)
+
+
+def test_a_record_without_a_time_is_not_called_older() -> None:
+    content = lines(record(A, b"1", at=-1))
+    [write] = plan_import(parse_offsets_file(content, name="f"), store(record(A, b"0", at=11))).writes
+    assert write.reason == "differs"
+
+
+def test_on_a_kept_partition_counts_what_lies_there() -> None:
+    """A key on two partitions: what a reader finds stays what the other one has."""
+    there = store(record(A, b"1", at=1), record(A, b"2", partition=AWAY, at=9))
+    file = parse_offsets_file(lines(record(A, b"1", at=1)), name="f")
+    [write] = plan_import(file, there, keep_partitions=True).writes
+    assert (write.action, write.reason, write.conflict) == (KeyAction.KEEP, "equal", False)
+    assert (write.before, write.replaces, write.after) == (there.records[A], there.at(A, HOME), b"2")
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "action", "reason"),
+    [
+        (record(A, b"1"), record(A, b"1"), KeyAction.WRITE, "rewritten"),
+        (record(A, None), record(A, None), KeyAction.DELETE, "rewritten"),
+        (record(A, b"0"), record(A, b"1"), KeyAction.WRITE, "over_newer"),
+        (record(A, b"0"), record(A, None), KeyAction.DELETE, "deleted_in_file"),
+    ],
+)
+def test_what_is_there_is_written_once_more_where_that_is_asked_for(
+    there: Record, wanted: Record, action: KeyAction, reason: str
+) -> None:
+    file = parse_offsets_file(lines(wanted._replace(timestamp_ms=5)), name="f")
+    [write] = plan_import(file, store(there), rewrite=True).writes
+    assert (write.action, write.reason, write.after) == (action, reason, wanted.value)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "winner"),
+    [
+        (record(A, b"1", offset=4), record(A, b"2", offset=5), b"2"),
+        (record(A, b"1", offset=5, at=1), record(A, b"2", offset=4, at=9), b"1"),  # in one partition the offset decides
+        (record(A, b"1", partition=AWAY, at=9), record(A, b"2", at=1), b"1"),
+        (record(A, b"1", partition=AWAY, at=-1, offset=-1), record(A, b"2", at=-1, offset=-1), b"2"),
+        (record(A, b"1", topic="other", at=9), record(A, None, at=1), b"1"),
+    ],
+)
+def test_of_two_records_on_one_key_the_newer_is_written_and_the_other_reported(
+    first: Record, second: Record, winner: bytes
+) -> None:
+    plan = plan_import(parse_offsets_file(lines(first, second), name="f"), store())
+    assert [write.after for write in plan.writes] == [winner]
+    [lost] = plan.superseded
+    assert {lost.incoming.place, lost.by.place} == {"f, line 1", "f, line 2"}
+    assert lost.by.record.value == winner
+
+
+def test_every_superseded_record_names_the_one_that_is_written() -> None:
+    log = [record(A, str(n).encode(), offset=n) for n in range(3)]
+    plan = plan_import(parse_offsets_file(lines(*log), name="f"), store())
+    assert [(each.incoming.line, each.by.line) for each in plan.superseded] == [(1, 3), (2, 3)]
+
+
+def test_kept_partitions_are_apart_and_must_exist() -> None:
+    both = lines(record(A, b"1"), record(A, b"2", partition=AWAY))
+    plan = plan_import(parse_offsets_file(both, name="f"), store(), keep_partitions=True)
+    assert {write.partition: write.after for write in plan.writes} == {HOME: b"1", AWAY: b"2"}
+    assert plan.superseded == ()
+    again = store(record(A, b"1"), record(A, b"2", partition=AWAY))
+    kept = plan_import(parse_offsets_file(both, name="f"), again, keep_partitions=True)
+    assert {write.action for write in kept.writes} == {KeyAction.KEEP}
+    last = parse_offsets_file(lines(record(A, b"1", partition=4)), name="f")
+    assert [write.partition for write in plan_import(last, store(), keep_partitions=True).writes] == [4]
+    beyond = parse_offsets_file(b"\n" + lines(record(A, b"1", partition=5)), name="f")
+    with pytest.raises(InputFileError, match="f, line 2: topic t has 5 partitions, no number 5") as caught:
+        plan_import(beyond, store(), keep_partitions=True)
+    assert caught.value.hint
+
+
+def test_keys_that_connect_ignores_are_kept_and_others_filtered() -> None:
+    """They used to be left out: then the import of an export was not the same topic."""
+    keyless = record(A, b"1")._replace(key=None)
+    content = lines(record(A, b"1"), record(b"junk", b"1"), keyless, record(b'["d",{}]', b"1"))
+    whole = parse_offsets_file(content, name="f")
+    assert ([each.key.raw for each in whole.incoming], len(whole.keyless)) == ([A, b"junk", b'["d",{}]'], 1)
+    mine = parse_offsets_file(content, name="f", connectors=["c"])
+    assert ([each.key.raw for each in mine.incoming], mine.keyless) == ([A], ())
+
+
+BODY = {
+    "offsets": [
+        {"partition": {"topic": "t1", "partition": 3, "cluster": "A"}, "offset": {"offset": 7}},
+        {"partition": {"f": "a"}, "offset": None},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("before", "indent", "after"), [("", None, ""), ("", 2, "\n"), ("\n ", None, "\n\n"), (" ", 2, "")]
+)
+def test_a_body_is_written_as_connect_would(before: str, indent: int | None, after: str) -> None:
+    content = f"{before}{json.dumps(BODY, indent=indent)}{after}"
+    file = parse_offsets_file(content.encode(), name="f", connectors=["c"])
+    assert [each.record for each in file.incoming] == [
+        Record("", -1, -1, -1, b'["c",{"cluster":"A","partition":3,"topic":"t1"}]', b'{"offset":7}'),
+        Record("", -1, -1, -1, A, None),
+    ]
+    plan = plan_import(file, store())
+    assert {write.key.raw: write.after for write in plan.writes} == {
+        b'["c",{"cluster":"A","partition":3,"topic":"t1"}]': b'{"offset":7}',
+        A: None,
+    }
+
+
+@pytest.mark.parametrize("bodies", [2, 3])
+def test_several_bodies_in_one_file_are_refused(bodies: int) -> None:
+    """All but the first used to be left out without a word."""
+    body = json.dumps(BODY) + "\n"
+    with pytest.raises(InputFileError, match="f holds more than a body") as caught:
+        parse_offsets_file((body * bodies).encode(), name="f", connectors=["c"])
+    assert caught.value.hint
+
+
+def test_a_record_may_have_members_that_nobody_knows() -> None:
+    content = b'{"topic":"t","partition":0,"key":"[\\"c\\",{}]","value":null,"offsets":[]}'
+    assert [each.key.raw for each in parse_offsets_file(content, name="f", connectors=["c"]).incoming] == [b'["c",{}]']
+
+
+def test_a_record_file_has_its_own_spelling() -> None:
+    """Only a body leaves open which bytes are meant."""
+    spaced = b'["c",{"f" : "a"}]'
+    plan = plan_import(parse_offsets_file(lines(record(A, b"1")), name="f"), store(record(spaced, b"0")))
+    assert [(write.key.raw, write.reason) for write in plan.writes] == [(A, "missing")]
+
+
+def test_a_body_takes_the_spelling_that_the_store_has() -> None:
+    """REST itself would write a second key here, which the connector never reads."""
+    own = b'["c",{"topic":"t1","partition":3,"cluster":"A"}]'
+    file = parse_offsets_file(json.dumps(BODY).encode(), name="f", connectors=["c"])
+    plan = plan_import(file, store(record(own, b'{"offset":1}')))
+    assert {write.key.raw for write in plan.writes} == {own, A}
+    with pytest.raises(RefusedError, match=r"f, offsets\[0\]: the store has 2 spellings") as caught:
+        plan_import(file, store(record(own, b"1"), record(own.replace(b",", b", "), b"1")))
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b'{"offsets": [{"partition": {"f": "a"}}]}', r"f, offsets\[0\]"),
+        (b'{"offsets": [{"partition": null, "offset": {}}]}', r"f, offsets\[0\]"),
+        (b'{"offsets": [{"partition": {"f": [1]}, "offset": {}}]}', r"f, offsets\[0\]: \[1\] cannot be"),
+        (b'{"topic":"t","partition":0,"key":"k","value":null}\n{"topic":"t"}\n', "f, line 2: not a record"),
+        (b'{"offsets": {}}', 'f, line 1: not a record: "topic" is missing'),
+        (b"[1]\n", "f, line 1"),
+        (b"{\n", "f, line 1"),
+        (b"\xff\n", "f, line 1"),
+    ],
+)
+def test_errors_name_the_file_and_the_place(content: bytes, complaint: str) -> None:
+    with pytest.raises(InputFileError, match=complaint):
+        parse_offsets_file(content, name="f", connectors=["c"])
+
+
+def test_what_no_offset_can_hold_is_said_with_what_can() -> None:
+    with pytest.raises(InputFileError) as caught:
+        parse_offsets_file(b'{"offsets": [{"partition": {"f": [1]}, "offset": {}}]}', name="f", connectors=["c"])
+    assert caught.value.hint == "Connect takes strings, 64-bit integers, floats, booleans and null; nothing nested."
+
+
+def test_a_body_needs_one_connector() -> None:
+    for connectors in ([], ["c", "d"]):
+        with pytest.raises(UsageError, match="does not say whose") as caught:
+            parse_offsets_file(json.dumps(BODY).encode(), name="f", connectors=connectors)
+        assert caught.value.hint
+
+
+def test_a_body_holds_live_offsets_and_tells_what_it_can_not_hold() -> None:
+    spaced = b'["c",{"f" : "a"}]'
+    body = rest_body(
+        store(
+            record(A, b'{"n":1}', at=1),
+            record(spaced, b'{"n":2}', at=2),
+            record(B, None),
+            record(b'["c",null]', b'{"n":3}'),
+            record(b'["c",{"f":"x"}]', b'{"n":[1]}'),
+            record(b'["c",{"f":"y"}]', b"{nope"),
+            record(b'["d",{"f":"a"}]', b'{"n":9}'),
+        ),
+        "c",
+    )
+    assert json.loads(body.text()) == {"offsets": [{"partition": {"f": "a"}, "offset": {"n": 2}}]}
+    assert sorted(reason for _record, reason in body.left_out) == [
+        "not_an_offset",
+        "not_an_offset",
+        "null_partition",
+        "other_spelling",
+    ]
+
+
+@pytest.mark.parametrize(("first_at", "second_at", "kept"), [(1, 2, 2), (2, 1, 1), (1, 1, 2)])
+def test_of_two_spellings_a_body_has_the_newest(first_at: int, second_at: int, kept: int) -> None:
+    spaced = b'["c",{"f" : "a"}]'  # its bytes come first
+    records = [record(spaced, b'{"n":1}', at=first_at), record(A, b'{"n":2}', at=second_at)]
+    body = rest_body(store(*records), "c")
+    assert [entry["offset"] for entry in body.offsets] == [{"n": kept}]
+    assert body.left_out == ((records[2 - kept], "other_spelling"),)
+
+
+def test_a_body_is_text_that_people_read() -> None:
+    body = rest_body(store(record('["c",{"f":"ü"}]'.encode(), b'{"n":1}')), "c")
+    entry = '    {\n      "partition": {\n        "f": "ü"\n      },\n      "offset": {\n        "n": 1\n      }\n    }'
+    assert body.text() == f'{{\n  "offsets": [\n{entry}\n  ]\n}}'

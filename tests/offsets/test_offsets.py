@@ -1,0 +1,395 @@
+"""`eosctl offsets` as typed: whole output against golden files, exit codes, and what ends up in the topics."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eosctl.app import App
+from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.records import OutRecord
+from eosctl.deadline import Clock
+from eosctl.errors import UnreachableError
+from tests.conftest import Invoke, Outcome
+from tests.fakes.offset_topics import WORKER, OffsetWorld
+from tests.fakes.topics import FakeTopicStore
+
+GLOBAL, OWN = "connect-offsets", "reddit-offsets"
+IN_OWN = {"offsets.storage.topic": OWN}
+APACHE, CATS, CHEESE = (
+    f'["reddit",{{"subreddit":"{name}"}}]'.encode() for name in ("apachekafka", "CatsStandingUp", "grilledcheese")
+)
+
+
+def offset(timestamp: int) -> bytes:
+    return f'{{"timestamp":"{timestamp}"}}'.encode()
+
+
+@pytest.fixture
+def world() -> OffsetWorld:
+    """KIP-618's example: three subreddits, one only in the global topic, one in both, one only in the dedicated one."""
+    world = OffsetWorld()
+    world.topics.add_topic(GLOBAL, 5)
+    world.topics.topics[GLOBAL].replication_factor = 3
+    world.topics.add_topic(OWN, 3)
+    world.topics.put(GLOBAL, APACHE, offset(4761))
+    world.topics.put(GLOBAL, CATS, offset(2112))
+    world.topics.put(OWN, CATS, offset(2169))
+    world.topics.put(OWN, CHEESE, offset(489))
+    world.topics.put(GLOBAL, b'["plain",{"filename":"/tmp/x"}]', b'{"position":20}')
+    world.connect.add("reddit", IN_OWN, state="STOPPED")
+    world.connect.add("plain")
+    return world
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(world: OffsetWorld, invoke: Invoke) -> Run:
+    """`run("list", …)` is `eosctl offsets list …` on `world`."""
+
+    def offsets(*words: str, url: bool = True, **surroundings: Any) -> Outcome:
+        where = world.flags if url else world.flags[:4]
+        return invoke(*where, "offsets", *words, **{**world.surroundings, **surroundings})
+
+    return offsets
+
+
+def test_list(run: Run, world: OffsetWorld, golden: Callable[[str, str], None]) -> None:
+    """A task that is RUNNING and commits nothing shows by the age of its offsets only."""
+    world.time.sleep(485)  # records are a second apart
+    done = run("list")
+    assert (done.exit_code, done.stderr) == (0, "")
+    golden("offsets-list.txt", done.stdout)
+
+
+def test_list_as_json(run: Run, golden: Callable[[str, str], None]) -> None:
+    golden("offsets-list.json", run("list", "--connector", "reddit", "-o", "json").stdout)
+
+
+def test_offsets_of_a_connector_that_is_no_more_are_flagged(run: Run, world: OffsetWorld) -> None:
+    """They looked like those of any other connector; whoever created one of that name read nothing from before."""
+    world.topics.put(GLOBAL, b'["old",{"filename":"/tmp/y"}]', b'{"position":7}')
+    world.topics.put(GLOBAL, b'["empty",{"filename":"/tmp/z"}]', None)
+    done = run("list", "-o", "json").json()
+    flags = {row["connector"]: row["flags"] for row in done["data"]["rows"]}
+    assert flags["old"] == ["connector_gone"]
+    assert flags["plain"] == []
+    assert [(each["code"], each["message"]) for each in done["errors"]] == [
+        ("connector_gone", "Connect has no connector old, and its offsets are still here")
+    ], "a tombstone is no offset to go on from"
+    assert "`eosctl offsets reset --connector old --all-partitions`" in done["errors"][0]["hint"]
+    assert (done["exit_code"], run("get", "--connector", "plain").stderr) == (0, "")
+
+
+def test_nothing_is_called_gone_where_connect_could_not_be_asked(run: Run, world: OffsetWorld) -> None:
+    world.topics.put(GLOBAL, b'["old",{"filename":"/tmp/y"}]', b'{"position":7}')
+    done = run("list", "-o", "json", url=False).json()
+    assert {row["connector"]: row["flags"] for row in done["data"]["rows"]}["old"] == []
+    assert "connector_gone" not in [each["code"] for each in done["errors"]]
+
+
+def test_a_store_limits_the_list_to_what_it_has(run: Run) -> None:
+    rows = run("list", "--store", "dedicated", "-o", "json").json()["data"]["rows"]
+    assert [row["source_partition"]["subreddit"] for row in rows] == ["CatsStandingUp", "grilledcheese"]
+    assert rows[0]["effective"]["documented"] == {"timestamp": "2169"}
+
+
+def test_get_finds_a_source_partition_in_any_spelling(run: Run) -> None:
+    found = run("get", "--connector", "reddit", "--partition", ' { "subreddit" : "apachek\\u0061fka" }', "-o", "json")
+    assert [row["key"] for row in found.json()["data"]["rows"]] == [APACHE.decode()]
+    missing = run("get", "--connector", "reddit", "--partition", '{"subreddit":"none"}')
+    assert missing.exit_code == 1
+    assert run("get", "--connector", "reddit", "--partition", "oops").exit_code == 2
+
+
+def test_diff(run: Run, golden: Callable[[str, str], None]) -> None:
+    done = run("diff", "--connector", "reddit")
+    assert done.exit_code == 3
+    golden("offsets-diff.txt", done.stdout)
+
+
+def test_diff_of_equal_stores_is_no_finding(run: Run) -> None:
+    assert run("diff", "--connector", "reddit", OWN, "dedicated").exit_code == 0
+
+
+def test_diff_needs_a_dedicated_topic(run: Run) -> None:
+    done = run("diff", "--connector", "plain")
+    assert done.exit_code == 2
+    assert "plain has no offsets topic of its own" in done.stderr
+
+
+def test_a_dry_run_shows_the_plan_and_writes_nothing(
+    run: Run, world: OffsetWorld, golden: Callable[[str, str], None]
+) -> None:
+    done = run("merge", "--connector", "reddit", "--into", "dedicated", "--dry-run")
+    assert (done.exit_code, world.topics.writes) == (0, 0)
+    golden("offsets-merge-plan.txt", done.stdout)
+
+
+def test_merge_makes_the_runtime_view_equal_to_the_documented_one(
+    run: Run, world: OffsetWorld, golden: Callable[[str, str], None]
+) -> None:
+    done = run("merge", "--connector", "reddit", "--into", "dedicated", "--yes", "-o", "json")
+    assert done.exit_code == 0
+    assert world.topics.newest(OWN) == {APACHE: offset(4761), CATS: offset(2169), CHEESE: offset(489)}
+    data = done.json()["data"]
+    assert Path(data["backup"]).exists()
+    golden("offsets-merge-result.json", done.stdout.replace(data["backup"], "BACKUP"))
+    rows = run("list", "--connector", "reddit", "-o", "json").json()["data"]["rows"]
+    assert all(row["effective"]["documented"] == row["effective"]["runtime"] for row in rows)
+    again = run("merge", "--connector", "reddit", "--into", "dedicated")
+    assert again.exit_code == 0, "nothing to do needs no question"
+    assert world.topics.writes == 1
+
+
+def test_the_undo_command_takes_a_merge_back(run: Run, world: OffsetWorld) -> None:
+    done = run("merge", "--connector", "reddit", "--into", "global", "--prefer", "dedicated", "--yes", "-o", "json")
+    assert world.topics.newest(GLOBAL)[CATS] == offset(2169)
+    assert world.topics.newest(GLOBAL)[CHEESE] == offset(489)
+    undo = shlex.split(done.json()["data"]["undo"])
+    assert undo[:3] == ["eosctl", "offsets", "restore"]
+    undone = run("restore", *undo[3:], "--yes")
+    assert undone.exit_code == 0
+    assert "1 key had no record before; such a key gets a tombstone" in undone.stderr
+    newest = world.topics.newest(GLOBAL)
+    assert (newest[CATS], newest[CHEESE], newest[APACHE]) == (offset(2112), None, offset(4761))
+
+
+def test_restore_refuses_what_someone_else_wrote_since(run: Run, world: OffsetWorld) -> None:
+    backup = run("merge", "--connector", "reddit", "--into", "global", "--yes", "-o", "json").json()["data"]["backup"]
+    world.topics.put(GLOBAL, CATS, offset(9999))
+    refused = run("restore", backup, "--yes")
+    assert (refused.exit_code, world.topics.newest(GLOBAL)[CATS]) == (6, offset(9999))
+    assert "1 offset was written by someone else since" in refused.stderr
+    assert run("restore", backup, "--yes", "--overwrite-newer").exit_code == 0
+    assert world.topics.newest(GLOBAL)[CATS] == offset(2112)
+
+
+def writes_as(world: OffsetWorld, transactional_id: str, key: bytes) -> None:
+    """A producer commits 9999 under this key a minute later, on the partition of CATS."""
+    world.time.pass_until(world.time.now_s + 60)
+    state, now_ms = world.brokers.state, world.clock().now_ms()
+    _error, producer_id, epoch = state.init_producer_id(transactional_id, 60_000)
+    record = OutRecord(GLOBAL, key, offset(9999), timestamp_ms=now_ms)
+    state.write_in(transactional_id, (producer_id, epoch), record, partition_for(CATS, 5))
+    state.end_transaction(transactional_id, (producer_id, epoch), commit=True)
+
+
+def test_restore_shows_what_the_backup_has_and_whose_the_newer_record_is(run: Run, world: OffsetWorld) -> None:
+    """BEFORE and AFTER of a conflict both showed the newer value, and nothing told what a restore would put there."""
+    backup = run("merge", "--connector", "reddit", "--into", "global", "--yes", "-o", "json").json()["data"]["backup"]
+    writes_as(world, "connect-reddit-0", CATS)
+    writes_as(world, "connect-plain-0", b"something else on the same partition, later")
+    rows = run("restore", backup, "--dry-run", "-o", "json").json()["data"]["rows"]
+    [row] = [row for row in rows if "backup" in row]
+    assert (row["action"], row["before"], row["backup"]) == ("conflict", {"timestamp": "9999"}, {"timestamp": "2112"})
+    assert (row["newer"]["transactional_id"], row["newer"]["owner"]["connector"]) == ("connect-reddit-0", "reddit")
+    shown = run("restore", backup, "--dry-run").stdout
+    assert (", connect-reddit-0" in shown, '{"timestamp":"2112"}' in shown) == (True, True)
+    writes_as(world, "connect-reddit-1", b"and another task of the connector")
+    rows = run("restore", backup, "--dry-run", "-o", "json").json()["data"]["rows"]
+    assert [row["newer"]["transactional_id"] for row in rows if "newer" in row] == [None], "it may be of either"
+
+
+def test_restore_admits_that_it_does_not_know_whose_a_record_is(run: Run, world: OffsetWorld) -> None:
+    """Workers without exactly-once write under no transactional id, and a broker may not tell its producers."""
+    backup = run("merge", "--connector", "reddit", "--into", "global", "--yes", "-o", "json").json()["data"]["backup"]
+    world.topics.put(GLOBAL, CATS, offset(9999))
+    assert "by whom is not known" in run("restore", backup, "--dry-run").stdout
+    world.brokers.calls.fail_next("describe_producers", UnreachableError("no broker"))
+    assert "by whom is not known" in run("restore", backup, "--dry-run").stdout
+    assert "WRITTEN-SINCE" in run("restore", backup, "--overwrite-newer", "--yes").stdout
+    assert "WRITTEN-SINCE" not in run("restore", backup, "--dry-run").stdout, "nothing is newer now"
+
+
+def test_restore_refuses_where_an_open_transaction_may_hide_what_someone_wrote(run: Run, world: OffsetWorld) -> None:
+    """It used to take what it could see for all there is."""
+    backup = run("merge", "--connector", "reddit", "--into", "global", "--yes", "-o", "json").json()["data"]["backup"]
+    world.topics.open_transaction(GLOBAL, partition_for(CATS, 5))
+    world.topics.put(GLOBAL, CATS, offset(9999))
+    writes = world.topics.writes
+    refused = run("restore", backup, "--yes", "--timeout", "1s")
+    assert (refused.exit_code, world.topics.writes) == (6, writes)
+    assert "`eosctl fence eosctl-offsets-connect-writer` ends it at once" in refused.stderr
+
+
+def test_merge_before_the_switch_creates_the_topic(run: Run, world: OffsetWorld) -> None:
+    world.connect.add("plain", state="STOPPED")
+    words = ["merge", "--connector", "plain", "--into", "dedicated", "--dedicated-topic", "offsets-{connector}"]
+    shown = run(*words, "--dry-run")
+    assert "creates topic offsets-plain: compacted, 5 partitions, replication factor 3" in shown.stdout
+    assert run(*words, "--yes").exit_code == 0
+    assert world.topics.newest("offsets-plain") == {b'["plain",{"filename":"/tmp/x"}]': b'{"position":20}'}
+    there = run("diff", "--connector", "plain", "--dedicated-topic", "offsets-{connector}")
+    assert there.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--connector", "reddit"], "no terminal to ask on"),
+        (["--connector", "running", "--yes"], "not stopped: running (RUNNING, 1 task)"),
+        (["--connector", "paused", "--yes"], "not stopped: paused (PAUSED, 1 task)"),
+    ],
+)
+def test_merge_is_refused(run: Run, world: OffsetWorld, words: list[str], complaint: str) -> None:
+    for connector, state in (("running", "RUNNING"), ("paused", "PAUSED")):
+        world.connect.add(connector, IN_OWN, state=state)
+        world.topics.put(GLOBAL, f'["{connector}",{{}}]'.encode(), b"{}")
+    done = run("merge", *words, "--into", "dedicated")
+    assert (done.exit_code, world.topics.writes) == (6, 0)
+    assert complaint in done.stderr
+
+
+def test_a_running_connector_can_be_forced_and_the_plan_says_so(run: Run, world: OffsetWorld) -> None:
+    world.connect.add("reddit", IN_OWN)
+    words = ["merge", "--connector", "reddit", "--into", "dedicated"]
+    dry = run(*words, "--dry-run")
+    assert dry.exit_code == 0
+    assert "would be refused: not stopped: reddit" in dry.stderr
+    forced = run(*words, "--force-running", "--yes", "-o", "json").json()
+    assert (forced["exit_code"], forced["data"]["overrides"]) == (0, ["force-running"])
+
+
+@pytest.mark.parametrize(("members", "exit_code"), [(0, 0), (2, 6)])
+def test_workers_down_is_checked(run: Run, world: OffsetWorld, members: int, exit_code: int) -> None:
+    world.topics.add_topic("connect-configs", 1)
+    config = {"properties": {"name": "reddit", "offsets.storage.topic": OWN}}
+    world.topics.put("connect-configs", b"connector-reddit", json.dumps(config).encode())
+    world.connect.modes = {f"http://worker{n}:8083": "enabled" for n in range(members)}
+    words = ["merge", "--connector", "reddit", "--into", "dedicated", "--yes"]
+    assert run(*words, "--workers-down", url=False).exit_code == exit_code
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_merge_is_refused_where_no_worker_can_be_asked(run: Run, world: OffsetWorld, forgotten: bool) -> None:
+    """Be the group without members for a moment, or for so long that its coordinator has forgotten it."""
+    world.connect.stop_worker(WORKER)
+    world.connect.forgotten = forgotten
+    words = ["merge", "--connector", "reddit", "--into", "dedicated", "--dedicated-topic", "{connector}-offsets"]
+    done = run(*words, "--yes", url=False)
+    assert (done.exit_code, world.topics.writes) == (6, 0)
+    assert "--workers-down" in done.stderr
+
+
+def test_a_worker_of_another_group_does_not_vouch_for_a_connector(run: Run, world: OffsetWorld) -> None:
+    """A connector that a worker does not know used to count as stopped, even where the config topic has it."""
+    world.topics.add_topic("connect-configs", 1)
+    config = {"properties": {"name": "reddit", "offsets.storage.topic": OWN}}
+    world.topics.put("connect-configs", b"connector-reddit", json.dumps(config).encode())
+    del world.connect.connectors["reddit"]
+    words = ["merge", "--connector", "reddit", "--into", "dedicated", "--dedicated-topic", "{connector}-offsets"]
+    done = run(*words, "--yes")
+    assert (done.exit_code, world.topics.writes) == (6, 0)
+    assert "which the worker does not know" in done.stderr
+    world.topics.put("connect-configs", b"connector-reddit", None)
+    assert run(*words, "--yes").exit_code == 0, "a deleted connector has no tasks"
+
+
+def test_the_time_of_the_question_does_not_count(run: Run, world: OffsetWorld) -> None:
+    """A plan that was read for longer than --timeout used to be refused by the clock when it was agreed to."""
+    now_s = [0.0]
+    clock = Clock(monotonic_s=lambda: now_s[0], sleep_s=lambda _wanted_s: None)
+    deadlines: list[float] = []
+
+    def topics(app: App) -> FakeTopicStore:
+        deadlines.append(app.deadline.remaining_s())
+        now_s[0] += 20.0
+        return world.topics
+
+    doors = {**world.doors(), "open_topics": topics}
+    words = ["merge", "--connector", "reddit", "--into", "dedicated", "--yes", "--timeout", "60s"]
+    assert run(*words, doors=doors, clock=clock).exit_code == 0
+    assert min(deadlines[-2:]) > 0
+    assert 60.0 in deadlines[1:]
+
+
+def test_without_a_url_the_group_tells_where_the_workers_are(run: Run, world: OffsetWorld) -> None:
+    """Dedicated topics come from the config topic then, so that workers need not be reachable for looking."""
+    world.topics.add_topic("connect-configs", 1)
+    config = {"properties": {"name": "reddit", "offsets.storage.topic": OWN}}
+    world.topics.put("connect-configs", b"connector-reddit", json.dumps(config).encode())
+    assert run("diff", "--connector", "reddit", url=False).exit_code == 3
+    assert run("merge", "--connector", "reddit", "--into", "dedicated", "--yes", url=False).exit_code == 0
+    world.connect.add("reddit", IN_OWN)
+    world.topics.put(GLOBAL, b'["reddit",{"subreddit":"more"}]', offset(1))
+    refused = run("merge", "--connector", "reddit", "--into", "dedicated", "--yes", url=False)
+    assert (refused.exit_code, "not stopped: reddit" in refused.stderr) == (6, True)
+
+
+def test_an_unknown_connector_a_missing_topic_and_a_missing_file(run: Run) -> None:
+    assert run("list", "--connector", "nosuch").exit_code == 1
+    assert run("list", "--store", "nosuch").exit_code == 1
+    assert run("list", "--offset-topic", "nosuch").exit_code == 1
+    assert run("restore", "/nosuch/file").exit_code == 2
+    assert run("merge", "--into", "dedicated").exit_code == 2
+
+
+def test_an_unreachable_worker_leaves_the_list_with_a_warning(run: Run, world: OffsetWorld) -> None:
+    """Offsets can be looked at with the workers down; only where the dedicated topics are is then asked elsewhere."""
+    world.connect.down.add(WORKER)
+    done = run("list")
+    assert done.exit_code == 0
+    assert f"the Connect worker at {WORKER} can't be reached" in done.stderr
+    assert run("merge", "--connector", "reddit", "--into", "dedicated", "--yes").exit_code == 2
+
+
+def test_a_comparison_does_not_claim_what_an_open_transaction_hides(run: Run, world: OffsetWorld) -> None:
+    """Equal records were called `same` while a newer one lay behind an open transaction, and a new key was not seen."""
+    new = b'["fresh",{"table":"new"}]'
+    world.connect.add("fresh", IN_OWN)
+    world.topics.open_transaction(GLOBAL, partition_for(new, 5), key=new)
+    words = ("diff", "--connector", "fresh", "--timeout", "1s", "-o", "json")
+    done = run(*words).json()
+    assert (done["exit_code"], [row["status"] for row in done["data"]["rows"]]) == (7, ["hidden"])
+    assert (done["data"]["summary"]["differing"], done["data"]["summary"]["counts"]["hidden"]) == (0, 1)
+    assert {error["code"] for error in done["errors"]} == {"open_transaction"}
+    assert run(*words, "--strict").exit_code == 3
+
+
+def test_an_open_transaction_is_seen_and_stops_a_merge(run: Run, world: OffsetWorld) -> None:
+    world.topics.open_transaction(GLOBAL, partition_for(APACHE, 5))
+    world.topics.put(GLOBAL, APACHE, offset(5000))
+    listed = run("list", "--connector", "reddit", "--timeout", "1s", "-o", "json").json()
+    flags = {row["source_partition"]["subreddit"]: row["flags"] for row in listed["data"]["rows"]}
+    assert flags["apachekafka"] == ["hidden_behind_open_transaction"]
+    assert listed["data"]["rows"][1]["effective"]["documented"] == {"timestamp": "4761"}
+    assert [problem["code"] for problem in listed["errors"]] == ["open_transaction"]
+    merged = run("merge", "--connector", "reddit", "--into", "dedicated", "--yes", "--timeout", "1s")
+    assert (merged.exit_code, world.topics.writes) == (6, 0)
+
+
+def test_export_is_lossless_and_replaces_the_file_whole(run: Run, world: OffsetWorld, tmp_path: Path) -> None:
+    world.topics.put(GLOBAL, None, b"1")
+    world.topics.put(GLOBAL, b"\xff", None)
+    world.topics.put(GLOBAL, APACHE, None)
+    path = tmp_path / "offsets.ndjson"
+    done = run("export", "--store", "global", str(path), "-o", "json").json()
+    assert done["data"]["summary"] == {"records": 5, "tombstones": 2, "records_read": 6}
+    lines = path.read_text().splitlines()
+    keys = [json.loads(line)["key"] for line in lines]
+    assert {"base64": "/w=="} in keys
+    assert None in keys
+    assert run("export", "--store", "global").stdout.splitlines() == lines
+    mine = run("export", "--store", "dedicated", "--connector", "reddit").stdout.splitlines()
+    assert {json.loads(line)["topic"] for line in mine} == {OWN}
+
+
+def test_export_makes_no_directories(run: Run, tmp_path: Path) -> None:
+    """A mistyped path made its directories."""
+    done = run("export", "--store", "global", str(tmp_path / "nosuch" / "offsets.ndjson"))
+    assert (done.exit_code, "No such file or directory" in done.stderr) == (1, True)
+    assert not (tmp_path / "nosuch").exists()
+
+
+def test_ignored_keys_are_told(run: Run, world: OffsetWorld) -> None:
+    world.topics.put(GLOBAL, b"junk", b"1")
+    done = run("list")
+    assert "ignored by Connect (not_json): junk at connect-offsets-" in done.stdout

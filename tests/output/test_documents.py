@@ -1,0 +1,117 @@
+"""JSON, YAML and NDJSON: the same facts, one document or one row a line, and no row kept."""
+
+from __future__ import annotations
+
+import io
+import json
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eosctl.errors import ExitCode
+from eosctl.output import render_report
+from eosctl.report import Problem, Report, Row
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+LIKE_YAML = [
+    "no",
+    "1e3",
+    "0x1F",
+    "012",
+    "1:30",
+    "=",
+    "~",
+    "- a",
+    "a: b",
+    "\x85",
+    "\ufeff",
+    "2026-01-02",
+    " x ",
+    "a\nb ",
+]
+
+
+def _printed(report: Report, output: str) -> str:
+    out = io.StringIO()
+    render_report(report, output=output, stream=out, color=False)
+    return out.getvalue()
+
+
+@given(st.lists(st.dictionaries(st.text(), VALUES, max_size=4), max_size=3), VALUES)
+def test_yaml_reads_as_json_does(rows: list[Row], member: object) -> None:
+    report = Report(kind="x", rows=rows, data={"member": member})
+    assert yaml.safe_load(_printed(report, "yaml")) == json.loads(_printed(report, "json"))
+
+
+@pytest.mark.parametrize("text", LIKE_YAML)
+def test_text_that_looks_like_yaml_stays_text(text: str) -> None:
+    report = Report(kind="x", rows=[{text: text}], target={"group_id": text})
+    assert yaml.safe_load(_printed(report, "yaml")) == json.loads(_printed(report, "json"))
+
+
+def test_yaml_names_no_anchors_and_no_python_types() -> None:
+    same = {"state": "Empty"}
+    report = Report(kind="x", rows=[{"before": same, "after": same, "pair": ("a", ExitCode.PARTIAL)}])
+    text = _printed(report, "yaml")
+    assert "&" not in text
+    assert "!" not in text
+    assert yaml.safe_load(text)["data"]["rows"] == [{"before": same, "after": same, "pair": ["a", 7]}]
+
+
+def test_ndjson_is_the_rows_alone() -> None:
+    rows: list[Row] = [{"id": "é\n"}, {"id": None}]
+    lines = _printed(Report(kind="x", rows=rows, summary={"n": 2}, problems=[Problem("c", "m")]), "ndjson")
+    assert [json.loads(line) for line in lines.splitlines()] == rows
+    assert _printed(Report(kind="error", problems=[Problem("c", "m")], exit_code=ExitCode.FAILED), "ndjson") == ""
+
+
+class _Made(Sequence[Row]):
+    """Rows that are made when they are asked for."""
+
+    def __len__(self) -> int:
+        return 20_000
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+    def __getitem__(self, index: Any) -> Any:
+        raise AssertionError("a stream is read from its beginning to its end")
+
+    def __iter__(self) -> Iterator[Row]:
+        return ({"number": number, "text": "x" * 100} for number in range(len(self)))
+
+
+class _Sink(io.TextIOBase):
+    """A stream that only counts."""
+
+    lines = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.lines += text.count("\n")
+        return len(text)
+
+
+@pytest.mark.parametrize(("output", "extra"), [("ndjson", 0), ("json", 13)])
+def test_rows_stream_in_constant_memory(output: str, extra: int) -> None:
+    sink = _Sink()
+    tracemalloc.start()
+    try:
+        render_report(Report(kind="x", rows=_Made()), output=output, stream=sink, color=False)  # type: ignore[arg-type]
+        _now, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sink.lines == 20_000 + extra
+    assert peak_bytes < 1_000_000  # the rows together: 3 MB

@@ -1,0 +1,156 @@
+"""Text on a terminal and in a pipe: nothing is lost, whatever the width."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from eosctl.errors import ExitCode
+from eosctl.output import render_report
+from eosctl.output.cells import duration, format_cell
+from eosctl.output.views.views import VIEWS, view_of
+from eosctl.report import Report, Row
+
+HOUSE = Path(__file__).resolve().parents[2] / "eosctl"
+WITHOUT_ROWS = {"sandbox-down"}
+PATH = "/data/" + "directory/" * 5 + "customers.txt"
+CELL = {"topic": "connect-offsets", "partition": 3, "offset": 17, "value": {"position": 292}}
+ROW: Row = {
+    "connector": "customers",
+    "source_partition": {"filename": PATH},
+    "stores": {"global": CELL, "dedicated": None},
+    "effective": {"documented": {"position": 292}, "runtime": None},
+    "flags": ["not_seen_at_runtime"],
+}
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def _text(report: Report, stream: io.StringIO, *, color: bool = False) -> str:
+    render_report(report, output="text", stream=stream, color=color)
+    return re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue())
+
+
+def test_a_pipe_gets_one_line_per_row_however_long() -> None:
+    lines = _text(Report(kind="offsets-list", rows=[ROW]), io.StringIO()).splitlines()
+    assert len(lines) == 2
+    assert PATH in lines[1]
+
+
+@pytest.mark.parametrize("color", [True, False])
+def test_a_narrow_terminal_gets_blocks(monkeypatch: pytest.MonkeyPatch, color: bool) -> None:
+    """At 80 columns seven columns of ten characters each were folded into pieces of words, headers too."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = _text(Report(kind="offsets-list", rows=[ROW, ROW]), Terminal(), color=color).splitlines()
+    assert lines[:8] == [
+        "CONNECTOR         customers",
+        f'SOURCE-PARTITION  {{"filename":"{PATH}"}}',
+        'GLOBAL            {"position":292}',
+        "DEDICATED         -",
+        'DOCUMENTED        {"position":292}',
+        "RUNTIME           -",
+        "AGE               -",
+        "FLAGS             not_seen_at_runtime",
+    ]
+    assert lines[8] == ""
+    assert lines[9:17] == lines[:8]
+
+
+def test_a_terminal_that_is_wide_enough_gets_a_table_with_whole_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 140 columns there was a table, too, with the path in two pieces."""
+    monkeypatch.setenv("COLUMNS", "180")
+    lines = _text(Report(kind="offsets-list", rows=[ROW]), Terminal(), color=True).splitlines()
+    assert lines[0].split() == [column.header for column in VIEWS["offsets-list"].columns]
+    assert max(len(line.rstrip()) for line in lines) <= 180
+    assert f'{{"filename":"{PATH}"}}' in lines[1]
+    monkeypatch.setenv("COLUMNS", "140")
+    lines = _text(Report(kind="offsets-list", rows=[ROW]), Terminal()).splitlines()
+    assert f'SOURCE-PARTITION  {{"filename":"{PATH}"}}' in lines
+
+
+@pytest.mark.parametrize("width", [70, 100, 130])
+def test_no_id_is_broken(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """A URL used to be folded in its middle where the row was a little too wide, and could not be copied."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    url = "http://connect-worker-1.kafka.svc.cluster.local:8083"
+    tasks = [{"connector": "orders-source", "task": task} for task in range(9)]
+    row = {"url": url, "leader": True, "health": "healthy", "mode": "enabled", "config_offset": 1, "config_lag": 0}
+    row |= {"version": "4.3.1", "assigned": {"connectors": ["orders-source"], "tasks": tasks}}
+    text = _text(Report(kind="workers-list", rows=[row, row], summary={"workers": 2, "modes": {}}), Terminal())
+    assert text.count(url) == 2
+    assert text.count("orders-source/8") == 2
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_counts_are_words_not_json() -> None:
+    """The summary read `counts: {"write":1,"keep":0}`."""
+    summary = {"counts": {"write": 1, "would_fence": 0}, "gates": {"pass": 3, "fail": 1}}
+    text = _text(Report(kind="x", summary=summary, data={"undo": "eosctl offsets restore f"}), io.StringIO())
+    assert text == "write: 1, would fence: 0, gates: 3 pass, 1 fail\nundo: eosctl offsets restore f\n"
+
+
+def test_every_kind_of_report_has_a_view() -> None:
+    """Migration plans were shown with every member of their rows, nested JSON included."""
+    source = "".join(path.read_text(encoding="utf-8") for path in HOUSE.rglob("*.py"))
+    kinds = set(re.findall(r'kind="([a-z-]+)"', source)) - {"error"} | {"offsets-merge-plan", "offsets-restore-result"}
+    assert len(kinds) > 10
+    assert kinds - WITHOUT_ROWS <= set(VIEWS)
+
+
+def test_a_migration_that_went_wrong_shows_the_keys_that_differ() -> None:
+    failed = Report(kind="offsets-migrate-result", summary={"differing": 1}, exit_code=ExitCode.PARTIAL)
+    assert view_of(failed).columns[0].header == "STATUS"
+    done = Report(kind="offsets-migrate-result", summary={"differing": 0})
+    assert view_of(done).columns[0].header == "ACTION"
+
+
+def test_a_renamed_connector_and_a_key_that_is_none_of_connects() -> None:
+    rows: list[Row] = [
+        {"action": "write", "connector": "new", "renamed_from": "old", "key": "k", "source_partition": None}
+    ]
+    line = _text(Report(kind="offsets-migrate-plan", rows=rows), io.StringIO()).splitlines()[1]
+    assert line.split() == ["write", "new", "(was", "old)", "k", "-", "-", "-", "-"]
+
+
+@pytest.mark.parametrize("state", ["CompleteCommit", "Empty"])
+def test_a_closed_transaction_is_not_open_for_any_time(state: str) -> None:
+    """A coordinator keeps the start of the last transaction; it was shown as open since then."""
+    row: Row = {"transactional_id": "x", "state": state, "age_ms": 90_000, "owner": {"kind": "other"}}
+    assert "90s" not in _text(Report(kind="txn-describe", rows=[row]), io.StringIO())
+    assert "90s" in _text(Report(kind="txn-describe", rows=[{**row, "state": "Ongoing"}]), io.StringIO())
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"), [(0, "0s"), (119_999, "119s"), (120_000, "2m"), (7_200_000, "2h"), (172_800_000, "2d")]
+)
+def test_duration(milliseconds: int, text: str) -> None:
+    assert duration(milliseconds) == text
+
+
+def test_json_in_a_cell_cannot_steer_the_terminal() -> None:
+    """json.dumps leaves C1 control characters (here: CSI) as they are."""
+    assert format_cell({"f": "a\x9b31m"}) == '{"f":"a\\x9b31m"}'
+
+
+def test_wide_has_more_columns_and_keeps_the_others() -> None:
+    lines = _text(Report(kind="offsets-list", rows=[{**ROW, "key": "k"}]), io.StringIO()).splitlines()
+    out = io.StringIO()
+    render_report(Report(kind="offsets-list", rows=[{**ROW, "key": "k"}]), output="wide", stream=out, color=False)
+    wide = out.getvalue().splitlines()
+    assert wide[0].startswith(lines[0])
+    assert wide[0].split()[8:] == ["KEY", "GLOBAL-AT", "GLOBAL-TIME", "DEDICATED-AT", "DEDICATED-TIME"]
+    assert wide[1].split()[-5:] == ["k", "connect-offsets-3@17", "-", "-", "-"]
+
+
+def test_a_summary_leaves_out_counts_of_nothing() -> None:
+    """An empty audit log used to read `writes: 0, outcomes: , damaged: 0`."""
+    report = Report(kind="history", summary={"writes": 0, "outcomes": {}, "damaged": 0})
+    assert _text(report, io.StringIO()).splitlines()[-1] == "writes: 0, damaged: 0"

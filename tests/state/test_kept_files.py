@@ -1,0 +1,98 @@
+"""Files that are kept of writes: backups, and the log below `eosctl history`."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eosctl.app import App
+from eosctl.core.records import Record
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError
+from eosctl.report import Report
+from eosctl.state.audit import AuditedCommand, AuditLog
+from eosctl.state.audit_file import append_entry, read_entries
+from eosctl.state.backups import keep_record_backup, read_backup, write_lines
+from eosctl.target import Target
+from tests.fakes.clock import FakeTime
+
+
+def test_a_file_that_is_written_leaves_no_draft(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    for line in ("one", "two"):
+        write_lines(path, [line])
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_who_reads_a_file_while_it_is_replaced_reads_all_of_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    write_lines(path, ["old"] * 3)
+
+    def lines() -> Iterator[str]:
+        for _ in range(3):
+            assert path.read_text() == "old\n" * 3
+            yield "new"
+
+    with path.open() as reader:
+        write_lines(path, lines())
+        assert reader.read() == "old\n" * 3
+    assert path.read_text() == "new\n" * 3
+
+
+def test_two_backups_of_one_moment_are_both_kept(tmp_path: Path) -> None:
+    clock = FakeTime(1_700_000_000.0).clock()
+    app = App(Target(), Deadline.after(1, clock), tmp_path, clock=clock)
+    records = [Record("t", 0, offset, 0, b"k", b"%d" % offset) for offset in (1, 2)]
+    paths = [keep_record_backup(app, record, b"9", name="x", cluster_id="k") for record in records]
+    assert [entry.before.offset for path in paths for entry in read_backup(str(path))] == [1, 2]
+
+
+def test_a_directory_of_somebody_elses_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(EosctlError, match="cannot write"):
+        write_lines(tmp_path / "typo" / "f", ["line"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_written_bit_by_bit_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is nearly full takes a part of what it is given."""
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:3]))
+    append_entry(tmp_path / "log", {"id": "a", "text": "x" * 100})
+    assert [entry["text"] for entry in read_entries(tmp_path / "log").entries] == ["x" * 100]
+
+
+def test_a_line_is_added_when_no_other_process_adds_one(tmp_path: Path) -> None:
+    log, done = tmp_path / "log", threading.Event()
+
+    def add() -> None:
+        append_entry(log, {"id": "a"})
+        done.set()
+
+    with log.open("wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        thread = threading.Thread(target=add, daemon=True)
+        thread.start()
+        assert not done.wait(0.3), "it was added beside what the other one adds"
+        other.write(b'{"id": "cut o')
+    assert done.wait(60)
+    thread.join(60)
+    entries = read_entries(log)
+    assert (entries.damaged, [each["id"] for each in entries.entries]) == (1, ["a"])
+
+
+def test_what_is_under_way_is_for_its_owner_only(tmp_path: Path) -> None:
+    """An entry has the arguments of a command line, and may have the undo of a write."""
+    log = AuditLog(tmp_path / "audit.jsonl", tmp_path / "writes", FakeTime().clock())
+    modes: list[int] = []
+
+    def apply() -> Report:
+        modes.extend(path.stat().st_mode & 0o777 for path in [log.pending, *log.pending.iterdir(), log.path])
+        return Report("x-result")
+
+    log.record(AuditedCommand("x y", {}, (), Target()), Report("x-plan"), apply)
+    assert modes == [0o700, 0o600, 0o600]

@@ -1,0 +1,145 @@
+"""Transactional ids as a real Flink job and a real Kafka Streams application leave them on a broker."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eosctl.sandbox.lock import DEFAULT_VERSION, read_lock
+from eosctl.sandbox.stack import Stack
+from tests.applications.jvm import jvm, locked, properties
+from tests.conftest import Invoke
+from tests.migrate.spark.cluster import Cluster
+from tests.sandbox_fixtures import PATIENCE_S, wait_until
+
+pytestmark = pytest.mark.live
+
+LOOPBACK = ("rest.bind-address", "jobmanager.bind-host", "taskmanager.bind-host", "taskmanager.host")
+SMALL = ("taskmanager.memory.network.min", "taskmanager.memory.network.max", "taskmanager.memory.managed.size")
+
+
+@pytest.fixture
+def kafka(stack: Stack, unique: str) -> Cluster:
+    """The broker, which creates the topics when they are written to."""
+    return Cluster(stack.bootstrap_servers, unique)
+
+
+@pytest.fixture
+def txn(invoke: Invoke, target_flags: list[str]) -> Callable[..., Any]:
+    """Runs a command line; the document that it prints."""
+    return lambda *words: invoke(*words, "-o", "json", *target_flags).json()
+
+
+def ids_of(txn: Callable[..., Any], prefix: str) -> dict[str, Any]:
+    """The listed rows whose id begins like that."""
+    rows = txn("txn", "list")["data"]["rows"]
+    return {row["transactional_id"]: row for row in rows if row["transactional_id"].startswith(prefix)}
+
+
+class LineServer:
+    """Where Flink's socket source reads; closing it ends the job's input."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+
+    def send(self, line: bytes) -> None:
+        self._listener.settimeout(2 * PATIENCE_S)
+        self._connection, _peer = self._listener.accept()
+        self._connection.sendall(line + b"\n")
+
+    def close(self) -> None:
+        self._connection.close()
+        self._listener.close()
+
+
+def start_flink(java: Any, cluster: Cluster, port: int) -> Any:
+    """A job on a cluster inside the JVM: lines of a socket, exactly once to Kafka; it never makes a checkpoint."""
+    flink = java.org.apache.flink
+    settings = flink.configuration.Configuration()
+    for name in LOOPBACK:
+        settings.setString(name, "127.0.0.1")
+    for name in SMALL:
+        settings.setString(name, "8mb")
+    flow = flink.streaming.api.environment.StreamExecutionEnvironment.createLocalEnvironment(1, settings)
+    text = flink.api.common.serialization.SimpleStringSchema()
+    kafka = flink.connector.kafka.sink
+    schema = kafka.KafkaRecordSerializationSchema.builder().setTopic(f"{cluster.name}-out")
+    sink = (
+        kafka.KafkaSink.builder()
+        .setKafkaProducerConfig(properties(java, transaction_timeout_ms="600000"))
+        .setBootstrapServers(cluster.servers)
+        .setRecordSerializer(schema.setValueSerializationSchema(text).build())
+        .setDeliveryGuarantee(flink.connector.base.DeliveryGuarantee.EXACTLY_ONCE)
+        .setTransactionalIdPrefix(f"{cluster.name}-sink")
+        .build()
+    )
+    flow.socketTextStream("127.0.0.1", port).sinkTo(sink)
+    return flow.executeAsync()
+
+
+def test_an_open_transaction_of_a_flink_job_is_fenced_only_when_its_data_may_be_lost(
+    kafka: Cluster, txn: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Flink's committer passes over a transaction that was fenced: the job finishes, and its line is nowhere."""
+
+    def run(line: bytes) -> tuple[LineServer, Any, str]:
+        lines = LineServer()
+        job = start_flink(java, kafka, lines.port)
+        lines.send(line)
+
+        def open_id() -> str | None:
+            found = ids_of(txn, f"{kafka.name}-sink")
+            return next((name for name, row in found.items() if row["state"] == "Ongoing"), None)
+
+        return lines, job, wait_until(open_id, what="a transaction of the job", timeout_s=2 * PATIENCE_S)
+
+    def delivered() -> list[bytes | None]:
+        return [message.value() for message in kafka.messages(f"{kafka.name}-out")]
+
+    with jvm(locked("flink-sink"), tmp_path) as java:
+        patience = (2 * PATIENCE_S, java.java.util.concurrent.TimeUnit.SECONDS)
+        lines, job, transactional_id = run(b"kept")
+        (row,) = txn("txn", "describe", transactional_id)["data"]["rows"]
+        assert row["owner"] == {"kind": "other", "connector": None, "task": None, "application": "flink-sink"}
+        assert row["partitions"] == [{"topic": f"{kafka.name}-out", "partition": 0}]
+        for which in ([transactional_id], ["--prefix", kafka.name]):
+            refused = txn("fence", *which, "--yes")
+            assert (refused["exit_code"], "Flink's sink" in refused["errors"][0]["message"]) == (6, True), refused
+        lines.close()
+        job.getJobExecutionResult().get(*patience)
+        wait_until(lambda: delivered() == [b"kept"], what="readers to see the line")
+
+        lines, job, transactional_id = run(b"lost")
+        done = txn("fence", transactional_id, "--discard-prepared", "--yes")
+        assert [each["outcome"] for each in done["data"]["rows"]] == ["fenced"], done
+        assert done["data"]["rows"][0]["before"]["state"] == "Ongoing"
+        lines.close()
+        job.getJobExecutionResult().get(*patience)
+    assert delivered() == [b"kept"]
+
+
+def test_the_ids_of_a_kafka_streams_application_are_told(
+    kafka: Cluster, txn: Callable[..., Any], tmp_path: Path
+) -> None:
+    kafka.write(f"{kafka.name}-in", [(b"key", b"line")])
+    text = "org.apache.kafka.common.serialization.Serdes$StringSerde"
+    with jvm([*read_lock(DEFAULT_VERSION), *locked("kafka-streams")], tmp_path) as java:
+        settings = properties(
+            java, application_id=f"{kafka.name}-copy", bootstrap_servers=kafka.servers,
+            processing_guarantee="exactly_once_v2", state_dir=str(tmp_path / "state"),
+            default_key_serde=text, default_value_serde=text,
+        )  # fmt: skip
+        builder = java.org.apache.kafka.streams.StreamsBuilder()
+        builder.stream(f"{kafka.name}-in").to(f"{kafka.name}-out")
+        streams = java.org.apache.kafka.streams.KafkaStreams(builder.build(), settings)
+        streams.start()
+        wait_until(lambda: kafka.per_partition(f"{kafka.name}-out") == {(0, b"key"): b"line"}, what="the line")
+        ((transactional_id, listed),) = ids_of(txn, f"{kafka.name}-copy").items()
+        (described,) = txn("txn", "describe", transactional_id)["data"]["rows"]
+        assert [row["owner"]["application"] for row in (listed, described)] == ["kafka-streams"] * 2
+        streams.close()
