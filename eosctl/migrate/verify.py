@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eosctl.app import App
+from eosctl.core.offsets.decision import mismatch
 from eosctl.core.offsets.records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.offsets.views import Store
-from eosctl.core.records import Record
 from eosctl.core.wording import counted
 from eosctl.errors import UsageError
 from eosctl.offsets.comparison import HIDDEN, comparison_exit_code, hidden_problem
@@ -76,21 +76,12 @@ def _rows(entry: BackupEntry, store: Store, *, before: bool) -> list[Row]:
             "connector": as_plain_json(key.connector) if isinstance(key, OffsetKey) else None,
             "source_partition": as_plain_json(key.partition) if isinstance(key, OffsetKey) else None,
             "side": "target",
-            "status": HIDDEN if hidden else _status(expected, there),
+            "status": HIDDEN if hidden else mismatch(expected, actual, found=there is not None).value,
             "expected": value_json(expected),
             "actual": value_json(actual),
             "target": {"topic": store.topic, "partition": partition},
         }
     ]
-
-
-def _status(expected: bytes | None, there: Record | None) -> str:
-    """In the words of `migrate`'s verification."""
-    if there is None:
-        return "missing"
-    if there.value is None:
-        return "deleted"
-    return "unexpected" if expected is None else "differs"
 
 
 def _problems(rows: Sequence[Row], compared: int, *, before: bool) -> list[Problem]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from eosctl.core.offsets.decision import Cell, KeyAction, KeyClaim, decide_claims
+from eosctl.core.offsets.decision import Cell, KeyAction, KeyClaim, decide_claims, mismatch
 from eosctl.core.offsets.keys import key_owner, renamed_key
 from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally, topic_of
 from eosctl.core.offsets.migration_results import Comparison, DecidedKey, Mismatch, SentCounts, Snapshot
@@ -377,9 +377,7 @@ def _mismatch(one: Decided, now: Newest, *, side: str) -> Mismatch | None:
     actual = row and _meaning(row.value)
     if actual == expected:
         return None
-    status = "differs" if expected is not None else "unexpected"
-    if actual is None:
-        status = "deleted" if row else "missing"
+    status = mismatch(expected, actual, found=row is not None).value
     return Mismatch(side, status, one.connector, topic, row and row.partition, key, expected, actual)
 
 

@@ -32,6 +32,16 @@ class KeyAction(StrEnum):
     CONFLICT = "conflict"
 
 
+@unique
+class KeyMismatch(StrEnum):
+    """How a key is not as it should be: no record, a deletion, a value where none should be, another value."""
+
+    MISSING = "missing"
+    DELETED = "deleted"
+    UNEXPECTED = "unexpected"
+    DIFFERS = "differs"
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """What a store has for a key: bytes, or a tombstone (None)."""
@@ -122,3 +132,15 @@ def decide_claims(claims: list[KeyClaim], target: Cell | None, policy: Policy) -
         return winner, Decision(KeyAction.CONFLICT, "rename_collides", conflict=True)
     decision = decide(winner.cell, target, policy)
     return winner, Decision(decision.action, decision.reason, conflict=True)
+
+
+def mismatch(expected: bytes | None, actual: bytes | None, *, found: bool) -> KeyMismatch:
+    """How a key that should have `expected` is not as it should be; None is no value, `found` whether it has a record.
+
+    `transforms` of Spark say the same over columns.
+    """
+    if not found:
+        return KeyMismatch.MISSING
+    if actual is None:
+        return KeyMismatch.DELETED
+    return KeyMismatch.UNEXPECTED if expected is None else KeyMismatch.DIFFERS

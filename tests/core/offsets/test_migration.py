@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from eosctl.core.offsets.decision import Cell, Decision, KeyAction, KeyClaim, Policy, decide, decide_claims
+from eosctl.core.offsets.decision import Cell, Decision, KeyAction, KeyClaim, Policy, decide, decide_claims, mismatch
 from eosctl.core.offsets.keys import key_owner, renamed_key
 from eosctl.core.offsets.migration import (
     ConnectorRoute,
@@ -278,3 +278,19 @@ def test_two_connectors_are_not_renamed_to_one() -> None:
 def test_routes_follow_the_new_name() -> None:
     routes = plan_routes(["b", "a"], {"b": "c"}, lambda connector: f"offsets-{connector}")
     assert routes == (ConnectorRoute("a", "a", "offsets-a"), ConnectorRoute("b", "c", "offsets-c"))
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "found", "status"),
+    [
+        (b"1", None, False, "missing"),
+        (None, None, False, "missing"),
+        (b"1", None, True, "deleted"),
+        (None, b"2", True, "unexpected"),
+        (b"1", b"2", True, "differs"),
+    ],
+)
+def test_how_a_key_is_not_as_it_should_be(
+    expected: bytes | None, actual: bytes | None, found: bool, status: str
+) -> None:
+    assert mismatch(expected, actual, found=found).value == status

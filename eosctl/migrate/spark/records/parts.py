@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eosctl.core.offsets.decision import Cell, Decision, KeyAction, decide
+from eosctl.core.offsets.decision import Cell, Decision, KeyAction, decide, mismatch
 from eosctl.core.offsets.migration import MigrationPlan, topic_of
 from eosctl.core.offsets.records import is_nothing
 from eosctl.migrate.spark.record_counts import TaskProgress
@@ -181,19 +181,10 @@ def compare_part(
             if actual != expected:
                 differing += 1
                 partition = message and message.partition()
-                status = _status(message is not None, expected, actual)
+                status = mismatch(expected, actual, found=message is not None).value
                 shown.append((None, None, None, "target", status, connector, topic, partition, key, expected, actual))
         shown = sorted(shown, key=lambda row: (row[6], row[8]))[:limit]
     yield arrow_batch([(whole, compared, differing, *[None] * 8), *shown], _ARROW_COMPARED)
-
-
-def _status(found: bool, expected: bytes | None, actual: bytes | None) -> str:
-    """As `transforms.target_mismatches` words it."""
-    if not found:
-        return "missing"
-    if actual is None:
-        return "deleted"
-    return "unexpected" if expected is None else "differs"
 
 
 def _messages(newest: Newest) -> Iterator[tuple[str, bytes | None, Any]]:

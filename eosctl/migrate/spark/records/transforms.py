@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
-from eosctl.core.offsets.decision import KeyAction, Policy
+from eosctl.core.offsets.decision import KeyAction, KeyMismatch, Policy
 from eosctl.core.offsets.keys import quoted_name
 from eosctl.core.offsets.migration import ConnectorRoute
 
@@ -232,7 +232,11 @@ def uncleaned(records: DataFrame, decisions: DataFrame, stale: DataFrame) -> Dat
     there = records.where(~F.col("nothing")).drop("connector").join(wanted, ["topic", "partition", "key"])
     return (
         there.withColumns(
-            {"side": F.lit("target"), "status": F.lit("unexpected"), "expected": F.lit(None).cast("binary")}
+            {
+                "side": F.lit("target"),
+                "status": F.lit(KeyMismatch.UNEXPECTED.value),
+                "expected": F.lit(None).cast("binary"),
+            }
         )
         .withColumn("actual", F.col("value"))
         .select(*_names(MISMATCHES))
@@ -276,10 +280,10 @@ def _mismatches(wanted: DataFrame, now: DataFrame, *, side: str) -> DataFrame:
         *("topic", "key", "partition"), _meaning("value", "nothing").alias("actual"), F.lit(True).alias("found")
     )
     status = (
-        F.when(F.col("found").isNull(), "missing")
-        .when(F.col("actual").isNull(), "deleted")
-        .when(F.col("expected").isNull(), "unexpected")
-        .otherwise("differs")
+        F.when(F.col("found").isNull(), KeyMismatch.MISSING.value)
+        .when(F.col("actual").isNull(), KeyMismatch.DELETED.value)
+        .when(F.col("expected").isNull(), KeyMismatch.UNEXPECTED.value)
+        .otherwise(KeyMismatch.DIFFERS.value)
     )
     joined = wanted.join(actual, ["topic", "key"], "left").where(~F.col("expected").eqNullSafe(F.col("actual")))
     return joined.withColumn("side", F.lit(side)).withColumn("status", status).select(*_names(MISMATCHES))
