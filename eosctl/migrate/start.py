@@ -43,6 +43,7 @@ def spark_job(
             hint="pip install 'eosctl[spark]'. `eosctl offsets merge` works without, within one cluster.",
         )
     from eosctl.migrate.spark.job import MigrationJob
+    from eosctl.migrate.spark.rehearsal import rehearse
     from eosctl.migrate.spark.session import SessionSettings, spark_context
 
     java_home = spark_java_home(require_java(os.environ), snapshots)
@@ -63,4 +64,4 @@ def spark_job(
             archive = settings.class_archive()
             if archive is not None and archive.kept() is None:
                 on_progress("keeping Spark's classes, once, to start faster the next time", None, None, "")
-                job.load_classes()
+                rehearse(MigrationJob(context, {}), work / "rehearsal")

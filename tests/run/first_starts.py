@@ -30,8 +30,9 @@ def start_kafka(folder: Path) -> None:
 
 
 def start_spark(folder: Path) -> None:
-    """Starts Spark and has it do what a migration does."""
+    """Starts Spark and has it rehearse a migration."""
     from eosctl.migrate.spark.job import MigrationJob
+    from eosctl.migrate.spark.rehearsal import rehearse
     from eosctl.migrate.spark.session import spark_context
     from tests.quick_spark import quick_settings
 
@@ -39,7 +40,7 @@ def start_spark(folder: Path) -> None:
     archive = settings.class_archive()
     if archive is not None and archive.kept() is None:
         with spark_context(settings) as context:
-            MigrationJob(context, {}).load_classes()
+            rehearse(MigrationJob(context, {}), folder / "rehearsal")
 
 
 STARTS: dict[str, Callable[[Path], None]] = {"kafka": start_kafka, "spark": start_spark}

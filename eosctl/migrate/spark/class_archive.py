@@ -1,4 +1,4 @@
-"""The archive of the classes that Spark loads while it starts: half of the start-up without it."""
+"""The archive of the classes that Spark loads while it starts and migrates: half of the start-up without it."""
 
 from __future__ import annotations
 
@@ -17,4 +17,6 @@ def spark_class_archive(folder: Path, *, java_home: Path | None, work_dir: Path)
     name = archive_name(java_home / "bin" / "java", sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar")))
     if not name:
         return None
-    return ClassArchive(KeptFile(folder, f"spark-{pyspark.__version__}-{name}", ".jsa"), work_dir / "classes.jsa")
+    return ClassArchive(
+        KeptFile(folder, f"migration-spark-{pyspark.__version__}-{name}", ".jsa"), work_dir / "classes.jsa"
+    )

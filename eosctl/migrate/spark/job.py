@@ -7,15 +7,13 @@ plain values; what they mean, and whether to go on, is for `eosctl.migrate.plan`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
@@ -55,11 +53,6 @@ class MigrationJob:
     def spark(self) -> SparkSession:
         """For stages that shuffle; whoever asks first waits for it to start."""
         return SparkSession.builder.getOrCreate()
-
-    def load_classes(self) -> None:
-        """Has the JVM load what a shuffle needs, for the class archive; a failure costs no more than a slower start."""
-        with suppress(Py4JError, PySparkException):
-            self.spark.range(1).groupBy("id").count().collect()
 
     def require_shared(self, folder: Path) -> None:
         """Raises UsageError unless every executor sees `folder` as this process does; a local Spark does."""

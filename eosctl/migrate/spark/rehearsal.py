@@ -1,0 +1,37 @@
+"""A migration of one made-up record without Kafka, so that the JVM loads what the real ones need: for its archive."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from eosctl.core.offsets.decision import Policy
+from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, PlannedTopic, Tally
+from eosctl.core.records import Bounds
+from eosctl.migrate.spark.job import MigrationJob
+from eosctl.migrate.spark.records.kafka_io import records_batch
+from eosctl.migrate.spark.snapshots import fresh_folder, land, part_file
+
+_KEY = b'["rehearsed",{"file":"x"}]'
+
+
+def rehearse(job: MigrationJob, folder: Path) -> None:
+    """Decides, cleans and compares below `folder`; a failure costs no more than slower starts."""
+    source, target = (PlannedTopic(name, name, 1, 1, (Bounds(0, 0, 1, 1),), "") for name in ("from", "to"))
+    route = ConnectorRoute("rehearsed", "rehearsed", target.name)
+    plan = MigrationPlan(
+        "", None, Policy.NEWEST, (source,), (target,), (route,), Tally(0, 0, 0, 0, 0, 0, 0, 0, {}), str(folder)
+    )
+    for side, topic, time_ms in (("source", source, 2), ("target", target, 1)):
+        batch = records_batch([topic.name], [0], [0], [time_ms], [_KEY], [b"%d" % time_ms], sizes=[1], versions=[1])
+        land([batch], part_file(fresh_folder(folder / side), 0))
+    with suppress(Py4JError, PySparkException):
+        plan = replace(plan, tally=job.decide(folder, plan))
+        job.sample(folder)
+        job.find_stale(folder)
+        for side in ("source", "target"):
+            job.compare(folder, (), side=side)
