@@ -7,7 +7,7 @@ of their own, fixed by the plan: resuming ends what a killed task left open.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,9 +31,10 @@ from eosctl.migrate.topics import app_of, moved_topics, present_topics, some
 from eosctl.offsets.guard import refuse_running, refuse_running_source
 from eosctl.offsets.journal import offsets_journal
 from eosctl.offsets.stores.new_topics import TopicsMade
-from eosctl.report import Json
+from eosctl.report import Json, Problem
 from eosctl.state.backups import with_newer, write_blocks
 from eosctl.state.journal import Journal
+from eosctl.state.steps import Note, Progress, Step, Work, carry_out
 
 _FENCE_TIMEOUT_MS = 30_000
 
@@ -72,26 +73,12 @@ def past_of(folder: Path, journal: Journal, *, resume: bool) -> Past:
     return past
 
 
-def _verified_again(migration: Migration, plan: MigrationPlan, folder: Path, allowances: Allowances) -> Applied:
-    """The outcome of a plan that an earlier run has applied to the end: what it left is read again, and never written.
-
-    The journal tells what was true then; the target may be gone by now, and a connector that runs again has gone on.
-    """
-    return Applied(
-        SentCounts(),
-        migration.compare(plan, "target"),
-        TopicsMade(),
-        None if plan.target_file() else folder / "backup.ndjson",
-        tuple(allowances.names()),
-        already=plan.tally.to_write(),
-        skipped=tuple(stage for stage in stages_of(plan) if stage is not Stage.VERIFY),
-    )
-
-
 def apply_plan(migration: Migration, plan: MigrationPlan, allowances: Allowances, *, resume: bool) -> Applied:
     """Writes what the plan says after checking that it still holds and keeping a backup, and reads it back.
 
-    Raises RefusedError or StalePlanError before anything was written.
+    An error, and Ctrl-C, end it with what was done until then. Raises RefusedError or StalePlanError before anything
+    was written. Of a plan that an earlier run has applied to the end, what it left is read again, and never written:
+    the journal tells what was true then; the target may be gone by now, and a connector that runs again has gone on.
     """
     folder = existing_snapshot(plan)
     if plan.tally.counts.get("conflict"):
@@ -100,70 +87,98 @@ def apply_plan(migration: Migration, plan: MigrationPlan, allowances: Allowances
             hint="Decide with --conflict keep-target, take-source or newest, and plan again.",
         )
     journal = migration_journal(folder, migration.app.clock)
-    with journal.hold(f"plan {plan.name()}"), _only_writer(migration, plan):
-        past = past_of(folder, journal, resume=resume)
-        if past.ended:
-            return _verified_again(migration, plan, folder, allowances)
-        return _Run(migration, plan, allowances, folder, journal, past).run()
+    run = _Run(migration, plan, allowances, folder, journal)
+    work = Work(
+        steps=run.steps,
+        recheck=lambda: run.recheck(resume=resume),
+        journal=journal,
+        subject=f"plan {plan.name()}",
+        begin=run.begin,
+        close=run.close,
+        locks=_other_writers(migration.app, plan),
+    )
+    return run.applied(carry_out(work))
 
 
-@contextmanager
-def _only_writer(migration: Migration, plan: MigrationPlan) -> Iterator[None]:
-    """Keeps the other offset writes of this machine away from the cluster that is written to."""
+def _other_writers(app: App, plan: MigrationPlan) -> list[tuple[Journal, str]]:
+    """What keeps the other offset writes of this machine away from the cluster that is written to."""
     if plan.cluster_id is None:
-        yield
-        return
-    with offsets_journal(migration.app, plan.cluster_id).hold(f"the offsets of cluster {plan.cluster_id}"):
-        yield
-
-
-@contextmanager
-def _told_how_to_go_on(again: str) -> Iterator[None]:
-    """Adds the command line that resumes to the hint of an error; a refusal tells itself what to do first."""
-    try:
-        yield
-    except EosctlError as exc:
-        if not isinstance(exc, RefusedError):
-            exc.hint = f"{exc.hint or ''} Go on with: {again}".strip()
-        raise
+        return []
+    return [(offsets_journal(app, plan.cluster_id), f"the offsets of cluster {plan.cluster_id}")]
 
 
 @dataclass(slots=True)
 class _Run:
-    """One run of a plan, fresh or resumed; `skipped` collects what it need not do."""
+    """One run of a plan, fresh or resumed; `skipped` collects what it need not do, `newer` is what is written over.
+
+    What the stages find out is kept here: the `backup`, the target `topics`, what was `sent` and how many records were
+    there `already`, and how the target `compared`.
+    """
 
     migration: Migration
     plan: MigrationPlan
     allowances: Allowances
     folder: Path
     journal: Journal
-    past: Past
+    past: Past = field(default_factory=Past)
+    newer: Sequence[Record] = ()
     skipped: list[Stage] = field(default_factory=list)
+    backup: Path | None = None
+    topics: TopicsMade = field(default_factory=TopicsMade)
+    sent: SentCounts = field(default_factory=SentCounts)
+    already: int = 0
+    compared: Comparison | None = None
 
-    def run(self) -> Applied:
-        """All stages that are not over."""
+    def recheck(self, *, resume: bool) -> None:
+        """Reads what earlier runs did, ends what they left open, and raises where the plan does not hold any more."""
+        self.past = past_of(self.folder, self.journal, resume=resume)
+        if self.past.ended:
+            return
         if not self.past.started.isdisjoint({Stage.CLEAN, Stage.WRITE}):
             self._end_open_transactions(self.past.write_tasks)
-        newer = self._refuse_drift()
-        if not self.past.begun:
-            self.journal.write("begin", plan=self.plan.digest())
-        again = resume_command(self.folder)
-        self.migration.app.on_event(Event(f"if this run is cut off, go on with: {again}"))
-        with _told_how_to_go_on(again):
-            return self._stages(newer)
+        self.newer = self._refuse_drift()
 
-    def _stages(self, newer: Sequence[Record]) -> Applied:
-        backup = self._backup(newer)
-        overrides = tuple(self.allowances.names())
-        topics = self._create()
-        if topics.refused:
-            return Applied(SentCounts(), Comparison(0, 0, ()), topics, backup, overrides, skipped=tuple(self.skipped))
-        self._clean()
-        sent, already = self._write()
-        compared = self._verify()
-        if compared.is_as_planned():
-            self.journal.write("end")
-        return Applied(sent, compared, topics, backup, overrides, already, tuple(self.skipped))
+    def begin(self) -> Note | None:
+        """The first entry of a plan, which a run that resumes has."""
+        return None if self.past.begun else Note("begin", {"plan": self.plan.digest()})
+
+    def steps(self) -> Iterator[Step[str]]:
+        """The stages that are not over; the ones after `create` only where no topic was refused."""
+        if self.past.ended:
+            self.skipped += [stage for stage in stages_of(self.plan) if stage is not Stage.VERIFY]
+            self.backup = None if self.plan.target_file() else self.folder / "backup.ndjson"
+            self.already = self.plan.tally.to_write()
+            yield Step(Stage.VERIFY, self._compare)
+            return
+        self.migration.app.on_event(Event(f"if this run is cut off, go on with: {resume_command(self.folder)}"))
+        yield from self._backup()
+        yield from self._create()
+        if self.topics.refused:
+            return
+        yield from self._clean()
+        yield from self._write()
+        yield self._stage(Stage.VERIFY, self._verify, before=self._until_visible)
+
+    def close(self, progress: Progress[str]) -> list[Problem]:
+        """The plan is over once the target is as planned."""
+        is_over = progress.error is None and self.compared is not None and self.compared.is_as_planned()
+        return self.journal.close() if is_over and not self.past.ended else []
+
+    def applied(self, progress: Progress[str]) -> Applied:
+        """What was done, and how to go on after an error; a refusal tells itself what to do first."""
+        error = progress.error
+        if error is not None and not isinstance(error, RefusedError):
+            error.hint = f"{error.hint or ''} Go on with: {resume_command(self.folder)}".strip()
+        return Applied(
+            self.sent,
+            self.compared or Comparison(0, 0, ()),
+            self.topics,
+            self.backup,
+            tuple(self.allowances.names()),
+            already=self.already,
+            skipped=tuple(self.skipped),
+            progress=progress,
+        )
 
     def _is_over(self, stage: Stage) -> bool:
         if stage not in self.past.done:
@@ -171,13 +186,26 @@ class _Run:
         self.skipped.append(stage)
         return True
 
-    @contextmanager
-    def _noted(self, stage: Stage, **facts: Json) -> Iterator[dict[str, Json]]:
-        """Notes that the stage begins and, with what the block puts into the dict, that it ended."""
-        self.journal.write("started", stage=stage.value, **facts)
+    def _stage(
+        self,
+        stage: Stage,
+        run: Callable[[dict[str, Json]], str],
+        *,
+        before: Callable[[], None] = lambda: None,
+        **facts: Json,
+    ) -> Step[str]:
+        """The stage as a step; `run` puts into its dict what the journal gets when it is over."""
         outcome: dict[str, Json] = {}
-        yield outcome
-        self.journal.write("done", stage=stage.value, **outcome)
+
+        def start() -> Note:
+            before()
+            return Note("started", {"stage": stage.value, **facts})
+
+        def end(_detail: str) -> Note | None:
+            refused = stage is Stage.CREATE and self.topics.refused
+            return None if refused else Note("done", {"stage": stage.value, **outcome})
+
+        return Step(stage.value, lambda: run(outcome), start, end)
 
     def _end_open_transactions(self, tasks: int) -> None:
         """Fences the ids that so many tasks wrote with, and that of `_clean`: what they left open ends now.
@@ -230,25 +258,30 @@ class _Run:
         if drifted:
             raise drift_error(side, drifted)
 
-    def _backup(self, newer: Sequence[Record]) -> Path | None:
+    def _backup(self) -> Iterator[Step[str]]:
         """What `offsets restore` takes, synced; streamed, so that its size does not matter.
 
         What an earlier run of the plan has replaced stays in it, unless there is something `newer` now.
         """
         if self.plan.target_file() is not None:
-            return None
+            return
         path = self.folder / "backup.ndjson"
         is_there = path.exists() and Stage.BACKUP in self.past.done
-        if is_there and not newer:
+        if is_there and not self.newer:
             self.skipped.append(Stage.BACKUP)
-            return path
-        with self._noted(Stage.BACKUP):
+            self.backup = path
+            return
+
+        def keep(_outcome: dict[str, Json]) -> str:
             if not is_there:
                 write_blocks(path, self._backup_blocks())
-            if newer:
+            if self.newer:
                 with path.open("rb") as file:
-                    write_blocks(path, with_newer(file, newer, name=str(path)))
-        return path
+                    write_blocks(path, with_newer(file, self.newer, name=str(path)))
+            self.backup = path
+            return str(path)
+
+        yield self._stage(Stage.BACKUP, keep)
 
     def _backup_blocks(self) -> Iterator[bytes]:
         stages, plan = self.migration.stages, self.plan
@@ -256,51 +289,61 @@ class _Run:
         if plan.stale_copies:
             yield from backup_lines(stages.stale(self.folder), cluster_id=plan.cluster_id)
 
-    def _create(self) -> TopicsMade:
+    def _create(self) -> Iterator[Step[str]]:
         """The missing topics; the stage is over when none was refused."""
         if self.plan.target_file() is not None or self._is_over(Stage.CREATE):
-            return TopicsMade()
-        self.journal.write("started", stage=Stage.CREATE.value)
-        made = create_missing(self.migration.app.with_whole_timeout(), self.plan)
-        if not made.refused:
-            self.journal.write("done", stage=Stage.CREATE.value, topics=list(made.created))
-        return made
+            return
 
-    def _clean(self) -> None:
+        def create(outcome: dict[str, Json]) -> str:
+            self.topics = create_missing(self.migration.app.with_whole_timeout(), self.plan)
+            outcome["topics"] = list(self.topics.created)
+            return f"{counted(len(self.topics.created), 'topic')} created"
+
+        yield self._stage(Stage.CREATE, create)
+
+    def _clean(self) -> Iterator[Step[str]]:
         """Tombstones over older copies of what is to be written: a worker may read any copy last."""
         if not self.plan.stale_copies or self._is_over(Stage.CLEAN):
             return
-        refuse(self.migration.app, self.plan, self.allowances)
-        with self._noted(Stage.CLEAN) as outcome, self._nothing_left_open(0):
-            copies = self.migration.stages.stale(self.folder)
-            outcome["deleted"] = delete_copies(self.migration.app, self.plan, copies)
 
-    def _write(self) -> tuple[SentCounts, int]:
-        """What was sent, and how many records were there from an earlier run."""
+        def clean(outcome: dict[str, Json]) -> str:
+            with self._nothing_left_open(0):
+                copies = self.migration.stages.stale(self.folder)
+                deleted = delete_copies(self.migration.app, self.plan, copies)
+            outcome["deleted"] = deleted
+            return f"{counted(deleted, 'older copy', 'older copies')} deleted"
+
+        yield self._stage(Stage.CLEAN, clean, before=lambda: refuse(self.migration.app, self.plan, self.allowances))
+
+    def _write(self) -> Iterator[Step[str]]:
+        """Sends what no earlier run has sent."""
         stages, plan = self.migration.stages, self.plan
         if Stage.VERIFY not in self.past.done and self._is_over(Stage.WRITE):
-            return SentCounts(), plan.tally.to_write()
+            self.already = plan.tally.to_write()
+            return
         to_send, part = plan.tally.to_write(), "decisions"
         resumed = Stage.WRITE in self.past.started and plan.target_file() is None
         if resumed:
             now = present_topics(self.migration.app.with_whole_timeout(), plan.targets)
             to_send, part = stages.unwritten(self.folder, now), "unwritten"
+        self.already = plan.tally.to_write() - to_send
         tasks = self.past.write_tasks or stages.write_tasks(plan)
-        with self._noted(Stage.WRITE, tasks=tasks) as outcome:
-            sent = SentCounts()
+
+        def write(outcome: dict[str, Json]) -> str:
             if to_send:
                 refuse(self.migration.app, plan, self.allowances)  # snapshot and backup took their time
                 with self._nothing_left_open(tasks):
-                    sent = stages.write(self.folder, plan, tasks=tasks, records=to_send, part=part)
-            if sent.records() != to_send:
+                    self.sent = stages.write(self.folder, plan, tasks=tasks, records=to_send, part=part)
+            if self.sent.records() != to_send:
                 raise EosctlError(
-                    f"{counted(to_send, 'record was', 'records were')} to be sent, and {sent.records():,} confirmed",
+                    f"{counted(to_send, 'record was', 'records were')} to be sent, and {self.sent.records():,} "
+                    "confirmed",
                     hint=f"Compare with: eosctl offsets verify {quote(str(self.folder / 'plan.json'))}",
                 )
             outcome["sent"] = to_send
-        if plan.target_file() is None:
-            wait_until_visible(app_of(self.migration.app.with_whole_timeout(), plan.targets[0]), sent.last_offsets)
-        return sent, plan.tally.to_write() - to_send
+            return f"{counted(to_send, 'record')} sent"
+
+        yield self._stage(Stage.WRITE, write, tasks=tasks)
 
     @contextmanager
     def _nothing_left_open(self, tasks: int) -> Iterator[None]:
@@ -312,13 +355,23 @@ class _Run:
                 self._end_open_transactions(tasks)
             raise
 
-    def _verify(self) -> Comparison:
-        with self._noted(Stage.VERIFY) as outcome:
-            compared = self.migration.compare(self.plan, "target")
-            if compared.compared != self.plan.tally.keys:
-                raise EosctlError(
-                    f"{self.plan.tally.keys} keys were decided, {compared.compared} were read back and compared",
-                    hint="This is a defect of eosctl; please report it with the plan's snapshot folder.",
-                )
-            outcome |= {"compared": compared.compared, "differing": compared.differing}
-        return compared
+    def _until_visible(self) -> None:
+        if Stage.WRITE not in self.skipped and self.plan.target_file() is None:
+            app = app_of(self.migration.app.with_whole_timeout(), self.plan.targets[0])
+            wait_until_visible(app, self.sent.last_offsets)
+
+    def _verify(self, outcome: dict[str, Json]) -> str:
+        said = self._compare()
+        compared = self.compared
+        if compared is None or compared.compared != self.plan.tally.keys:
+            raise EosctlError(
+                f"{self.plan.tally.keys} keys were decided, {compared.compared if compared else 0} were read back and "
+                "compared",
+                hint="This is a defect of eosctl; please report it with the plan's snapshot folder.",
+            )
+        outcome |= {"compared": compared.compared, "differing": compared.differing}
+        return said
+
+    def _compare(self) -> str:
+        self.compared = self.migration.compare(self.plan, "target")
+        return f"{counted(self.compared.compared, 'key')} compared"

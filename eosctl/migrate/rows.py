@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, topic_of
@@ -12,13 +12,14 @@ from eosctl.core.offsets.migration_results import Comparison, DecidedKey, Mismat
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.wording import counted
-from eosctl.errors import ExitCode
-from eosctl.migrate.journal import Stage, resume_command
+from eosctl.errors import EosctlError, ExitCode, RefusedError
+from eosctl.migrate.journal import Stage, resume_command, stages_of
 from eosctl.offsets.comparison import comparison_exit_code, hidden_problem
 from eosctl.offsets.rows import MOST_ROWS, value_json
 from eosctl.offsets.stores.new_topics import TopicsMade
 from eosctl.report import Json, Problem, Report, Row, json_bytes
 from eosctl.state.backups import undo_command
+from eosctl.state.steps import Progress
 
 _MOST_REASONS = 5
 """Hundreds of topics are mostly refused for one reason."""
@@ -29,7 +30,7 @@ class Applied:
     """What an apply did: `sent` by this run, `already` there from one before, and the target compared afterwards.
 
     Nothing was sent where one of the target `topics` was refused. `skipped` are the stages that were over before;
-    `backup` is None where nothing can be overwritten.
+    `backup` is None where nothing can be overwritten. `progress` tells how far it came.
     """
 
     sent: SentCounts
@@ -39,6 +40,17 @@ class Applied:
     overrides: tuple[str, ...]
     already: int = 0
     skipped: tuple[Stage, ...] = ()
+    progress: Progress[str] = field(default_factory=lambda: Progress({}))
+
+    @property
+    def error(self) -> EosctlError | None:
+        """What ended it early."""
+        return self.progress.error
+
+    @property
+    def sent_is_known(self) -> bool:
+        """Whether it is known what was sent: a write that was cut off may have committed a part."""
+        return self.progress.failed != Stage.WRITE or isinstance(self.error, RefusedError)
 
 
 def plan_row(decided: DecidedKey) -> Row:
@@ -83,14 +95,15 @@ def result_report(plan: MigrationPlan, applied: Applied) -> Report:
     }
     compared, refused = applied.compared, applied.topics.refused
     rows = plan.sample if compared.is_as_planned() else _mismatch_rows(compared)
+    rows = rows if applied.error is None else _stage_rows(plan, applied)
     return Report(
         kind="offsets-migrate-result",
         rows=[] if refused else rows,
         summary={
             **_summary(plan),
-            "sent": applied.sent.records(),
+            "sent": applied.sent.records() if applied.sent_is_known else None,
             "already_written": applied.already,
-            "transactions": applied.sent.transactions,
+            "transactions": applied.sent.transactions if applied.sent_is_known else None,
             "verified": compared.compared - compared.differing,
             "differing": compared.differing,
             "hidden": len(compared.hidden),
@@ -109,13 +122,41 @@ def result_report(plan: MigrationPlan, applied: Applied) -> Report:
             "overrides": list(applied.overrides),
         },
         target=_target(plan),
-        problems=(*_differ(compared, "target"), *_not_created(plan, applied.topics)),
+        problems=(
+            *([] if applied.error is None else [Problem.of(applied.error)]),
+            *_differ(compared, "target"),
+            *_not_created(plan, applied.topics),
+            *applied.progress.problems,
+        ),
         exit_code=_exit_code(applied),
     )
 
 
+def _stage_rows(plan: MigrationPlan, applied: Applied) -> list[Row]:
+    """How far a run came that was cut off."""
+    progress = applied.progress
+    rows: list[Row] = []
+    of_topics = (Stage.BACKUP, Stage.CREATE) if plan.target_file() else ()
+    for stage in stages_of(plan):
+        if stage in of_topics:
+            continue
+        detail: str | None = progress.done.get(stage)
+        if stage in applied.skipped:
+            outcome = "done_before"
+        elif detail is not None:
+            outcome = "done"
+        elif progress.failed == stage:
+            outcome, detail = "failed", progress.error.message if progress.error else None
+        else:
+            outcome = "not_reached"
+        rows.append({"stage": stage.value, "outcome": outcome, "detail": detail})
+    return rows
+
+
 def _exit_code(applied: Applied) -> ExitCode:
-    """That of the first refusal where no topic could be made at all."""
+    """That of the error which ended it, and of the first refusal where no topic could be made at all."""
+    if applied.error is not None:
+        return applied.error.exit_code
     for refusal in applied.topics.refused.values():
         return ExitCode.PARTIAL if applied.topics.created else refusal.exit_code
     return ExitCode.OK if applied.compared.is_as_planned() else ExitCode.PARTIAL

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from eosctl.app import App
 from eosctl.core.allowances import Allowances
-from eosctl.core.offsets.migration import MigrationPlan, plan_file_text
+from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, plan_file_text
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError
 from eosctl.migrate.apply import apply_plan, past_of, refuse, source_profiles
 from eosctl.migrate.journal import migration_journal, read_past
 from eosctl.migrate.old_snapshots import OldSnapshots, old_snapshots
-from eosctl.migrate.plan import Migration, MigrationRequest, OpenStages, snapshot_folder, spark_stages
+from eosctl.migrate.plan import Migration, MigrationRequest, MigrationStages, OpenStages, snapshot_folder, spark_stages
 from eosctl.migrate.rows import plan_report, result_report, verify_report
 from eosctl.migrate.stale import refuse_stale
 from eosctl.migrate.stores import profile_of, source_names
@@ -48,6 +48,33 @@ class Engine:
         return spark_stages(app, snapshots=self.snapshots, master=self.master, conf=self.conf, profiles=profiles)
 
 
+class _CutOffError(Exception):
+    """Leaves the stages as errors do: Spark is ended at once, and nothing more is asked of it."""
+
+
+@dataclass(slots=True)
+class _Opened:
+    """Stages that are open; `cut_off`: an error or Ctrl-C ended what they were opened for."""
+
+    stages: MigrationStages
+    cut_off: bool = False
+
+    def apply(self, migration: Migration, plan: MigrationPlan, allowances: Allowances, *, resume: bool) -> Report:
+        """Applies the plan; the report says what was done, also where it was cut off."""
+        applied = apply_plan(migration, plan, allowances, resume=resume)
+        self.cut_off = applied.error is not None
+        return result_report(plan, applied)
+
+
+@contextmanager
+def _opened(opener: OpenStages, sources: Sequence[PlannedTopic]) -> Iterator[_Opened]:
+    with suppress(_CutOffError), opener(expected_records(sources)) as stages:
+        opened = _Opened(stages)
+        yield opened
+        if opened.cut_off:
+            raise _CutOffError
+
+
 @contextmanager
 def prepared_migration(
     app: App,
@@ -64,13 +91,17 @@ def prepared_migration(
     names = source_names(app, request.sources, request.selection)
     sources = gather_sources(app, names, allow_open_transactions=request.allow_open_transactions)
     profiles = {source.profile for source in sources} | {profile_of(request.target)}
-    with engine.opener(app, sorted(filter(None, profiles)))(expected_records(sources)) as stages:
-        migration = Migration(app, stages, engine.snapshots)
+    with _opened(engine.opener(app, sorted(filter(None, profiles))), sources) as opened:
+        migration = Migration(app, opened.stages, engine.snapshots)
         plan = migration.plan(request, sources)
         if plan_out is not None:
             _save(plan, plan_out)
         plan_file = plan_out or snapshot_folder(plan) / "plan.json"
-        apply = partial(_apply, app, migration, plan, allowances)
+
+        def apply() -> Report:
+            refuse(app, plan, allowances)
+            return opened.apply(migration, plan, allowances, resume=False)
+
         prepared = _prepared(app, plan, plan_file, apply, prune=prune)
         yield replace(prepared, apply=None) if plan_out else prepared
 
@@ -96,10 +127,9 @@ def migration_from_file(
         past = past_of(folder, migration_journal(folder, app.clock), resume=resume)
         if not past.ended:
             refuse(app, plan, allowances)  # before Spark takes its seconds to start
-        with engine.opener(app, plan.profiles())(expected_records(plan.sources)) as stages:
-            return result_report(
-                plan, apply_plan(Migration(app, stages, engine.snapshots), plan, allowances, resume=resume)
-            )
+        with _opened(engine.opener(app, plan.profiles()), plan.sources) as opened:
+            migration = Migration(app, opened.stages, engine.snapshots)
+            return opened.apply(migration, plan, allowances, resume=resume)
 
     if isinstance(stale, RefusedError):
         return replace(_prepared(app, plan, plan_file, apply, prune=prune), refusal=stale)
@@ -134,11 +164,6 @@ def verify_plan(app: App, plan: MigrationPlan, engine: Engine, *, strict: bool =
         migration = Migration(app, stages, engine.snapshots)
         sides = {side: migration.compare(plan, side) for side in ("source", "target")}
         return verify_report(plan, sides, strict=strict)
-
-
-def _apply(app: App, migration: Migration, plan: MigrationPlan, allowances: Allowances) -> Report:
-    refuse(app, plan, allowances)
-    return result_report(plan, apply_plan(migration, plan, allowances, resume=False))
 
 
 def _prepared(

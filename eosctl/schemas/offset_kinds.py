@@ -89,6 +89,11 @@ _MIGRATION_DATA: dict[str, Shape] = {
     "sources": [{**_TOPIC, "exists": "bool"}],
     "targets": [{**_TOPIC, "exists": "bool"}],
 }
+_STAGE: dict[str, Shape] = {
+    "stage": {"backup", "create", "clean", "write", "verify"},
+    "outcome": {"done_before", "done", "failed", "not_reached"},
+    "detail": "str|null",
+}
 _SWITCH: dict[str, Any] = {
     "row": {
         "step": "str",
@@ -190,9 +195,9 @@ OFFSET_KINDS: dict[str, Kind] = {
         {**_MIGRATION_DATA, "plan_file": "str|null"},
     ),
     "offsets-migrate-result": Kind(
-        "What a migration wrote; where keys differ afterwards, those.",
-        (_MIGRATED, _MISMATCH),
-        {**_MIGRATION_SUMMARY, "sent": "int", "verified": "int", "differing": "int", "hidden": "int"},
+        "What a migration wrote; where keys differ afterwards, those; after an error or Ctrl-C, how far it came.",
+        (_MIGRATED, _MISMATCH, _STAGE),
+        {**_MIGRATION_SUMMARY, "sent": "int|null", "verified": "int", "differing": "int", "hidden": "int"},
         {
             **_MIGRATION_DATA,
             "topics": "any",

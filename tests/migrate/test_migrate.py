@@ -143,15 +143,17 @@ def test_keys_that_are_not_read_back_are_an_error(scene: Scene) -> None:
         return replace(compare(*given, **more), compared=0)
 
     scene.stages.compare = compared  # type: ignore[method-assign]
-    with pytest.raises(EosctlError, match="1 keys were decided, 0 were read back"):
-        scene.apply(plan)
+    report = scene.apply(plan)
+    assert (report.exit_code, report.rows[-1]["outcome"]) == (ExitCode.FAILED, "failed")
+    assert "1 keys were decided, 0 were read back" in report.problems[0].message
 
 
 def test_an_unconfirmed_record_is_an_error(scene: Scene) -> None:
     plan = scene.plan()
     scene.lose_decisions(plan)
-    with pytest.raises(EosctlError, match="1 record was to be sent, and 0 confirmed"):
-        scene.apply(plan)
+    report = scene.apply(plan)
+    assert (report.exit_code, report.summary["sent"]) == (ExitCode.FAILED, None)
+    assert "1 record was to be sent, and 0 confirmed" in report.problems[0].message
 
 
 def test_a_target_that_differs_afterwards_is_partial(scene: Scene) -> None:

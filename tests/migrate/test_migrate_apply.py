@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from eosctl.core.allowances import Allowances
+from eosctl.core.offsets.decision import Policy
+from eosctl.core.offsets.migration import Selection
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.migrate.apply import apply_plan
 from eosctl.migrate.journal import migration_journal
-from eosctl.migrate.plan import Migration
+from eosctl.migrate.plan import Migration, MigrationRequest
+from eosctl.migrate.run import Engine, migration_from_file, prepared_migration
 from eosctl.offsets.journal import offsets_journal
 from eosctl.state.backups import read_backup
 from eosctl.wire.error_codes import CONCURRENT_TRANSACTIONS
 from tests.fakes.faults import KilledError
 from tests.fakes.killed_migration import EXPECTED, OLD, TASKS, KillableScene, someone_writes_once
-from tests.fakes.migration import SOURCE, connector
+from tests.fakes.migration import DOWN, SOURCE, connector
 from tests.fakes.partitions import FakePartition
+from tests.fakes.stages import FakeStages
 
 
 @pytest.fixture
@@ -110,8 +116,10 @@ def test_a_connector_that_is_started_meanwhile_stops_the_write(scene: KillableSc
     stopped = {name: connector("STOPPED") for name in ("a", "b")}
     scene.place(stopped)
     scene.stages.after("backup", lambda _call: scene.place({**stopped, "b": connector("RUNNING", 1)}))
-    with pytest.raises(RefusedError, match=r"not stopped: b \(RUNNING, 1 task\); nothing was written"):
-        scene.run(allowances=Allowances())
+    refused = scene.run(allowances=Allowances())
+    assert (refused.exit_code, refused.problems[0].code) == (ExitCode.REFUSED, "refused")
+    assert refused.problems[0].message == "not stopped: b (RUNNING, 1 task); nothing was written"
+    assert [row["outcome"] for row in refused.rows] == ["done", "done", "failed", "not_reached"]
     assert not [call for call in scene.calls if call.startswith("write")]
     scene.place(stopped)
     assert scene.run(resume=True, allowances=Allowances()).exit_code is ExitCode.OK
@@ -202,9 +210,41 @@ def test_a_refusal_in_the_middle_tells_itself_what_to_do_first(scene: KillableSc
     """With --resume at once it would be refused again."""
     scene.killed_after(steps_until(scene, is_journaled("done", "backup")))
     scene.topics.fail_next("create_all", StalePlanError("topic offsets-b is another", hint="Look at it."))
-    with pytest.raises(StalePlanError) as refused:
-        scene.run(resume=True)
-    assert refused.value.hint == "Look at it."
+    assert [problem.hint for problem in scene.run(resume=True).problems] == ["Look at it."]
+
+
+@pytest.mark.parametrize("from_file", [True, False])
+def test_spark_is_left_as_after_an_error_where_a_run_was_cut_off(scene: KillableScene, *, from_file: bool) -> None:
+    """Its classes were kept for the next time, by a JVM that may not answer any more."""
+    left: list[str] = []
+
+    @contextmanager
+    def opened(_records: int) -> Iterator[FakeStages]:
+        try:
+            yield scene.stages
+            left.append("at its end")
+        except Exception:
+            left.append("by an error")
+            raise
+
+    engine = Engine(scene.folder / "migrations", open_stages=opened)
+    interrupted = partial(scene.topics.fail_next, "create_all", KeyboardInterrupt())
+    if from_file:
+        plan = migration_from_file(
+            scene.app(), scene.planned, engine, allowances=DOWN, plan_file=Path("plan.json"), resume=False
+        )
+        assert plan.apply is not None
+        interrupted()
+        report = plan.apply()
+    else:
+        request = MigrationRequest(
+            selection=Selection(all_connectors=True), dedicated_topic="offsets-{connector}", policy=Policy.TAKE_SOURCE
+        )
+        with prepared_migration(scene.app(), request, engine, allowances=DOWN) as plan:
+            assert plan.apply is not None
+            interrupted()
+            report = plan.apply()
+    assert (report.exit_code, left) == (ExitCode.INTERRUPTED, ["by an error"])
 
 
 def test_what_was_written_is_compared_once_it_can_be_seen(scene: KillableScene) -> None:

@@ -118,34 +118,45 @@ def test_resuming_ends_the_transactions_that_a_killed_task_left_open(scene: Kill
     assert scene.target() == EXPECTED
 
 
-@pytest.mark.parametrize("ending", [EosctlError("writing failed", hint="See the log."), KeyboardInterrupt()])
-def test_a_write_that_fails_leaves_no_transaction_open(scene: KillableScene, ending: BaseException) -> None:
-    """They used to hide the target, from Connect's workers too, until someone resumed or ten minutes were over."""
+@pytest.mark.parametrize(
+    ("ending", "exit_code"),
+    [
+        (EosctlError("writing failed", hint="See the log."), ExitCode.FAILED),
+        (KeyboardInterrupt(), ExitCode.INTERRUPTED),
+    ],
+)
+def test_a_write_that_fails_leaves_no_transaction_open_and_says_what_was_done(
+    scene: KillableScene, ending: BaseException, exit_code: ExitCode
+) -> None:
+    """They used to hide the target, from Connect's workers too, until someone resumed or ten minutes were over.
+
+    Only the error was left: neither the stages that were over, nor the backup.
+    """
     steps = _step_of_the_first_record(scene) + 2
     scene.kill.error = lambda: ending
-    with pytest.raises(type(ending)) as failed:
-        scene.run(steps=steps)
-    assert failed.value is ending
-    assert not scene.open_ids()
+    report = scene.run(steps=steps)
+    assert (report.exit_code, scene.open_ids()) == (exit_code, [])
+    assert [(row["stage"], row["outcome"]) for row in report.rows] == [
+        ("backup", "done"), ("create", "done"), ("write", "failed"), ("verify", "not_reached"),
+    ]  # fmt: skip
+    assert report.rows[0]["detail"] == report.data["backup"] == str(scene.plan_folder() / "backup.ndjson")
+    assert (report.summary["sent"], report.data["created"]) == (None, ["offsets-b"]), "a part of it may be committed"
     scene.run(resume=True)
     assert scene.target() == EXPECTED
 
 
 def test_an_error_says_how_to_go_on(scene: KillableScene) -> None:
     scene.kill.error = lambda: EosctlError("writing failed", hint="See the log.")
-    with pytest.raises(EosctlError) as failed:
-        scene.run(steps=_step_of_the_first_record(scene))
-    folder = scene.plan_folder()
-    again = f"eosctl offsets migrate --plan {folder / 'plan.json'} --yes --resume"
-    assert failed.value.hint == f"See the log. Go on with: {again}"
+    (problem,) = scene.run(steps=_step_of_the_first_record(scene)).problems
+    again = f"eosctl offsets migrate --plan {scene.plan_folder() / 'plan.json'} --yes --resume"
+    assert problem.hint == f"See the log. Go on with: {again}"
 
 
 def test_a_failed_write_that_cannot_be_fenced_is_still_the_failed_write(scene: KillableScene) -> None:
     steps = _step_of_the_first_record(scene) + 2
     scene.kill.error = lambda: EosctlError("writing failed")
     scene.brokers.state.late_markers = 10**6
-    with pytest.raises(EosctlError, match="writing failed"):
-        scene.run(steps=steps)
+    assert [problem.message for problem in scene.run(steps=steps).problems] == ["writing failed"]
 
 
 def test_a_writer_that_cannot_be_fenced_stops_everything(scene: KillableScene) -> None:

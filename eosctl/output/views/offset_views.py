@@ -350,5 +350,8 @@ OFFSET_VIEWS = {
     "offsets-restore-result": _write_view(Column("OUTCOME", "outcome"), *_NEWER),
     "offsets-migrate-plan": View(_OFFSET_WRITES, footer=_migration_lines, empty="Nothing to write."),
     "offsets-migrate-result": View(_OFFSET_WRITES, footer=_migration_lines, empty="Nothing was written."),
+    "offsets-migrate-stages": View(
+        (Column("STAGE", "stage"), Column("OUTCOME", "outcome"), Column("DETAIL", "detail")), footer=summary_lines
+    ),
     "offsets-verify": View(_MISMATCHES, empty="All keys are as they should be."),
 }

@@ -83,8 +83,11 @@ VIEWS: dict[str, View] = {
 def view_of(report: Report) -> View:
     """The view of the report's kind; a kind without one shows every member of its first row.
 
-    The rows of a migration that went wrong are the keys that differ; `get --rest` has what the worker says too.
+    The rows of a migration that went wrong are the keys that differ, or the stages of one that was cut off; `get
+    --rest` has what the worker says too.
     """
+    if report.kind == "offsets-migrate-result" and report.rows and "stage" in report.rows[0]:
+        return VIEWS["offsets-migrate-stages"]
     if report.kind == "offsets-migrate-result" and report.summary.get("differing"):
         return VIEWS["offsets-verify"]
     if report.kind == "offsets-get" and "rest_differing" in report.summary:
