@@ -14,9 +14,9 @@ from .frame.options import EosctlCommand
 def explain(code: tuple[str, ...]) -> Report:
     """What a code or a word means, and what to do next.
 
-    CODE is a code of an error, a warning, a finding or a gate, an exit code, or a word of the field (zombie, fencing,
-    epoch, LSO, task-count record, global, dedicated, two-step upgrade). Without CODE: all of them; docs/codes.md has
-    the same table. Needs no Kafka.
+    CODE is a code of an error, a warning, a finding or a gate, an exit code, a word of the field (zombie, fencing,
+    epoch, LSO, task-count record, global, dedicated, two-step upgrade), or the header of a column (OPEN-FOR). Without
+    CODE: all of them but the columns; docs/codes.md has the same table. Needs no Kafka.
 
     \b
     Example:

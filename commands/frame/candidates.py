@@ -80,13 +80,13 @@ def names(what: str, session: Session) -> list[str]:
 
 
 def _codes(_session: Session) -> Sequence[str]:
-    from eosctl.explain import known_entries
+    from eosctl.reference import known_entries
 
     return [entry.code for _kind, entry in known_entries() if " " not in entry.code]
 
 
 def _findings(_session: Session) -> Sequence[str]:
-    from eosctl.explain import finding_codes
+    from eosctl.reference import finding_codes
 
     return finding_codes()
 

@@ -23,7 +23,7 @@ from eosctl.observation.transactions import running_ids
 from eosctl.report import Problem
 from eosctl.txn.hanging import unjudged
 from eosctl.txn.list import list_open_longer_than
-from eosctl.txn.rows import id_problem, missing_ids_problems
+from eosctl.txn.report import id_problem, missing_ids_problems
 
 _PATIENCE_S = 10.0
 """What has no leader is waited for by other checks; this is enough for each of the questions here."""

@@ -38,7 +38,6 @@ from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.events import Event
-from eosctl.explain import finding_codes
 from eosctl.group.gather import WorkerObservation
 from eosctl.observation.connectors.commit_age import by_worker
 from eosctl.observation.connectors.folds import MOST_ALIKE, fold_alike
@@ -46,10 +45,12 @@ from eosctl.observation.connectors.rules import connector_findings, group_findin
 from eosctl.offsets.lint.lint import offset_findings
 from eosctl.offsets.lint.past_writes import with_past_fences
 from eosctl.ports import TopicStore
-from eosctl.report import Problem, Report
+from eosctl.reference import finding_codes
+from eosctl.report import Problem, Report, plain
 from eosctl.task_counts.gather import find_task_count_problems
 from eosctl.txn.faults import NOT_CHECKED
 from eosctl.txn.partitions import find_hanging_transactions
+from eosctl.txn.rows import HangingRow, HangingSummary
 
 _Found = Iterable[Finding]
 
@@ -103,12 +104,12 @@ def _failures(visit: Visit) -> _Found:
 
 def _transactions(visit: Visit) -> _Found:
     report = find_hanging_transactions(visit.app, None)
-    if not report.summary["partitions"]:  # brokers leave out what one may not see, without a word
+    if not report.summary_of(HangingSummary).partitions:  # brokers leave out what one may not see, without a word
         raise UnauthorizedError("no topic can be seen, so no transaction either", hint="Grant DESCRIBE on the topics.")
-    hanging = [row for row in report.rows if row["reason"] != NOT_CHECKED]
+    hanging = [row for row in report.rows_of(HangingRow) if row.reason != NOT_CHECKED]
     held, untold = _held_topics(visit)
     problems = dict.fromkeys([*report.problems, *untold])
-    return [*map(hanging_finding, hanging), *held, *_of_problems("transactions", problems)]
+    return [*map(hanging_finding, map(plain, hanging)), *held, *_of_problems("transactions", problems)]
 
 
 def _held_topics(visit: Visit) -> tuple[Sequence[Finding], Sequence[Problem]]:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import quote
 
-FLINK_SINK = "flink-sink"
-KAFKA_STREAMS = "kafka-streams"
+FLINK_SINK: Literal["flink-sink"] = "flink-sink"
+KAFKA_STREAMS: Literal["kafka-streams"] = "kafka-streams"
 RISKY_IN_PATH = re.compile(r"%(2F|5C|25|[01][0-9A-F]|7F)")
 """What Jetty 12 refuses in a path."""
 _STRICT_SINCE = (4, 0)
 MIGRATION_PREFIX = "eosctl-migrate-"
 """What the ids begin with under which the tasks of `offsets migrate` write: the plan's name and a number follow."""
 _NUMBER = r"(?:0|[1-9][0-9]*)"  # as Java prints one
-_SHAPES = (
+_SHAPES: tuple[tuple[Application, re.Pattern[str]], ...] = (
     # application.id, the UUID of the process, thread: one producer per thread (Streams 2.6+, `StreamsProducer`, EOS v2)
     (KAFKA_STREAMS, re.compile(rf".+-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}-{_NUMBER}", re.DOTALL)),
     # application.id, subtopology_partition: one producer per task (Streams before 4.0, EOS v1)
@@ -102,23 +102,27 @@ def task_transactional_ids(group_id: str, connector: str, count: int) -> list[st
     return [task_transactional_id(group_id, connector, task) for task in range(count)]
 
 
+OwnerKind = Literal["task", "leader", "eosctl", "other", "ambiguous"]
+Application = Literal["flink-sink", "kafka-streams"]
+
+
 class Owner(NamedTuple):
-    """Whose a transactional id is: `kind` is task, leader, eosctl, other or ambiguous; a task has connector and number.
+    """Whose a transactional id is; a task has connector and number.
 
     `application`, only for other, is what makes ids of this shape: a guess, for nothing keeps others from it.
     """
 
-    kind: str
+    kind: OwnerKind
     connector: str | None = None
     task: int | None = None
-    application: str | None = None
+    application: Application | None = None
 
     def as_row(self) -> dict[str, object]:
         """The `owner` member of transaction rows."""
         return {"kind": self.kind, "connector": self.connector, "task": self.task, "application": self.application}
 
 
-def application_of(transactional_id: str) -> str | None:
+def application_of(transactional_id: str) -> Application | None:
     """FLINK_SINK or KAFKA_STREAMS where the id has the shape of theirs, whoever made it; else None."""
     if transactional_id.startswith(_LEADS) or _is_own(transactional_id):
         return None
@@ -173,7 +177,7 @@ def owner_of(
 
 def _kind_of_task(
     transactional_id: str, connector: str, connectors: Collection[str], groups: Collection[str] | None
-) -> str:
+) -> OwnerKind:
     """What an id is that can be the one of a task of `connector`."""
     known, there = bool(connectors), connector in connectors
     if not transactional_id.startswith(_LEADS):

@@ -110,7 +110,7 @@ def _matching_ids(app: App, matches: Callable[[str], bool]) -> tuple[list[str], 
 
     And a problem for each coordinator that can't be asked: then there may be more.
     """
-    from eosctl.txn.rows import missing_ids_problems
+    from eosctl.txn.report import missing_ids_problems
 
     with app.transactions() as admin:
         listings = admin.list_transactions()

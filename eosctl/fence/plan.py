@@ -33,7 +33,8 @@ from eosctl.fence.checks import (
 from eosctl.fence.gather import FenceRequest, Gathered, gather_ids, newest_task_count
 from eosctl.fence.liveness import Liveness, find_liveness
 from eosctl.fence.owners import owners_of
-from eosctl.fence.rows import fence_report
+from eosctl.fence.report import fence_report
+from eosctl.fence.rows import FENCE_PLAN, FENCE_RESULT
 from eosctl.fence.rules import (
     FENCE_TRANSACTION_TIMEOUT_MS,
     Described,
@@ -94,7 +95,7 @@ class FencePlan:
 
     def report(self, app: App) -> Report:
         """The plan as rows."""
-        return fence_report(app, "fence-plan", self.items, cluster_id=self.home_id, problems=self.problems)
+        return fence_report(app, FENCE_PLAN, self.items, cluster_id=self.home_id, problems=self.problems)
 
 
 def _where(app: App, gathered: Gathered) -> App:
@@ -245,7 +246,7 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
         _mark_unanswered(items, KafkaFault(-1, "NO_ANSWER", "no answer came for this id"))
     if not interrupted:
         _ask_again(plan.where(app), items)
-    report = fence_report(app, "fence-result", list(items.values()), cluster_id=plan.home_id, problems=problems)
+    report = fence_report(app, FENCE_RESULT, list(items.values()), cluster_id=plan.home_id, problems=problems)
     if interrupted:
         return replace(report, exit_code=ExitCode.INTERRUPTED)
     nothing_done = report.exit_code is ExitCode.FAILED or not report.rows

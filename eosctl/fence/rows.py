@@ -1,210 +1,99 @@
-"""Rows, counts, problems and the exit code of `fence`, for its plan and for its result alike."""
+"""What `fence` prints: a row per transactional id, of its plan and of its result alike."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
-from typing import NamedTuple, overload
+from typing import Annotated
 
-from eosctl.app import App
-from eosctl.core.transactions import TransactionDescription
-from eosctl.errors import ExitCode
-from eosctl.fence.rules import FenceItem, FenceOutcome, count_outcomes
-from eosctl.report import Encode, Json, Problem, Report, Row
-from eosctl.txn.faults import AUTHORIZATION_CODES, NOT_CHECKED, error_cell, exit_code_of_faults
-
-_MARK, _MOST_KINDS = 10**30, 1000
-_BAD = (FenceOutcome.FAILED, FenceOutcome.UNCONFIRMED)
+from eosctl.fence.rules import FenceOutcome
+from eosctl.output.parts import Counts, KafkaError
+from eosctl.output.rows import Header, Kind, Printed, Text
+from eosctl.txn.rows import Coordinated, Epoch, OwnerPart, ProducerId, TimeoutMs, open_for
 
 
-class FenceRows(Sequence[Row]):
-    """The rows of many items, each made when it is looked at, so that 100,000 ids stay small; they are `AlikeRows`."""
+class Described(Printed):
+    """What a coordinator says of an id."""
 
-    def __init__(self, items: Sequence[FenceItem], *, now_ms: int) -> None:
-        self._items, self._now_ms = items, now_ms
+    state: Annotated[str, "The state of its transaction, as its coordinator says."]
+    producer_id: ProducerId
+    producer_epoch: Epoch
+    transaction_timeout_ms: TimeoutMs
+    age_ms: Annotated[int | None, "Milliseconds since its last transaction began, which may be over."]
 
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __iter__(self) -> Iterator[Row]:
-        return (fence_row(item, now_ms=self._now_ms) for item in self._items)
-
-    def brief(self) -> Iterator[Row]:
-        """What the rows say of whose ids they are."""
-        for item in self._items:
-            owner = {"connector": item.owner.connector}
-            yield {"transactional_id": item.transactional_id, "outcome": item.outcome, "owner": owner}
-
-    def texts(self, encode: Encode, member: str | None = None) -> Iterator[str]:
-        """What `encode` makes of each row: from the second of a kind on by a template."""
-        templates: dict[object, _Template | None] = {}
-        for item in self._items:
-            kind = _kind(item)
-            template = templates.get(kind)
-            if template is None and kind in templates:
-                template = templates[kind] = self._template(item, encode, member)
-            elif kind is not None and len(templates) < _MOST_KINDS:
-                templates.setdefault(kind)
-            if template is None:
-                yield encode(_part(fence_row(item, now_ms=self._now_ms), member))
-            else:
-                yield template.text % template.own(_own(item, encode))
-
-    def _template(self, item: FenceItem, encode: Encode, member: str | None) -> _Template | None:
-        """None where what is the item's own can't be told from the rest."""
-        text = encode(_part(fence_row(_marked(item), now_ms=self._now_ms), member))
-        marks = _own(_marked(item), encode)
-        if any(text.count(str(mark)) > 1 for mark in marks):
-            return None
-        there = sorted((text.find(str(mark)), number) for number, mark in enumerate(marks) if str(mark) in text)
-        text = text.replace("%", "%%")
-        for mark in marks:
-            text = text.replace(str(mark), "%s")
-        return _Template(text, itemgetter(*[number for _at, number in there]) if there else lambda _own: ())
-
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Row]: ...
-    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
-        if isinstance(index, slice):
-            return FenceRows(self._items[index], now_ms=self._now_ms)
-        return fence_row(self._items[index], now_ms=self._now_ms)
+    def open_for(self) -> str | None:
+        """How long the transaction has been open; `-` where none is open."""
+        return open_for(self.state, self.age_ms)
 
 
-class _Template(NamedTuple):
-    """The text of rows that are alike, with a %s for each value of `own`."""
+class Fenced(Printed):
+    """What an id has after it was fenced."""
 
-    text: str
-    own: Callable[[tuple[object, ...]], object]
-
-
-def _kind(item: FenceItem) -> object:
-    """What rows have in common that are alike; None for one that may have no like."""
-    before = item.before
-    if item.fault is not None or item.live is not None or (before is not None and before.started_ms is not None):
-        return None
-    state = None if before is None else (str(before.state), before.transaction_timeout_ms)
-    owner = (item.owner.kind, item.owner.connector, item.owner.task is None, item.owner.application)
-    return owner, str(item.outcome), item.coordinator, state, item.after is None, item.confirmed_by
+    producer_id: Annotated[int, "The producer id after fencing.", Header("NEW-PRODUCER-ID")]
+    producer_epoch: Annotated[int, "The epoch after fencing.", Header("NEW-EPOCH")]
 
 
-def _own(item: FenceItem, encode: Encode) -> tuple[object, ...]:
-    """What alike rows differ by: the id as JSON, and numbers."""
-    before, task = item.before, item.owner.task
-    of_before = () if before is None else (before.producer_id, before.producer_epoch)
-    return encode(item.transactional_id), *of_before, *(item.after or ()), *(() if task is None else (task,))
+class Running(Printed):
+    """Where a task runs now."""
+
+    worker: Annotated[str, "The worker that runs the task now; fencing makes the task fail.", Header("RUNNING-ON")]
 
 
-def _marked(item: FenceItem) -> FenceItem:
-    """An item of the same kind, with numbers that no broker has: they have more than 64 bits."""
-    before = None if item.before is None else item.before._replace(producer_id=_MARK, producer_epoch=_MARK + 1)
-    after = None if item.after is None else (_MARK + 2, _MARK + 3)
-    owner = item.owner if item.owner.task is None else item.owner._replace(task=_MARK + 4)
-    return item._replace(transactional_id=f"\uf8ff{_MARK + 5}\uf8ff", owner=owner, before=before, after=after)
+class FenceRow(Printed):
+    """A transactional id to fence, or that was fenced."""
+
+    transactional_id: Annotated[str, "The transactional id."]
+    coordinator: Coordinated | None
+    owner: Annotated[OwnerPart, "Whose the transactional id is."]
+    before: Annotated[Described | None, "The id before it was fenced; null where its coordinator does not know it."]
+    after: Annotated[Fenced | None, "The id after it was fenced; null where it was not."]
+    outcome: Annotated[FenceOutcome, "What fencing will do with the id, or what came of it."]
+    confirmed_by: Annotated[
+        str | None, "Whether the coordinator's `answer` said so, or a `read_back` after it was lost."
+    ]
+    already_fenced: Annotated[bool, "Whether the id was fenced before, and not used since."]
+    live: Annotated[Running | None, "The task that uses the id and runs now."]
+    error: Annotated[KafkaError | None, "Why the id could not be fenced, or described."]
+
+    @Header("OUTCOME")
+    def planned_outcome(self) -> str:
+        """What fencing will do with the id; `fenced before` where it was fenced, and not used since."""
+        return f"{self.outcome} (fenced before)" if self.already_fenced else self.outcome
 
 
-def _part(row: Row, member: str | None) -> Json:
-    return row if member is None else row[member]
+class FenceSummary(Printed):
+    """How many ids of which outcome."""
+
+    ids: Annotated[int, "How many ids there are."]
+    counts: Annotated[Counts, "How many ids have each outcome."]
+    already_fenced: Annotated[int, "How many were fenced before."]
+    live: Annotated[int, "How many are those of running tasks."]
 
 
-def fence_row(item: FenceItem, *, now_ms: int) -> Row:
-    """One id as `fence-plan` and `fence-result` show it."""
-    return {
-        "transactional_id": item.transactional_id,
-        "coordinator": None if item.coordinator is None else item.coordinator.node_id,
-        "owner": item.owner.as_row(),
-        "before": None if item.before is None else _before(item.before, now_ms),
-        "after": None if item.after is None else {"producer_id": item.after[0], "producer_epoch": item.after[1]},
-        "outcome": str(item.outcome),
-        "confirmed_by": item.confirmed_by,
-        "already_fenced": item.already_fenced,
-        "live": None if item.live is None else {"worker": item.live.worker},
-        "error": None if item.fault is None else error_cell(item.fault),
-    }
-
-
-def _before(state: TransactionDescription, now_ms: int) -> Row:
-    return {
-        "state": str(state.state),
-        "producer_id": state.producer_id,
-        "producer_epoch": state.producer_epoch,
-        "transaction_timeout_ms": state.transaction_timeout_ms,
-        "age_ms": None if state.started_ms is None else max(0, now_ms - state.started_ms),
-    }
-
-
-def fence_report(
-    app: App, kind: str, items: Sequence[FenceItem], *, cluster_id: str, problems: Iterable[Problem]
-) -> Report:
-    """The report of a plan or a result; its exit code follows from the outcomes, and from what was not looked at."""
-    problems = tuple(problems)
-    code = _exit_code(items)
-    if code is ExitCode.OK and any(problem.code == NOT_CHECKED for problem in problems):
-        code = ExitCode.PARTIAL
-    return Report(
-        kind=kind,
-        rows=FenceRows(items, now_ms=app.clock.now_ms()),
-        summary={
-            "ids": len(items),
-            "counts": count_outcomes(items),
-            "already_fenced": sum(item.already_fenced for item in items),
-            "live": sum(item.live is not None for item in items),
-        },
-        target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
-        problems=(*problems, *_failure_problems(app, kind, items)),
-        exit_code=code,
-    )
-
-
-def _exit_code(items: Sequence[FenceItem]) -> ExitCode:
-    bad = [item for item in items if item.outcome in _BAD]
-    if not bad:
-        return ExitCode.OK
-    if any(item.outcome in (FenceOutcome.FENCED, FenceOutcome.WOULD_FENCE) for item in items):
-        return ExitCode.PARTIAL
-    return exit_code_of_faults(item.fault for item in bad)
-
-
-def _failure_problems(app: App, kind: str, items: Sequence[FenceItem]) -> list[Problem]:
-    """One problem per kind of failure, however many ids it hit."""
-    by_kind: dict[tuple[str, FenceOutcome], list[FenceItem]] = defaultdict(list)
-    for item in items:
-        if item.outcome in _BAD and item.fault is not None:
-            by_kind[item.fault.name, item.outcome].append(item)
-    return [_failure_problem(app, kind, failures) for failures in by_kind.values()]
-
-
-def _failure_problem(app: App, kind: str, items: Sequence[FenceItem]) -> Problem:
-    first, ids = items[0], [item.transactional_id for item in items]
-    fault = first.fault
-    assert fault is not None  # noqa: S101 - only items with a fault come here
-    subject = ids[0] if len(ids) == 1 else f"{len(ids)} ids ({ids[0]}, ...)"
-    doing = "describe" if kind == "fence-plan" or (first.before is None and first.coordinator is None) else "fence"
-    verb = "unconfirmed" if first.outcome is FenceOutcome.UNCONFIRMED else f"could not {doing}"
-    detail = fault.name if fault.message in ("", fault.name) else f"{fault.name}: {fault.message}"
-    return Problem(
-        code="not_authorized" if fault.code in AUTHORIZATION_CODES else first.outcome.value,
-        message=f"{verb} {subject}: {detail}",
-        hint=_HINTS.get(fault.code, _no_hint)(app, doing, ids),
-    )
-
-
-def _no_hint(_app: App, _doing: str, _ids: Sequence[str]) -> str | None:
-    return None
-
-
-def _grant(app: App, doing: str, ids: Sequence[str]) -> str | None:
-    from eosctl.core.acls.lines import grant_hint
-
-    if doing == "describe":
-        return grant_hint("DESCRIBE", "TransactionalId", ids, settings=app.target.client, then="WRITE")
-    return grant_hint("WRITE", "TransactionalId", ids, settings=app.target.client)
-
-
-def _timeout_too_long(_app: App, _doing: str, _ids: Sequence[str]) -> str | None:
-    return "The broker's transaction.max.timeout.ms is below 30000: raise it; Connect's own fencing sends 90000."
-
-
-_HINTS: Mapping[int, Callable[[App, str, Sequence[str]], str | None]] = {53: _grant, 50: _timeout_too_long}
+_BEFORE = (
+    *("transactional_id", "owner", "coordinator", "before.state", "before.producer_id", "before.producer_epoch"),
+    *("before.transaction_timeout_ms", "before.open_for"),
+)
+_MOST_ROWS = 20
+FENCE_PLAN = Kind(
+    "fence-plan",
+    "The ids that would be fenced.",
+    row=FenceRow,
+    summary=FenceSummary,
+    text=Text(
+        columns=(*_BEFORE, "planned_outcome"),
+        wide=("live.worker",),
+        empty="There is nothing to fence.",
+        most_rows=_MOST_ROWS,
+    ),
+)
+FENCE_RESULT = Kind(
+    "fence-result",
+    "The ids that were fenced, and those that were not.",
+    row=FenceRow,
+    summary=FenceSummary,
+    text=Text(
+        columns=(*_BEFORE, "after.producer_id", "after.producer_epoch", "outcome", "error.message"),
+        wide=("confirmed_by", "live.worker"),
+        empty="There was nothing to fence.",
+        most_rows=_MOST_ROWS,
+    ),
+)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from eosctl.core.frozen import frozen
-from eosctl.report import Report, Row
+import msgspec
+
+from eosctl.report import Report, plain
 
 _STYLES = {
     "fenced": "green", "ok": "green", "pass": "green", "running": "green", "healthy": "green", "enabled": "green",
@@ -17,8 +19,8 @@ _STYLES = {
 
 
 def format_cell(value: object) -> str:
-    """A JSON value as one cell: `-` for null, yes/no, text as it is, anything deeper as compact JSON."""
-    if value is None:
+    """A value as one cell: `-` for null, yes/no, text as it is, a class as its `cell`, anything else as JSON."""
+    if value is None or value is msgspec.UNSET:
         return "-"
     if type(value) is int:  # listings have hundreds of thousands of cells: what most of them are comes first
         return str(value)
@@ -26,9 +28,13 @@ def format_cell(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, str):
         return printable(value)
-    if isinstance(value, list | tuple) and all(isinstance(item, str | int) for item in value):
-        return printable(", ".join(str(item) for item in value)) or "-"
-    return printable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    if isinstance(value, list | tuple):
+        items = [item.cell() if hasattr(item, "cell") else item for item in value]
+        if all(isinstance(item, str | int) for item in items):
+            return printable(", ".join(str(item) for item in items)) or "-"
+    elif hasattr(value, "cell"):
+        return format_cell(value.cell())
+    return printable(json.dumps(plain(value), ensure_ascii=False, separators=(",", ":")))
 
 
 def printable(text: str) -> str:
@@ -38,25 +44,29 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
-@frozen
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """A header and a dotted path into the row (`before.state`), or a function of the row.
 
     An `optional` column is left out where it has nothing to say of any row.
     """
 
     header: str
-    source: str | Callable[[Row], object]
+    source: str | Callable[[Any], object]
     optional: bool = False
 
-    def cell(self, row: Row) -> str:
+    def cell(self, row: Any) -> str:
         """The text of this column in `row`."""
         source = self.source
         # most columns are plain members holding text, and listings have hundreds of thousands of cells
-        value = source(row) if callable(source) else dig(row, source) if "." in source else row.get(source)
+        if callable(source):
+            value = source(row)
+        elif isinstance(row, msgspec.Struct):
+            value = getattr(row, source)
+        else:
+            value = dig(row, source) if "." in source else row.get(source)
         return value if type(value) is str and value.isprintable() else format_cell(value)
 
-    def style(self, row: Row) -> str:
+    def style(self, row: Any) -> str:
         """A colour for words that mean good or bad."""
         return _STYLES.get(self.cell(row).lower(), "")
 
@@ -86,12 +96,12 @@ def duration(milliseconds: int) -> str:
 
 def summary_lines(report: Report) -> Iterable[str]:
     """The summary as one line of `key: value` pairs, then the files and the undo command that the report names."""
-    pairs = [pair for key, value in report.summary.items() for pair in _summary_pairs(key, value)]
+    pairs = [pair for key, value in plain(report.summary).items() for pair in _summary_pairs(key, value)]
     if pairs:
         yield ", ".join(pairs)
     for key in ("file", "plan_file", "backup", "undo"):
-        if report.data.get(key):
-            yield f"{key.replace('_', ' ')}: {format_cell(report.data[key])}"
+        if value := report.datum(key):
+            yield f"{key.replace('_', ' ')}: {format_cell(value)}"
 
 
 def _summary_pairs(key: str, value: object) -> list[str]:
@@ -107,8 +117,7 @@ def _summary_pairs(key: str, value: object) -> list[str]:
     return [f"{key.replace('_', ' ')}: {counts}"] if counts else []
 
 
-@frozen
-class View:
+class View(msgspec.Struct, frozen=True):
     """How one kind of report looks as text; `empty` stands in for a table without rows.
 
     `wide` are the further columns of `-o wide`, `wide_footer` its further closing lines; without `prose`, closing lines

@@ -11,9 +11,8 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import IO
 
-from eosctl.output.cells import Column, format_cell
+from eosctl.output.cells import Column, View, format_cell
 from eosctl.output.folding import fold, fold_hard, is_json, longest_piece
-from eosctl.output.views.views import view_of
 from eosctl.report import Report, Row
 
 _GAP = "  "
@@ -29,7 +28,7 @@ def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool, most
 
     Only the first rows, where the view or the caller (`most_rows`) wants no more.
     """
-    view = view_of(report)
+    view = _view(report)
     width = terminal_width(stream)
     limits = [limit for limit in (view.most_rows, most_rows) if limit is not None]
     rows = report.rows[: min(limits, default=None)]
@@ -44,6 +43,27 @@ def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool, most
     more = view.wide_footer(report) if wide and view.wide_footer else ()
     for line in (*view.footer(report), *more):
         stream.writelines(f"{part}\n" for part in (fold(line, width) if view.prose else [line]))
+
+
+def _view(report: Report) -> View:
+    from eosctl.output.rows import Kind
+
+    if not isinstance(report.kind, Kind):
+        from eosctl.output.views.views import view_of
+
+        return view_of(report)
+    from eosctl.output.columns import columns_of, wide_columns_of
+
+    text = report.kind.text
+    return View(
+        columns_of(report.kind),
+        text.lines,
+        empty=text.empty,
+        most_rows=text.most_rows,
+        wide=wide_columns_of(report.kind),
+        prose=text.prose,
+        wide_footer=text.wide_lines,
+    )
 
 
 def _with_something_to_say(columns: Sequence[Column], rows: Sequence[Row]) -> Sequence[Column]:

@@ -22,4 +22,15 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
 }
 """Type of entry -> entries; a code is in one of them only."""
 
-__all__ = ["SECTIONS", "Entry"]
+
+def known_entries() -> list[tuple[str, Entry]]:
+    """(type, entry) of everything that can be explained."""
+    return [(kind, entry) for kind, entries in SECTIONS.items() for entry in entries]
+
+
+def finding_codes() -> list[str]:
+    """What can stand as the code of a finding: gates that fail and what a check could not see are findings, too."""
+    return [entry.code for kind, entry in known_entries() if kind in ("finding", "gate", "warning", "error")]
+
+
+__all__ = ["SECTIONS", "Entry", "finding_codes", "known_entries"]

@@ -16,9 +16,10 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
 from eosctl.events import Event
 from eosctl.fence.plan import apply_fence
+from eosctl.fence.rows import FenceSummary
 from eosctl.group.leader import leader_worker
 from eosctl.plan import Plan
-from eosctl.report import Json, Report
+from eosctl.report import Json, Report, plain
 from eosctl.rescue.apply import result_report, show_rescue
 from eosctl.rescue.journal import Touched, unfinished_rescue
 from eosctl.rescue.plan import (
@@ -115,14 +116,13 @@ def _epoch(state: TransactionDescription | KafkaFault | None) -> tuple[int, int]
 def _fence(app: App, plan: RescuePlan, left: dict[str, object]) -> str:
     assert plan.fence is not None  # noqa: S101 - only planned with it
     result = apply_fence(app, plan.fence)
-    left["fence"] = {"rows": list(result.rows), "summary": dict(result.summary)}
+    left["fence"] = {"rows": [plain(each) for each in result.rows], "summary": plain(result.summary)}
     if result.exit_code is ExitCode.INTERRUPTED:
         raise InterruptedByUserError("interrupted while fencing; no record was written")
     if result.exit_code is not ExitCode.OK:
         errors = "; ".join(problem.message for problem in result.problems if problem.severity == "error")
         raise EosctlError(f"not every recorded id is fenced: {errors}", hint="See `eosctl fence --connector`.")
-    counts = result.summary["counts"]
-    assert isinstance(counts, dict)  # noqa: S101 - fence_report makes it
+    counts = result.summary_of(FenceSummary).counts
     return ", ".join(f"{counted(count, 'id')} {name}" for name, count in counts.items()) or "no id to fence"
 
 

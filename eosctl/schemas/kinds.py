@@ -11,7 +11,7 @@ from eosctl.schemas.acl_kinds import ACL_KINDS
 from eosctl.schemas.notation import Kind, Shape
 from eosctl.schemas.offset_kinds import OFFSET_KINDS
 from eosctl.schemas.roll_kinds import ROLL_KINDS
-from eosctl.schemas.shapes import COUNTS, FENCE_ROW, FENCE_SUMMARY, FINDING, FINDING_ROW, OWNER, PLACE
+from eosctl.schemas.shapes import COUNTS, FENCE_ROW, FENCE_SUMMARY, FINDING, FINDING_ROW
 from eosctl.schemas.upgrade_kinds import UPGRADE_KINDS
 
 _CONNECTOR_STATE: dict[str, Shape] = {
@@ -109,38 +109,6 @@ _CONNECTOR_CHANGE: dict[str, Any] = {
     "data": {"undo": "str|null"},
 }
 _RESCUE_DATA: dict[str, Shape] = {"seen": "str", "cure": {"*": "str"}, "journal": "str"}
-_TXN_ROW = {
-    "transactional_id": "str",
-    "state": "str",
-    "producer_id": "int",
-    "producer_epoch": "int|null",
-    "coordinator": "int",
-    "transaction_timeout_ms": "int|null",
-    "started_ms": "int|null",
-    "started?": "time|null",
-    "age_ms": "int|null",
-    "partitions": ([PLACE], None),
-    "owner": OWNER,
-}
-_PRODUCER = {
-    "topic": "str",
-    "partition": "int",
-    "producer_id": "int",
-    "producer_epoch": "int",
-    "coordinator_epoch": "int",
-    "start_offset": "int|null",
-    "last_timestamp_ms": "int",
-    "last_timestamp": "time|null",
-    "age_ms": "int",
-}
-_NOT_CHECKED = _PRODUCER | {  # nothing but the place is known of a partition that could not be asked
-    **dict.fromkeys(("producer_id", "producer_epoch", "coordinator_epoch", "last_timestamp_ms", "age_ms"), "int|null")
-}
-_ABORT = {**_PRODUCER, "reason": "str|null", "lso_before": "int"}
-_LOGGED_NUMBERS = (
-    *("producer_id", "producer_epoch", "transaction_timeout_ms", "last_update_ms", "started_ms", "version"),
-    *("previous_producer_id", "next_producer_id", "next_producer_epoch", "client_transaction_version"),
-)
 _NODE = {
     "node": "str",
     "address": "str",
@@ -161,64 +129,6 @@ _SANDBOX: dict[str, Shape] = {
 
 KINDS: dict[str, Kind] = {
     "error": Kind("A command that failed before it had rows: see `errors`."),
-    "fence-plan": Kind("The ids that would be fenced.", FENCE_ROW, FENCE_SUMMARY),
-    "fence-result": Kind("The ids that were fenced, and those that were not.", FENCE_ROW, FENCE_SUMMARY),
-    "txn-list": Kind("Transactional ids, as coordinators list them.", _TXN_ROW, {"ids": "int", "counts": COUNTS}),
-    "txn-describe": Kind(
-        "Transactional ids, as their coordinators describe them.",
-        _TXN_ROW | {"producer_id": "int|null", "coordinator": "int|null"},
-        {"rows": "int"},
-    ),
-    "txn-producers": Kind(
-        "Producers that partition leaders hold state of.",
-        {
-            **_NOT_CHECKED,
-            "last_sequence": "int|null",
-            "transactional_id": "str|null",
-            "owner": (OWNER, None),
-            "reason?": "str",
-        },
-        {"producers": "int", "open": "int"},
-    ),
-    "txn-hanging": Kind(
-        "Open transactions that no coordinator accounts for.",
-        {**_NOT_CHECKED, "transactional_id": "str|null", "reason": "str"},
-        {"partitions": "int", "open_too_long": "int", "hanging": "int"},
-    ),
-    "txn-abort-plan": Kind("The transaction that would be aborted.", _ABORT, {"would_abort": "int"}),
-    "txn-abort-result": Kind(
-        "The transaction after its ABORT marker.",
-        {**_ABORT, "lso_after": "int|null", "outcome": "str", "error": "any"},
-        COUNTS,
-    ),
-    "txn-coordinator": Kind(
-        "Where transactional ids are coordinated.",
-        {
-            "transactional_id": "str",
-            "hash": "int",
-            "partition": "int|null",
-            "coordinator": "int",
-            "host": "str",
-            "port": "int",
-        },
-        {"ids": "int", "partitions": "int|null"},
-    ),
-    "txn-log": Kind(
-        "Records of __transaction_state.",
-        {
-            "partition": "int",
-            "offset": "int|null",
-            "timestamp_ms": "int|null",
-            "timestamp": "time|null",
-            "transactional_id": "str|null",
-            "owner": (OWNER, None),
-            "deleted": "bool|null",
-            "state": "str|null",
-            **dict.fromkeys(_LOGGED_NUMBERS, "int|null"),
-            "partitions": ([PLACE], None),
-        },
-        {"records_read": "int", "rows": "int", "undecodable": "int"},
-    ),
     "task-counts-list": Kind("Task-count records and what a leader would do.", **_TASK_COUNTS),
     "task-counts-show": Kind("One connector's task-count record.", **_TASK_COUNTS),
     "task-counts-validate": Kind("Task-count records with what is wrong with them.", **_TASK_COUNTS),

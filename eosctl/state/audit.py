@@ -25,7 +25,7 @@ from eosctl.core.frozen import frozen
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.machine.kept_file import sync_directory
-from eosctl.report import AlikeRows, Json, Problem, Report, rfc3339
+from eosctl.report import AlikeRows, Json, Problem, Report, plain, rfc3339
 from eosctl.state.audit_file import append_entry, appending, entry_in, lock_now, read_entries, write_all
 from eosctl.state.touched import Touched
 from eosctl.target import Target
@@ -122,7 +122,8 @@ class AuditLog:
                 path.unlink(missing_ok=True)
 
     def _entry(self, action: AuditedCommand, plan: Report) -> _Entry:
-        now_ms, of_plan = self.clock.now_ms(), Digest([{"kind": plan.kind, "target": plan.target, "data": plan.data}])
+        now_ms = self.clock.now_ms()
+        of_plan = Digest([{"kind": plan.kind, "target": plan.target, "data": plain(plan.data)}])
         rows = _look_at(plan, "before", action, whole=of_plan)
         return {
             "id": uuid4().hex,
@@ -141,7 +142,7 @@ class AuditLog:
             "exit_code": None,
             "summary": {},
             "backup": None,
-            "undo": plan.data.get("undo"),  # what a killed write leaves behind may be taken back, too
+            "undo": plan.datum("undo"),  # what a killed write leaves behind may be taken back, too
             "error": None,
         }
 
@@ -152,9 +153,9 @@ class AuditLog:
             "after_digest": after_digest,
             "outcome": INTERRUPTED if interrupted else result.status.value,
             "exit_code": int(result.exit_code),
-            "summary": dict(result.summary),
-            "backup": result.data.get("backup"),
-            "undo": result.data.get("undo"),
+            "summary": plain(result.summary),
+            "backup": result.datum("backup"),
+            "undo": result.datum("undo"),
             "error": problem and {"code": problem.code, "message": problem.message},
         }
 
@@ -169,7 +170,7 @@ class AuditLog:
             report = Report("error", exit_code=ExitCode.INTERRUPTED)
         else:
             report = Report("error", exit_code=ExitCode.FAILED, problems=[Problem("failed", type(exc).__name__)])
-        undo = {} if isinstance(exc, StalePlanError) else {"undo": plan.data.get("undo")}
+        undo = {} if isinstance(exc, StalePlanError) else {"undo": plan.datum("undo")}
         return self._done(report) | undo
 
     def _end(self) -> _Entry:
@@ -260,7 +261,7 @@ def _look_at(report: Report, member: str, action: AuditedCommand, *, whole: Dige
             for text in report.rows.texts(Digest.encode):
                 whole.add_text(text)
         return _Rows(touched.names(), None if of_member.is_empty else str(of_member))
-    for row in report.rows:
+    for row in map(plain, report.rows):
         touched.add(row)
         if whole is not None:
             whole.add(row)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
-from eosctl.report import Json, Report
+from eosctl.report import Json, Report, plain
 
 KINDS = ("connectors", "transactional_ids", "topics", "workers", "principals")
 _MOST = 1000
@@ -36,8 +36,9 @@ class Touched:
     def __init__(self, report: Report, arguments: Mapping[str, object]) -> None:
         self._found: dict[str, set[str]] = {kind: set() for kind in KINDS}
         self._add_members(_OF_ARGUMENTS, arguments)
-        self._add_members(_OF_DATA, report.data)
-        fence = report.data.get("fence")
+        data = plain(report.data)
+        self._add_members(_OF_DATA, data)
+        fence = data.get("fence")
         for row in fence["rows"] if isinstance(fence, Mapping) else ():
             self.add(row)
 

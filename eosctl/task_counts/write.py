@@ -20,7 +20,7 @@ from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, StalePlanError
 from eosctl.fence.plan import FencePlan, apply_fence, plan_recorded
 from eosctl.plan import Plan
-from eosctl.report import Problem, Report, Row
+from eosctl.report import Problem, Report, Row, plain
 from eosctl.state.steps import Progress, Step, Work, carry_out
 from eosctl.task_counts.guards import (
     observe_for_write,
@@ -227,7 +227,7 @@ def _report(
     data: Mapping[str, object] | None = None,
 ) -> Report:
     before, shown = plan.scene.connector, fenced or (plan.fence.report(app) if plan.fence else None)
-    fence = None if shown is None else {"rows": list(shown.rows), "summary": dict(shown.summary)}
+    fence = None if shown is None else {"rows": [plain(each) for each in shown.rows], "summary": plain(shown.summary)}
     row: Row = {
         "connector": before.name,
         "key": task_count_key(before.name).decode(),

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from shlex import quote
 
+from msgspec.structs import asdict
+
 from eosctl.app import App
 from eosctl.core.acls.lines import grant_hint
 from eosctl.core.allowances import Waiver
@@ -34,7 +36,8 @@ from eosctl.txn.faults import AUTHORIZATION_CODES, LOST_ANSWER_CODES, error_cell
 from eosctl.txn.hanging import coordinator_accounts_for, find_hanging
 from eosctl.txn.hidden_ids import unseen_ids_warning
 from eosctl.txn.partitions import ask_coordinators, partitions_of
-from eosctl.txn.rows import missing_ids_problems, place_of
+from eosctl.txn.report import missing_ids_problems, writer_of
+from eosctl.txn.rows import TXN_ABORT_PLAN, TXN_ABORT_RESULT, AbortedRow, AbortRow, AbortSummary
 
 NOT_CONFIRMED = "aborted_not_confirmed"
 _READ_BACK_S = 5.0
@@ -70,9 +73,9 @@ class AbortPlan:
 
     def report(self, app: App) -> Report:
         """The plan as one row."""
-        row = {**place_of(app, self.producer), "reason": self.reason, "lso_before": self.lso}
+        row = AbortRow(**asdict(writer_of(app, self.producer)), reason=self.reason, lso_before=self.lso)
         target = {"kafka_cluster_id": self.cluster_id, "group_id": app.target.group_id}
-        return Report("txn-abort-plan", [row], {"would_abort": 1}, target=target, problems=self._cautions())
+        return Report(TXN_ABORT_PLAN, [row], AbortSummary(would_abort=1), target=target, problems=self._cautions())
 
     def _cautions(self) -> tuple[Problem, ...]:
         missing = tuple(replace(problem, severity="warning") for problem in self.missing)
@@ -183,18 +186,18 @@ def apply_abort(app: App, plan: AbortPlan) -> Report:
         problems.append(_unconfirmed(request, fault))
     lso_after, unread = _lso_afterwards(patient, request)
     problems += unread
-    row = {
-        **place_of(app, producer),
-        "reason": plan.reason,
-        "lso_before": plan.lso,
-        "lso_after": lso_after,
-        "outcome": outcome,
-        "error": None if fault is None or outcome == "aborted" else error_cell(fault),
-    }
+    row = AbortedRow(
+        **asdict(writer_of(app, producer)),
+        reason=plan.reason,
+        lso_before=plan.lso,
+        lso_after=lso_after,
+        outcome=outcome,
+        error=None if fault is None or outcome == "aborted" else error_cell(fault),
+    )
     target = {"kafka_cluster_id": plan.cluster_id, "group_id": app.target.group_id}
     known = {"aborted": ExitCode.OK, NOT_CONFIRMED: ExitCode.PARTIAL}
     code = known[outcome] if outcome in known else exit_code_of_faults([fault])
-    return Report("txn-abort-result", [row], {outcome: 1}, target=target, problems=problems, exit_code=code)
+    return Report(TXN_ABORT_RESULT, [row], {outcome: 1}, target=target, problems=problems, exit_code=code)
 
 
 def _lso_afterwards(app: App, request: AbortRequest) -> tuple[int | None, list[Problem]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from eosctl.core.transactions import KafkaFault
 from eosctl.errors import ExitCode
-from eosctl.report import Row
+from eosctl.output.parts import KafkaError
 
 # TOPIC_, GROUP_, CLUSTER_, TRANSACTIONAL_ID_AUTHORIZATION_FAILED and SASL_AUTHENTICATION_FAILED
 AUTHORIZATION_CODES = frozenset({29, 30, 31, 53, 58})
@@ -16,9 +16,9 @@ LOST_ANSWER_CODES = frozenset({7, 13})  # timed out, connection lost: the reques
 NOT_CHECKED, NO_ANSWER = "not_checked", 7
 
 
-def error_cell(fault: KafkaFault) -> Row:
+def error_cell(fault: KafkaFault) -> KafkaError:
     """The `error` member of a row."""
-    return {"code": fault.name, "kafka_code": fault.code, "message": fault.message or fault.name}
+    return KafkaError(code=fault.name, kafka_code=fault.code, message=fault.message or fault.name)
 
 
 def exit_code_of_faults(faults: Iterable[KafkaFault | None]) -> ExitCode:

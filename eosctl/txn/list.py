@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -23,15 +24,29 @@ from eosctl.core.transactions import (
     TransactionState,
 )
 from eosctl.errors import UnauthorizedError, UnsupportedError, UsageError
+from eosctl.output.parts import Place
 from eosctl.ports import TransactionAdmin
-from eosctl.report import Problem, Report, Row, rfc3339
+from eosctl.report import Problem, Report, rfc3339
 from eosctl.txn.faults import NOT_CHECKED
 from eosctl.txn.hanging import unjudged
 from eosctl.txn.hidden_ids import hidden_ids_warning
 from eosctl.txn.owners import owners_of_ids
-from eosctl.txn.rows import id_problem, missing_ids_problems, txn_report
+from eosctl.txn.report import id_problem, missing_ids_problems, txn_report
+from eosctl.txn.rows import (
+    TXN_COORDINATOR,
+    TXN_DESCRIBE,
+    TXN_LIST,
+    CoordinatorRow,
+    CoordinatorsSummary,
+    DescribedRow,
+    ListedRow,
+    ListSummary,
+    RowsSummary,
+    owner_part,
+)
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +71,13 @@ def list_transactions(app: App, wanted: ListFilter) -> Report:
     found = sorted(listings.found, key=lambda each: each.transactional_id)
     owners = owners_of_ids(app, [each.transactional_id for each in found])
     rows = [_listing_row(each, owners[each.transactional_id]) for each in found]
-    summary = _count_by(rows, "state")
     problems = [*hidden_ids_warning(app, rows), *missing_ids_problems(listings)]
     return txn_report(
         app,
-        "txn-list",
+        TXN_LIST,
         rows,
         cluster_id=cluster_id,
-        summary=summary,
+        summary=_states(rows),
         problems=problems,
         faults=listings.missing,
         judged=1,  # what no coordinator answers is an error, not a report
@@ -121,19 +135,14 @@ def _started_before(state: TransactionDescription | KafkaFault | None, latest_ms
     return isinstance(state, TransactionDescription) and state.started_ms is not None and state.started_ms < latest_ms
 
 
-def _listing_row(listing: TransactionListing, owner: Owner) -> Row:
-    return {
-        "transactional_id": listing.transactional_id,
-        "state": listing.state.value,
-        "producer_id": listing.producer_id,
-        "producer_epoch": None,
-        "coordinator": listing.coordinator_id,
-        "transaction_timeout_ms": None,
-        "started_ms": None,
-        "age_ms": None,
-        "partitions": None,
-        "owner": owner.as_row(),
-    }
+def _listing_row(listing: TransactionListing, owner: Owner) -> ListedRow:
+    return ListedRow(
+        transactional_id=listing.transactional_id,
+        state=listing.state.value,
+        producer_id=listing.producer_id,
+        coordinator=listing.coordinator_id,
+        owner=owner_part(owner),
+    )
 
 
 def describe_transactions(app: App, ids: Sequence[str]) -> Report:
@@ -151,51 +160,42 @@ def describe_transactions(app: App, ids: Sequence[str]) -> Report:
     found, faults = _split(wanted, described, lambda name, state: _description_row(app, state, owners[name]))
     problems = [id_problem(app, name, fault, "describe") for name, fault in faults.items()]
     unread = [name for name, fault in faults.items() if fault.code != TRANSACTIONAL_ID_NOT_FOUND]
-    by_name = {str(row["transactional_id"]): row for row in found}
+    by_name = {row.transactional_id: row for row in found}
     by_name |= {name: _unread_row(name, owners[name]) for name in unread}
+    rows = [by_name[name] for name in wanted if name in by_name]
     return txn_report(
         app,
-        "txn-describe",
-        [by_name[name] for name in wanted if name in by_name],
+        TXN_DESCRIBE,
+        rows,
         cluster_id=cluster_id,
+        summary=RowsSummary(rows=len(rows)),
         problems=problems,
         faults=faults.values(),
         judged=len(found),
     )
 
 
-def _unread_row(transactional_id: str, owner: Owner) -> Row:
-    """An id whose coordinator did not tell."""
-    return {
-        **dict.fromkeys(_TOLD),
-        "transactional_id": transactional_id,
-        "state": NOT_CHECKED,
-        "owner": owner.as_row(),
-    }
+def _unread_row(transactional_id: str, owner: Owner) -> DescribedRow:
+    """An id whose coordinator did not answer."""
+    return DescribedRow(transactional_id=transactional_id, state=NOT_CHECKED, started=None, owner=owner_part(owner))
 
 
-_TOLD = (
-    *("transactional_id", "state", "producer_id", "producer_epoch", "coordinator", "transaction_timeout_ms"),
-    *("started_ms", "started", "age_ms", "partitions", "owner"),
-)
-
-
-def _description_row(app: App, state: TransactionDescription, owner: Owner) -> Row:
+def _description_row(app: App, state: TransactionDescription, owner: Owner) -> DescribedRow:
     """A transaction as its coordinator describes it."""
     age_ms = None if state.started_ms is None else max(0, app.clock.now_ms() - state.started_ms)
-    return {
-        "transactional_id": state.transactional_id,
-        "state": state.state.value,
-        "producer_id": state.producer_id,
-        "producer_epoch": state.producer_epoch,
-        "coordinator": state.coordinator.node_id,
-        "transaction_timeout_ms": state.transaction_timeout_ms,
-        "started_ms": state.started_ms,
-        "started": rfc3339(state.started_ms),
-        "age_ms": age_ms,
-        "partitions": [{"topic": topic, "partition": partition} for topic, partition in state.partitions],
-        "owner": owner.as_row(),
-    }
+    return DescribedRow(
+        transactional_id=state.transactional_id,
+        state=state.state.value,
+        producer_id=state.producer_id,
+        producer_epoch=state.producer_epoch,
+        coordinator=state.coordinator.node_id,
+        transaction_timeout_ms=state.transaction_timeout_ms,
+        started_ms=state.started_ms,
+        started=rfc3339(state.started_ms),
+        age_ms=age_ms,
+        partitions=[Place(topic=topic, partition=partition) for topic, partition in state.partitions],
+        owner=owner_part(owner),
+    )
 
 
 def find_coordinators(app: App, ids: Sequence[str]) -> Report:
@@ -207,9 +207,9 @@ def find_coordinators(app: App, ids: Sequence[str]) -> Report:
         partitions, unseen = _log_partitions(app, admin)  # after the lookup, which creates the topic
     rows, faults = _split(wanted, found, lambda name, where: _coordinator_row(name, where, partitions))
     problems = [id_problem(app, name, fault, "find the coordinator of") for name, fault in faults.items()] + unseen
-    summary = {"ids": len(rows), "partitions": partitions}
+    summary = CoordinatorsSummary(ids=len(rows), partitions=partitions)
     return txn_report(
-        app, "txn-coordinator", rows, cluster_id=cluster_id, summary=summary, problems=problems, faults=faults.values()
+        app, TXN_COORDINATOR, rows, cluster_id=cluster_id, summary=summary, problems=problems, faults=faults.values()
     )
 
 
@@ -223,23 +223,23 @@ def _log_partitions(app: App, admin: TransactionAdmin) -> tuple[int | None, list
         return None, [Problem(error.code, message, hint, severity="warning")]
 
 
-def _coordinator_row(transactional_id: str, coordinator: Coordinator, partitions: int | None) -> Row:
-    return {
-        "transactional_id": transactional_id,
-        "hash": java_string_hash(transactional_id),
-        "partition": None if partitions is None else coordinator_partition(transactional_id, partitions),
-        "coordinator": coordinator.node_id,
-        "host": coordinator.host,
-        "port": coordinator.port,
-    }
+def _coordinator_row(transactional_id: str, coordinator: Coordinator, partitions: int | None) -> CoordinatorRow:
+    return CoordinatorRow(
+        transactional_id=transactional_id,
+        hash=java_string_hash(transactional_id),
+        partition=None if partitions is None else coordinator_partition(transactional_id, partitions),
+        coordinator=coordinator.node_id,
+        host=coordinator.host,
+        port=coordinator.port,
+    )
 
 
 def _split(
-    keys: Sequence[str], answers: Mapping[str, T | KafkaFault], to_row: Callable[[str, T], Row]
-) -> tuple[list[Row], dict[str, KafkaFault]]:
+    keys: Sequence[str], answers: Mapping[str, T | KafkaFault], to_row: Callable[[str, T], R]
+) -> tuple[list[R], dict[str, KafkaFault]]:
     """Rows of the good answers and faults of the others, both in the order of `keys`."""
     faults: dict[str, KafkaFault] = {}
-    rows: list[Row] = []
+    rows: list[R] = []
     for key in keys:
         answer = answers.get(key, KafkaFault(-1, "UNKNOWN_SERVER_ERROR", "the answer does not mention this id"))
         if isinstance(answer, KafkaFault):
@@ -249,9 +249,7 @@ def _split(
     return rows, faults
 
 
-def _count_by(rows: Iterable[Row], member: str) -> dict[str, object]:
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[str(row[member])] = counts.get(str(row[member]), 0) + 1
+def _states(rows: Collection[ListedRow]) -> ListSummary:
+    counts = Counter(row.state for row in rows)
     order = [state.value for state in TransactionState]
-    return {"ids": sum(counts.values()), "counts": {name: counts[name] for name in order if name in counts}}
+    return ListSummary(ids=len(rows), counts={name: counts[name] for name in order if name in counts})

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from eosctl.app import App
 from eosctl.core.records import Record, TopicRead
 from eosctl.core.transaction_log import TOPIC, LoggedTransaction, decode_key, decode_value
 from eosctl.errors import ExitCode, ProtocolError
-from eosctl.report import Problem, Report, Row, rfc3339
+from eosctl.output.parts import Place
+from eosctl.report import Problem, Report, rfc3339
 from eosctl.txn.faults import NOT_CHECKED
 from eosctl.txn.owners import owners_of_ids
+from eosctl.txn.rows import TXN_LOG, LogRow, LogSummary, owner_part
 
 _BAD_SHOWN = 10
 
@@ -35,21 +39,21 @@ def read_transaction_log(app: App, request: LogRequest) -> Report:
     with app.topics() as store:
         cluster_id = store.cluster_id()
         read = store.read(TOPIC, isolation="read_uncommitted", newest_per_key=not request.all_records, partly=True)
-    found: list[tuple[str, Row]] = []
+    found: list[tuple[str, LogRow]] = []
     problems: list[Problem] = []
     for record in read.records:
         try:
-            named = _row(record, request)
+            row = _row(record, request)
         except ProtocolError as error:
             problems.append(Problem("undecodable", f"{TOPIC}-{record.partition}@{record.offset}: {error.message}"))
         else:
-            found += [named] if named is not None else []
+            found += [(str(row.transactional_id), row)] if row is not None else []
     owners = owners_of_ids(app, sorted({name for name, _row in found}))
-    rows = [{**row, "owner": owners[name].as_row()} for name, row in found]
+    rows = [replace(row, owner=owner_part(owners[name])) for name, row in found]
     return Report(
-        kind="txn-log",
+        kind=TXN_LOG,
         rows=[*rows, *map(_unread_row, sorted(read.missing))],
-        summary={"records_read": read.records_read, "rows": len(rows), "undecodable": len(problems)},
+        summary=LogSummary(records_read=read.records_read, rows=len(rows), undecodable=len(problems)),
         target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
         problems=[*_unread(read), *problems[:_BAD_SHOWN]],
         exit_code=ExitCode.PARTIAL if read.missing else _exit_code(rows, problems),
@@ -65,58 +69,49 @@ def _unread(read: TopicRead) -> list[Problem]:
     return [Problem(NOT_CHECKED, f"{some} could not be read: {why}", "Bring the broker back, then run again.")]
 
 
-def _exit_code(rows: Collection[Row], problems: Collection[Problem]) -> ExitCode:
+def _exit_code(rows: Collection[LogRow], problems: Collection[Problem]) -> ExitCode:
     if not problems:
         return ExitCode.OK
     return ExitCode.PARTIAL if rows else ExitCode.FAILED
 
 
-def _unread_row(partition: int) -> Row:
+def _unread_row(partition: int) -> LogRow:
     """A partition of which nothing is known; a row of it may be missing."""
-    nothing = dict.fromkeys(("offset", "timestamp_ms", "timestamp", "transactional_id", "owner", "deleted", *_MEMBERS))
-    return {"partition": partition, **nothing, "state": NOT_CHECKED}
+    return LogRow(partition=partition, state=NOT_CHECKED)
 
 
-def _row(record: Record, request: LogRequest) -> tuple[str, Row] | None:
-    """The id of a record and its row, without the owner; None for one that was not asked for; raises ProtocolError."""
+def _row(record: Record, request: LogRequest) -> LogRow | None:
+    """The row of a record, without the owner of its id; None for one that was not asked for; raises ProtocolError."""
     transactional_id = decode_key(record.key or b"")
     if request.transactional_ids and transactional_id not in request.transactional_ids:
         return None
     if request.prefix is not None and not transactional_id.startswith(request.prefix):
         return None
     logged = None if record.value is None else decode_value(record.value)
-    return transactional_id, {
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp_ms": record.timestamp_ms,
-        "timestamp": rfc3339(record.timestamp_ms),
-        "transactional_id": transactional_id,
-        "owner": None,
-        "deleted": logged is None,
-        **_members(logged),
-    }
+    row = LogRow(
+        partition=record.partition,
+        offset=record.offset,
+        timestamp_ms=record.timestamp_ms,
+        timestamp=rfc3339(record.timestamp_ms),
+        transactional_id=transactional_id,
+        deleted=logged is None,
+    )
+    return row if logged is None else _with_value(row, logged)
 
 
-def _members(logged: LoggedTransaction | None) -> dict[str, object]:
-    """What the value says; a tombstone (an expired id) has nulls."""
-    if logged is None:
-        return dict.fromkeys(_MEMBERS)
-    partitions = [{"topic": topic, "partition": partition} for topic, partition in logged.partitions]
-    values = {name: getattr(logged, name) for name in _MEMBERS if name not in ("state", "partitions")}
-    return {"state": logged.state.value, **values, "partitions": partitions}
-
-
-_MEMBERS = (
-    "state",
-    "producer_id",
-    "producer_epoch",
-    "transaction_timeout_ms",
-    "last_update_ms",
-    "started_ms",
-    "version",
-    "previous_producer_id",
-    "next_producer_id",
-    "next_producer_epoch",
-    "client_transaction_version",
-    "partitions",
-)
+def _with_value(row: LogRow, logged: LoggedTransaction) -> LogRow:
+    return replace(
+        row,
+        state=logged.state.value,
+        producer_id=logged.producer_id,
+        producer_epoch=logged.producer_epoch,
+        transaction_timeout_ms=logged.transaction_timeout_ms,
+        last_update_ms=logged.last_update_ms,
+        started_ms=logged.started_ms,
+        version=logged.version,
+        previous_producer_id=logged.previous_producer_id,
+        next_producer_id=logged.next_producer_id,
+        next_producer_epoch=logged.next_producer_epoch,
+        client_transaction_version=logged.client_transaction_version,
+        partitions=[Place(topic=topic, partition=partition) for topic, partition in logged.partitions],
+    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from msgspec.structs import asdict
+
 from eosctl.app import App
 from eosctl.core.ids import Owner
 from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListings
@@ -16,14 +18,22 @@ from eosctl.txn.faults import NO_ANSWER, NOT_CHECKED
 from eosctl.txn.hanging import MAX_TRANSACTION_TIMEOUT_MS, find_hanging, open_candidates, unjudged, without_owner
 from eosctl.txn.hidden_ids import unseen_ids_warning
 from eosctl.txn.owners import owners_of_ids
-from eosctl.txn.rows import (
-    PLACE_MEMBERS,
+from eosctl.txn.report import (
     Partition,
     id_problem,
     missing_ids_problems,
     partition_problems,
-    place_of,
     txn_report,
+    writer_of,
+)
+from eosctl.txn.rows import (
+    TXN_HANGING,
+    TXN_PRODUCERS,
+    HangingRow,
+    HangingSummary,
+    ProducerRow,
+    ProducersSummary,
+    owner_part,
 )
 
 
@@ -43,13 +53,14 @@ def list_producers(app: App, topic: str, partition: int | None) -> Report:
     users = {listing.producer_id: listing.transactional_id for listing in listings.found}
     owners = owners_of_ids(app, sorted(set(users.values())))
     rows = [_producer_row(app, producer, users.get(producer.producer_id), owners) for producer in found]
-    unread = [{**_unseen_row(place), "last_sequence": None, "owner": None} for place in faults]
+    unread = [ProducerRow(topic=topic, partition=number, reason=NOT_CHECKED) for topic, number in faults]
+    every = sorted([*rows, *unread], key=lambda row: (row.topic, row.partition))
     return txn_report(
         app,
-        "txn-producers",
-        sorted([*rows, *unread], key=lambda row: (str(row["topic"]), int(str(row["partition"])))),
+        TXN_PRODUCERS,
+        every,
         cluster_id=cluster_id,
-        summary={"producers": len(rows), "open": sum(row["start_offset"] is not None for row in rows)},
+        summary=ProducersSummary(producers=len(rows), open=sum(row.start_offset is not None for row in rows)),
         problems=[*partition_problems(app, faults), *missing_ids_problems(listings)],
         faults=[*faults.values(), *listings.missing],
         judged=len(partitions) - len(faults),
@@ -87,13 +98,13 @@ def _users(admin: TransactionAdmin, producer_ids: Collection[int]) -> Transactio
 
 def _producer_row(
     app: App, producer: ActiveProducer, transactional_id: str | None, owners: Mapping[str, Owner]
-) -> dict[str, object]:
-    return {
-        **place_of(app, producer),
-        "last_sequence": producer.last_sequence,
-        "transactional_id": transactional_id,
-        "owner": None if transactional_id is None else owners[transactional_id].as_row(),
-    }
+) -> ProducerRow:
+    return ProducerRow(
+        **asdict(writer_of(app, producer)),
+        last_sequence=producer.last_sequence,
+        transactional_id=transactional_id,
+        owner=None if transactional_id is None else owner_part(owners[transactional_id]),
+    )
 
 
 def find_hanging_transactions(
@@ -113,24 +124,25 @@ def find_hanging_transactions(
         )
         listings, described = ask_coordinators(admin, candidates)
     hanging = [
-        {**place_of(app, one.producer), "transactional_id": one.transactional_id, "reason": one.reason.value}
+        _hanging_row(app, one.producer, one.reason.value, transactional_id=one.transactional_id)
         for one in find_hanging(candidates, listings, described)
     ]
     ownerless = without_owner(candidates, listings)
-    rows = [*hanging, *(_not_checked(place_of(app, one)) for one in ownerless), *map(_unseen_row, faults)]
+    unseen = [HangingRow(topic=topic, partition=number, reason=NOT_CHECKED) for topic, number in faults]
+    rows = [*hanging, *(_hanging_row(app, one, NOT_CHECKED) for one in ownerless), *unseen]
     silent = unjudged(described)
     problems = [
         *partition_problems(app, faults),
-        *unseen_ids_warning(str(row["reason"]) for row in hanging),
+        *unseen_ids_warning(row.reason for row in hanging),
         *(id_problem(app, name, fault, "describe") for name, fault in silent.items()),
         *missing_ids_problems(listings),
     ]
     report = txn_report(
         app,
-        "txn-hanging",
+        TXN_HANGING,
         rows,
         cluster_id=cluster_id,
-        summary={"partitions": len(partitions), "open_too_long": len(candidates), "hanging": len(hanging)},
+        summary=HangingSummary(partitions=len(partitions), open_too_long=len(candidates), hanging=len(hanging)),
         problems=problems,
         faults=[*faults.values(), *silent.values(), *listings.missing],
         judged=len(partitions) - len(faults),
@@ -138,13 +150,8 @@ def find_hanging_transactions(
     return replace(report, exit_code=ExitCode.FINDINGS) if hanging and report.exit_code is ExitCode.OK else report
 
 
-def _not_checked(place: Mapping[str, object]) -> dict[str, object]:
-    """A transaction, or a partition, of which it is not known whether it hangs."""
-    return {**place, "transactional_id": None, "reason": NOT_CHECKED}
-
-
-def _unseen_row(place: Partition) -> dict[str, object]:
-    return _not_checked({**dict.fromkeys(PLACE_MEMBERS), "topic": place[0], "partition": place[1]})
+def _hanging_row(app: App, producer: ActiveProducer, reason: str, *, transactional_id: str | None = None) -> HangingRow:
+    return HangingRow(**asdict(writer_of(app, producer)), transactional_id=transactional_id, reason=reason)
 
 
 def _all_partitions(admin: TransactionAdmin) -> list[Partition]:

@@ -1,102 +1,340 @@
-"""What the reports of `txn` share: rows of places and descriptions, problems, targets and exit codes."""
+"""What `txn` prints: transactional ids, producers of partitions, and what an abort came to."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated
 
-from eosctl.app import App
-from eosctl.core.acls.lines import grant_hint
-from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, ActiveProducer, KafkaFault, TransactionListings
-from eosctl.core.wording import counted
-from eosctl.errors import ExitCode
-from eosctl.report import Problem, Report, Row, rfc3339
-from eosctl.txn.faults import AUTHORIZATION_CODES, NOT_CHECKED, exit_code_of_faults
+from msgspec import UNSET, UnsetType
 
-Partition = tuple[str, int]
-_MOST_NAMED = 10
-_ASK_AGAIN = "Bring the broker back, then run again."
+from eosctl.core.ids import Application, Owner, OwnerKind
+from eosctl.core.transactions import OPEN_STATES
+from eosctl.output.cells import duration
+from eosctl.output.parts import Counts, Place
+from eosctl.output.rows import Header, Kind, Printed, Text, Time
 
-
-PLACE_MEMBERS = (
-    *("topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset"),
-    *("last_timestamp_ms", "last_timestamp", "age_ms"),
-)
+ProducerId = Annotated[int, "The producer id that the coordinator has for the transactional id."]
+Epoch = Annotated[int, "The producer's epoch; brokers refuse a producer with a lower one.", Header("EPOCH")]
+TimeoutMs = Annotated[int, "Its transaction timeout in milliseconds.", Header("TIMEOUT-MS")]
+Coordinated = Annotated[int, "The node id of the broker that coordinates the transactional id."]
 
 
-def place_of(app: App, producer: ActiveProducer) -> dict[str, object]:
-    """The members that every row about a producer on a partition has."""
-    return {
-        "topic": producer.topic,
-        "partition": producer.partition,
-        "producer_id": producer.producer_id,
-        "producer_epoch": producer.producer_epoch,
-        "coordinator_epoch": producer.coordinator_epoch,
-        "start_offset": producer.txn_start_offset,
-        "last_timestamp_ms": producer.last_timestamp_ms,
-        "last_timestamp": rfc3339(producer.last_timestamp_ms),
-        "age_ms": max(0, app.clock.now_ms() - producer.last_timestamp_ms),
-    }
+class OwnerPart(Printed):
+    """Whose a transactional id is."""
 
-
-def id_problem(app: App, transactional_id: str, fault: KafkaFault, doing: str) -> Problem:
-    """Why one id has no row."""
-    if fault.code == TRANSACTIONAL_ID_NOT_FOUND:
-        forgotten = "`eosctl txn list` shows what they know; an id that is not used for 7 days is forgotten."
-        return Problem("not_found", f"no coordinator knows {transactional_id}", forgotten)
-    denied = fault.code in AUTHORIZATION_CODES
-    hint = grant_hint("DESCRIBE", "TransactionalId", [transactional_id], settings=app.target.client) if denied else None
-    return Problem("not_authorized" if denied else "failed", f"could not {doing} {transactional_id}: {fault}", hint)
-
-
-def partition_problems(app: App, faults: Mapping[Partition, KafkaFault]) -> list[Problem]:
-    """Why partitions could not be looked at: one problem per reason, however many partitions it hit."""
-    by_reason: defaultdict[str, list[Partition]] = defaultdict(list)
-    for place, fault in faults.items():
-        by_reason[fault.name].append(place)
-    return [_partition_problem(app, places, faults[places[0]]) for places in by_reason.values()]
-
-
-def _partition_problem(app: App, places: Sequence[Partition], fault: KafkaFault) -> Problem:
-    named = ", ".join(f"{topic}-{partition}" for topic, partition in places[:_MOST_NAMED])
-    more = f" and {counted(len(places) - _MOST_NAMED, 'more partition')}" if len(places) > _MOST_NAMED else ""
-    denied = fault.code in AUTHORIZATION_CODES
-    topics = sorted({topic for topic, _partition in places})
-    hint = grant_hint("READ", "Topic", topics, settings=app.target.client) if denied else None
-    why = str(fault) if len(places) == 1 else fault.name
-    return Problem(
-        "not_authorized" if denied else NOT_CHECKED,
-        f"could not ask for the producers of {named}{more}: {why}",
-        hint,
-    )
-
-
-def missing_ids_problems(listings: TransactionListings) -> list[Problem]:
-    """Of which coordinators the ids are not in a listing: one problem each, for these may be any number of ids."""
-    return [
-        Problem(NOT_CHECKED, f"some transactional ids are not known: {each}", _ASK_AGAIN) for each in listings.missing
+    kind: Annotated[OwnerKind, "What uses the id: a task, the leader of a group, eosctl itself, or something else."]
+    connector: Annotated[str | None, "The connector of the task."]
+    task: Annotated[int | None, "The number of the task."]
+    application: Annotated[
+        Application | None, "Of `other`: what makes ids of this shape. A guess, for any client may use such an id."
     ]
 
+    def cell(self) -> str:
+        """`orders/0` of a task; `flink-sink?` where the shape of the id is all that is known."""
+        if self.kind == "task":
+            return f"{self.connector}/{self.task}"
+        return f"{self.application}?" if self.application else self.kind
 
-def txn_report(
-    app: App,
-    kind: str,
-    rows: Sequence[Row],
-    *,
-    cluster_id: str,
-    summary: Row | None = None,
-    problems: Sequence[Problem] = (),
-    faults: Iterable[KafkaFault] = (),
-    judged: int | None = None,
-) -> Report:
-    """The report of one `txn` command; its exit code follows from what failed.
 
-    `judged`: how many questions were answered, where that is not the number of rows.
-    """
-    broken = list(faults)
-    code = ExitCode.OK
-    if broken:
-        answered = len(rows) if judged is None else judged
-        code = ExitCode.PARTIAL if answered else exit_code_of_faults(broken)
-    target = {"kafka_cluster_id": cluster_id, "group_id": app.target.group_id}
-    return Report(kind, rows, summary or {"rows": len(rows)}, target=target, problems=problems, exit_code=code)
+def owner_part(owner: Owner) -> OwnerPart:
+    """The `owner` member of a row."""
+    return OwnerPart(kind=owner.kind, connector=owner.connector, task=owner.task, application=owner.application)
+
+
+def open_for(state: str | None, age_ms: int | None) -> str | None:
+    """How long a transaction has been open; None where it is not: a coordinator keeps the start of the last one."""
+    return duration(age_ms) if age_ms is not None and (state is None or state in OPEN_STATES) else None
+
+
+TransactionalId = Annotated[str, "The transactional id."]
+OwnerOfId = Annotated[OwnerPart, "Whose the transactional id is."]
+State = Annotated[
+    str, "The state of its transaction, as its coordinator says; `not_checked` where none could be asked."
+]
+StartedMs = Annotated[int, "When its last transaction began, in milliseconds since 1970."]
+Started = Annotated[Time, "When its last transaction began, which may be over."]
+AgeMs = Annotated[int, "Milliseconds since its last transaction began, which may be over."]
+Partitions = Annotated[list[Place], "The partitions that its transaction has written to."]
+
+
+class ListedRow(Printed, kw_only=True):
+    """A transactional id as a listing has it: most is null."""
+
+    transactional_id: TransactionalId
+    state: State
+    producer_id: ProducerId
+    producer_epoch: Epoch | None = None
+    coordinator: Coordinated
+    transaction_timeout_ms: TimeoutMs | None = None
+    started_ms: StartedMs | None = None
+    started: Started | UnsetType | None = UNSET
+    age_ms: AgeMs | None = None
+    partitions: Partitions | None = None
+    owner: OwnerOfId
+
+
+class DescribedRow(Printed, kw_only=True):
+    """A transactional id as its coordinator describes it."""
+
+    transactional_id: TransactionalId
+    state: State
+    producer_id: ProducerId | None = None
+    producer_epoch: Epoch | None = None
+    coordinator: Coordinated | None = None
+    transaction_timeout_ms: TimeoutMs | None = None
+    started_ms: StartedMs | None = None
+    started: Started | UnsetType | None = UNSET
+    age_ms: AgeMs | None = None
+    partitions: Partitions | None = None
+    owner: OwnerOfId
+
+    def open_for(self) -> str | None:
+        """How long the transaction has been open; `-` where none is open."""
+        return open_for(self.state, self.age_ms)
+
+
+Topic = Annotated[str, "The topic."]
+Partition = Annotated[int, "The partition of the topic."]
+WritingId = Annotated[int, "The producer id that wrote to the partition."]
+WritingEpoch = Annotated[int, "The epoch under which it wrote.", Header("EPOCH")]
+CoordinatorEpoch = Annotated[int, "The epoch of the coordinator that wrote its last marker; -1 before the first."]
+StartOffset = Annotated[int, "The first offset of its open transaction; null where none is open."]
+LastWriteMs = Annotated[int, "When it wrote last, in milliseconds since 1970."]
+LastWrite = Annotated[Time, "When it wrote last.", Header("LAST-WRITE")]
+SilentMs = Annotated[int, "Milliseconds since it wrote last."]
+IdOfProducer = Annotated[str, "The transactional id that uses the producer id now; null where none does."]
+Reason = Annotated[str, "Why the transaction counts as hanging; `not_checked` where that is not known."]
+
+
+class WriterRow(Printed):
+    """A producer that has written to a partition."""
+
+    topic: Topic
+    partition: Partition
+    producer_id: WritingId
+    producer_epoch: WritingEpoch
+    coordinator_epoch: CoordinatorEpoch
+    start_offset: StartOffset | None
+    last_timestamp_ms: LastWriteMs
+    last_timestamp: LastWrite | None
+    age_ms: SilentMs
+
+
+class SeenRow(Printed, kw_only=True):
+    """A producer, or a partition that could not be asked: then only its place is known."""
+
+    topic: Topic
+    partition: Partition
+    producer_id: WritingId | None = None
+    producer_epoch: WritingEpoch | None = None
+    coordinator_epoch: CoordinatorEpoch | None = None
+    start_offset: StartOffset | None = None
+    last_timestamp_ms: LastWriteMs | None = None
+    last_timestamp: LastWrite | None = None
+    age_ms: SilentMs | None = None
+
+
+class ProducerRow(SeenRow, kw_only=True):
+    """An active producer."""
+
+    last_sequence: Annotated[int | None, "The last sequence number that it wrote."] = None
+    transactional_id: IdOfProducer | None = None
+    owner: OwnerOfId | None = None
+    reason: Annotated[str, "`not_checked` where the partition could not be asked."] | UnsetType = UNSET
+
+
+class HangingRow(SeenRow, kw_only=True):
+    """An open transaction that no coordinator accounts for."""
+
+    transactional_id: IdOfProducer | None = None
+    reason: Reason
+
+    def open_for(self) -> str | None:
+        """How long ago the producer wrote last, so that the transaction is open for at least as long."""
+        return None if self.age_ms is None else duration(self.age_ms)
+
+
+class AbortRow(WriterRow):
+    """The transaction to abort."""
+
+    reason: Reason | None
+    lso_before: Annotated[int, "The last stable offset of the partition before the abort.", Header("LSO")]
+
+
+class AbortedRow(AbortRow):
+    """The transaction after its ABORT marker."""
+
+    lso_after: Annotated[int | None, "The last stable offset after the abort; null where it could not be read."]
+    outcome: Annotated[str, "What came of the abort."]
+    error: Annotated[object, "Why it could not be aborted."]
+
+    @Header("OUTCOME")
+    def came_to(self) -> str:
+        """What came of the abort."""
+        return "aborted, not confirmed" if self.outcome == "aborted_not_confirmed" else self.outcome
+
+
+class CoordinatorRow(Printed):
+    """Where a transactional id is coordinated."""
+
+    transactional_id: TransactionalId
+    hash: Annotated[int, "Java's hash code of the id, which chooses the partition."]
+    partition: Annotated[int | None, "Its partition of __transaction_state; null where their number is not known."]
+    coordinator: Coordinated
+    host: Annotated[str, "The host of that broker."]
+    port: Annotated[int, "The port of that broker."]
+
+
+class LogRow(Printed, kw_only=True):
+    """A record of __transaction_state; null is what a record of its version, or a deletion, does not have."""
+
+    partition: Annotated[int, "The partition of __transaction_state."]
+    offset: Annotated[int | None, "The offset of the record."] = None
+    timestamp_ms: Annotated[int | None, "When it was written, in milliseconds since 1970."] = None
+    timestamp: Annotated[Time | None, "When it was written.", Header("TIME")] = None
+    transactional_id: TransactionalId | None = None
+    owner: OwnerOfId | None = None
+    deleted: Annotated[bool | None, "Whether the record deletes the id."] = None
+    state: Annotated[
+        str | None, "The state that was written; `not_checked` for a partition that could not be read."
+    ] = None
+    producer_id: ProducerId | None = None
+    producer_epoch: Epoch | None = None
+    transaction_timeout_ms: TimeoutMs | None = None
+    last_update_ms: Annotated[int | None, "When the state changed, in milliseconds since 1970."] = None
+    started_ms: StartedMs | None = None
+    version: Annotated[int | None, "The version of the record's format."] = None
+    previous_producer_id: Annotated[int | None, "The producer id before the last commit or abort (KIP-890)."] = None
+    next_producer_id: Annotated[int | None, "The producer id after the one that is ending (KIP-890)."] = None
+    next_producer_epoch: Annotated[int | None, "The epoch after the one that is ending (KIP-890)."] = None
+    client_transaction_version: Annotated[int | None, "The transaction version of the client."] = None
+    partitions: Partitions | None = None
+
+
+class ListSummary(Printed):
+    """How many ids are in which state."""
+
+    ids: Annotated[int, "How many ids there are."]
+    counts: Annotated[Counts, "How many ids are in each state."]
+
+
+class RowsSummary(Printed):
+    """How many rows there are."""
+
+    rows: Annotated[int, "How many rows there are."]
+
+
+class ProducersSummary(Printed):
+    """How many producers there are."""
+
+    producers: Annotated[int, "How many producers are active."]
+    open: Annotated[int, "How many have a transaction open."]
+
+
+class HangingSummary(Printed):
+    """What was looked at, and how much of it hangs."""
+
+    partitions: Annotated[int, "How many partitions were looked at."]
+    open_too_long: Annotated[int, "How many transactions are open for longer than brokers allow."]
+    hanging: Annotated[int, "How many of these no coordinator accounts for."]
+
+
+class AbortSummary(Printed):
+    """How many transactions would be aborted."""
+
+    would_abort: Annotated[int, "How many transactions would be aborted."]
+
+
+class CoordinatorsSummary(Printed):
+    """How many ids and partitions there are."""
+
+    ids: Annotated[int, "How many ids there are."]
+    partitions: Annotated[int | None, "How many partitions __transaction_state has; null where that is not known."]
+
+
+class LogSummary(Printed):
+    """How much was read."""
+
+    records_read: Annotated[int, "How many records were read."]
+    rows: Annotated[int, "How many of them are shown."]
+    undecodable: Annotated[int, "How many could not be decoded."]
+
+
+_WRITER = (
+    *("topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset", "last_timestamp"),
+)
+_ABORT = (*_WRITER, "reason", "lso_before")
+TXN_LIST = Kind(
+    "txn-list",
+    "Transactional ids, as coordinators list them.",
+    row=ListedRow,
+    summary=ListSummary,
+    text=Text(
+        columns=("transactional_id", "owner", "state", "producer_id", "coordinator"),
+        empty="No transactional id matches.",
+    ),
+)
+TXN_DESCRIBE = Kind(
+    "txn-describe",
+    "Transactional ids, as their coordinators describe them.",
+    row=DescribedRow,
+    summary=RowsSummary,
+    text=Text(
+        columns=(
+            *("transactional_id", "owner", "state", "producer_id", "producer_epoch", "coordinator"),
+            *("transaction_timeout_ms", "open_for", "partitions"),
+        ),
+        wide=("started",),
+    ),
+)
+TXN_PRODUCERS = Kind(
+    "txn-producers",
+    "Producers that partition leaders hold state of.",
+    row=ProducerRow,
+    summary=ProducersSummary,
+    text=Text(
+        columns=(*_WRITER, "transactional_id", "owner", "reason?"),
+        wide=("last_sequence",),
+        empty="No producer is active there.",
+    ),
+)
+TXN_HANGING = Kind(
+    "txn-hanging",
+    "Open transactions that no coordinator accounts for.",
+    row=HangingRow,
+    summary=HangingSummary,
+    text=Text(columns=(*_WRITER, "open_for", "reason"), empty="No transaction is hanging."),
+)
+TXN_ABORT_PLAN = Kind(
+    "txn-abort-plan",
+    "The transaction that would be aborted.",
+    row=AbortRow,
+    summary=AbortSummary,
+    text=Text(columns=_ABORT),
+)
+TXN_ABORT_RESULT = Kind(
+    "txn-abort-result",
+    "The transaction after its ABORT marker.",
+    row=AbortedRow,
+    summary=Counts,
+    text=Text(columns=(*_ABORT, "lso_after", "came_to")),
+)
+TXN_COORDINATOR = Kind(
+    "txn-coordinator",
+    "Where transactional ids are coordinated.",
+    row=CoordinatorRow,
+    summary=CoordinatorsSummary,
+)
+TXN_LOG = Kind(
+    "txn-log",
+    "Records of __transaction_state.",
+    row=LogRow,
+    summary=LogSummary,
+    text=Text(
+        columns=(
+            *("partition", "offset", "timestamp", "transactional_id", "owner", "state", "producer_id"),
+            *("producer_epoch", "transaction_timeout_ms", "partitions"),
+        ),
+        wide=("version", "previous_producer_id", "next_producer_id"),
+        empty="No record matches.",
+    ),
+)

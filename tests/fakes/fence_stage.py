@@ -11,7 +11,7 @@ from eosctl.app import App
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.plan import apply_fence, plan_fence
-from eosctl.report import Report
+from eosctl.report import Report, plain
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.world import CONFIGS, World
 
@@ -63,7 +63,7 @@ def fence_stage() -> Stage:
 
 
 def outcomes(report: Report) -> dict[str, str]:
-    return {str(row["transactional_id"]): str(row["outcome"]) for row in report.rows}
+    return {str(row.transactional_id): str(row.outcome) for row in report.rows}
 
 
 def codes(report: Report) -> list[str]:
@@ -71,4 +71,4 @@ def codes(report: Report) -> list[str]:
 
 
 def row(report: Report, transactional_id: str) -> Any:
-    return next(row for row in report.rows if row["transactional_id"] == transactional_id)
+    return next(plain(row) for row in report.rows if row.transactional_id == transactional_id)

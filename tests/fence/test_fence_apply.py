@@ -213,6 +213,6 @@ def test_many_ids_give_rows_in_the_order_asked(stage: Stage) -> None:
     for number, name in enumerate(ids):
         stage.brokers.state.transactions[name] = FakeTransaction(10_000 + number, 0)
     report = stage.fence(*reversed(ids))
-    assert [row["transactional_id"] for row in report.rows] == ids[::-1]
-    assert report.summary["counts"] == {"fenced": 3000}
-    assert [row["outcome"] for row in report.rows[:2]] == ["fenced", "fenced"]
+    assert [row.transactional_id for row in report.rows] == ids[::-1]
+    assert report.summary.counts == {"fenced": 3000}
+    assert [row.outcome for row in report.rows[:2]] == ["fenced", "fenced"]

@@ -45,16 +45,16 @@ def test_a_plan_shows_states_and_changes_nothing(stage: Stage) -> None:
     assert 0 <= row(report, "g-c-1")["before"]["age_ms"] < 60_000
     assert row(report, "g-c-1")["owner"] == {"kind": "task", "connector": "c", "task": 1, "application": None}
     assert row(report, "nosuch")["before"] is None
-    assert report.summary["counts"] == {"would_fence": 2, "skipped_unknown": 1}
+    assert report.summary.counts == {"would_fence": 2, "skipped_unknown": 1}
     assert stage.brokers.count("InitProducerId") == 0
 
 
 def test_the_second_plan_recognises_what_the_first_run_did(stage: Stage) -> None:
     stage.fence("g-c-0", "g-c-1")
     again = stage.plan("g-c-0", "g-c-1", "g-d-0")
-    assert [row["already_fenced"] for row in again.rows] == [True, True, False]
+    assert [row.already_fenced for row in again.rows] == [True, True, False]
     assert set(outcomes(again).values()) == {"would_fence"}
-    assert again.summary["already_fenced"] == 2
+    assert again.summary.already_fenced == 2
 
 
 def test_ids_by_prefix_and_pattern_are_sorted_and_after_the_given_ones(stage: Stage) -> None:

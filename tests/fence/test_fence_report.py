@@ -15,9 +15,12 @@ from eosctl.core.ids import Owner
 from eosctl.core.transactions import Coordinator, KafkaFault, TransactionDescription, TransactionState
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import ExitCode
-from eosctl.fence.rows import FenceRows, fence_report, fence_row
+from eosctl.fence.report import FenceRows, fence_report, fence_row
+from eosctl.fence.rows import FENCE_PLAN, FENCE_RESULT, FenceSummary
 from eosctl.fence.rules import FenceItem, FenceOutcome, LiveTask
-from eosctl.report import AlikeRows, Report
+from eosctl.output.parts import KafkaError
+from eosctl.output.rows import Kind
+from eosctl.report import AlikeRows, Report, plain
 from eosctl.state.touched import Touched
 from eosctl.target import Target
 from eosctl.txn.faults import AUTHORIZATION_CODES, UNREACHABLE_CODES, exit_code_of_faults
@@ -37,7 +40,7 @@ def item(
     return FenceItem(name, Owner("task", "c", 0), outcome, before=before, coordinator=coordinator, fault=fault)
 
 
-def report_of(*items: FenceItem, kind: str = "fence-result") -> Report:
+def report_of(*items: FenceItem, kind: Kind = FENCE_RESULT) -> Report:
     target = Target(client=ClientSettings(("b:9092",), sasl_username="alice"), group_id="g")
     app = App(target, Deadline.after(60, CLOCK), Path("unused"), clock=CLOCK)
     return fence_report(app, kind, items, cluster_id="k", problems=())
@@ -54,7 +57,7 @@ def test_a_row_says_who_had_the_id_before_and_has_it_after() -> None:
         after=(7, 4),
         confirmed_by="answer",
     )
-    assert fence_row(fenced, now_ms=1_000) == {
+    assert plain(fence_row(fenced, now_ms=1_000)) == {
         "transactional_id": "g-c-0",
         "coordinator": 3,
         "owner": {"kind": "task", "connector": "c", "task": 0, "application": None},
@@ -101,13 +104,13 @@ def _of_every_kind() -> list[FenceItem]:
 
 @pytest.mark.parametrize("member", [None, "before", "after", "owner", "live"])
 @pytest.mark.parametrize(
-    "plain", [json.JSONEncoder(sort_keys=True, separators=(",", ":")), json.JSONEncoder(ensure_ascii=False)]
+    "encoder", [json.JSONEncoder(sort_keys=True, separators=(",", ":")), json.JSONEncoder(ensure_ascii=False)]
 )
-def test_texts_are_those_of_the_rows(plain: json.JSONEncoder, member: str | None) -> None:
+def test_texts_are_those_of_the_rows(encoder: json.JSONEncoder, member: str | None) -> None:
     """Each row used to be encoded by itself, up to four times: half of the time that many ids took."""
     rows = FenceRows(_of_every_kind(), now_ms=1_000)
-    wanted = [plain.encode(row if member is None else row[member]) for row in rows]
-    assert list(rows.texts(plain.encode, member)) == wanted
+    wanted = [encoder.encode(plain(row if member is None else getattr(row, member))) for row in rows]
+    assert list(rows.texts(encoder.encode, member)) == wanted
     assert isinstance(rows, AlikeRows)
 
 
@@ -126,29 +129,29 @@ def test_a_template_is_made_once_for_many_rows() -> None:
 def test_ids_of_many_kinds_leave_no_more_than_so_many_templates() -> None:
     items = [FenceItem(f"i-{n}", Owner("task", f"c-{n}", 0), FenceOutcome.FENCED) for n in range(3_000)]
     rows = FenceRows([*items, *items], now_ms=1)
-    assert list(rows.texts(json.dumps)) == [json.dumps(row) for row in rows]
+    assert list(rows.texts(json.dumps)) == [json.dumps(plain(row)) for row in rows]
 
 
 def test_the_brief_rows_say_what_the_rows_say() -> None:
     rows = FenceRows(_of_every_kind(), now_ms=1_000)
     touched, of_brief = Touched(Report("x"), {}), Touched(Report("x"), {})
     for row, brief in zip(rows, rows.brief(), strict=True):
-        touched.add(row)
+        touched.add(plain(row))
         of_brief.add(brief)
-        assert all(brief[name] == row[name] for name in brief if name != "owner")
+        assert all(brief[name] == getattr(row, name) for name in brief if name != "owner")
     assert of_brief.names() == touched.names() != {}
 
 
 def test_a_row_of_an_id_that_nobody_could_ask_for() -> None:
     failed = fence_row(item(FenceOutcome.FAILED, DENIED, known=False), now_ms=1_000)
-    assert [failed[name] for name in ("coordinator", "before", "after", "live")] == [None] * 4
-    assert failed["error"] == {"code": DENIED.name, "kafka_code": 53, "message": DENIED.name}
+    assert [failed.coordinator, failed.before, failed.after, failed.live] == [None] * 4
+    assert failed.error == KafkaError(code=DENIED.name, kafka_code=53, message=DENIED.name)
 
 
 def test_a_transaction_from_a_clock_that_is_ahead_began_just_now() -> None:
-    before = fence_row(item(FenceOutcome.FENCED), now_ms=0)["before"]  # it began at 900
-    assert isinstance(before, dict)
-    assert before["age_ms"] == 0
+    before = fence_row(item(FenceOutcome.FENCED), now_ms=0).before  # it began at 900
+    assert before is not None
+    assert before.age_ms == 0
 
 
 def test_a_report_counts() -> None:
@@ -159,10 +162,10 @@ def test_a_report_counts() -> None:
     )
     counts = {"fenced": 2, "skipped_unknown": 1}
     assert report.rows[0] == fence_row(item(FenceOutcome.FENCED), now_ms=1_000)
-    assert report.summary == {"ids": 3, "counts": counts, "already_fenced": 0, "live": 1}
+    assert report.summary == FenceSummary(ids=3, counts=counts, already_fenced=0, live=1)
     assert report.target == {"kafka_cluster_id": "k", "group_id": "g"}
     assert (len(report.rows), report.problems) == (3, ())
-    assert [row["transactional_id"] for row in report.rows] == ["g-c-0", "g-c-1", "g-c-0"]
+    assert [row.transactional_id for row in report.rows] == ["g-c-0", "g-c-1", "g-c-0"]
     assert list(report.rows[:2]) == [report.rows[0], report.rows[1]]
 
 
@@ -203,16 +206,16 @@ def test_the_exit_code_of_faults_needs_one_cause(codes: set[int], exit_code: Exi
 @pytest.mark.parametrize(
     ("kind", "failed", "code", "message"),
     [
-        ("fence-plan", item(FenceOutcome.FAILED, DENIED), "not_authorized", f"could not describe g-c-0: {DENIED.name}"),
-        ("fence-result", item(FenceOutcome.FAILED, DENIED), "not_authorized", f"could not fence g-c-0: {DENIED.name}"),
+        (FENCE_PLAN, item(FenceOutcome.FAILED, DENIED), "not_authorized", f"could not describe g-c-0: {DENIED.name}"),
+        (FENCE_RESULT, item(FenceOutcome.FAILED, DENIED), "not_authorized", f"could not fence g-c-0: {DENIED.name}"),
         (
-            "fence-result",
+            FENCE_RESULT,
             item(FenceOutcome.FAILED, KafkaFault(53, "DENIED", "DENIED"), known=False),
             "not_authorized",
             "could not describe g-c-0: DENIED",
         ),
         (
-            "fence-result",
+            FENCE_RESULT,
             FenceItem(
                 "g-c-0", Owner("other"), FenceOutcome.FAILED, coordinator=BROKER, fault=KafkaFault(50, "X", "too long")
             ),
@@ -220,14 +223,14 @@ def test_the_exit_code_of_faults_needs_one_cause(codes: set[int], exit_code: Exi
             "could not fence g-c-0: X: too long",
         ),
         (
-            "fence-result",
+            FENCE_RESULT,
             item(FenceOutcome.UNCONFIRMED, LOST),
             "unconfirmed",
             "unconfirmed g-c-0: REQUEST_TIMED_OUT: no answer within 60 s",
         ),
     ],
 )
-def test_a_failure_is_said_with_what_was_being_done(kind: str, failed: FenceItem, code: str, message: str) -> None:
+def test_a_failure_is_said_with_what_was_being_done(kind: Kind, failed: FenceItem, code: str, message: str) -> None:
     [problem] = report_of(failed, kind=kind).problems
     assert (problem.code, problem.message, problem.severity) == (code, message, "error")
 
@@ -242,11 +245,11 @@ def test_one_problem_stands_for_all_ids_that_failed_alike() -> None:
 @pytest.mark.parametrize(
     ("kind", "needed", "options"),
     [
-        ("fence-plan", "DESCRIBE on TransactionalId (and then WRITE)", "--operation Describe --operation Write"),
-        ("fence-result", "WRITE on TransactionalId", "--operation Write"),
+        (FENCE_PLAN, "DESCRIBE on TransactionalId (and then WRITE)", "--operation Describe --operation Write"),
+        (FENCE_RESULT, "WRITE on TransactionalId", "--operation Write"),
     ],
 )
-def test_what_is_missing_is_one_line_to_paste(kind: str, needed: str, options: str) -> None:
+def test_what_is_missing_is_one_line_to_paste(kind: Kind, needed: str, options: str) -> None:
     [problem] = report_of(item(FenceOutcome.FAILED, DENIED), kind=kind).problems
     assert problem.hint == (
         f"Missing: {needed}. Grant it with:\nkafka-acls.sh --bootstrap-server b:9092 --add "

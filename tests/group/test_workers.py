@@ -106,7 +106,7 @@ def test_members_that_share_a_url_are_told_apart_by_their_own_addresses(host: st
     report = list_workers(world.app(connect_urls=tuple(pods)))
     modes = {row["url"]: row["mode"] for row in report.rows}
     assert modes == dict(zip(pods, ("enabled", "not_enabled"), strict=True))
-    assert (report.problems, report.data["group"]["leader_url"]) == ([], first)  # type: ignore[index]  # plain data
+    assert (report.problems, report.data["group"]["leader_url"]) == ([], first)
     alone = list_workers(world.app(connect_urls=(first,)))
     assert {row["url"] for row in alone.rows} == {first, service}
 

@@ -265,7 +265,7 @@ def test_ids_of_a_coordinator_that_is_gone_are_failed_rows_beside_those_that_are
     state.leaderless.add((TOPIC, LOST))
     app = world.app(group_id=None)
     report = apply_fence(app, plan_fence(app, FenceRequest(tuple(IDS))))
-    assert {row["transactional_id"]: row["outcome"] for row in report.rows} == {
+    assert {row.transactional_id: row.outcome for row in report.rows} == {
         each: "failed" if each in of_partition(LOST) else "fenced" for each in IDS
     }
     (problem,) = [each for each in report.problems if each.code == "failed"]

@@ -63,7 +63,7 @@ def text_of(report: Report) -> str:
 
 
 def ids(report: Report) -> list[object]:
-    return [row["transactional_id"] for row in report.rows]
+    return [row.transactional_id for row in report.rows]
 
 
 LEADERLESS = f"partition {HIDDEN} of {TOPIC} has no leader"
@@ -104,7 +104,7 @@ def test_ids_that_were_named_are_rows_or_problems(
     report = look(world.app(), [LOST, SEEN])
     assert (ids(report), report.exit_code) == (rows, ExitCode.PARTIAL)
     if look is describe_transactions:
-        assert [row["state"] for row in report.rows] == ["not_checked", "Ongoing"]
+        assert [row.state for row in report.rows] == ["not_checked", "Ongoing"]
         alone = look(world.app(), [LOST])
         assert (ids(alone), alone.exit_code) == ([LOST], ExitCode.UNREACHABLE)
     assert any(f"{LOST}: COORDINATOR_NOT_AVAILABLE" in problem.message for problem in report.problems)
@@ -116,11 +116,11 @@ def test_a_partition_without_a_leader_is_a_row_that_was_not_checked(world: World
     del state.transactions[SEEN]
     state.leaderless.add(("t", 1))
     report = find_hanging_transactions(world.app(), "t")
-    assert [(row["partition"], row["reason"]) for row in report.rows] == [
+    assert [(row.partition, row.reason) for row in report.rows] == [
         (0, "no_transactional_id"),
         (1, "not_checked"),
     ]
-    assert (report.summary["hanging"], report.exit_code) == (1, ExitCode.PARTIAL)
+    assert (report.summary.hanging, report.exit_code) == (1, ExitCode.PARTIAL)
     assert said(report) == [
         "could not ask for the producers of t-1: LEADER_NOT_AVAILABLE: t-1 has no leader",
     ]
@@ -130,23 +130,23 @@ def test_a_live_transaction_of_an_offline_coordinator_is_not_called_hanging(worl
     """Its id is in no listing, as that of a transaction that everybody has forgotten."""
     lose_coordinator(world)
     report = find_hanging_transactions(world.app(), "t")
-    assert [(row["topic"], row["partition"], row["reason"]) for row in report.rows] == [("t", 1, "not_checked")]
-    assert (report.summary["hanging"], report.exit_code) == (0, ExitCode.PARTIAL)
+    assert [(row.topic, row.partition, row.reason) for row in report.rows] == [("t", 1, "not_checked")]
+    assert (report.summary.hanging, report.exit_code) == (0, ExitCode.PARTIAL)
     assert said(report) == [f"some transactional ids are not known: LEADER_NOT_AVAILABLE: {LEADERLESS}"]
 
 
 def test_producers_of_the_other_partitions_are_told(world: World) -> None:
     world.brokers.state.leaderless.add(("t", 1))
     report = list_producers(world.app(), "t", None)
-    assert [(row["partition"], row["transactional_id"], row.get("reason")) for row in report.rows] == [
+    assert [(row.partition, row.transactional_id, row.reason or None) for row in report.rows] == [
         (0, SEEN, None),
         (1, None, "not_checked"),
     ]
-    assert (report.summary["producers"], report.exit_code) == (1, ExitCode.PARTIAL)
+    assert (report.summary.producers, report.exit_code) == (1, ExitCode.PARTIAL)
     assert len(said(report)) == 1
     world.brokers.state.leaderless.add(("t", 0))
     report = list_producers(world.app(), "t", None)
-    assert [row.get("reason") for row in report.rows] == ["not_checked"] * 2
+    assert [row.reason for row in report.rows] == ["not_checked"] * 2
     assert report.exit_code is ExitCode.UNREACHABLE
     assert said(report) == ["could not ask for the producers of t-0, t-1: LEADER_NOT_AVAILABLE"]
 
@@ -168,12 +168,12 @@ def test_the_log_of_the_other_partitions_is_read(world: World) -> None:
         world.topics.put(TOPIC, key, None, partition=partition)
     world.brokers.state.leaderless |= {(TOPIC, 1), (TOPIC, 3)}
     report = read_transaction_log(world.app(), LogRequest())
-    assert [(row["partition"], row["transactional_id"], row["state"]) for row in report.rows] == [
+    assert [(row.partition, row.transactional_id, row.state) for row in report.rows] == [
         (0, "id-0", None),
         (1, None, "not_checked"),
         (3, None, "not_checked"),
     ]
-    assert (report.summary["rows"], report.exit_code) == (1, ExitCode.PARTIAL)
+    assert (report.summary.rows, report.exit_code) == (1, ExitCode.PARTIAL)
     assert said(report) == [f"partitions 1, 3 of {TOPIC} could not be read: partition 1 of topic {TOPIC} has no leader"]
     world.brokers.state.leaderless |= {(TOPIC, number) for number in range(PARTITIONS)}
     with pytest.raises(UnreachableError):
@@ -193,7 +193,7 @@ def test_what_an_offline_coordinator_may_have_open_is_not_aborted_unless_forced(
     plan = plan_abort(world.app(), abort(force=True))
     shown = plan.report(world.app())
     assert [(each.code, each.severity) for each in shown.problems] == [("not_checked", "warning")]
-    assert apply_abort(world.app(), plan).rows[0]["outcome"] == "aborted"
+    assert apply_abort(world.app(), plan).rows[0].outcome == "aborted"
 
 
 def test_another_partition_without_a_leader_does_not_hinder_an_abort(world: World) -> None:
@@ -202,7 +202,7 @@ def test_another_partition_without_a_leader_does_not_hinder_an_abort(world: Worl
     del state.transactions[LOST]
     state.leaderless.add(("t", 0))
     report = apply_abort(world.app(), plan_abort(world.app(), abort()))
-    assert (report.rows[0]["outcome"], report.exit_code) == ("aborted", ExitCode.OK)
+    assert (report.rows[0].outcome, report.exit_code) == ("aborted", ExitCode.OK)
 
 
 def after_the_marker(world: World, then: Callable[[], None]) -> None:
@@ -225,7 +225,7 @@ def test_a_marker_that_nobody_confirms_any_more_is_written_all_the_same(world: W
     after_the_marker(world, lambda: world.brokers.stop_broker(leader, noticed=False))
     report = apply_abort(app, plan)
     (row,) = report.rows
-    assert (row["outcome"], row["error"], report.exit_code) == ("aborted_not_confirmed", None, ExitCode.PARTIAL)
+    assert (row.outcome, row.error, report.exit_code) == ("aborted_not_confirmed", None, ExitCode.PARTIAL)
     assert report.problems[0].message == "the marker was written, and nothing confirms that t-1 has it"
     assert "aborted, not confirmed" in text_of(report)
     assert app.deadline.remaining_s() >= 50, "the read-back has a few seconds of its own"
@@ -244,7 +244,7 @@ def test_a_marker_whose_answer_is_lost_is_read_back(world: World, done: bool) ->
     report = apply_abort(app, plan)
     (row,) = report.rows
     expected = ("aborted", ExitCode.OK) if done else ("unconfirmed", ExitCode.UNREACHABLE)
-    assert (row["outcome"], report.exit_code) == expected
+    assert (row.outcome, report.exit_code) == expected
     assert [problem.code for problem in report.problems] == ([] if done else ["unconfirmed"])
     assert world.brokers.count("WriteTxnMarkers") > 1 or not done
 

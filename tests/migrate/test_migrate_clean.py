@@ -55,7 +55,7 @@ def test_killed_at_every_step(tmp_path: Path) -> None:
         assert (result.summary["verified"], result.summary["differing"]) == (7, 0), f"killed after step {step}"
         assert scene.backup() == undisturbed.backup()
         assert not scene.open_ids(), "a transaction was left open"
-        skipped |= set(map(str, result.data["skipped"]))  # type: ignore[call-overload]
+        skipped |= set(map(str, result.data["skipped"]))
     assert skipped == {"backup", "create", "clean", "write"}
 
 

@@ -7,12 +7,14 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eosctl.errors import ExitCode
 from eosctl.output import render_report
 from eosctl.output.cells import duration, format_cell
 from eosctl.output.views.views import VIEWS, view_of
 from eosctl.report import Report, Row
+from eosctl.txn.rows import TXN_DESCRIBE, DescribedRow, OwnerPart
 
 HOUSE = Path(__file__).resolve().parents[2] / "eosctl"
 WITHOUT_ROWS = {"sandbox-down"}
@@ -123,9 +125,10 @@ def test_a_renamed_connector_and_a_key_that_is_none_of_connects() -> None:
 @pytest.mark.parametrize("state", ["CompleteCommit", "Empty"])
 def test_a_closed_transaction_is_not_open_for_any_time(state: str) -> None:
     """A coordinator keeps the start of the last transaction; it was shown as open since then."""
-    row: Row = {"transactional_id": "x", "state": state, "age_ms": 90_000, "owner": {"kind": "other"}}
-    assert "90s" not in _text(Report(kind="txn-describe", rows=[row]), io.StringIO())
-    assert "90s" in _text(Report(kind="txn-describe", rows=[{**row, "state": "Ongoing"}]), io.StringIO())
+    owner = OwnerPart(kind="other", connector=None, task=None, application=None)
+    row = DescribedRow(transactional_id="x", state=state, age_ms=90_000, owner=owner)
+    assert "90s" not in _text(Report(kind=TXN_DESCRIBE, rows=[row]), io.StringIO())
+    assert "90s" in _text(Report(kind=TXN_DESCRIBE, rows=[replace(row, state="Ongoing")]), io.StringIO())
 
 
 @pytest.mark.parametrize(

@@ -47,9 +47,9 @@ def test_the_plan_shows_decisions_before_and_after_and_the_native_way(scene: Sce
     (row,) = report.rows
     assert row["before"] == {"task_count": 3, "offset": 5}
     assert row["after"] == {"task_count": 5, "offset": None}
-    assert row["decision_before"]["now"]["would_fence_count"] == 3  # type: ignore[index]  # plain data
-    assert row["decision_after"]["now"]["would_fence_count"] == 0  # type: ignore[index]  # plain data
-    assert row["decision_after"]["after_next_commit"]["would_fence_count"] == 5  # type: ignore[index]  # plain data
+    assert row["decision_before"]["now"]["would_fence_count"] == 3
+    assert row["decision_after"]["now"]["would_fence_count"] == 0
+    assert row["decision_after"]["after_next_commit"]["would_fence_count"] == 5
     assert [problem.code for problem in report.problems] == ["connect_can"]
     assert "--via connect" in str(report.problems[0].hint)
     assert scene.records() == []
@@ -270,7 +270,7 @@ def test_what_someone_else_writes_after_it_makes_it_differ(scene: Scene, key: by
     scene.topics.after("write", lambda _call: scene.topics.put(CONFIGS, key, value))
     report = apply_write(scene.app(), plan)
     assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.PARTIAL, "differs")
-    assert report.rows[0]["after"]["task_count"] == count  # type: ignore[index]  # plain data
+    assert report.rows[0]["after"]["task_count"] == count
 
 
 def test_a_task_set_that_comes_just_before_the_record_makes_it_differ(scene: Scene) -> None:
@@ -317,7 +317,7 @@ def test_after_ctrl_c_the_rows_so_far_are_reported(scene: Scene, *, call: str, d
     report = apply_write(replace(scene.app(), on_event=press_ctrl_c), plan)
     assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.INTERRUPTED, outcome)
     assert [problem.code for problem in report.problems] == ["interrupted"]
-    assert report.data["fence"]["summary"]["counts"] == {"fenced": 3}  # type: ignore[index]  # plain data
+    assert report.data["fence"]["summary"]["counts"] == {"fenced": 3}
     assert Path(str(report.data["backup"])).exists()
 
 
@@ -353,7 +353,7 @@ def test_what_changes_while_ids_are_fenced_stops_the_record(
     report = apply_write(scene.app(), plan)
     assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.PARTIAL, "not_written")
     assert (report.problems[0].code, complaint in report.problems[0].message) == (code, True)
-    assert report.data["fence"]["summary"]["counts"] == {"fenced": 3}  # type: ignore[index]  # plain data
+    assert report.data["fence"]["summary"]["counts"] == {"fenced": 3}
     assert scene.brokers.count("InitProducerId") == 3, "all of them were fenced by then"
     assert scene.records() == []
 

@@ -8,7 +8,7 @@ import pytest
 
 from eosctl.app import App
 from eosctl.core.transaction_log import TOPIC
-from eosctl.report import Report
+from eosctl.report import Report, plain
 from eosctl.txn.list import ListFilter, describe_transactions, list_transactions
 from eosctl.txn.log import LogRequest, read_transaction_log
 from eosctl.txn.owners import owners_of_ids
@@ -43,7 +43,7 @@ def world() -> World:
 
 def owner(report: Report) -> object:
     [row] = report.rows
-    return row["owner"]
+    return plain(row)["owner"]
 
 
 @pytest.mark.parametrize("look", LOOKS)

@@ -39,15 +39,15 @@ def only_producer(stage: Stage) -> int:
 def test_aborting_a_hanging_transaction_moves_the_lso(hanging: Stage) -> None:
     plan = plan_abort(hanging.app, AbortRequest("t", 0, start_offset=0))
     (planned,) = plan.report(hanging.app).rows
-    assert (planned["reason"], planned["lso_before"]) == ("no_transactional_id", 0)
+    assert (planned.reason, planned.lso_before) == ("no_transactional_id", 0)
     report = apply_abort(hanging.app, plan)
     assert report.exit_code == ExitCode.OK
-    assert (report.rows[0]["outcome"], report.rows[0]["lso_before"], report.rows[0]["lso_after"]) == ("aborted", 0, 2)
+    assert (report.rows[0].outcome, report.rows[0].lso_before, report.rows[0].lso_after) == ("aborted", 0, 2)
 
 
 def test_aborting_by_producer(hanging: Stage) -> None:
     request = AbortRequest("t", 0, producer_id=only_producer(hanging), producer_epoch=8, coordinator_epoch=0)
-    assert apply_abort(hanging.app, plan_abort(hanging.app, request)).rows[0]["outcome"] == "aborted"
+    assert apply_abort(hanging.app, plan_abort(hanging.app, request)).rows[0].outcome == "aborted"
 
 
 def test_a_transaction_its_coordinator_knows_is_refused_unless_forced(stage: Stage) -> None:
@@ -62,9 +62,9 @@ def test_a_newer_coordinator_epoch_on_the_partition_fails_the_marker(hanging: St
     hanging.cluster.state.log("t", 0).producers[only_producer(hanging)].coordinator_epoch = 3
     request = AbortRequest("t", 0, producer_id=only_producer(hanging), producer_epoch=8, coordinator_epoch=1)
     report = apply_abort(hanging.app, plan_abort(hanging.app, request))
-    assert (report.rows[0]["outcome"], report.exit_code) == ("failed", ExitCode.FAILED)
+    assert (report.rows[0].outcome, report.exit_code) == ("failed", ExitCode.FAILED)
     assert "newer coordinator epoch" in str(report.problems[0].hint)
-    assert report.rows[0]["lso_after"] == 0
+    assert report.rows[0].lso_after == 0
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_the_coordinator_epoch_of_the_marker(hanging: Stage, named: Any, at_lead
     if "producer_epoch" in named:
         named = {**named, "producer_id": producer_id}
     plan = plan_abort(hanging.app, AbortRequest("t", 0, **named))
-    assert plan.report(hanging.app).rows[0]["coordinator_epoch"] == sent
-    assert apply_abort(hanging.app, plan).rows[0]["outcome"] == "aborted"
+    assert plan.report(hanging.app).rows[0].coordinator_epoch == sent
+    assert apply_abort(hanging.app, plan).rows[0].outcome == "aborted"
     assert at_partition.coordinator_epoch == sent
 
 
@@ -127,7 +127,7 @@ def test_that_it_is_aborted_is_read_back_and_not_believed(
 
     hanging.cluster.tamper = once_marked
     report = apply_abort(hanging.app, plan)
-    assert (report.rows[0]["outcome"], report.exit_code) == (outcome, exit_code)
+    assert (report.rows[0].outcome, report.exit_code) == (outcome, exit_code)
     assert [problem.code for problem in report.problems] == problems
 
 
@@ -141,7 +141,7 @@ def test_what_was_aborted_is_told_although_the_offsets_cannot_be_read_any_more(h
     report = apply_abort(replace(hanging.app, open_topics=no_broker), plan)
     (row,) = report.rows
     assert faults_of(json.loads(json.dumps(report.envelope()))) == []
-    assert (row["outcome"], row["lso_after"], report.exit_code) == ("aborted", None, ExitCode.OK)
+    assert (row.outcome, row.lso_after, report.exit_code) == ("aborted", None, ExitCode.OK)
     assert [(problem.code, problem.severity) for problem in report.problems] == [("unreachable", "warning")]
 
 

@@ -9,11 +9,13 @@ import pytest
 
 from eosctl.core.transaction_log import TOPIC
 from eosctl.errors import ExitCode, NotFoundError, UnsupportedError, UsageError
+from eosctl.output.parts import Place
 from eosctl.report import Report
 from eosctl.txn.abort import AbortRequest, plan_abort
 from eosctl.txn.list import ListFilter, describe_transactions, find_coordinators, list_transactions
 from eosctl.txn.log import LogRequest, read_transaction_log
 from eosctl.txn.partitions import find_hanging_transactions, list_producers
+from eosctl.txn.rows import HangingSummary, ListSummary, OwnerPart, ProducersSummary
 from tests.fakes.txn_stage import HOUR_MS, Stage, txn_stage
 
 
@@ -24,16 +26,16 @@ def stage() -> Stage:
 
 
 def ids(report: Report) -> list[str]:
-    return [str(row["transactional_id"]) for row in report.rows]
+    return [str(row.transactional_id) for row in report.rows]
 
 
 def test_a_listing_is_sorted_and_attributed(stage: Stage) -> None:
     report = list_transactions(stage.app, ListFilter())
     assert ids(report) == ["connect-cluster-g", "g-c-0", "g-c-1", "zzz"]
-    assert [row["owner"]["kind"] for row in report.rows] == ["leader", "task", "task", "other"]  # type: ignore[index]
-    assert report.rows[2]["state"] == "Ongoing"
-    assert (report.rows[2]["producer_epoch"], report.rows[2]["partitions"]) == (None, None)
-    assert report.summary == {"ids": 4, "counts": {"Empty": 2, "Ongoing": 1, "CompleteCommit": 1}}
+    assert [row.owner.kind for row in report.rows] == ["leader", "task", "task", "other"]
+    assert report.rows[2].state == "Ongoing"
+    assert (report.rows[2].producer_epoch, report.rows[2].partitions) == (None, None)
+    assert report.summary == ListSummary(ids=4, counts={"Empty": 2, "Ongoing": 1, "CompleteCommit": 1})
 
 
 @pytest.mark.parametrize("client_side", [False, True], ids=["brokers", "here"])
@@ -79,10 +81,10 @@ def test_a_bad_pattern_is_a_usage_error(stage: Stage) -> None:
 def test_describe_gives_everything_a_listing_lacks(stage: Stage) -> None:
     report = describe_transactions(stage.app, ["g-c-1", "g-c-1"])
     (row,) = report.rows
-    assert row["partitions"] == [{"topic": "t", "partition": 0}, {"topic": "t", "partition": 1}]
-    assert (row["producer_epoch"], row["transaction_timeout_ms"]) == (8, 60_000)
-    assert row["owner"] == {"kind": "task", "connector": "c", "task": 1, "application": None}
-    assert isinstance(row["age_ms"], int)
+    assert row.partitions == [Place(topic="t", partition=0), Place(topic="t", partition=1)]
+    assert (row.producer_epoch, row.transaction_timeout_ms) == (8, 60_000)
+    assert row.owner == OwnerPart(kind="task", connector="c", task=1, application=None)
+    assert isinstance(row.age_ms, int)
 
 
 @pytest.mark.parametrize(
@@ -100,27 +102,27 @@ def test_describing_what_is_unknown_or_denied(
     stage.cluster.deny_describe.update(denied)
     report = describe_transactions(stage.app, asked)
     assert report.exit_code == exit_code
-    told = [row for row in report.rows if row["state"] != "not_checked"]
+    told = [row for row in report.rows if row.state != "not_checked"]
     assert len(told) + len(report.problems) == len(asked)
-    assert {str(row["transactional_id"]) for row in report.rows if row not in told} == denied
+    assert {str(row.transactional_id) for row in report.rows if row not in told} == denied
     if denied:
         assert "--operation Describe --transactional-id g-c-0" in str(report.problems[0].hint)
 
 
 def test_coordinators_with_hash_and_partition(stage: Stage) -> None:
     report = find_coordinators(stage.app, ["connect-cluster-foo", "polygenelubricants"])
-    assert [(row["hash"], row["partition"]) for row in report.rows] == [(1336017424, 24), (-(2**31), 0)]
-    assert {row["host"] for row in report.rows} <= {"broker-1", "broker-2"}
-    assert report.summary["partitions"] == 50
+    assert [(row.hash, row.partition) for row in report.rows] == [(1336017424, 24), (-(2**31), 0)]
+    assert {row.host for row in report.rows} <= {"broker-1", "broker-2"}
+    assert report.summary.partitions == 50
 
 
 def test_producers_of_a_topic_are_named(stage: Stage) -> None:
     report = list_producers(stage.app, "t", None)
-    assert [(row["partition"], row["transactional_id"], row["start_offset"]) for row in report.rows] == [
+    assert [(row.partition, row.transactional_id, row.start_offset) for row in report.rows] == [
         (0, "g-c-1", 0),
         (1, "g-c-1", 0),
     ]
-    assert report.summary == {"producers": 2, "open": 2}
+    assert report.summary == ProducersSummary(producers=2, open=2)
     assert len(list_producers(stage.app, "t", 1).rows) == 1
     for topic, partition in (("nosuch", None), ("t", 2)):
         with pytest.raises(NotFoundError):
@@ -131,7 +133,7 @@ def test_long_is_not_hanging(stage: Stage) -> None:
     stage.hang(stage.cluster.state.transactions["g-c-1"].producer_id)
     report = find_hanging_transactions(stage.app, None)
     assert (report.rows, report.exit_code) == ([], ExitCode.OK)
-    assert report.summary == {"partitions": 52, "open_too_long": 1, "hanging": 0}
+    assert report.summary == HangingSummary(partitions=52, open_too_long=1, hanging=0)
 
 
 @pytest.mark.parametrize("reason", ["no_transactional_id", "partition_not_in_transaction"])
@@ -145,7 +147,7 @@ def test_what_a_coordinator_forgot_is_hanging(stage: Stage, reason: str, topic: 
     else:
         state.transactions["g-c-1"].partitions.remove(("t", 0))
     report = find_hanging_transactions(stage.app, topic)
-    assert [(row["partition"], row["reason"], row["start_offset"]) for row in report.rows] == [(0, reason, 0)]
+    assert [(row.partition, row.reason, row.start_offset) for row in report.rows] == [(0, reason, 0)]
     assert report.exit_code == ExitCode.FINDINGS
     assert find_hanging_transactions(stage.app, topic, max_transaction_timeout_ms=2 * HOUR_MS).rows == []
 
@@ -155,7 +157,7 @@ def test_an_owner_that_may_not_be_seen_looks_like_none_and_that_is_said(stage: S
     stage.hang(stage.cluster.state.transactions["g-c-1"].producer_id)
     stage.cluster.deny_describe.add("g-c-1")
     report = find_hanging_transactions(stage.app, "t")
-    assert [row["reason"] for row in report.rows] == ["no_transactional_id"]
+    assert [row.reason for row in report.rows] == ["no_transactional_id"]
     assert [(problem.code, problem.severity) for problem in report.problems] == [("ids_may_be_hidden", "warning")]
     plan = plan_abort(stage.app, AbortRequest("t", 0, start_offset=0))
     assert [problem.code for problem in plan.report(stage.app).problems] == ["ids_may_be_hidden"]
@@ -178,13 +180,13 @@ def test_the_log_is_decoded_and_what_is_not_is_told(stage: Stage) -> None:
     log(stage, "gone", None)
     log(stage, "bad", b"\0\x09")
     report = read_transaction_log(stage.app, LogRequest())
-    rows = [(row["transactional_id"], row["producer_epoch"], row["state"]) for row in report.rows]
+    rows = [(row.transactional_id, row.producer_epoch, row.state) for row in report.rows]
     assert rows == [("g-c-1", 2, "CompleteAbort"), ("g-c-0", 3, "Empty"), ("gone", None, None)]
-    assert report.rows[1]["last_update_ms"] == 1_700_000_000_000
+    assert report.rows[1].last_update_ms == 1_700_000_000_000
     assert report.exit_code == ExitCode.PARTIAL
     assert report.problems[0].message.startswith("__transaction_state-3@4: ")
     everything = read_transaction_log(stage.app, LogRequest(all_records=True))
-    assert [row["offset"] for row in everything.rows] == [0, 1, 2, 3]
+    assert [row.offset for row in everything.rows] == [0, 1, 2, 3]
     assert ids(read_transaction_log(stage.app, LogRequest(("g-c-1",)))) == ["g-c-1"]
     assert ids(read_transaction_log(stage.app, LogRequest(prefix="g-"))) == ["g-c-1", "g-c-0"]
 

@@ -82,7 +82,7 @@ def test_a_coordinator_is_found_without_the_right_to_see_its_topic(stage: Stage)
     stage.cluster.deny_topics.add(TOPIC)
     report = find_coordinators(stage.app, ["g-c-0"])
     assert report.exit_code == ExitCode.OK
-    assert (report.rows[0]["coordinator"], report.rows[0]["partition"]) == (1, None)
+    assert (report.rows[0].coordinator, report.rows[0].partition) == (1, None)
     (problem,) = report.problems
     assert (problem.code, problem.severity) == ("not_authorized", "warning")
     assert f"--operation Describe --topic {TOPIC}" in str(problem.hint)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from shlex import quote
 
-from eosctl.output.cells import Column, View, dig, duration, format_cell, partition_name, printable, summary_lines
+from eosctl.output.cells import Column, View, dig, format_cell, printable, summary_lines
 from eosctl.output.views.acl_views import ACL_SCRIPT, ACL_VIEWS
 from eosctl.output.views.check_views import CHECK_VIEWS
 from eosctl.output.views.connector_views import CONNECTOR_VIEWS
@@ -175,139 +175,6 @@ VIEWS |= {
         empty="The config topic names no connector.",
     ),
     "task-counts-replay": REPLAY,
-}
-
-
-def _owner(row: Row) -> object:
-    owner = row.get("owner")
-    if not isinstance(owner, dict):
-        return None
-    if owner["kind"] == "task":
-        return f"{owner['connector']}/{owner['task']}"
-    return f"{owner['application']}?" if owner.get("application") else owner["kind"]  # its shape is all that is known
-
-
-def _abort_outcome(row: Row) -> object:
-    return "aborted, not confirmed" if row["outcome"] == "aborted_not_confirmed" else row["outcome"]
-
-
-def _outcome(row: Row) -> object:
-    return f"{row['outcome']} (fenced before)" if row.get("already_fenced") else row["outcome"]
-
-
-def _open_for(state: str, age: str) -> Callable[[Row], object]:
-    """How long the transaction has been open; null where it is not: a coordinator keeps the start of the last one."""
-
-    def open_for(row: Row) -> object:
-        age_ms, now = dig(row, age), dig(row, state)
-        is_open = now is None or now in _OPEN_STATES
-        return duration(age_ms) if isinstance(age_ms, int) and is_open else None
-
-    return open_for
-
-
-def _partitions(row: Row) -> object:
-    partitions = row.get("partitions")
-    if not isinstance(partitions, list):
-        return None
-    return [partition_name(partition) for partition in partitions]
-
-
-_OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
-_FENCE_COLUMNS = (
-    Column("TRANSACTIONAL-ID", "transactional_id"),
-    Column("OWNER", _owner),
-    Column("COORDINATOR", "coordinator"),
-    Column("STATE", "before.state"),
-    Column("PRODUCER-ID", "before.producer_id"),
-    Column("EPOCH", "before.producer_epoch"),
-    Column("TIMEOUT-MS", "before.transaction_timeout_ms"),
-    Column("OPEN-FOR", _open_for("before.state", "before.age_ms")),
-)
-_TXN_COLUMNS = (
-    Column("TRANSACTIONAL-ID", "transactional_id"),
-    Column("OWNER", _owner),
-    Column("STATE", "state"),
-    Column("PRODUCER-ID", "producer_id"),
-    Column("EPOCH", "producer_epoch"),
-    Column("COORDINATOR", "coordinator"),
-    Column("TIMEOUT-MS", "transaction_timeout_ms"),
-    Column("OPEN-FOR", _open_for("state", "age_ms")),
-    Column("PARTITIONS", _partitions),
-)
-_PRODUCER_COLUMNS = (
-    Column("TOPIC", "topic"),
-    Column("PARTITION", "partition"),
-    Column("PRODUCER-ID", "producer_id"),
-    Column("EPOCH", "producer_epoch"),
-    Column("COORDINATOR-EPOCH", "coordinator_epoch"),
-    Column("START-OFFSET", "start_offset"),
-    Column("LAST-WRITE", "last_timestamp"),
-)
-_ABORT_COLUMNS = (*_PRODUCER_COLUMNS, Column("REASON", "reason"), Column("LSO", "lso_before"))
-VIEWS |= {
-    "fence-plan": View(
-        (*_FENCE_COLUMNS, Column("OUTCOME", _outcome)),
-        wide=(Column("RUNNING-ON", "live.worker"),),
-        empty="There is nothing to fence.",
-        most_rows=20,
-    ),
-    "fence-result": View(
-        (
-            *_FENCE_COLUMNS,
-            Column("NEW-PRODUCER-ID", "after.producer_id"),
-            Column("NEW-EPOCH", "after.producer_epoch"),
-            Column("OUTCOME", "outcome"),
-            Column("ERROR", "error.message"),
-        ),
-        wide=(Column("CONFIRMED-BY", "confirmed_by"), Column("RUNNING-ON", "live.worker")),
-        empty="There was nothing to fence.",
-        most_rows=20,
-    ),
-    "txn-list": View(_TXN_COLUMNS[:4] + _TXN_COLUMNS[5:6], empty="No transactional id matches."),
-    "txn-describe": View(_TXN_COLUMNS, wide=(Column("STARTED", "started"),)),
-    "txn-producers": View(
-        (
-            *_PRODUCER_COLUMNS,
-            Column("TRANSACTIONAL-ID", "transactional_id"),
-            Column("OWNER", _owner),
-            Column("REASON", "reason", optional=True),
-        ),
-        wide=(Column("LAST-SEQUENCE", "last_sequence"),),
-        empty="No producer is active there.",
-    ),
-    "txn-hanging": View(
-        (*_PRODUCER_COLUMNS, Column("OPEN-FOR", _open_for("state", "age_ms")), Column("REASON", "reason")),
-        empty="No transaction is hanging.",
-    ),
-    "txn-abort-plan": View(_ABORT_COLUMNS),
-    "txn-abort-result": View((*_ABORT_COLUMNS, Column("LSO-AFTER", "lso_after"), Column("OUTCOME", _abort_outcome))),
-    "txn-coordinator": View(
-        (
-            Column("TRANSACTIONAL-ID", "transactional_id"),
-            Column("HASH", "hash"),
-            Column("PARTITION", "partition"),
-            Column("COORDINATOR", "coordinator"),
-            Column("HOST", "host"),
-            Column("PORT", "port"),
-        )
-    ),
-    "txn-log": View(
-        (
-            Column("PARTITION", "partition"),
-            Column("OFFSET", "offset"),
-            Column("TIME", "timestamp"),
-            *_TXN_COLUMNS[:5],
-            Column("TIMEOUT-MS", "transaction_timeout_ms"),
-            Column("PARTITIONS", _partitions),
-        ),
-        wide=(
-            Column("VERSION", "version"),
-            Column("PREVIOUS-PRODUCER-ID", "previous_producer_id"),
-            Column("NEXT-PRODUCER-ID", "next_producer_id"),
-        ),
-        empty="No record matches.",
-    ),
 }
 
 

@@ -261,11 +261,11 @@ def _migrated(
     with prepared_migration(app(cluster, folder), wanted, engine, allowances=allowances) as prepared:
         assert (prepared.apply is None) is (wanted.policy is Policy.FAIL)
         if not applied or prepared.apply is None:
-            return prepared.report().summary
+            return dict(prepared.report().summary)
         result = prepared.apply()
     assert (result.exit_code, result.problems) == (ExitCode.OK, ())
     counts = prepared.report().summary["counts"]
     assert isinstance(counts, dict)
     assert result.summary["sent"] == counts["write"] + counts["delete"]
     assert result.summary["verified"] == result.summary["keys"]
-    return result.summary
+    return dict(result.summary)

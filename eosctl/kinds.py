@@ -1,0 +1,33 @@
+"""Every kind of document, collected from what the features declare; only `schema` and `explain` want all of them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+
+from eosctl.output.json_schema import schema_of_kind
+from eosctl.output.rows import Kind
+from eosctl.schemas import KINDS as OTHER_KINDS
+from eosctl.schemas import schema_of as schema_of_other
+
+ROW_MODULES = ("eosctl.fence.rows", "eosctl.txn.rows")
+"""Where kinds are declared; a test compares it with the tree."""
+
+
+def declared_kinds() -> Mapping[str, Kind]:
+    """Name -> kind, by name."""
+    modules = (importlib.import_module(name) for name in ROW_MODULES)
+    found = {each: each for module in modules for each in vars(module).values() if isinstance(each, Kind)}
+    return {name: found[name] for name in sorted(found)}
+
+
+def all_kinds() -> dict[str, str]:
+    """Name -> what a document of this kind says."""
+    told = {name: kind.what for name, kind in declared_kinds().items()}
+    return dict(sorted({**{name: kind.what for name, kind in OTHER_KINDS.items()}, **told}.items()))
+
+
+def schema_of(name: str) -> dict[str, object]:
+    """The JSON Schema of a kind; raises KeyError."""
+    declared = declared_kinds()
+    return schema_of_kind(declared[name]) if name in declared else schema_of_other(name)

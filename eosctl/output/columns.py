@@ -1,0 +1,140 @@
+"""The columns of a kind's text: paths into its row, found by the row's types, with the words about each.
+
+Nothing here knows a kind; `rows` says how a column is declared.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from eosctl.output.cells import Column
+from eosctl.output.rows import Header, Kind, ShownAs
+
+
+class Field(NamedTuple):
+    """What the class of a row says of a field or a method: its type (None of a method), its words, how it is shown."""
+
+    type: Any
+    words: str = ""
+    header: str | None = None
+    shown_as: Callable[[Any], object] | None = None
+
+
+def columns_of(kind: Kind) -> tuple[Column, ...]:
+    """The columns of the kind's text; every field of the row where it names none."""
+    named = kind.text.columns
+    paths = fields_of(classes_in(kind.row)[0]) if named is None else named
+    return tuple(_column(kind, path) for path in paths)
+
+
+def wide_columns_of(kind: Kind) -> tuple[Column, ...]:
+    """The further columns of `-o wide`."""
+    return tuple(_column(kind, path) for path in kind.text.wide)
+
+
+def words_of_columns(kind: Kind) -> Iterator[tuple[str, str]]:
+    """(header, words) of every column of the kind's text, wide ones included."""
+    named = kind.text.columns
+    paths = fields_of(classes_in(kind.row)[0]) if named is None else named
+    for path in (*paths, *kind.text.wide):
+        field = field_at(kind.row, path.removesuffix("?"))
+        yield _header(path.removesuffix("?"), field), field.words
+
+
+def _column(kind: Kind, path: str) -> Column:
+    found = path.removesuffix("?")
+    field = field_at(kind.row, found)
+    plain = field.shown_as is None and field.type is not None and "." not in found
+    source = found if plain else _reader(found.split("."), field.shown_as)
+    return Column(_header(found, field), source, optional=found != path)
+
+
+def _header(path: str, field: Field) -> str:
+    return field.header or path.rpartition(".")[2].upper().replace("_", "-")
+
+
+def _reader(steps: Sequence[str], shown_as: Callable[[Any], object] | None) -> Callable[[Any], object]:
+    """What leads from a row to the member at a path; None where any step is missing."""
+
+    def read(row: Any) -> object:
+        value = row
+        for step in steps:
+            value = value.get(step) if isinstance(value, Mapping) else getattr(value, step)
+            if callable(value):
+                value = value()
+            if value is None or value is msgspec.UNSET:
+                return None
+        return value if shown_as is None else shown_as(value)
+
+    return read
+
+
+def field_at(row: Any, path: str) -> Field:
+    """The field or the method at a dotted path of a row's class, or classes; raises LookupError naming the path."""
+    found = Field(row)
+    for step in path.split("."):
+        inside = None
+        for each in _choices(found.type):
+            inside = inside or _member(each, step, found)
+        if inside is None:
+            raise LookupError(f"{row} has nothing at {path}")
+        found = inside
+    return found
+
+
+def _member(owner: Any, name: str, above: Field) -> Field | None:
+    """A field, a method, or a member of a dict, which has the words of the dict itself."""
+    if (get_origin(owner) or owner) in (dict, Mapping):
+        return Field(get_args(owner)[1], above.words)
+    if not isinstance(owner, type):
+        return None
+    method = getattr(owner, name, None)
+    if isinstance(method, types.FunctionType):
+        return Field(None, " ".join((method.__doc__ or "").split()), getattr(method, "header", None))
+    return fields_of(owner).get(name)
+
+
+@functools.cache
+def fields_of(owner: Any) -> Mapping[str, Field]:
+    """The fields of a row's class, in order, with what their annotations say."""
+    if not (isinstance(owner, type) and issubclass(owner, msgspec.Struct)):
+        return {}
+    hints = get_type_hints(owner, include_extras=True)
+    return {name: _field(hints[name]) for name in owner.__struct_fields__}
+
+
+def _field(annotation: Any) -> Field:
+    marks = [mark for each in _choices(annotation, annotated=True) for mark in getattr(each, "__metadata__", ())]
+    words = next((mark for mark in marks if isinstance(mark, str)), "")
+    header = next((mark.text for mark in marks if isinstance(mark, Header)), None)
+    shown_as = next((mark.function for mark in marks if isinstance(mark, ShownAs)), None)
+    return Field(annotation, words, header, shown_as)
+
+
+def classes_in(annotation: Any) -> list[Any]:
+    """The classes that a type allows, without null."""
+    return [each for each in _choices(annotation) if each is not type(None)]
+
+
+def _choices(annotation: Any, *, annotated: bool = False) -> list[Any]:
+    """The members of a union, else the type itself; with `annotated`, what annotations say is kept."""
+    found = [annotation]
+    while True:
+        opened = [part for each in found for part in _opened(each, annotated=annotated)]
+        if opened == found:
+            return found
+        found = opened
+
+
+def _opened(annotation: Any, *, annotated: bool) -> Sequence[Any]:
+    origin = get_origin(annotation)
+    if origin in (Union, types.UnionType):
+        return get_args(annotation)
+    if origin is Annotated and not annotated:
+        return [annotation.__origin__]
+    return [annotation]

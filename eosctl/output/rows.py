@@ -1,0 +1,157 @@
+"""The one declaration of a row: its JSON, its schema, its columns and the words about them all follow from one class.
+
+A feature declares in its `rows.py` what it prints, and nothing else says it again:
+
+    class FenceRow(Printed):
+        transactional_id: Annotated[str, "The transactional id."]
+        before: Annotated[Described | None, "The id before it was fenced; null where no coordinator knows it."]
+        note: Annotated[str, "Left out of JSON where it is UNSET."] | UnsetType = UNSET
+
+        def open_for(self) -> str | None:
+            "How long its transaction has been open."
+
+    FENCE_PLAN = Kind(
+        "fence-plan",
+        "The ids that would be fenced.",
+        row=FenceRow,
+        summary=FenceSummary,
+        text=Text(columns=("transactional_id", "before.state", "open_for"), wide=("live.worker",)),
+    )
+
+    Report(kind=FENCE_PLAN, rows=[FenceRow(...)], summary=FenceSummary(...))
+
+* **JSON** has the fields in their order, nested classes as objects; a field that is UNSET is left out.
+* **The schema** follows from the types: `Literal` or an enumeration for one of several words, `X | None`, lists, dicts,
+  nested classes, `BytesText`, `Time`; the string in `Annotated` is the description. `Members` names what a dict has.
+* **A column** is a path: of fields, of members of a dict, or ending in a method, which may read several fields; its
+  docstring are the words then. Its header is the last name in upper case, unless `Header` says another one. With a `?`
+  behind it a column is left out where it has nothing to say of any row. `ShownAs` shows a field in another way than
+  JSON; a nested class with a method `cell` is shown by that.
+* **Closing lines** are a function of the report: `report.rows_of(FenceRow)` and the like give it its types.
+
+To add a column: a field (or a method) of the row, and its name among the `columns` of the kind's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, TypeVar, dataclass_transform
+
+import msgspec
+
+from eosctl.output.cells import summary_lines
+from eosctl.report import Report
+
+Method = TypeVar("Method", bound=Callable[..., object])
+Lines = Callable[[Report], Iterable[str]]
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Printed(msgspec.Struct, frozen=True):
+    """A row, a part of one, a summary, or what a document has beside them: made by the names of its members.
+
+    A class in which a member with a default stands before one without says `kw_only=True`. No metaclass of ours makes
+    that the rule, for then making a row takes three times as long.
+    """
+
+
+class Header(msgspec.Struct, frozen=True):
+    """The header of a column where it is not the name: among the words of a field, or as the decorator of a method."""
+
+    text: str
+
+    def __call__(self, method: Method) -> Method:
+        """The method, whose column is called so."""
+        method.header = self.text  # type: ignore[attr-defined]  # functions may have any attribute
+        return method
+
+
+class ShownAs(msgspec.Struct, frozen=True):
+    """How a cell shows a field, where not as it is in JSON; null never gets here."""
+
+    function: Callable[[Any], object]
+
+
+class Schema(msgspec.Struct, eq=False):
+    """The JSON Schema of a type whose Python type does not tell it."""
+
+    members: dict[str, object]
+
+
+class Members(msgspec.Struct, eq=False):
+    """Names that a dict always has, and others beside them: `Annotated[dict[str, Cell], Members(("global",))]`.
+
+    As a dict, the names with their types where these differ from those of the others.
+    """
+
+    named: tuple[str, ...] | dict[str, object]
+
+
+Time = Annotated[str, Schema({"type": "string", "format": "date-time"})]
+"""Text in RFC 3339."""
+_BASE64: dict[str, object] = {
+    "type": "object",
+    "properties": {"base64": {"type": "string", "contentEncoding": "base64"}},
+    "required": ["base64"],
+}
+BytesText = Annotated[str | dict[str, str], Schema({"anyOf": [{"type": "string"}, _BASE64]})]
+"""Bytes: text where they are UTF-8, else `{"base64": "…"}` (`report.json_bytes`)."""
+
+
+class Nothing(Printed):
+    """A summary, or other data, without members."""
+
+
+class Text(msgspec.Struct, frozen=True, kw_only=True):
+    """How a kind looks as text.
+
+    `columns` are paths into the row, and those of `-o wide` come after them; None is every field of the row. `lines`
+    close the text, `wide_lines` that of `-o wide`; without `prose` they are never folded. `empty` stands in for a table
+    without rows. Of more than `most_rows` rows only the first ones are shown; the other formats always have them all.
+    """
+
+    columns: tuple[str, ...] | None = None
+    wide: tuple[str, ...] = ()
+    lines: Lines = summary_lines
+    wide_lines: Lines | None = None
+    empty: str = ""
+    most_rows: int | None = None
+    prose: bool = True
+
+
+_PLAIN = Text()
+
+
+class Kind(str):
+    """A kind of document: its name, as JSON says it, what it says, the classes of its parts and its text.
+
+    `row` may be a union of classes; `object` is anything.
+    """
+
+    __slots__ = ("data", "is_variant", "row", "summary", "text", "what")
+    what: str
+    row: Any
+    summary: Any
+    data: Any
+    text: Text
+    is_variant: bool
+
+    def __new__(
+        cls,
+        name: str,
+        what: str,
+        *,
+        row: Any = object,
+        summary: Any = Nothing,
+        data: Any = Nothing,
+        text: Text = _PLAIN,
+    ) -> Kind:
+        kind = super().__new__(cls, name)
+        kind.what, kind.row, kind.summary, kind.data, kind.text, kind.is_variant = what, row, summary, data, text, False
+        return kind
+
+    def shown_as(self, text: Text) -> Kind:
+        """The same kind of document with another text, for reports that are to be looked at in another way."""
+        kind = Kind(self, self.what, row=self.row, summary=self.summary, data=self.data, text=text)
+        kind.is_variant = True
+        return kind

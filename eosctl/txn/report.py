@@ -1,0 +1,98 @@
+"""What the reports of `txn` share: rows of places and descriptions, problems, targets and exit codes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from eosctl.app import App
+from eosctl.core.acls.lines import grant_hint
+from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, ActiveProducer, KafkaFault, TransactionListings
+from eosctl.core.wording import counted
+from eosctl.errors import ExitCode
+from eosctl.output.rows import Kind
+from eosctl.report import Problem, Report, rfc3339
+from eosctl.txn.faults import AUTHORIZATION_CODES, NOT_CHECKED, exit_code_of_faults
+from eosctl.txn.rows import WriterRow
+
+Partition = tuple[str, int]
+_MOST_NAMED = 10
+_ASK_AGAIN = "Bring the broker back, then run again."
+
+
+def writer_of(app: App, producer: ActiveProducer) -> WriterRow:
+    """What every row about a producer on a partition has."""
+    return WriterRow(
+        topic=producer.topic,
+        partition=producer.partition,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        coordinator_epoch=producer.coordinator_epoch,
+        start_offset=producer.txn_start_offset,
+        last_timestamp_ms=producer.last_timestamp_ms,
+        last_timestamp=rfc3339(producer.last_timestamp_ms),
+        age_ms=max(0, app.clock.now_ms() - producer.last_timestamp_ms),
+    )
+
+
+def id_problem(app: App, transactional_id: str, fault: KafkaFault, doing: str) -> Problem:
+    """Why one id has no row."""
+    if fault.code == TRANSACTIONAL_ID_NOT_FOUND:
+        forgotten = "`eosctl txn list` shows what they know; an id that is not used for 7 days is forgotten."
+        return Problem("not_found", f"no coordinator knows {transactional_id}", forgotten)
+    denied = fault.code in AUTHORIZATION_CODES
+    hint = grant_hint("DESCRIBE", "TransactionalId", [transactional_id], settings=app.target.client) if denied else None
+    return Problem("not_authorized" if denied else "failed", f"could not {doing} {transactional_id}: {fault}", hint)
+
+
+def partition_problems(app: App, faults: Mapping[Partition, KafkaFault]) -> list[Problem]:
+    """Why partitions could not be looked at: one problem per reason, however many partitions it hit."""
+    by_reason: defaultdict[str, list[Partition]] = defaultdict(list)
+    for place, fault in faults.items():
+        by_reason[fault.name].append(place)
+    return [_partition_problem(app, places, faults[places[0]]) for places in by_reason.values()]
+
+
+def _partition_problem(app: App, places: Sequence[Partition], fault: KafkaFault) -> Problem:
+    named = ", ".join(f"{topic}-{partition}" for topic, partition in places[:_MOST_NAMED])
+    more = f" and {counted(len(places) - _MOST_NAMED, 'more partition')}" if len(places) > _MOST_NAMED else ""
+    denied = fault.code in AUTHORIZATION_CODES
+    topics = sorted({topic for topic, _partition in places})
+    hint = grant_hint("READ", "Topic", topics, settings=app.target.client) if denied else None
+    why = str(fault) if len(places) == 1 else fault.name
+    return Problem(
+        "not_authorized" if denied else NOT_CHECKED,
+        f"could not ask for the producers of {named}{more}: {why}",
+        hint,
+    )
+
+
+def missing_ids_problems(listings: TransactionListings) -> list[Problem]:
+    """Of which coordinators the ids are not in a listing: one problem each, for these may be any number of ids."""
+    return [
+        Problem(NOT_CHECKED, f"some transactional ids are not known: {each}", _ASK_AGAIN) for each in listings.missing
+    ]
+
+
+def txn_report(
+    app: App,
+    kind: Kind,
+    rows: Sequence[object],
+    *,
+    cluster_id: str,
+    summary: object,
+    problems: Sequence[Problem] = (),
+    faults: Iterable[KafkaFault] = (),
+    judged: int | None = None,
+) -> Report:
+    """The report of one `txn` command; its exit code follows from what failed.
+
+    `judged`: how many questions were answered, where that is not the number of rows.
+    """
+    broken = list(faults)
+    code = ExitCode.OK
+    if broken:
+        answered = len(rows) if judged is None else judged
+        code = ExitCode.PARTIAL if answered else exit_code_of_faults(broken)
+    target = {"kafka_cluster_id": cluster_id, "group_id": app.target.group_id}
+    return Report(kind, rows, summary, target=target, problems=problems, exit_code=code)
