@@ -18,8 +18,7 @@ from eosctl.report import rfc3339
 from eosctl.rescue.journal import unfinished_rescue
 from eosctl.state.journal import journal_of
 from eosctl.task_counts.clean import clean_journal, unfinished_clean
-from eosctl.upgrade.roll.journal import newest_roll, upgrade_journal
-from eosctl.upgrade.roll.prepare import describe_roll
+from eosctl.upgrade.roll.journal import describe_roll, newest_roll, upgrade_journal
 from eosctl.upgrade.roll.undo import command_to_resume
 
 

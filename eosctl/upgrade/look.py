@@ -5,9 +5,11 @@ Reads only.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from eosctl.app import App
+from eosctl.core.allowances import Waiver
 from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import UsageError
@@ -20,9 +22,9 @@ from eosctl.observation.gather import observe_upgrade
 from eosctl.profiles.worker_files import with_files
 from eosctl.upgrade.drivers import Driver
 from eosctl.upgrade.gate import Gate
-from eosctl.upgrade.gates import MEMBERS_GATE, evaluate_gates
+from eosctl.upgrade.gates import DRIVER_GATE_IDS, GATE_IDS, MEMBERS_GATE, MODES_GATE, evaluate_gates
 from eosctl.upgrade.rights import with_rights
-from eosctl.upgrade.roll.journal import Memory, with_brought
+from eosctl.upgrade.roll.journal import Memory, Roll, with_brought
 from eosctl.upgrade.roll.step import members_of
 
 NOTHING_KNOWN = Memory()
@@ -43,6 +45,33 @@ class Lenience:
 
 
 STRICT = Lenience()
+
+
+def lenience_of(accepted: frozenset[str], newest: Roll | None) -> Lenience:
+    """What is taken as it is; raises UsageError for a gate that there is not.
+
+    What a roll has written into files by now tells nothing of nodes that it has not restarted.
+    """
+    require_gates(accepted)
+    by_files = MODES_GATE in accepted and not (newest is not None and newest.unfinished)
+    return Lenience(accepted=accepted, by_files=by_files)
+
+
+def require_gates(names: Collection[str]) -> None:
+    """Raises UsageError for a gate that there is not."""
+    unknown = sorted(set(names) - {*GATE_IDS, *DRIVER_GATE_IDS})
+    if unknown:
+        raise UsageError(
+            f"there is no gate {unknown[0]}",
+            hint=f"{Waiver.ACCEPT_GATE} takes {', '.join((*GATE_IDS, *DRIVER_GATE_IDS))}.",
+        )
+
+
+def accept_hint(gates: Sequence[Gate]) -> str:
+    """How to go on all the same; more time is named where a gate is only unknown."""
+    names = " ".join(f"{Waiver.ACCEPT_GATE} {gate.id}" for gate in gates)
+    more_time = " --timeout gives a look more time." if any(gate.status == "unknown" for gate in gates) else ""
+    return f"{names} goes on as it is.{more_time}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,9 @@ from eosctl.state.journal import Journal
 from eosctl.upgrade.drivers import OwnsWorkers
 from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.gates import FORBIDDABLE_GATES, MODES_GATE, RIGHTS_GATE
-from eosctl.upgrade.look import NOTHING_KNOWN, GroupLook, look
-from eosctl.upgrade.roll.journal import Brought, Roll, newest_roll, upgrade_journal
+from eosctl.upgrade.look import NOTHING_KNOWN, GroupLook, lenience_of, look
+from eosctl.upgrade.roll.journal import Brought, Roll, describe_roll, newest_roll, upgrade_journal
 from eosctl.upgrade.roll.owned import match_gates
-from eosctl.upgrade.roll.prepare import describe_roll, lenience_of
 
 _JUDGED_PER_WORKER = MODES_GATE
 

@@ -181,3 +181,13 @@ def what_is_lost(workers: Sequence[UpgradeWorker], target: Mode, *, requiring: S
             "Task-count records stay; when exactly-once comes back they cause one more fencing, which is safe.",
         ]
     return tuple(losses)
+
+
+def blocking_modes(workers: Sequence[UpgradeWorker], mode: Mode) -> list[str]:
+    """Why a pass to `mode` may not begin with these workers: enabled beside (perhaps) disabled is never allowed."""
+    forbidden = {Mode.ENABLED: Mode.DISABLED, Mode.DISABLED: Mode.ENABLED}.get(mode)
+    return [
+        f"{worker.name} is {worker.mode.value}, so it may be {forbidden.value}"
+        for worker in workers
+        if forbidden is not None and forbidden in worker.possible
+    ]

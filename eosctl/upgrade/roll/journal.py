@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 
 from eosctl.app import App
 from eosctl.core.workers.modes import TARGETS, Mode, UpgradeWorker
+from eosctl.group.mirror_makers import KnownNodes
 from eosctl.group.protocol import Work
+from eosctl.report import rfc3339
 from eosctl.state.journal import Journal, journal_of
 
 _Value = TypeVar("_Value")
@@ -226,3 +228,19 @@ def _with_brought(worker: UpgradeWorker, brought: Brought | None, member_id: str
         return worker
     text = f"brought to {brought.mode.value} by eosctl, and not restarted since (the same group member)"
     return replace(worker, mode=brought.mode, confirmed=True, evidence=(*worker.evidence, text))
+
+
+def known_nodes(memory: Memory, members: Mapping[str, str | None], restarted: Sequence[str] = ()) -> KnownNodes:
+    """The members, of which those that the roll has not restarted can't be told from others of their place."""
+    alike = frozenset(name for name, each in members.items() if memory.names.get(name) != each)
+    return KnownNodes({**memory.names, **members}, tuple(restarted), alike)
+
+
+def describe_roll(roll: Roll) -> str:
+    """A roll in a sentence."""
+    done = ", ".join(f"{name} {mode.value}" for mode, name in roll.steps) or "nothing"
+    text = f"an upgrade to {roll.target.value} was begun at {rfc3339(roll.began_ms)}"
+    if not roll.unfinished:
+        return f"{text} and finished at {rfc3339(roll.ended_ms)}"
+    under_way = f"; under way: {', '.join(roll.open.workers)} to {roll.open.mode.value}" if roll.open else ""
+    return f"{text} and not finished; done: {done}{under_way}"

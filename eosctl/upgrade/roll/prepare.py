@@ -5,7 +5,7 @@ The plan follows from what is seen now and, where a run was cut off, from its jo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eosctl.app import App
@@ -15,19 +15,27 @@ from eosctl.core.workers.modes import Mode, UpgradeWorker, what_is_lost
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError, UnsupportedError, UsageError
 from eosctl.group.members import EMPTY, STABLE
-from eosctl.group.mirror_makers import KnownNodes, is_node
+from eosctl.group.mirror_makers import is_node
 from eosctl.group.observation.rules import Observation
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 from eosctl.observation.gather import mirror_maker_setting
-from eosctl.report import rfc3339
 from eosctl.state.journal import Journal
 from eosctl.upgrade.drivers import Driver, SetsAlone, SetsMirrorMaker
 from eosctl.upgrade.drivers.manifests.deployers import Origin
 from eosctl.upgrade.gate import Gate
-from eosctl.upgrade.gates import CLUSTERS_GATE, CONNECTORS_GATE, DRIVER_GATE_IDS, GATE_IDS, MEMBERS_GATE, MODES_GATE
-from eosctl.upgrade.look import NOTHING_KNOWN, STRICT, GroupLook, Lenience, look, with_driver_files
+from eosctl.upgrade.gates import CLUSTERS_GATE, CONNECTORS_GATE, MEMBERS_GATE
+from eosctl.upgrade.look import (
+    NOTHING_KNOWN,
+    STRICT,
+    GroupLook,
+    Lenience,
+    lenience_of,
+    look,
+    require_gates,
+    with_driver_files,
+)
 from eosctl.upgrade.plan_file import PlannedPass, UpgradePlan, make_plan
-from eosctl.upgrade.roll.journal import Memory, OpenStep, Roll, newest_roll, upgrade_journal
+from eosctl.upgrade.roll.journal import Memory, OpenStep, Roll, describe_roll, known_nodes, newest_roll, upgrade_journal
 from eosctl.upgrade.roll.owned import (
     absent_workers,
     already_made,
@@ -112,77 +120,122 @@ class PreparedRoll:
         return first + [(mode, name) for mode, names in ordered for name in names]
 
 
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What the journal tells, and what follows from it: the roll to go on with, who is given up, what is lenient."""
+
+    journal: Journal
+    newest: Roll | None
+    begun: Roll | None
+    gone: frozenset[str]
+    target: Mode
+    place: str | None
+    lenience: Lenience
+
+    @property
+    def open(self) -> OpenStep | None:
+        """The step that was begun and not ended."""
+        return self.begun.open if self.begun else None
+
+    @property
+    def memory(self) -> Memory:
+        """What is known of workers that were restarted."""
+        return self.begun.memory if self.begun else self.newest.lost_memory if self.newest else NOTHING_KNOWN
+
+    @property
+    def taken_up(self) -> Roll | None:
+        """The roll to go on with, or the one of the same workloads from which this is the way back."""
+        return self.begun or left_behind(self.newest, self.place, way_back=self.lenience.way_back)
+
+    def lost(self, view: GroupLook) -> list[UpgradeWorker]:
+        """The workers that left the group, without those of the open step."""
+        return [worker for worker in view.lost if self.open is None or worker.name not in self.open.workers]
+
+
 def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll:
     """Looks and decides; writes nothing.
 
     Raises RefusedError for a roll that was begun and not finished (or none, with `resume`), StalePlanError where the
     workers are no longer as in the plan file, UsageError, and what `observe_workers` raises.
     """
-    _require_gates(request.accepted)
+    require_gates(request.accepted)
     with app.transactions() as admin:
         cluster_id = admin.cluster_id()
-    journal = upgrade_journal(app, cluster_id)
+    past = _read_past(app, request, driver, upgrade_journal(app, cluster_id))
+    nodes = known_nodes(past.memory, past.open.members, past.open.workers) if past.open else None
+    with_files = with_driver_files(app, driver)
+    view = look(with_files, past.target, past.memory, lenience=past.lenience, nodes=nodes)
+    mirror_maker = view.group.is_mirror_maker or (past.begun is not None and past.begun.mirror_maker)
+    if mirror_maker:
+        driver = _for_mirror_maker(with_files, driver)
+    _require_gone(past.gone, view)
+    workers = _to_bring(app, driver, past, view)
+    plan = make_plan(workers, past.target, kafka_cluster_id=cluster_id, group_id=app.target.group_id)
+    if request.plan is not None and past.begun is None:
+        plan = _still_so(request.plan, plan)
+    owned = _platform_gates(app, request, driver, past, view=view, plan=plan)
+    mended = _mended(past.open, view, driver, nobody_left=past.open is None and past.taken_up is not None)
+    stopping = [*view.stopping(but=mended), *(gate for gate in owned if gate.stops_apply)]
+    return PreparedRoll(
+        request=request,
+        target=past.target,
+        plan=plan,
+        driver=driver,
+        view=view,
+        passes=plan.passes,
+        open=past.open,
+        begun=past.begun,
+        blocking=(*_others_ill(past.begun, view, driver, past.lenience), *stopping),
+        connectors=past.taken_up.connectors if past.taken_up else _states(view.observation),
+        excused=_excused(view.observation, past.begun, past.lenience),
+        journal=past.journal,
+        cluster_id=cluster_id,
+        mended=mended,
+        memory=past.memory,
+        lenience=past.lenience,
+        dead=frozenset(worker.name for worker in past.lost(view)),
+        gone=past.gone,
+        gates=(*view.gates, *owned),
+        place=past.place,
+        mirror_maker=mirror_maker,
+        configs=with_files.target.worker_configs,
+        origins=tuple(origins_of(app, driver)),
+    )
+
+
+def _read_past(app: App, request: RollRequest, driver: Driver, journal: Journal) -> _Past:
     newest = newest_roll(journal)
     gone = _gone(request, newest)
     newest = newest.without(gone) if newest else None
     begun = _begun(app, request, newest, journal)
     target = _target(request, begun)
-    place = place_of(app, driver, begun)
-    open_step = begun.open if begun else None
-    lenience = _lenience(request, target, newest, begun, driver)
-    memory = begun.memory if begun else newest.lost_memory if newest else NOTHING_KNOWN
-    nodes = known_nodes(memory, open_step.members, open_step.workers) if open_step else None
-    with_files = with_driver_files(app, driver)
-    view = look(with_files, target, memory, lenience=lenience, nodes=nodes)
-    mirror_maker = view.group.is_mirror_maker or (begun is not None and begun.mirror_maker)
-    if mirror_maker:
-        driver = _for_mirror_maker(with_files, driver)
-    _require_gone(gone, view)
-    dead = [worker for worker in view.lost if open_step is None or worker.name not in open_step.workers]
-    workers = [*_after_open(view.observation.workers, open_step, at_once=driver.at_once), *dead]
-    taken_up = begun or left_behind(newest, place, way_back=lenience.way_back)
-    workers += absent_workers(app, driver, taken_up, view.group)
-    if begun is not None and open_step is None and begun.steps:
-        workers = [*with_platform(app, driver, begun.steps[-1][0], workers)]
-    if open_step is None and not (begun and begun.steps):
-        workers = [*already_made(app, driver, workers)]
-    plan = make_plan(workers, target, kafka_cluster_id=cluster_id, group_id=app.target.group_id)
-    if request.plan is not None and begun is None:
-        plan = _still_so(request.plan, plan)
-    owned: Sequence[Gate] = ()
-    if open_step is None and plan.passes:
-        driver.check(app, sorted(view.members))
-        way_back = lenience.way_back
-        owned = owned_gates(app, driver, begun, view.group, accepted=request.accepted, way_back=way_back)
-    elif open_step is None:
+    place, lenience = place_of(app, driver, begun), _lenience(request, target, newest, begun, driver)
+    return _Past(journal, newest, begun, gone, target, place, lenience)
+
+
+def _to_bring(app: App, driver: Driver, past: _Past, view: GroupLook) -> Sequence[UpgradeWorker]:
+    """The workers as the plan is made from them: those that there are, that left, and that the platform tells of."""
+    workers = _after_open(view.observation.workers, past.open, at_once=driver.at_once)
+    workers = [*workers, *past.lost(view), *absent_workers(app, driver, past.taken_up, view.group)]
+    if past.open is not None:
+        return workers
+    if past.begun is not None and past.begun.steps:
+        return with_platform(app, driver, past.begun.steps[-1][0], workers)
+    return already_made(app, driver, workers)
+
+
+def _platform_gates(
+    app: App, request: RollRequest, driver: Driver, past: _Past, *, view: GroupLook, plan: UpgradePlan
+) -> Sequence[Gate]:
+    """What the driver's platform says against the roll; while a step is open, it is not asked."""
+    if past.open is not None:
+        return ()
+    if not plan.passes:
         require_everybody(app, driver, view.group)
-    mended = _mended(open_step, view, driver, nobody_left=open_step is None and taken_up is not None)
-    stopping = [*view.stopping(but=mended), *(gate for gate in owned if gate.stops_apply)]
-    return PreparedRoll(
-        request=request,
-        target=target,
-        plan=plan,
-        driver=driver,
-        view=view,
-        passes=plan.passes,
-        open=open_step,
-        begun=begun,
-        blocking=(*_others_ill(begun, view, driver, lenience), *stopping),
-        connectors=taken_up.connectors if taken_up else _states(view.observation),
-        excused=_excused(view.observation, begun, lenience),
-        journal=journal,
-        cluster_id=cluster_id,
-        mended=mended,
-        memory=memory,
-        lenience=lenience,
-        dead=frozenset(worker.name for worker in dead),
-        gone=gone,
-        gates=(*view.gates, *owned),
-        place=place,
-        mirror_maker=mirror_maker,
-        configs=with_files.target.worker_configs,
-        origins=tuple(origins_of(app, driver)),
-    )
+        return ()
+    driver.check(app, sorted(view.members))
+    way_back = past.lenience.way_back
+    return owned_gates(app, driver, past.begun, view.group, accepted=request.accepted, way_back=way_back)
 
 
 def _still_so(planned: UpgradePlan, now: UpgradePlan) -> UpgradePlan:
@@ -191,12 +244,6 @@ def _still_so(planned: UpgradePlan, now: UpgradePlan) -> UpgradePlan:
     if difference is not None:
         raise StalePlanError(f"the plan is stale: {difference}; nothing was written", hint="Plan again.")
     return planned
-
-
-def known_nodes(memory: Memory, members: Mapping[str, str | None], restarted: Sequence[str] = ()) -> KnownNodes:
-    """The members, of which those that the roll has not restarted can't be told from others of their place."""
-    alike = frozenset(name for name, each in members.items() if memory.names.get(name) != each)
-    return KnownNodes({**memory.names, **members}, tuple(restarted), alike)
 
 
 def _gone(request: RollRequest, newest: Roll | None) -> frozenset[str]:
@@ -224,16 +271,6 @@ def _lenience(request: RollRequest, target: Mode, newest: Roll | None, begun: Ro
     return replace(lenience_of(request.accepted, newest), way_back=way_back, sets_lost=sets_lost)
 
 
-def lenience_of(accepted: frozenset[str], newest: Roll | None) -> Lenience:
-    """What is taken as it is; raises UsageError for a gate that there is not.
-
-    What a roll has written into files by now tells nothing of nodes that it has not restarted.
-    """
-    _require_gates(accepted)
-    by_files = MODES_GATE in accepted and not (newest is not None and newest.unfinished)
-    return Lenience(accepted=accepted, by_files=by_files)
-
-
 def _mended(open_step: OpenStep | None, view: GroupLook, driver: Driver, *, nobody_left: bool) -> frozenset[str]:
     """The gates that the first pass mends, and those that a repetition of the open step does.
 
@@ -249,22 +286,6 @@ def _mended(open_step: OpenStep | None, view: GroupLook, driver: Driver, *, nobo
         return mended | _MENDED_BY_ANY_WORKER
     untold = {gate.id for gate in view.gates if gate.status == "unknown" or gate.id == "group_stable"}
     return mended | (_MENDED_BY_ANY_WORKER & untold) if driver.at_once else mended
-
-
-def _require_gates(names: Collection[str]) -> None:
-    unknown = sorted(set(names) - {*GATE_IDS, *DRIVER_GATE_IDS})
-    if unknown:
-        raise UsageError(
-            f"there is no gate {unknown[0]}",
-            hint=f"{Waiver.ACCEPT_GATE} takes {', '.join((*GATE_IDS, *DRIVER_GATE_IDS))}.",
-        )
-
-
-def accept_hint(gates: Sequence[Gate]) -> str:
-    """How to go on all the same; more time is named where a gate is only unknown."""
-    names = " ".join(f"{Waiver.ACCEPT_GATE} {gate.id}" for gate in gates)
-    more_time = " --timeout gives a look more time." if any(gate.status == "unknown" for gate in gates) else ""
-    return f"{names} goes on as it is.{more_time}"
 
 
 def _for_mirror_maker(app: App, driver: Driver) -> Driver:
@@ -293,16 +314,6 @@ def _others_ill(begun: Roll | None, view: GroupLook, driver: Driver, lenience: L
     return [Gate(MEMBERS_GATE, "fail", text, fix)] if ill else []
 
 
-def blocking_modes(workers: Sequence[UpgradeWorker], mode: Mode) -> list[str]:
-    """Why a pass to `mode` may not begin with these workers: enabled beside (perhaps) disabled is never allowed."""
-    forbidden = {Mode.ENABLED: Mode.DISABLED, Mode.DISABLED: Mode.ENABLED}.get(mode)
-    return [
-        f"{worker.name} is {worker.mode.value}, so it may be {forbidden.value}"
-        for worker in workers
-        if forbidden is not None and forbidden in worker.possible
-    ]
-
-
 def _begun(app: App, request: RollRequest, newest: Roll | None, journal: Journal) -> Roll | None:
     """The roll to go on with; raises RefusedError where that is not what was asked for, or another eosctl is at it."""
     unfinished = newest if newest is not None and newest.unfinished else None
@@ -324,16 +335,6 @@ def _begun(app: App, request: RollRequest, newest: Roll | None, journal: Journal
             hint=f"--resume goes on with it; {Waiver.START_OVER} forgets it and plans anew, from what is seen now.",
         )
     return None
-
-
-def describe_roll(roll: Roll) -> str:
-    """A roll in a sentence."""
-    done = ", ".join(f"{name} {mode.value}" for mode, name in roll.steps) or "nothing"
-    text = f"an upgrade to {roll.target.value} was begun at {rfc3339(roll.began_ms)}"
-    if not roll.unfinished:
-        return f"{text} and finished at {rfc3339(roll.ended_ms)}"
-    under_way = f"; under way: {', '.join(roll.open.workers)} to {roll.open.mode.value}" if roll.open else ""
-    return f"{text} and not finished; done: {done}{under_way}"
 
 
 def _target(request: RollRequest, begun: Roll | None) -> Mode:

@@ -15,7 +15,7 @@ from shlex import quote
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.wording import counted
-from eosctl.core.workers.modes import Mode
+from eosctl.core.workers.modes import Mode, blocking_modes
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, RefusedError, StalePlanError
 from eosctl.events import Event, OnEvent
@@ -26,12 +26,12 @@ from eosctl.plan import Plan
 from eosctl.report import Problem, Report
 from eosctl.state.steps import Note, Progress, Step, Work, carry_out
 from eosctl.upgrade.drivers import Acted, OwnsWorkers, SetsAlone
-from eosctl.upgrade.look import GroupLook, look, with_driver_files
+from eosctl.upgrade.look import GroupLook, accept_hint, look, with_driver_files
 from eosctl.upgrade.roll.back import TOUCHED_HINT, touched_by_others
 from eosctl.upgrade.roll.claim import GroupClaim, claim_group, require_ours
-from eosctl.upgrade.roll.journal import Brought, Memory, OpenStep
+from eosctl.upgrade.roll.journal import Brought, Memory, OpenStep, known_nodes
 from eosctl.upgrade.roll.owned import already_made, made_before, require_kept, taken_back_error, with_platform
-from eosctl.upgrade.roll.prepare import PreparedRoll, accept_hint, blocking_modes, known_nodes, losses, prepare_roll
+from eosctl.upgrade.roll.prepare import PreparedRoll, losses, prepare_roll
 from eosctl.upgrade.roll.rows import plan_report, question, result_report
 from eosctl.upgrade.roll.settle import await_calm, await_settled, read_claim, read_ids, standings
 from eosctl.upgrade.roll.step import Before, Expected, Settled, StepOutcome, look_app, members_of, owners_of
