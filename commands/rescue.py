@@ -33,6 +33,6 @@ def rescue(app: App, connector: str, yes: bool, dry_run: bool) -> Report:
 
     Example: eosctl rescue --connector orders-source -b kafka:9092 -g connect-cluster --dry-run
     """
-    from eosctl.rescue.steps import prepare_rescue
+    from eosctl.rescue.apply import prepare_rescue
 
     return settle(prepare_rescue(app, connector), yes=yes, dry_run=dry_run)

@@ -157,6 +157,35 @@ def test_a_folder_has_few_files() -> None:
     assert {folder: files for folder, files in count.items() if files > MOST_FILES} == {}
 
 
+DOORS = {"topics", "transactions", "acls", "worker"}
+"""What opens a way to a cluster: methods of App."""
+
+
+def _ways_to_write(source: str) -> Iterator[str]:
+    """What a file could change a cluster with: doors of the App, and functions that apply something."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in DOORS:
+            yield f"line {node.lineno}: {node.func.attr}()"
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if alias.name == "carry_out" or "apply" in (
+                    alias.name.split("_")[0],
+                    (node.module or "").split(".")[-1],
+                ):
+                    yield f"line {node.lineno}: {alias.name}"
+
+
+@pytest.mark.parametrize("name", sorted(each for each in FILES if each.rpartition(".")[2] == "rows"))
+def test_nothing_named_rows_writes_to_a_cluster(name: str) -> None:
+    """The reports of switch and rescue went through the steps as well."""
+    assert list(_ways_to_write(FILES[name].read_text(encoding="utf-8"))) == []
+
+
+def test_what_writes_to_a_cluster_is_seen() -> None:
+    seen = _ways_to_write("from a.apply import b\nfrom c import apply_it, carry_out, rows\nwith app.topics() as t: 1\n")
+    assert sorted(seen) == ["line 1: b", "line 2: apply_it", "line 2: carry_out", "line 3: topics()"]
+
+
 def test_no_one_imports_commands_statically() -> None:
     """`eosctl.commands` is mapped to ./commands at install time: type checkers can't follow it by name."""
     files = [*(ROOT / "eosctl").rglob("*.py"), *(ROOT / "commands").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]

@@ -39,7 +39,7 @@ def switch(app: App, connector: str, target: str, *, yes: bool, dry_run: bool) -
 
     Example: eosctl offsets switch -b kafka:9092 -g connect --connector orders-source --to orders-offsets
     """
+    from eosctl.offsets.switch.apply import prepare_switch
     from eosctl.offsets.switch.plan import SwitchRequest
-    from eosctl.offsets.switch.steps import prepare_switch
 
     return settle(prepare_switch(app, SwitchRequest(connector, target)), yes=yes, dry_run=dry_run)

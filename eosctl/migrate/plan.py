@@ -1,4 +1,4 @@
-"""`offsets migrate`: planning with Spark, and comparing a plan with what is there; `migrate_apply` carries it out.
+"""`offsets migrate`: planning with Spark, and comparing a plan with what is there; `apply` carries it out.
 
 What is read and written is fixed by the plan; between plan and apply only records of the plan's own connectors count
 as drift, because the global offsets topic of a live cluster never stands still.

@@ -1,81 +1,193 @@
-"""rescue as a whole: plan and result as rows of steps."""
+"""The steps of `rescue`, each with a deadline of its own, each safe to repeat after a kill."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from eosctl.app import App
-from eosctl.fence.pace import cure_of
-from eosctl.group.observation.override_policy import override_policy
-from eosctl.report import Problem, Report, Row, rfc3339
-from eosctl.rescue.plan import STEPS, RescuePlan, describe_step
-from eosctl.state.steps import Progress
+from eosctl.connectors.statuses import running_tasks
+from eosctl.core.fencing_rounds import ROUND_S
+from eosctl.core.ids import task_transactional_ids
+from eosctl.core.transactions import KafkaFault, TransactionDescription
+from eosctl.core.wording import counted
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
+from eosctl.events import Event
+from eosctl.fence.plan import apply_fence
+from eosctl.fence.rows import FenceSummary
+from eosctl.group.leader import leader_worker
+from eosctl.plan import Plan
+from eosctl.report import Json, Report, plain
+from eosctl.rescue.journal import Touched, unfinished_rescue
+from eosctl.rescue.plan import (
+    FENCE,
+    RESTART,
+    WAIT,
+    WATCH,
+    WRITE,
+    RescuePlan,
+    describe_step,
+    plan_rescue,
+    recorded_count,
+    require_unchanged,
+)
+from eosctl.rescue.rows import result_report, show_rescue
+from eosctl.state.steps import Note, Step, Work, carry_out
+from eosctl.task_counts.record import write_record
+
+_STILL_S = 5.0  # Connect's round fences one id a second and coordinator
+_POLL_S = 0.5
 
 
-def show_rescue(app: App, plan: RescuePlan) -> Report:
-    """The steps to come, and what an earlier run has done."""
-    said = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
-    problems = [*_earlier(plan), *(plan.fence.problems if plan.fence else ())]
-    return _report(app, "rescue-plan", plan, said, data={}, problems=problems)
+def prepare_rescue(app: App, connector: str) -> Plan:
+    """The plan to heal a connector; raises as `plan_rescue`."""
+    plan = plan_rescue(app, connector)
+    apply = partial(apply_rescue, app, plan) if plan.steps else None
+    return Plan(partial(show_rescue, app, plan), f"Rescue {connector}?", apply, app.target)
 
 
-def result_report(app: App, plan: RescuePlan, progress: Progress[str], *, left: Mapping[str, object]) -> Report:
-    """What became of every step; `left` is what they left behind, also those that failed."""
-    said = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
-    said |= {step: ("done", detail) for step, detail in progress.done.items()}
-    problems, error = _earlier(plan), progress.error
-    if progress.failed is not None:
-        said[progress.failed] = ("failed", describe_step(plan, progress.failed))
-    if error is not None:
-        during = f"{progress.failed}: " if progress.failed else ""
-        problems.append(Problem(error.code, during + error.message, error.hint))
-        problems.append(Problem("rescue_again", "the steps after it were not done", "Run the same command again."))
-    problems += progress.problems
-    report = _report(app, "rescue-result", plan, said, data=left, problems=problems)
-    return replace(report, exit_code=progress.exit_code(touched=bool(progress.done)))
+def apply_rescue(app: App, plan: RescuePlan) -> Report:
+    """Runs the steps in order and ends at the first that fails; Ctrl-C ends it too, with the same report.
 
-
-def _earlier(plan: RescuePlan) -> list[Problem]:
-    """What the journal tells of a run that was cut off, where there is still something to do."""
-    begun = plan.patient.begun
-    if begun is None or not plan.steps:
-        return []
-    message = (
-        f"a rescue of {plan.connector} was begun at {rfc3339(begun.began_ms)} and not finished; "
-        f"done then: {', '.join(begun.done) or 'nothing'}"
+    Raises StalePlanError if the connector has changed, RefusedError while another eosctl rescues it.
+    """
+    left: dict[str, object] = {}
+    work = Work(
+        steps=lambda: [_step(app, plan, name, left) for name in plan.steps],
+        journal=plan.patient.journal,
+        subject=f"connector {plan.connector}",
+        recheck=lambda: require_unchanged(app.with_whole_timeout(), plan),
+        begin=lambda: Note("begin", {"connector": plan.connector, "commit_offset": _commit_offset(plan)}),
     )
-    return [Problem("rescue_unfinished", message, severity="warning")]
+    return result_report(app, plan, carry_out(work), left=left)
 
 
-def _rows(plan: RescuePlan, said: Mapping[str, tuple[str, str]]) -> Sequence[Row]:
-    """Steps in order, those of an earlier run included; the numbers are the same in plan and result."""
-    before = plan.patient.begun.done if plan.patient.begun and plan.steps else {}
-    known = {**{step: ("done_before", detail) for step, detail in before.items()}, **said}
-    steps = [step for step in STEPS if step in known]
-    return [
-        {"step": number, "action": step, "detail": known[step][1], "outcome": known[step][0]}
-        for number, step in enumerate(steps, start=1)
-    ]
+def _commit_offset(plan: RescuePlan) -> int | None:
+    return plan.patient.scene.connector.commit_offset
 
 
-def _report(
-    app: App,
-    kind: str,
-    plan: RescuePlan,
-    said: Mapping[str, tuple[str, str]],
-    *,
-    data: Mapping[str, object],
-    problems: Sequence[Problem],
-) -> Report:
-    config = plan.patient.scene.connector.config or {}
-    policy = override_policy([worker.properties.values for worker in app.target.worker_configs])
-    cure = {name: value for name, value in cure_of(policy).items() if plan.steps and str(config.get(name)) != value}
-    return Report(
-        kind=kind,
-        rows=_rows(plan, said),
-        summary={"connector": plan.connector, "verdict": plan.verdict.value, "tasks": len(plan.patient.tasks)},
-        data={"seen": plan.patient.diagnosis.seen, "cure": cure, "journal": str(plan.patient.journal.path), **data},
-        target={"kafka_cluster_id": plan.patient.scene.cluster_id, "group_id": app.target.group_id},
-        problems=problems,
+def _step(app: App, plan: RescuePlan, name: str, left: dict[str, object]) -> Step[str]:
+    """One step with the whole timeout; `left` takes what it leaves behind, also when it fails."""
+
+    def before() -> Note:
+        app.on_event(Event(f"{name}: {describe_step(plan, name)}"))
+        facts = _BEFORE[name](app.with_whole_timeout(), plan) if name in _BEFORE else {}
+        return Note("start", {"step": name, **facts})
+
+    return Step(
+        name,
+        run=lambda: _RUN[name](app.with_whole_timeout(), plan, left),
+        before=before,
+        after=lambda said: Note("done", {"step": name, "detail": said}),
     )
+
+
+def _wait(app: App, plan: RescuePlan, _left: dict[str, object]) -> str:
+    """Waits until a round can't touch an id any more: it would fence tasks that have just started."""
+    began_s = app.clock.monotonic_s()
+    age_s = app.clock.now_s() - plan.patient.scene.committed_ms / 1000
+    left_s = min(max(0.0, ROUND_S - age_s), ROUND_S)
+    patient_app = replace(app, deadline=Deadline.after(2 * ROUND_S + app.deadline.timeout_s, app.clock))
+    patient_app.deadline.sleep(left_s)
+    ids = plan.fence.wanted() if plan.fence else []
+    there = plan.patient.where_ids_are(patient_app)
+    touched = _touched(there, ids)
+    while True:
+        patient_app.deadline.sleep(_STILL_S)
+        now = _touched(there, ids)
+        if now == touched:
+            return f"waited {app.clock.monotonic_s() - began_s:.0f} s: no id was touched in the last {_STILL_S:g} s"
+        patient_app.deadline.check("waiting for the leader's fencing round to end")
+        touched = now
+
+
+def _touched(app: App, ids: Sequence[str]) -> Touched:
+    with app.transactions() as admin:
+        described = admin.describe_transactions(ids)
+    return {transactional_id: _epoch(described.get(transactional_id)) for transactional_id in ids}
+
+
+def _epoch(state: TransactionDescription | KafkaFault | None) -> tuple[int, int] | None:
+    return (state.producer_id, state.producer_epoch) if isinstance(state, TransactionDescription) else None
+
+
+def _fence(app: App, plan: RescuePlan, left: dict[str, object]) -> str:
+    assert plan.fence is not None  # noqa: S101 - only planned with it
+    result = apply_fence(app, plan.fence)
+    left["fence"] = {"rows": [plain(each) for each in result.rows], "summary": plain(result.summary)}
+    if result.exit_code is ExitCode.INTERRUPTED:
+        raise InterruptedByUserError("interrupted while fencing; no record was written")
+    if result.exit_code is not ExitCode.OK:
+        errors = "; ".join(problem.message for problem in result.problems if problem.severity == "error")
+        raise EosctlError(f"not every recorded id is fenced: {errors}", hint="See `eosctl fence --connector`.")
+    counts = result.summary_of(FenceSummary).counts
+    return ", ".join(f"{counted(count, 'id')} {name}" for name, count in counts.items()) or "no id to fence"
+
+
+def _still_the_same(app: App, plan: RescuePlan) -> Mapping[str, Json]:
+    require_unchanged(app, plan)  # a record for another task set would be a false one
+    return {}
+
+
+def _write(app: App, plan: RescuePlan, left: dict[str, object]) -> str:
+    count = recorded_count(plan)
+    written = write_record(app.with_whole_timeout(), plan.patient.scene, count, name="rescue")
+    left["backup"] = written.backup
+    if written.outcome != "written":
+        reason = written.failure.message if written.failure else "something else was written at the same time"
+        error = InterruptedByUserError if written.interrupted else EosctlError
+        raise error(f"the task-count record is {written.outcome}: {reason}")
+    if written.interrupted:
+        raise InterruptedByUserError("interrupted when the record was written")
+    assert written.now is not None  # noqa: S101 - what was written was read
+    return f"the task-count record {count} is at offset {written.now.record_offset}, after the task commit"
+
+
+def _ids_before(app: App, plan: RescuePlan) -> Mapping[str, Json]:
+    """The state of the failed tasks' ids: after the restart it tells which of them have taken theirs."""
+    failed = plan.patient.failed()
+    ids = task_transactional_ids(app.target.require_group_id(), plan.connector, max(failed) + 1)
+    before = _touched(plan.patient.where_ids_are(app), [ids[task] for task in failed])
+    return {"restarted": {each: None if epoch is None else list(epoch) for each, epoch in before.items()}}
+
+
+def _restart(app: App, plan: RescuePlan, _left: dict[str, object]) -> str:
+    """Asks the leader to restart the failed tasks."""
+    leader_worker(app).restart(plan.connector, only_failed=True)
+    return counted(len(plan.patient.failed()), "failed task")
+
+
+def _watch(app: App, plan: RescuePlan, _left: dict[str, object]) -> str:
+    """Waits for tasks that REST calls RUNNING and that have taken their ids: RUNNING alone is said too early."""
+    begun = unfinished_rescue(plan.patient.journal, plan.patient.scene.connector)
+    before = (begun.restarted if begun else None) or {}
+    began_s = app.clock.monotonic_s()
+    while True:
+        tasks = running_tasks(app).get(plan.connector, ())
+        failed = [task for task in tasks if task.state == "FAILED"]
+        if tasks and all(task.state == "RUNNING" for task in tasks):
+            now = _touched(plan.patient.where_ids_are(app), list(before))
+            idle = [each for each, epoch in now.items() if epoch is None or epoch == before[each]]
+            if not idle:
+                return f"RUNNING: {counted(len(tasks), 'task')}, seen after {app.clock.monotonic_s() - began_s:.1f} s"
+            waiting = f"{counted(len(idle), 'task')} without the id that is theirs"
+        else:
+            waiting = f"{len(failed)} of {counted(len(tasks), 'task')} FAILED"
+        app.deadline.pause(_POLL_S, f"waiting for the tasks to run: {waiting}")
+
+
+_BEFORE: Mapping[str, Callable[[App, RescuePlan], Mapping[str, Json]]] = {
+    WRITE: _still_the_same,
+    RESTART: _ids_before,
+}
+"""What is looked at just before a step, for the entry of its beginning."""
+
+_RUN: Mapping[str, Callable[[App, RescuePlan, dict[str, object]], str]] = {
+    WAIT: _wait,
+    FENCE: _fence,
+    WRITE: _write,
+    RESTART: _restart,
+    WATCH: _watch,
+}

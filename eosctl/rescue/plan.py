@@ -1,6 +1,6 @@
 """rescue: does in seconds what Connect's own fencing round can't finish in its 90, and restarts the failed tasks.
 
-Only for that one case, which `core.rescue` recognises. Looks and decides; `rescue_steps` does it. What is to be done
+Only for that one case, which `rules` recognises. Looks and decides; `apply` does it. What is to be done
 follows from the cluster as it is now and from the journal of a run that was cut off.
 """
 

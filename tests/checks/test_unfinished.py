@@ -18,8 +18,8 @@ from eosctl.errors import ConnectError, ExitCode, UnauthorizedError
 from eosctl.group.observation.rules import ObservedConnector
 from eosctl.offsets.switch.traces import MOST_CANDIDATES
 from eosctl.report import Row
+from eosctl.rescue.apply import apply_rescue
 from eosctl.rescue.plan import plan_rescue
-from eosctl.rescue.steps import apply_rescue
 from eosctl.state.journal import journal_of
 from tests.fakes.faults import Call, KilledError
 from tests.fakes.rescue_scene import CLUSTER, Scene

@@ -16,8 +16,8 @@ from typing import Any, cast
 from eosctl.app import App
 from eosctl.core.java.json import encode_key, encode_offset
 from eosctl.errors import ConnectError
+from eosctl.offsets.switch.apply import apply_switch
 from eosctl.offsets.switch.plan import SwitchRequest, plan_switch
-from eosctl.offsets.switch.steps import apply_switch
 from eosctl.report import Report
 from tests.fakes.connectors import FakeConnector
 from tests.fakes.faults import EVERY, Call, Kill

@@ -16,8 +16,8 @@ from eosctl.fence.gather import FenceRequest
 from eosctl.fence.plan import apply_fence, plan_fence
 from eosctl.fence.rules import FENCE_TRANSACTION_TIMEOUT_MS
 from eosctl.report import Report
+from eosctl.rescue.apply import apply_rescue
 from eosctl.rescue.plan import plan_rescue
-from eosctl.rescue.steps import apply_rescue
 from eosctl.task_counts.gather import show_task_counts
 from eosctl.task_counts.write import WriteRequest, apply_write, plan_write
 from eosctl.upgrade.plan import plan_upgrade

@@ -13,10 +13,10 @@ from eosctl.errors import ConnectError, ExitCode, NotFoundError, RefusedError, S
 from eosctl.events import Event
 from eosctl.fence.rules import FENCE_TRANSACTION_TIMEOUT_MS
 from eosctl.report import Report
-from eosctl.rescue.apply import show_rescue
+from eosctl.rescue.apply import apply_rescue
 from eosctl.rescue.plan import plan_rescue
+from eosctl.rescue.rows import show_rescue
 from eosctl.rescue.rules import RescueVerdict
-from eosctl.rescue.steps import apply_rescue
 from tests.fakes.config_topic import created
 from tests.fakes.faults import KilledError
 from tests.fakes.rescue_scene import TRACE, URL, Scene, stop

@@ -1,4 +1,4 @@
-"""`offsets switch`: what there is, what is to be done, and whether it may be; `switch_steps` does it.
+"""`offsets switch`: what there is, what is to be done, and whether it may be; `apply` does it.
 
 The whole plan follows from what the worker says now, and from the journal of a run that was cut off.
 """

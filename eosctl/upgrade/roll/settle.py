@@ -22,13 +22,15 @@ from eosctl.ports import ConnectWorker
 from eosctl.profiles.worker_files import with_files
 from eosctl.upgrade.roll.back import (
     RENAMED_AFTER_S,
+    UNPROVEN,
+    node_proof,
     not_back,
     renamed_worker,
     require_untouched,
     silent_workers,
+    told_by_count,
     under_new_names,
 )
-from eosctl.upgrade.roll.nodes import UNPROVEN, node_proof, told_by_count
 from eosctl.upgrade.roll.states import judge_connectors
 from eosctl.upgrade.roll.step import (
     Expected,

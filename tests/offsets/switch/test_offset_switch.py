@@ -15,9 +15,9 @@ from eosctl.errors import (
     RefusedError,
     StalePlanError,
 )
-from eosctl.offsets.switch.apply import show_switch
+from eosctl.offsets.switch.apply import apply_switch
 from eosctl.offsets.switch.plan import SwitchRequest, plan_switch
-from eosctl.offsets.switch.steps import apply_switch
+from eosctl.offsets.switch.rows import show_switch
 from tests.fakes.connectors import FakeTask
 from tests.fakes.faults import Call, KilledError
 from tests.fakes.switching import GLOBAL, NAME, OWN, URL, SwitchWorld, outcomes, switch

@@ -20,9 +20,9 @@ from eosctl.errors import (
     UnsupportedError,
     UsageError,
 )
-from eosctl.offsets.switch.apply import show_switch
+from eosctl.offsets.switch.apply import apply_switch
 from eosctl.offsets.switch.plan import STOP, SwitchRequest, plan_switch
-from eosctl.offsets.switch.steps import apply_switch
+from eosctl.offsets.switch.rows import show_switch
 from tests.fakes.switching import GLOBAL, KEY, NAME, OWN, URL, SwitchWorld, outcomes, switch
 
 
