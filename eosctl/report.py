@@ -6,7 +6,7 @@ can't say different facts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum, unique
@@ -118,16 +118,18 @@ class Report:
 class AlikeRows(Protocol):
     """Rows of which many differ by a name and some numbers alone, so that their text is quicker made than they are."""
 
-    def texts(self, encode: Encode, member: str | None = None) -> Iterator[str]:
-        """What `encode` makes of each row, or of its `member`."""
+    def texts(self, encode: Encode, *members: str | None) -> Iterator[Sequence[str]]:
+        """What `encode` makes of these members of each row; None is the whole row."""
 
-    def brief(self) -> Iterator[Row]:
-        """The rows with those members alone that name things."""
+    def named(self, *, but: Collection[str]) -> Mapping[str, Collection[str]]:
+        """Member -> the names that it has in the rows, without those rows whose `outcome` is one of `but`."""
 
 
 def row_texts(rows: Sequence[Any], encode: Encode) -> Iterable[str]:
     """What `encode` makes of each row; no more than one is in memory."""
-    return rows.texts(encode) if isinstance(rows, AlikeRows) else (encode(plain(row)) for row in rows)
+    if isinstance(rows, AlikeRows):
+        return (text for (text,) in rows.texts(encode, None))
+    return (encode(plain(row)) for row in rows)
 
 
 def plain(value: object) -> Any:

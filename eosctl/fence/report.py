@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple, overload
 
@@ -13,7 +13,7 @@ from eosctl.errors import ExitCode
 from eosctl.fence.rows import FENCE_PLAN, Described, Fenced, FenceRow, FenceSummary, Running
 from eosctl.fence.rules import FenceItem, FenceOutcome, count_outcomes
 from eosctl.output.rows import Kind
-from eosctl.report import Encode, Json, Problem, Report, Row, plain
+from eosctl.report import Encode, Problem, Report, plain
 from eosctl.txn.faults import AUTHORIZATION_CODES, NOT_CHECKED, error_cell, exit_code_of_faults
 from eosctl.txn.rows import owner_part
 
@@ -33,38 +33,36 @@ class FenceRows(Sequence[FenceRow]):
     def __iter__(self) -> Iterator[FenceRow]:
         return (fence_row(item, now_ms=self._now_ms) for item in self._items)
 
-    def brief(self) -> Iterator[Row]:
-        """What the rows say of whose ids they are."""
-        for item in self._items:
-            owner = {"connector": item.owner.connector}
-            yield {"transactional_id": item.transactional_id, "outcome": item.outcome, "owner": owner}
+    def named(self, *, but: Collection[str]) -> Mapping[str, Collection[str]]:
+        """The ids, and the connectors whose they are."""
+        items = [item for item in self._items if item.outcome not in but]
+        connectors = {item.owner.connector for item in items}
+        return {
+            "transactional_id": [item.transactional_id for item in items],
+            "connector": [each for each in connectors if each],
+        }
 
-    def texts(self, encode: Encode, member: str | None = None) -> Iterator[str]:
-        """What `encode` makes of each row: from the second of a kind on by a template."""
-        templates: dict[object, _Template | None] = {}
+    def texts(self, encode: Encode, *members: str | None) -> Iterator[Sequence[str]]:
+        """What `encode` makes of each row's `members`: from the second row of a kind on by templates."""
+        templates: dict[object, Sequence[_Template] | None] = {}
         for item in self._items:
             kind = _kind(item)
-            template = templates.get(kind)
-            if template is None and kind in templates:
-                template = templates[kind] = self._template(item, encode, member)
+            made = templates.get(kind)
+            if made is None and kind in templates:
+                marked = _marked(item)
+                marks = [str(mark) for mark in _own(marked, encode)]
+                made = templates[kind] = [_template(text, marks) for text in self._encoded(marked, encode, members)]
             elif kind is not None and len(templates) < _MOST_KINDS:
                 templates.setdefault(kind)
-            if template is None:
-                yield encode(_part(fence_row(item, now_ms=self._now_ms), member))
+            if made is None:
+                yield self._encoded(item, encode, members)
             else:
-                yield template.text % template.own(_own(item, encode))
+                own = _own(item, encode)
+                yield [each.text % each.own(own) for each in made]
 
-    def _template(self, item: FenceItem, encode: Encode, member: str | None) -> _Template | None:
-        """None where what is the item's own can't be told from the rest."""
-        text = encode(_part(fence_row(_marked(item), now_ms=self._now_ms), member))
-        marks = _own(_marked(item), encode)
-        if any(text.count(str(mark)) > 1 for mark in marks):
-            return None
-        there = sorted((text.find(str(mark)), number) for number, mark in enumerate(marks) if str(mark) in text)
-        text = text.replace("%", "%%")
-        for mark in marks:
-            text = text.replace(str(mark), "%s")
-        return _Template(text, itemgetter(*[number for _at, number in there]) if there else lambda _own: ())
+    def _encoded(self, item: FenceItem, encode: Encode, members: Sequence[str | None]) -> list[str]:
+        row = plain(fence_row(item, now_ms=self._now_ms))
+        return [encode(row if member is None else row[member]) for member in members]
 
     @overload
     def __getitem__(self, index: int) -> FenceRow: ...
@@ -83,14 +81,25 @@ class _Template(NamedTuple):
     own: Callable[[tuple[object, ...]], object]
 
 
+def _template(text: str, marks: Sequence[str]) -> _Template:
+    """The template of a text with some of `marks` in it."""
+    there = sorted((text.find(mark), number) for number, mark in enumerate(marks) if mark in text)
+    text = text.replace("%", "%%")
+    for mark in marks:
+        text = text.replace(mark, "%s", 1)
+    return _Template(text, itemgetter(*[number for _at, number in there]) if there else lambda _own: ())
+
+
 def _kind(item: FenceItem) -> object:
     """What rows have in common that are alike; None for one that may have no like."""
-    before = item.before
+    before, connector = item.before, item.owner.connector
     if item.fault is not None or item.live is not None or (before is not None and before.started_ms is not None):
         return None
-    state = None if before is None else (str(before.state), before.transaction_timeout_ms)
-    owner = (item.owner.kind, item.owner.connector, item.owner.task is None, item.owner.application)
-    return owner, str(item.outcome), item.coordinator, state, item.after is None, item.confirmed_by
+    if connector is not None and str(_MARK)[:-1] in connector:
+        return None
+    state = None if before is None else (before.state, before.transaction_timeout_ms)
+    owner: object = item.owner if item.owner.task is None else connector
+    return owner, item.outcome, item.coordinator, state, item.after is None, item.confirmed_by
 
 
 def _own(item: FenceItem, encode: Encode) -> tuple[object, ...]:
@@ -106,10 +115,6 @@ def _marked(item: FenceItem) -> FenceItem:
     after = None if item.after is None else (_MARK + 2, _MARK + 3)
     owner = item.owner if item.owner.task is None else item.owner._replace(task=_MARK + 4)
     return item._replace(transactional_id=f"\uf8ff{_MARK + 5}\uf8ff", owner=owner, before=before, after=after)
-
-
-def _part(row: FenceRow, member: str | None) -> Json:
-    return plain(row if member is None else getattr(row, member))
 
 
 def fence_row(item: FenceItem, *, now_ms: int) -> FenceRow:

@@ -236,7 +236,7 @@ class Digest:
     def add_text(self, text: str) -> None:
         """The next value, as `encode` has made it."""
         self.is_empty = False
-        self._sha256.update(text.encode() + b"\n")
+        self._sha256.update(f"{text}\n".encode())
 
     def __str__(self) -> str:
         return f"sha256:{self._sha256.hexdigest()}"
@@ -253,13 +253,11 @@ def _look_at(report: Report, member: str, action: AuditedCommand, *, whole: Dige
     """Looks at each row once, also for the digest of the `whole`: there may be 100,000, each made at a look."""
     touched, of_member = Touched(report, _plain_arguments(action.arguments)), Digest()
     if isinstance(report.rows, AlikeRows):
-        for row in report.rows.brief():
-            touched.add(row)
-        for text in report.rows.texts(Digest.encode, member):
-            of_member.add_text(text)
-        if whole is not None:
-            for text in report.rows.texts(Digest.encode):
-                whole.add_text(text)
+        touched.add_all(report.rows)
+        digests = {member: of_member} if whole is None else {member: of_member, None: whole}
+        for texts in report.rows.texts(Digest.encode, *digests):
+            for digest, text in zip(digests.values(), texts, strict=True):
+                digest.add_text(text)
         return _Rows(touched.names(), None if of_member.is_empty else str(of_member))
     for row in map(plain, report.rows):
         touched.add(row)

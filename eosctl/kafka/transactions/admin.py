@@ -276,9 +276,8 @@ class NativeTransactionAdmin:
 
 
 def _addresses(found: Mapping[str, Coordinator | KafkaFault]) -> dict[str, Address | KafkaFault]:
-    return {
-        key: Address(item.host, item.port) if isinstance(item, Coordinator) else item for key, item in found.items()
-    }
+    at = {each: Address(each.host, each.port) for each in {*found.values()} if isinstance(each, Coordinator)}
+    return {key: item if isinstance(item, KafkaFault) else at[item] for key, item in found.items()}
 
 
 def _value_or_raise(answer: V | KafkaFault, doing: str, *, denied: str | None = None) -> V:
