@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
 from eosctl.app import App
 from eosctl.report import Report
 
 from .frame.options import EosctlCommand, pass_app, validation_option
+
+if TYPE_CHECKING:
+    from eosctl.checks.ignored import IgnoredFinding
+
+if TYPE_CHECKING:
+    pass
 
 
 @click.command("doctor", cls=EosctlCommand)
@@ -48,4 +57,13 @@ def doctor(app: App, *, strict: bool, validate: bool, expected: str | None, igno
 
     wanted = expected or app.target.expect.get("mode")
     mode = Mode(wanted) if wanted else None
-    return examine(app, strict=strict, validate=validate, expected=mode, ignore=ignored)
+    return examine(app, strict=strict, validate=validate, expected=mode, ignore=_to_ignore(app, ignored))
+
+
+def _to_ignore(app: App, given: Sequence[str]) -> Sequence[IgnoredFinding]:
+    if not given and not app.target.ignore:
+        return ()
+    from eosctl.checks.ignored import to_ignore
+    from eosctl.explain.entries import finding_codes
+
+    return to_ignore(app.target, given, finding_codes())

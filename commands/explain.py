@@ -23,8 +23,8 @@ def explain(code: tuple[str, ...]) -> Report:
       eosctl explain double_spelling
       eosctl explain task-count record
     """
-    from eosctl.explain import explain as explain_code
-    from eosctl.explain import list_entries
+    from eosctl.explain.operations import explain as explain_code
+    from eosctl.explain.operations import list_entries
 
     return explain_code(" ".join(code)) if code else list_entries()
 
@@ -40,6 +40,6 @@ def schema(kind: str | None) -> Report:
 
     Example: eosctl schema fence-plan > fence-plan.schema.json
     """
-    from eosctl.explain import list_kinds, show_schema
+    from eosctl.explain.operations import list_kinds, show_schema
 
     return list_kinds() if kind is None else show_schema(kind)

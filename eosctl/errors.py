@@ -8,6 +8,8 @@ from __future__ import annotations
 from enum import IntEnum, unique
 from typing import ClassVar
 
+from eosctl.codes import Code, error
+
 
 @unique
 class ExitCode(IntEnum):
@@ -27,7 +29,9 @@ class ExitCode(IntEnum):
 class EosctlError(Exception):
     """Base of all errors that a user should read: `message` says what and where, `hint` what to do next."""
 
-    code: ClassVar[str] = "failed"
+    code: ClassVar[Code] = error(
+        "failed", "It failed for a reason that has no code of its own.", "Read the message; -vv adds a traceback."
+    )
     exit_code: ClassVar[ExitCode] = ExitCode.FAILED
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
@@ -39,95 +43,140 @@ class EosctlError(Exception):
 class NotFoundError(EosctlError):
     """A group, topic, connector or transactional id that was named does not exist."""
 
-    code = "not_found"
+    code = error(
+        "not_found",
+        "A group, topic, connector, id or file entry that was named does not exist.",
+        "Names are case-sensitive; the `list` commands show what there is.",
+    )
 
 
 class UnsupportedError(EosctlError):
     """The broker, the worker or this machine can't do what was asked; the message names the version that could."""
 
-    code = "unsupported"
+    code = error(
+        "unsupported", "The broker, the worker or this machine can't do it; the message names the version that can."
+    )
 
 
 class NoLoginError(EosctlError):
     """No Kafka client of this machine knows the SASL mechanism: nothing at all can be asked, whatever a broker can."""
 
-    code = "no_login"
+    code = error(
+        "no_login",
+        "No Kafka client of this machine knows the SASL mechanism, so that nothing can be asked.",
+        "Use a mechanism that it knows, or a confluent-kafka that was built with it.",
+    )
 
 
 class ProtocolError(EosctlError):
     """Bytes that do not follow the Kafka protocol, or a response that does not answer its request."""
 
-    code = "protocol_error"
+    code = error(
+        "protocol_error",
+        "Bytes that do not follow the Kafka protocol.",
+        "Check that -b leads to a Kafka broker, and to its right listener (TLS or not).",
+    )
 
 
 class BrokerError(EosctlError):
     """A broker answered with an error that has no better class here; the message names the Kafka error."""
 
-    code = "broker_error"
+    code = error("broker_error", "A broker answered with an error; the message has Kafka's name for it.")
 
 
 class ConnectError(EosctlError):
     """A Connect worker answered with an error that has no better class here."""
 
-    code = "connect_error"
+    code = error("connect_error", "A Connect worker answered with an error.", "Look at the worker's log.")
 
 
 class UsageError(EosctlError):
     """The arguments contradict each other or miss something."""
 
-    code = "usage"
+    code = error("usage", "The arguments contradict each other, or one is missing.", "See --help of the command.")
     exit_code = ExitCode.USAGE
 
 
 class InputFileError(EosctlError):
     """A file that was named is missing, unreadable or malformed; the message names file and line."""
 
-    code = "input_file"
+    code = error(
+        "input_file",
+        "A file that was named is missing, unreadable or malformed.",
+        "Check the path, its rights, and the line that the message names.",
+    )
     exit_code = ExitCode.USAGE
 
 
 class UnreachableError(EosctlError):
     """A broker or a worker could not be reached."""
 
-    code = "unreachable"
+    code = error(
+        "unreachable",
+        "A broker or a worker could not be reached.",
+        "Check the address, the network, and TLS settings; see `eosctl workers list`.",
+    )
     exit_code = ExitCode.UNREACHABLE
 
 
 class DeadlineError(EosctlError):
     """The overall deadline (`--timeout`) was reached."""
 
-    code = "timed_out"
+    code = error(
+        "timed_out",
+        "The overall deadline was reached.",
+        "Give more time with --timeout, or find out who does not answer.",
+    )
     exit_code = ExitCode.UNREACHABLE
 
 
 class UnauthorizedError(EosctlError):
     """Authentication failed, or an ACL is missing; the hint names the ACL."""
 
-    code = "not_authorized"
+    code = error(
+        "not_authorized",
+        "Authentication failed, or an ACL is missing.",
+        "The hint has the kafka-acls line; `eosctl acls generate` has all of them.",
+    )
     exit_code = ExitCode.UNAUTHORIZED
 
 
 class RefusedError(EosctlError):
     """A safety check said no; nothing was written."""
 
-    code = "refused"
+    code = error(
+        "refused", "A safety check said no; nothing was written.", "The message says which, the hint how to satisfy it."
+    )
     exit_code = ExitCode.REFUSED
 
 
 class StalePlanError(RefusedError):
     """What the plan was made from has changed since; nothing was written."""
 
-    code = "stale_plan"
+    code = error(
+        "stale_plan",
+        "What the plan was made from has changed since; nothing was written.",
+        "Run the command again: it plans anew.",
+    )
 
 
 class UnconfirmedError(RefusedError):
     """The question was answered with no, or could not be asked because there is no terminal."""
 
-    code = "unconfirmed"
+    code = error(
+        "unconfirmed",
+        "Not agreed to, or not known to have happened: the question was not answered with yes, or a write's "
+        "answer was lost.",
+        "Look at the plan with --dry-run, apply it with --yes; after a lost answer read again.",
+    )
 
 
 class InterruptedByUserError(EosctlError):
     """Ctrl-C or SIGTERM; the message says what was done before."""
 
-    code = "interrupted"
+    code = error(
+        "interrupted",
+        "Ctrl-C or SIGTERM; the message says what was done before.",
+        "Run the same command again: it goes on, or plans anew.",
+    )
     exit_code = ExitCode.INTERRUPTED

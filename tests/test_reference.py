@@ -11,17 +11,18 @@ import pytest
 
 from eosctl import errors
 from eosctl.errors import ExitCode
+from eosctl.explain.entries import KINDS, known_entries
 from eosctl.fence.pace import Pace
-from eosctl.reference import SECTIONS, known_entries
 from tests.conftest import Invoke
 
 ROOT = Path(__file__).resolve().parent.parent
-CODES = {entry.code for _kind, entry in known_entries()}
+ENTRIES = known_entries()
+CODES = set(ENTRIES)
 MADE_WITH_A_CODE = {"Problem", "Finding", "_Rule", "Gate"}
 HEAD = """\
 # Codes and words
 
-What `eosctl explain CODE` prints, in one page. Made from `eosctl/reference/` by `pytest --update-golden`.
+What `eosctl explain CODE` prints, in one page. Made by `pytest --update-golden`.
 """
 TITLES = {
     "error": "Errors",
@@ -60,7 +61,7 @@ def test_what_is_explained_can_be_printed() -> None:
     """A code that the source no longer has would stay in the docs for ever."""
     files = [path for path in (ROOT / "eosctl").rglob("*.py") if path.parent.name != "reference"]
     source = "".join(path.read_text(encoding="utf-8") for path in files)
-    codes = [entry.code for kind in ("error", "warning", "finding", "gate") for entry in SECTIONS[kind]]
+    codes = [entry for entry in ENTRIES if entry.kind in ("error", "warning", "finding", "gate")]
     assert [code for code in codes if f'"{code}"' not in source and not code.startswith("fencing_")] == []
 
 
@@ -72,7 +73,7 @@ def test_the_collector_sees_every_spelling() -> None:
 def test_codes_that_come_from_tables_are_explained() -> None:
     classes = [each for each in vars(errors).values() if isinstance(each, type) and hasattr(each, "code")]
     assert {each.code for each in classes} <= CODES
-    assert {str(int(code)) for code in ExitCode} == {entry.code for entry in SECTIONS["exit code"]}
+    assert {str(int(code)) for code in ExitCode} == {entry for entry in ENTRIES if entry.kind == "exit code"}
     assert {f"fencing_{pace.value}" for pace in Pace if pace is not Pace.FINE} <= CODES
     lint = importlib.import_module("eosctl.core.offsets.findings")
     assert {code for code, _words in lint._IGNORED.values()} <= CODES
@@ -82,20 +83,20 @@ def test_codes_that_come_from_tables_are_explained() -> None:
     scenarios = importlib.import_module("eosctl.connectors.failures")
     assert {each.code for each in scenarios.SCENARIOS} <= CODES
     gates = importlib.import_module("eosctl.upgrade.gates")
-    assert [*gates.GATE_IDS, *gates.DRIVER_GATE_IDS] == [entry.code for entry in SECTIONS["gate"]]
+    assert [*gates.GATE_IDS, *gates.DRIVER_GATE_IDS] == [entry for entry in ENTRIES if entry.kind == "gate"]
 
 
 def test_each_code_is_explained_once_and_in_sentences() -> None:
-    entries = [entry for _kind, entry in known_entries()]
-    assert len(CODES) == len(entries)
-    assert [entry for entry in entries if not entry.meaning.endswith((".", "?"))] == []
+    assert len(CODES) == len(ENTRIES)
+    assert [entry for entry in ENTRIES if not entry.meaning.endswith((".", "?"))] == []
 
 
 def test_the_page_is_the_table(pytestconfig: pytest.Config) -> None:
     lines = [HEAD]
-    for kind, entries in SECTIONS.items():
+    for kind in KINDS:
         lines += [f"## {TITLES[kind]}\n", "| code | meaning | next |", "| --- | --- | --- |"]
-        lines += [f"| `{entry.code}` | {entry.meaning} | {entry.next} |".replace("|  |", "| |") for entry in entries]
+        found = [entry for entry in ENTRIES if entry.kind == kind]
+        lines += [f"| `{entry}` | {entry.meaning} | {entry.next} |".replace("|  |", "| |") for entry in found]
         lines.append("")
     page = "\n".join(lines)
     path = ROOT / "docs" / "codes.md"

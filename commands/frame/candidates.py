@@ -80,13 +80,13 @@ def names(what: str, session: Session) -> list[str]:
 
 
 def _codes(_session: Session) -> Sequence[str]:
-    from eosctl.reference import known_entries
+    from eosctl.explain.entries import known_entries
 
-    return [entry.code for _kind, entry in known_entries() if " " not in entry.code]
+    return [entry for entry in known_entries() if " " not in entry]
 
 
 def _findings(_session: Session) -> Sequence[str]:
-    from eosctl.reference import finding_codes
+    from eosctl.explain.entries import finding_codes
 
     return finding_codes()
 
@@ -98,7 +98,7 @@ def _gates(_session: Session) -> Sequence[str]:
 
 
 def _kinds(_session: Session) -> Sequence[str]:
-    from eosctl.explain import list_kinds
+    from eosctl.explain.operations import list_kinds
 
     return [str(row["kind"]) for row in list_kinds().rows]
 

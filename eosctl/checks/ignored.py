@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from eosctl.core.findings import Finding
 from eosctl.core.wording import did_you_mean
 from eosctl.errors import UsageError
+from eosctl.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,12 @@ def parse_ignored(texts: Iterable[str], known_codes: Collection[str], *, origin:
             raise UsageError(f"{origin}: {text!r} names no subject", hint=f"Write CODE:SUBJECT, or {code} alone.")
         found.append(IgnoredFinding(code, subject if colon else None))
     return found
+
+
+def to_ignore(target: Target, given: Sequence[str], known_codes: Collection[str]) -> list[IgnoredFinding]:
+    """What the command line names, and what the profile does; raises UsageError as `parse_ignored`."""
+    of_profile = parse_ignored(target.ignore, known_codes, origin=f"profile {target.profile}: ignore")
+    return [*parse_ignored(given, known_codes, origin="--ignore"), *of_profile]
 
 
 def split_ignored(

@@ -22,7 +22,7 @@ from eosctl.checks.group.rules import (
 )
 from eosctl.checks.group.state import expectation_findings
 from eosctl.checks.held_topics import find_held_topics
-from eosctl.checks.ignored import IgnoredFinding, parse_ignored, split_ignored
+from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.rows import CheckResults, doctor_report
 from eosctl.checks.standstill import at_rest, long_transactions, standstill_findings
 from eosctl.checks.unassigned import with_ages
@@ -45,7 +45,6 @@ from eosctl.observation.connectors.rules import connector_findings, group_findin
 from eosctl.offsets.lint.lint import offset_findings
 from eosctl.offsets.lint.past_writes import with_past_fences
 from eosctl.ports import TopicStore
-from eosctl.reference import finding_codes
 from eosctl.report import Problem, Report, plain
 from eosctl.task_counts.gather import find_task_count_problems
 from eosctl.txn.faults import NOT_CHECKED
@@ -249,20 +248,19 @@ def examine(
     strict: bool = False,
     validate: bool = True,
     expected: Mode | None = None,
-    ignore: Sequence[str] = (),
+    ignore: Sequence[IgnoredFinding] = (),
 ) -> Report:
     """The findings of every check; exit 3 on an error, with `strict` also on a warning or a check that could not run.
 
     A worker in another mode than `expected` is an error. Source connectors are validated, unless not `validate`.
-    What `ignore` (`CODE[:SUBJECT]`) and the profile name is counted only; a code that is none raises UsageError.
+    What `ignore` names is counted only.
     Without an error, exit 7 when some checks could not run; when none could, that of the first reason (2, 4 or 5).
     Raises NotFoundError for a group that was never there.
     """
-    ignored = _to_ignore(app, ignore)
     visit = Visit(app, validate=validate, expected=expected)
     findings, failed = _run(visit)
-    told = under_causes(visit, findings, ignored)
-    both = {check: split_ignored(found, ignored) for check, found in told.items()}
+    told = under_causes(visit, findings, ignore)
+    both = {check: split_ignored(found, ignore) for check, found in told.items()}
     counting = {check: fold_alike(found) for check, (found, _accepted) in both.items()}
     accepted = {check: fold_alike(found) for check, (_counting, found) in both.items()}
     return doctor_report(visit, CheckResults(counting, accepted, failed), strict=strict)
@@ -295,16 +293,6 @@ def _without_kafka(app: App, error: EosctlError) -> tuple[dict[str, Sequence[Fin
     servers = app.target.client.bootstrap_servers if app.target.client else ()
     every = [check.id for check in CHECKS]
     return {**dict.fromkeys(every, ()), KAFKA: [unreached(error, servers)]}, dict.fromkeys(every, error)
-
-
-def _to_ignore(app: App, given: Sequence[str]) -> list[IgnoredFinding]:
-    """What the command line names, and what the profile does."""
-    of_profile = (app.target.ignore, f"profile {app.target.profile}: ignore")
-    return [
-        each
-        for texts, origin in ((given, "--ignore"), of_profile)
-        for each in parse_ignored(texts, finding_codes(), origin=origin)
-    ]
 
 
 def _not_checked(check: str, error: EosctlError) -> Finding:

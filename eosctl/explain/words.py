@@ -2,105 +2,116 @@
 
 from __future__ import annotations
 
-from eosctl.reference.entry import Entry
+from eosctl.codes import Code
+
+
+def _exit_code(number: str, meaning: str, next_step: str = "") -> Code:
+    """What the process exits with."""
+    return Code(number, "exit code", meaning, next_step)
+
+
+def _word(name: str, meaning: str, next_step: str = "") -> Code:
+    """A word of the field."""
+    return Code(name, "word", meaning, next_step)
+
 
 EXIT_CODES = (
-    Entry("0", "Done, or nothing to do."),
-    Entry("1", "Failed; or a named group, topic, connector or id does not exist."),
-    Entry("2", "Usage; or an input file is missing or unreadable."),
-    Entry("3", "The check ran and the answer is no: findings, differences."),
-    Entry("4", "Unreachable, or timed out."),
-    Entry("5", "Not authorized."),
-    Entry("6", "Refused by a safety check, or no --yes: nothing was written."),
-    Entry(
+    _exit_code("0", "Done, or nothing to do."),
+    _exit_code("1", "Failed; or a named group, topic, connector or id does not exist."),
+    _exit_code("2", "Usage; or an input file is missing or unreadable."),
+    _exit_code("3", "The check ran and the answer is no: findings, differences."),
+    _exit_code("4", "Unreachable, or timed out."),
+    _exit_code("5", "Not authorized."),
+    _exit_code("6", "Refused by a safety check, or no --yes: nothing was written."),
+    _exit_code(
         "7",
         "Partial: some items failed, and the report says which.",
         "Read errors and rows; run the same command again.",
     ),
-    Entry("130", "Interrupted."),
+    _exit_code("130", "Interrupted."),
 )
 
 WORDS = (
-    Entry(
+    _word(
         "exactly-once",
         "A source task writes its records and its source offsets in one transaction, so that readers of "
         "committed records see both or neither (KIP-618).",
         "`eosctl upgrade plan --to enabled`.",
     ),
-    Entry(
+    _word(
         "zombie",
         "A task that was replaced and still runs somewhere, and may still write.",
         "`eosctl fence --connector NAME`.",
     ),
-    Entry(
+    _word(
         "fencing",
         "Raising the producer epoch of a transactional id at its coordinator: the open transaction is aborted, "
         "and older producers of that id can no longer write or commit.",
         "`eosctl fence`.",
     ),
-    Entry(
+    _word(
         "epoch",
         "The number that a transactional id's producer id carries; a producer with an older one is refused "
         "(ProducerFencedException, InvalidProducerEpochException).",
         "`eosctl txn describe ID`.",
     ),
-    Entry(
+    _word(
         "transactional id",
         "The name under which a producer's transactions go on after a restart. Connect's: GROUP-CONNECTOR-TASK "
         "for tasks, connect-cluster-GROUP for the leader.",
         "`eosctl txn list`.",
     ),
-    Entry(
+    _word(
         "task-count record",
         "A record of the config topic (tasks-fencing-CONNECTOR) that says how many ids the leader fences before "
         "the tasks of a new generation start.",
         "`eosctl task-counts list`.",
     ),
-    Entry(
+    _word(
         "deployed field",
         "What a chart, Git or a manifest says of a workload, the mode of its workers for one: the next deploy brings "
         "it back, whatever was changed in the cluster, and with it disabled workers beside enabled ones.",
         "`eosctl upgrade apply --driver kubernetes` names it; --print-patch, --no-write.",
     ),
-    Entry(
+    _word(
         "LSO",
         "Last stable offset: where readers of committed records stop, the beginning of the oldest open transaction.",
         "`eosctl txn hanging`.",
     ),
-    Entry(
+    _word(
         "hanging transaction",
         "Open on a partition and forgotten by its coordinator: nothing ends it by itself (KIP-664).",
         "`eosctl txn abort`.",
     ),
-    Entry(
+    _word(
         "global",
         "The store of source offsets that all connectors of a group share: the worker's offset.storage.topic.",
         "`eosctl offsets list`.",
     ),
-    Entry(
+    _word(
         "dedicated",
         "A connector's own store of source offsets: its offsets.storage.topic. KIP-618 promises the global one "
         "as fallback; no Kafka so far has it.",
         "`eosctl offsets diff`, then `eosctl offsets merge` or `switch`.",
     ),
-    Entry(
+    _word(
         "two-step upgrade",
         "All workers go to preparing before any goes to enabled: a disabled worker beside an enabled one writes "
         "without transactions, and can't be fenced.",
         "`eosctl upgrade plan --to enabled`.",
     ),
-    Entry(
+    _word(
         "preparing",
         "A worker's mode between disabled and enabled: its leader writes to the config topic with transactions, "
         "its tasks do not.",
     ),
-    Entry("tombstone", "A record with a null value: it deletes its key. Connect reads a deleted offset as no offset."),
-    Entry(
+    _word("tombstone", "A record with a null value: it deletes its key. Connect reads a deleted offset as no offset."),
+    _word(
         "effective offset",
         "What a task is given at its start; eosctl shows what KIP-618 documents beside what Kafka does (runtime).",
         "`eosctl offsets list`.",
     ),
-    Entry(
+    _word(
         "token_command",
         "`sasl.oauthbearer.token_command` of a --command-config file, or of `client` in a profile: a command that "
         "prints a bearer token for OAUTHBEARER, and nothing else. It is run again before that token ends: before "

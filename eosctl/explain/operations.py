@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from eosctl.codes import Code
 from eosctl.core.wording import did_you_mean
 from eosctl.errors import NotFoundError
+from eosctl.explain.entries import known_entries
 from eosctl.kinds import all_kinds, declared_kinds, schema_of
 from eosctl.output.columns import words_of_columns
-from eosctl.reference import Entry, known_entries
 from eosctl.report import Report
 
 
@@ -36,27 +37,29 @@ def list_entries() -> Report:
 
 def explain(code: str) -> Report:
     """One code, word or column; raises NotFoundError naming those that are spelled nearly so."""
-    entries = [*known_entries(), *(("column", entry) for entry in known_columns())]
+    entries = [*known_entries(), *known_columns()]
     wanted = code.casefold()
-    found = [(kind, entry) for kind, entry in entries if entry.code.casefold() == wanted]
+    found = [entry for entry in entries if entry.casefold() == wanted]
     if not found:
-        names = [entry.code for _kind, entry in entries]
-        raise NotFoundError(f"there is no code {code!r}", hint=_nearest(code, names, listing="eosctl explain"))
+        raise NotFoundError(f"there is no code {code!r}", hint=_nearest(code, entries, listing="eosctl explain"))
     return _entries(found)
 
 
-def known_columns() -> list[Entry]:
+def known_columns() -> list[Code]:
     """What each column of a table says; columns of several kinds that say the same are one entry."""
     kinds_of: dict[tuple[str, str], list[str]] = {}
     for name, kind in declared_kinds().items():
         for column in words_of_columns(kind):
             kinds_of.setdefault(column, []).append(name)
-    return [Entry(header, f"{words} (In {', '.join(names)}.)") for (header, words), names in sorted(kinds_of.items())]
+    return [
+        Code(header, "column", f"{words} (In {', '.join(names)}.)")
+        for (header, words), names in sorted(kinds_of.items())
+    ]
 
 
-def _entries(entries: list[tuple[str, Entry]]) -> Report:
+def _entries(entries: list[Code]) -> Report:
     rows = [
-        {"code": entry.code, "type": kind, "meaning": entry.meaning, "next": entry.next or None}
-        for kind, entry in entries
+        {"code": str(entry), "type": entry.kind, "meaning": entry.meaning, "next": entry.next or None}
+        for entry in entries
     ]
     return Report(kind="explain", rows=rows, summary={"entries": len(rows)})

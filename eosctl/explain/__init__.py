@@ -1,0 +1,1 @@
+"""`eosctl explain` and `eosctl schema`: what codes, words and documents mean."""
