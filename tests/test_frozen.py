@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.core.frozen import frozen
+from eosctl.core.frozen import NamedTuple, frozen
 
 
 @frozen
@@ -117,3 +117,33 @@ def test_methods_of_its_own_stay() -> None:
     assert repr(Named("x")) == "<x>"
     assert Named("x") == Named("X")
     assert len({Named("x"), Named("x")}) == 1
+
+
+class Place(NamedTuple):
+    """A named tuple of ours."""
+
+    host: str
+    port: int = 9092
+
+    @property
+    def text(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def test_a_named_tuple_is_as_typings() -> None:
+    place = Place("b")
+    assert (place, str(place), repr(place)) == (("b", 9092), "b:9092", "Place(host='b', port=9092)")
+    assert place._replace(port=1) == Place("b", 1) == Place(port=1, host="b")
+    assert (Place._fields, Place._field_defaults, Place.__doc__) == (
+        ("host", "port"), {"port": 9092}, "A named tuple of ours.",
+    )  # fmt: skip
+    assert pickle.loads(pickle.dumps(place)) == place  # noqa: S301 - our own
+    assert isinstance(pickle.loads(pickle.dumps(place)), Place)  # noqa: S301 - our own
+    assert inspect.get_annotations(Place) == {"host": "str", "port": "int"}
+    with pytest.raises(TypeError, match="host"):
+        Place()  # type: ignore[call-arg]
+    with pytest.raises(AttributeError):
+        place.port = 1  # type: ignore[misc]

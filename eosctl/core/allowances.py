@@ -5,8 +5,9 @@ The options of the commands and their help, the hints of refusals and the overri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum, unique
+
+from eosctl.core.frozen import frozen
 
 
 @unique
@@ -52,7 +53,7 @@ class Waiver(StrEnum):
         return self.word.replace("-", "_")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allowances:
     """The checks of an offset write or a migration that the user waived by name; plan and result list them.
 

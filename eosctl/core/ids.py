@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection
-from typing import Literal, NamedTuple
+from typing import Literal
 from urllib.parse import quote
+
+from eosctl.core.frozen import NamedTuple
 
 FLINK_SINK: Literal["flink-sink"] = "flink-sink"
 KAFKA_STREAMS: Literal["kafka-streams"] = "kafka-streams"

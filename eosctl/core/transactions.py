@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum, unique
-from typing import NamedTuple
 
-from eosctl.core.frozen import frozen
+from eosctl.core.frozen import NamedTuple, frozen
 from eosctl.errors import UnreachableError
 
 PROTOCOL_TYPE = "connect"

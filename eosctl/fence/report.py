@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import NamedTuple, overload
+from typing import overload
 
 from eosctl.app import App
+from eosctl.core.frozen import NamedTuple
 from eosctl.core.transactions import TransactionDescription
 from eosctl.errors import ExitCode
 from eosctl.fence.rows import FENCE_PLAN, Described, Fenced, FenceRow, FenceSummary, Running

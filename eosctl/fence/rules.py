@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum, StrEnum, unique
-from typing import NamedTuple
 
 from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
-from eosctl.core.frozen import frozen
+from eosctl.core.frozen import NamedTuple, frozen
 from eosctl.core.ids import FLINK_SINK, Owner, application_of, leader_transactional_id
 from eosctl.core.transactions import (
     TRANSACTIONAL_ID_NOT_FOUND,

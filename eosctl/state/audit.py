@@ -18,10 +18,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 from uuid import uuid4
 
-from eosctl.core.frozen import frozen
+from eosctl.core.frozen import NamedTuple, frozen
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.machine.kept_file import sync_directory

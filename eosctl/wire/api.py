@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
-from eosctl.core.frozen import frozen
+from eosctl.core.frozen import NamedTuple, frozen
 from eosctl.errors import ProtocolError, UnreachableError, UnsupportedError
 from eosctl.wire.primitives import NULLABLE_STRING
 from eosctl.wire.schema import NotCarriedError, Struct, decoding, encoding, skip_tags

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
+from eosctl.core.frozen import NamedTuple
 from eosctl.errors import ProtocolError
 
 Write = Callable[[bytearray, Any], None]

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
+from eosctl.core.frozen import NamedTuple
 from eosctl.errors import ProtocolError, UnsupportedError
 from eosctl.wire.primitives import (
     Codec,

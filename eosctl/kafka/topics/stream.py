@@ -6,8 +6,9 @@ It knows nothing of requests; `connection` does.
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from eosctl.core.frozen import NamedTuple
 from eosctl.deadline import Deadline
 from eosctl.errors import UnreachableError, UsageError
 from eosctl.machine.resolving import resolve

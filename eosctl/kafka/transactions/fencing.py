@@ -15,8 +15,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
 
+from eosctl.core.frozen import NamedTuple
 from eosctl.core.transactions import Coordinator, FenceAnswer, KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ProtocolError, UnreachableError
@@ -51,7 +51,7 @@ _IN_WORDS = {
 }
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class _Attempt:
     """One id on its way: where it goes, how often it was sent, and what went wrong last."""
 
@@ -70,7 +70,7 @@ class _Outcome(NamedTuple):
     error: EosctlError | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Lane:
     """The ids that wait for one coordinator, and the threads that send them; None in the queue ends a thread."""
 
