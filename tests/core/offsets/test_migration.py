@@ -202,7 +202,12 @@ def _edited(**changes: object) -> str:
     [
         (plan_file_text(PLAN).replace('"connect-offsets"', '"else"'), "changed after it was written"),
         (_edited(version=9), "another format"),
-        (_edited(plan={}), "not a plan of `offsets migrate`: it has no 'policy'"),
+        (_edited(plan={}), "not a plan of `offsets migrate`: it has no 'cluster_id'"),
+        (
+            _edited(plan={**json.loads(plan_file_text(PLAN))["plan"], "policy": "oldest"}),
+            r"its members are not those of a plan \(policy: invalid enum value 'oldest'\)",
+        ),
+        (_edited(plan={**json.loads(plan_file_text(PLAN))["plan"], "later": 1}), "changed after it was written"),
         ("[]", "not a plan of `offsets migrate`: its members are not those of a plan"),
         ("{", r"not a plan of `offsets migrate`: it is not JSON \(line 1, column 2: Expecting"),
         ("", "not a plan"),

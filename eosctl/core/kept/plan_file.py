@@ -1,16 +1,17 @@
 """Plan files: a plan as JSON beside its digest, so that nothing is applied that was changed after it was shown.
 
-What a plan holds is its own module's business (`core.migration`, `core.upgrade_plan`); a file holds no secrets.
+What a plan holds is its own module's business (`core.offsets.migration`, `upgrade.plan_file`): a dataclass, which says
+how its file is read; a file holds no secrets.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from eosctl.core.kept.typed_json import WrongMemberError, typed
 from eosctl.errors import InputFileError
 
 if TYPE_CHECKING:
@@ -28,10 +29,30 @@ class HasDigest(Protocol):
 AnyPlan = TypeVar("AnyPlan", bound=HasDigest)
 
 
+@dataclass(frozen=True, slots=True)
+class _Label:
+    """What a plan file says of itself, whatever it holds."""
+
+    format: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """A plan file of the right format; the plan is decoded by itself."""
+
+    digest: str
+    plan: dict[str, object]
+
+
 def digest_of(plan: DataclassInstance) -> str:
     """sha256, in hex, of the plan's canonical JSON: sorted keys, no spaces, UTF-8."""
-    text = json.dumps(asdict(plan), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+    return _digest(asdict(plan))
+
+
+def _digest(document: object) -> str:
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +68,25 @@ class PlanFormat:
         document = {"format": self.name, "version": self.version, "digest": digest_of(plan), "plan": asdict(plan)}
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
-    def read(self, text: str, plan_from: Callable[[Mapping[str, Any]], AnyPlan], *, path: str) -> AnyPlan:
+    def read(self, text: str, kind: type[AnyPlan], *, path: str) -> AnyPlan:
         """The plan in `text`; raises InputFileError when it is not one, or was changed after it was written."""
         try:
             document = json.loads(text)
-            if (document["format"], document["version"]) != (self.name, self.version):
+            label = typed(document, _Label)
+            if (label.format, label.version) != (self.name, self.version):
                 raise InputFileError(
-                    f"{path} is a plan of another format: {document['format']} {document['version']}",
+                    f"{path} is a plan of another format: {label.format} {label.version}",
                     hint=f"This is read: {self.name} {self.version}, from `eosctl {self.made_by} --plan-out`.",
                 )
-            plan, digest = plan_from(document["plan"]), document["digest"]
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
+            content = typed(document, _Document)
+            plan = typed(content.plan, kind)
+            digests = {plan.digest(), _digest(content.plan)}  # the second has members, too, that a plan has not
+        except (ValueError, RecursionError) as exc:
             raise InputFileError(
                 f"{path} is not a plan of `{self.made_by}`: {_reason(exc)}",
                 hint=f"Write one with `eosctl {self.made_by} --plan-out FILE`.",
             ) from exc
-        if digest != plan.digest():
+        if digests != {content.digest}:
             raise InputFileError(
                 f"{path} was changed after it was written: its digest does not match", hint="Plan again."
             )
@@ -72,6 +96,6 @@ class PlanFormat:
 def _reason(exc: Exception) -> str:
     if isinstance(exc, json.JSONDecodeError):
         return f"it is not JSON (line {exc.lineno}, column {exc.colno}: {exc.msg})"
-    if isinstance(exc, KeyError):
-        return f"it has no {exc.args[0]!r}"
+    if isinstance(exc, WrongMemberError) and exc.is_missing:
+        return str(exc)
     return f"its members are not those of a plan ({exc})"

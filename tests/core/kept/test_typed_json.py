@@ -1,0 +1,52 @@
+"""JSON as typed classes: what fits, and the words for what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pytest
+
+from eosctl.core.kept.typed_json import WrongMemberError, typed
+
+
+class Mode(StrEnum):
+    ON = "on"
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    name: str
+    mode: Mode = Mode.ON
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    workers: tuple[Worker, ...]
+    members: Mapping[str, int | None]
+    place: str | None = None
+
+
+def test_json_becomes_a_value_of_the_class_and_what_it_does_not_have_is_left_out() -> None:
+    data = {"workers": [{"name": "w", "mode": "on", "later": 1}], "members": {"w": None}, "event": "begin"}
+    assert typed(data, Group) == Group((Worker("w"),), {"w": None})
+
+
+@pytest.mark.parametrize(
+    ("data", "words", "is_missing"),
+    [
+        ({"members": {}}, "it has no 'workers'", True),
+        ({"members": {}, "workers": [{"name": "w"}, {}]}, "workers[1] has no 'name'", True),
+        ({"members": {}, "workers": [{"name": 7}]}, "workers[0].name: expected str, got int", False),
+        ({"members": {}, "workers": [{"name": "w", "mode": "up"}]}, "workers[0].mode: invalid enum value 'up'", False),
+        ({"members": {"w": "x"}, "workers": []}, "members[...]: expected int or null, got str", False),
+        ({"members": {}, "workers": [], "place": 1}, "place: expected str or null, got int", False),
+        ([1], "expected object, got array", False),
+        (None, "expected object, got null", False),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_named(data: object, words: str, is_missing: bool) -> None:
+    with pytest.raises(WrongMemberError) as caught:
+        typed(data, Group)
+    assert (str(caught.value), caught.value.is_missing) == (words, is_missing)
