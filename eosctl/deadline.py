@@ -72,22 +72,25 @@ class Deadline:
     def check(self, doing: str) -> None:
         """Raises DeadlineError when no time is left; `doing` ends the sentence "timed out after N s while …"."""
         if self.expired():
-            raise self._passed(doing)
+            raise self.passed(doing)
 
-    def _passed(self, doing: str) -> DeadlineError:
+    def passed(self, doing: str) -> DeadlineError:
+        """The error that says so."""
         return DeadlineError(
             f"timed out after {self.timeout_s:g} s while {doing}",
             hint="Give it more time with --timeout, or see which broker or worker does not answer.",
         )
 
-    def pause(self, wanted_s: float, doing: str) -> None:
-        """Sleeps before another look; raises DeadlineError as `check` does when no time would be left for that look.
+    def rounds(self, pause_s: float, *, least_s: float = 0.0) -> Iterator[None]:
+        """One round now, and one after each pause; ends when no more than `least_s` is left.
 
-        A look that has no time fails by itself, and tells less of what is waited for.
+        Without `least_s` the last round comes when the time is over. A look that has no time fails by itself, and says
+        less of what is waited for: then `least_s` is what a look takes.
         """
-        if self.remaining_s() <= wanted_s:
-            raise self._passed(doing)
-        self.clock.sleep_s(wanted_s)
+        yield
+        while self.remaining_s() > least_s:
+            self.sleep(pause_s)
+            yield
 
     def sleep(self, wanted_s: float) -> None:
         """Sleeps `wanted_s`, or until the deadline if that comes first."""

@@ -98,10 +98,10 @@ class Walk:
     def wait_for(self, what: str, done: Callable[[], bool]) -> None:
         """Polls `done` until it holds; raises DeadlineError naming `what`."""
         deadline = Deadline.after(_STEP_TIMEOUT_S, self.app.clock)
-        while not done():
-            if deadline.expired():
-                raise DeadlineError(f"the demo waited {_STEP_TIMEOUT_S:g} s for {what} in vain")
-            deadline.sleep(0.3)
+        for _ in deadline.rounds(0.3):
+            if done():
+                return
+        raise DeadlineError(f"the demo waited {_STEP_TIMEOUT_S:g} s for {what} in vain")
 
 
 def demo_on_a_fresh_sandbox(app: App, *, environ: Mapping[str, str], kafka_version: str | None, keep: bool) -> Report:

@@ -9,14 +9,16 @@ from eosctl.errors import DeadlineError
 from tests.fakes.clock import FakeTime
 
 
-def test_a_look_that_would_have_no_time_is_not_waited_for() -> None:
-    """The look itself failed then, and with it what was known of the thing that was waited for."""
+@pytest.mark.parametrize(
+    ("timeout_s", "least_s", "looks_at_s"),
+    [(2.0, 0.0, [0.0, 1.5, 2.0]), (2.0, 0.5, [0.0, 1.5]), (0.0, 0.0, [0.0]), (0.5, 0.5, [0.0])],
+)
+def test_rounds_end_with_the_time(timeout_s: float, least_s: float, looks_at_s: list[float]) -> None:
+    """A look that had no time failed, and with it what was known of the thing that was waited for."""
     time = FakeTime()
-    deadline = Deadline.after(2.0, time.clock())
-    deadline.pause(1.5, "waiting for nothing")
-    with pytest.raises(DeadlineError, match="timed out after 2 s while waiting for nothing"):
-        deadline.pause(0.5, "waiting for nothing")
-    assert (time.now_s, deadline.expired()) == (1.5, False)
+    deadline = Deadline.after(timeout_s, time.clock())
+    assert [time.now_s for _ in deadline.rounds(1.5, least_s=least_s)] == looks_at_s
+    assert str(deadline.passed("waiting")) == f"timed out after {timeout_s:g} s while waiting"
 
 
 def test_a_check_passes_until_the_time_is_over() -> None:

@@ -111,9 +111,11 @@ def _read_back(app: App, store: AclStore, wanted: Sequence[Acl]) -> set[Acl]:
     """Asks until all of `wanted` are there; what can't be asked any more counts as not there, never as an error."""
     there = set[Acl]()
     try:
-        while not (there := set(store.describe())).issuperset(wanted):
-            app.deadline.check("reading the ACLs back")
-            app.deadline.sleep(_POLL_S)
+        for _ in app.deadline.rounds(_POLL_S):
+            there = set(store.describe())
+            if there.issuperset(wanted):
+                return there
+        raise app.deadline.passed("reading the ACLs back")
     except EosctlError as exc:
         app.on_event(Event(exc.message, warning=True))
     return there

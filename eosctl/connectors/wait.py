@@ -32,17 +32,14 @@ def await_connector(
     the connector's own status has changed, and now and then.
     """
     now, again = look_at(app, connector, url), Deadline.after(_LOOK_AGAIN_S, app.clock)
-    while True:
+    for _ in app.deadline.rounds(POLL_S, least_s=POLL_S):  # another look would fail, and tell less
         if again.expired() or _has_changed(app, connector, now):
             now, again = look_at(app, connector, url), Deadline.after(_LOOK_AGAIN_S, app.clock)
         if arrived(now):
             return now
-        if app.deadline.remaining_s() <= POLL_S:  # another look would fail, and tell less
-            raise DeadlineError(
-                f"timed out while {doing}; last seen: {now.state}, tasks {', '.join(now.tasks) or 'none'}{told()}",
-                hint=hint,
-            )
-        app.deadline.sleep(POLL_S)
+    raise DeadlineError(
+        f"timed out while {doing}; last seen: {now.state}, tasks {', '.join(now.tasks) or 'none'}{told()}", hint=hint
+    )
 
 
 def _has_changed(app: App, connector: str, seen: ConnectorNow) -> bool:

@@ -56,11 +56,11 @@ class _Rest:
 def tasks_of(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits: bool) -> RunningTasks:
     """What runs in the target's group; its rebalance and tasks that are about to end are waited for, if it `waits`."""
     patience = Deadline.after(min(ENDING_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
-    while True:
+    for _ in patience.rounds(_POLL_S):
         tasks = _look(app, request, wanted, waits=waits)
-        if not tasks.ending or not waits or patience.expired():
-            return tasks
-        patience.sleep(_POLL_S)
+        if not tasks.ending or not waits:
+            break
+    return tasks
 
 
 def _look(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits: bool) -> RunningTasks:

@@ -209,10 +209,14 @@ class TopicAdmin:
         refused = self._create(topics, validate_only=validate_only)
         made = {new.topic: new.partitions for new in topics if new.topic not in refused}
         if made and not validate_only:
-            while not self._are_ready(made):
-                self._deadline.check(f"waiting for the partitions of new {_some(made)}")
-                self._deadline.sleep(_POLL_S)
+            self._await_ready(made)
         return refused
+
+    def _await_ready(self, made: Mapping[str, int]) -> None:
+        for _ in self._deadline.rounds(_POLL_S):
+            if self._are_ready(made):
+                return
+        raise self._deadline.passed(f"waiting for the partitions of new {_some(made)}")
 
     def _create(self, topics: Sequence[NewTopic], *, validate_only: bool) -> dict[str, EosctlError]:
         if not topics:

@@ -120,10 +120,11 @@ def wait_until_visible(app: App, last_offsets: Mapping[tuple[str, int], int]) ->
     """
     waiting = dict(last_offsets)
     with app.topics() as topics:
-        while waiting:
+        for _ in app.deadline.rounds(0.1, least_s=0.1):
             for topic, bounds in topics.bounds_of({topic for topic, _partition in waiting}).items():
                 for bound in bounds:
                     if bound.lso > waiting.get((topic, bound.partition), bound.lso):
                         del waiting[topic, bound.partition]
-            if waiting:
-                app.deadline.pause(0.1, "waiting for the commit to reach all partitions; the offsets are written")
+            if not waiting:
+                return
+    raise app.deadline.passed("waiting for the commit to reach all partitions; the offsets are written")

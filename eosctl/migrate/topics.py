@@ -11,6 +11,7 @@ from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.offsets.migration import FILE_PREFIX, PlannedTopic, topic_of
 from eosctl.core.records import Bounds, TopicDescription
+from eosctl.deadline import Deadline
 from eosctl.errors import InputFileError, NotFoundError, RefusedError, StalePlanError
 from eosctl.offsets.stores.targets import other_partitions, refuse_unfit_sources
 from eosctl.ports import TopicStore
@@ -114,14 +115,14 @@ def present_topics(app: App, planned: Sequence[PlannedTopic]) -> list[PlannedTop
 
 def _settled_bounds(app: App, topics: TopicStore, names: Sequence[str]) -> dict[str, tuple[Bounds, ...]]:
     """The bounds of topics; waits a little for open transactions to end."""
-    bounds = dict(topics.bounds_of(names))
-    give_up_s = app.clock.monotonic_s() + OPEN_TRANSACTION_PATIENCE_S
-    while app.clock.monotonic_s() < give_up_s:
+    bounds: dict[str, tuple[Bounds, ...]] = {}
+    held_back = list(names)
+    patience = Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s()), app.clock)
+    for _ in patience.rounds(0.2):
+        bounds |= topics.bounds_of(held_back)
         held_back = [name for name, found in bounds.items() if any(one.lso < one.end for one in found)]
         if not held_back:
             break
-        app.deadline.sleep(0.2)
-        bounds |= topics.bounds_of(held_back)
     return bounds
 
 

@@ -112,12 +112,13 @@ def _ids_to_fence(connector: ObservedConnector, observation: Observation) -> lis
 
 def _unknown_ids(app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
     """Ids of RUNNING source tasks that no coordinator knows, also after a while where workers are enabled."""
-    unknown = _not_known(admin, running_ids(observation))
+    unknown = running_ids(observation)
     eager = any(worker.mode is Mode.ENABLED for worker in observation.workers)
     patience = Deadline.after(min(START_PATIENCE_S if eager else 0.0, app.deadline.remaining_s()), app.clock)
-    while unknown and not patience.expired():
-        patience.sleep(_POLL_S)
+    for _ in patience.rounds(_POLL_S):
         unknown = _not_known(admin, unknown)
+        if not unknown:
+            break
     return replace(observation, unknown_ids=frozenset(unknown))
 
 

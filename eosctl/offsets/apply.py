@@ -162,10 +162,10 @@ def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: b
     sends = plan.sends()
     there = topics.describe(sorted({write.topic for write in sends}))
     patience = Deadline.after(min(_LATE_WRITE_S, app.deadline.remaining_s()), app.clock)
-    stores = _read_again(app, topics, there)
-    while not failed and any(_holds(stores, write) is False for write in sends) and not patience.expired():
-        patience.sleep(_POLL_S)
+    for _ in patience.rounds(_POLL_S):
         stores = _read_again(app, topics, there)
+        if failed or all(_holds(stores, write) is not False for write in sends):
+            break
     holds = {write.place(): _holds(stores, write) for write in sends}
     if not failed:
         behind = {write.place() for write in sends if holds[write.place()] is None and _is_behind(stores, write)}

@@ -147,15 +147,15 @@ def _refuse_strangers(app: App, absent: Sequence[str]) -> None:
 def _await_ending(app: App, connectors: Sequence[str]) -> TasksLeft:
     """Raises RefusedError while members still hold tasks and the patience with them is over."""
     patience = Deadline.after(min(ENDING_PATIENCE_S, app.deadline.remaining_s()), app.clock)
-    while (left := tasks_left(app, connectors)).ending:
-        if patience.expired():
-            raise RefusedError(
-                f"still ending: {', '.join(map(str, left.ending))}; nothing was written",
-                hint="REST shows them no more, but their workers have not let go of them, and they may write offsets "
-                f"once more: run again in some seconds. {_FORCE}",
-            )
-        patience.sleep(_POLL_S)
-    return left
+    for _ in patience.rounds(_POLL_S):
+        left = tasks_left(app, connectors)
+        if not left.ending:
+            return left
+    raise RefusedError(
+        f"still ending: {', '.join(map(str, left.ending))}; nothing was written",
+        hint="REST shows them no more, but their workers have not let go of them, and they may write offsets once "
+        f"more: run again in some seconds. {_FORCE}",
+    )
 
 
 def _refuse_members(app: App, connectors: Sequence[str]) -> None:

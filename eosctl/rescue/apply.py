@@ -164,7 +164,7 @@ def _watch(app: App, plan: RescuePlan, _left: dict[str, object]) -> str:
     begun = unfinished_rescue(plan.patient.journal, plan.patient.scene.connector)
     before = (begun.restarted if begun else None) or {}
     began_s = app.clock.monotonic_s()
-    while True:
+    for _ in app.deadline.rounds(_POLL_S, least_s=_POLL_S):
         tasks = running_tasks(app).get(plan.connector, ())
         failed = [task for task in tasks if task.state == "FAILED"]
         if tasks and all(task.state == "RUNNING" for task in tasks):
@@ -175,7 +175,7 @@ def _watch(app: App, plan: RescuePlan, _left: dict[str, object]) -> str:
             waiting = f"{counted(len(idle), 'task')} without the id that is theirs"
         else:
             waiting = f"{len(failed)} of {counted(len(tasks), 'task')} FAILED"
-        app.deadline.pause(_POLL_S, f"waiting for the tasks to run: {waiting}")
+    raise app.deadline.passed(f"waiting for the tasks to run: {waiting}")
 
 
 _BEFORE: Mapping[str, Callable[[App, RescuePlan], Mapping[str, Json]]] = {

@@ -36,9 +36,10 @@ def grant_roles(stack: Stack, groups: tuple[GroupSpec, ...]) -> None:
     with KafkaAclStore(super_user, deadline=deadline) as store:
         for error in store.create(acls).values():
             raise error
-        while not acls <= set(store.describe()):
-            deadline.check("waiting for the brokers to know the sandbox's ACLs")
-            deadline.sleep(0.1)
+        for _ in deadline.rounds(0.1):
+            if acls <= set(store.describe()):
+                return
+    raise deadline.passed("waiting for the brokers to know the sandbox's ACLs")
 
 
 def _scope(group: GroupSpec) -> GroupScope:

@@ -146,18 +146,19 @@ def _await_cleaner(app: App, plan: CleanPlan) -> None:
         store.change_settings(plan.topic.read.topic, WHILE_CLEANING)
     app.deadline.sleep(1.1 * SEGMENT_S)
     rolled_s = -_ROLL_EVERY_S
-    while left := _left(app, plan):
+    for _ in app.deadline.rounds(_POLL_S, least_s=2 * _POLL_S):
+        left = _left(app, plan)
+        if not left:
+            return
         if app.clock.monotonic_s() - rolled_s >= _ROLL_EVERY_S or rolled_s < 0:
             rolled_s = app.clock.monotonic_s()
             _roll(app, plan)
         done = len(plan.records) - len(left)
         app.on_event(Event("waiting for the log cleaner", done, len(plan.records), "records"))
-        if app.deadline.remaining_s() <= 2 * _POLL_S:
-            raise DeadlineError(
-                f"the log cleaner has not taken {counted(len(left), 'record')} of topic {plan.topic.read.topic} yet",
-                hint=f"Brokers look every log.cleaner.backoff.ms (15 s); give it more with --timeout. {_AGAIN}",
-            )
-        app.deadline.sleep(_POLL_S)
+    raise DeadlineError(
+        f"the log cleaner has not taken {counted(len(left), 'record')} of topic {plan.topic.read.topic} yet",
+        hint=f"Brokers look every log.cleaner.backoff.ms (15 s); give it more with --timeout. {_AGAIN}",
+    )
 
 
 def _roll(app: App, plan: CleanPlan) -> None:
@@ -180,10 +181,12 @@ def _set_back(app: App, plan: CleanPlan) -> Problem | None:
         with app.topics() as store:
             store.change_settings(topic, plan.before)
             patience = Deadline.after(min(_TOLD_WITHIN_S, app.deadline.remaining_s()), app.clock)
-            while any(store.own_settings(topic).get(name) != value for name, value in plan.before.items()):
-                if patience.expired():
-                    return _not_back(plan, "the brokers still tell others")
-                patience.sleep(_POLL_S / 10)
+            for _ in patience.rounds(_POLL_S / 10):
+                own = store.own_settings(topic)
+                if all(own.get(name) == value for name, value in plan.before.items()):
+                    break
+            else:
+                return _not_back(plan, "the brokers still tell others")
     except (EosctlError, KeyboardInterrupt) as exc:
         return _not_back(plan, exc.message if isinstance(exc, EosctlError) else "interrupted")
     app.on_event(Event(f"the settings of {topic} are as before"))

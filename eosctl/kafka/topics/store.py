@@ -172,13 +172,13 @@ def wait_for_markers(
         last[each.topic, each.partition] = max(each.offset, last.get((each.topic, each.partition), -1))
     patience_s = _MARKER_PATIENCE_S + _MARKER_PATIENCE_EACH_S * len(last)
     patience = Deadline.after(min(patience_s, deadline.remaining_s()), deadline.clock)
-    while hidden := _hidden(bounds_of({topic for topic, _partition in last}), last):
-        if patience.expired():
-            names = ", ".join(f"{topic}-{partition}" for topic, partition in hidden[:3])
-            message = f"committed, but not yet visible to read_committed: an open transaction lies before it in {names}"
-            on_event(Event(message, warning=True))
+    for _ in patience.rounds(_MARKER_POLL_S):
+        hidden = _hidden(bounds_of({topic for topic, _partition in last}), last)
+        if not hidden:
             return
-        patience.sleep(_MARKER_POLL_S)
+    names = ", ".join(f"{topic}-{partition}" for topic, partition in hidden[:3])
+    message = f"committed, but not yet visible to read_committed: an open transaction lies before it in {names}"
+    on_event(Event(message, warning=True))
 
 
 def _hidden(bounds: Mapping[str, tuple[Bounds, ...]], last: Mapping[tuple[str, int], int]) -> list[tuple[str, int]]:

@@ -185,11 +185,11 @@ def read_settled(app: App, topics: TopicStore, topic: str) -> tuple[Store, tuple
 def settled_read(app: App, topics: TopicStore, topic: str, *, newest_per_key: bool = True) -> TopicRead:
     """The committed records of `topic`; while an open transaction hides something, it is waited for a moment."""
     patience = Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s() / 4), app.clock)
-    while True:
+    for _ in patience.rounds(0.5):
         read = topics.read(topic, newest_per_key=newest_per_key)
-        if not read.blocked() or patience.expired():
-            return read
-        patience.sleep(0.5)
+        if not read.blocked():
+            break
+    return read
 
 
 def _own_topics(dedicated: DedicatedTopics, connectors: Iterable[str]) -> list[str]:

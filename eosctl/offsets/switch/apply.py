@@ -258,8 +258,9 @@ def _restart(app: App, plan: SwitchPlan) -> StepDone:
     commits = before_the_start(plan.tasks_app(app), plan.connector, topic_of(app, plan.target))
     _worker(app, plan).restart(plan.connector, only_failed=False)
     soon = Deadline.after(min(_RESTART_SHOWS_S, app.deadline.remaining_s()), app.clock)
-    while set(_now(app, plan).tasks) == {plan.state} and not soon.expired():
-        soon.sleep(POLL_S)
+    for _ in soon.rounds(POLL_S):
+        if set(_now(app, plan).tasks) != {plan.state}:
+            break
     now, said = _arrive(app, plan)
     return _committed(app, plan, commits, len(now.tasks), said) if now.tasks else StepDone(said)
 

@@ -37,15 +37,12 @@ class CommitWatch:
         """
         patience = Deadline.after(min(_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
         began_s = app.clock.monotonic_s()
-        while True:
+        for _ in patience.rounds(_POLL_S):
             states = _states(app, task_transactional_ids(app.target.require_group_id(), self.connector, tasks))
             committed = sum(state in _COMMITTED for state in states)
             moved = not states and _places(app, self.connector, self.topic) != self.before
             if moved or (states and committed == tasks):
                 return "offsets are committed", True
-            if patience.expired():
-                break
-            patience.sleep(_POLL_S)
         waited = f"({app.clock.monotonic_s() - began_s:.0f} s)"
         if committed:
             return f"{committed} of {counted(tasks, 'task')} committed offsets so far {waited}", True

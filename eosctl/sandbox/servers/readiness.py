@@ -48,21 +48,20 @@ def wait_ready(
     that was why), and DeadlineError with the same when the time is up.
     """
     waiting = list(nodes)
-    while waiting:
+    for _ in deadline.rounds(_POLL_S):
         ended = next((node for node in (*nodes, *watched) if not node.process.alive()), None)
         if ended is not None:
             is_port = any(_PORT_TAKEN in line for line in log_tail(Path(ended.log), _SEARCHED_LINES))
             error = PortTakenError if is_port else EosctlError
             raise error(f"{ended.name} ended:\n{_explanation(ended)}", hint=f"Its log is {ended.log}.")
         waiting = [node for node in waiting if not answers(node, brokers=brokers, cluster_id=cluster_id)]
-        if waiting and deadline.expired():
-            late = waiting[0]
-            raise DeadlineError(
-                f"{late.name} did not answer within {deadline.timeout_s:g} s:\n{_explanation(late)}",
-                hint=f"Its log is {late.log}. A slow machine may need a longer --timeout.",
-            )
-        if waiting:
-            deadline.sleep(_POLL_S)
+        if not waiting:
+            return
+    late = waiting[0]
+    raise DeadlineError(
+        f"{late.name} did not answer within {deadline.timeout_s:g} s:\n{_explanation(late)}",
+        hint=f"Its log is {late.log}. A slow machine may need a longer --timeout.",
+    )
 
 
 def answers(node: Node, *, brokers: int = 1, cluster_id: str = "") -> bool:

@@ -48,15 +48,12 @@ def made_before(app: App, driver: Driver, mode: Mode, before: Collection[str | N
     """
     if not isinstance(driver, OwnsWorkers) or driver.mode(app) is not mode:
         return False
-    deadline = Deadline.after(_JOIN_S, app.clock)
-    while True:
+    for _ in Deadline.after(_JOIN_S, app.clock).rounds(1.0):
         group = observe_workers(app)
         there = {member.member_id for member in _members(group)}
         if group.stable and len(there) >= driver.expected(app):
             return there.isdisjoint(before)
-        if deadline.expired():
-            return False
-        app.clock.sleep_s(1.0)
+    return False
 
 
 def _members(group: GroupObservation) -> list[WorkerObservation]:

@@ -122,7 +122,7 @@ def await_calm(app: App, workers: Sequence[str], mode: Mode, *, look_s: float) -
     Raises DeadlineError naming who is still awaited.
     """
     spoken = ""
-    while True:
+    for _ in app.deadline.rounds(_POLL_S):
         now = look_app(app, look_s, within=app.deadline)
         group = observe_workers(now)
         silent = [str(m.url) for m in group.members if m.health == "unreachable" and m.name not in workers]
@@ -131,16 +131,14 @@ def await_calm(app: App, workers: Sequence[str], mode: Mode, *, look_s: float) -
             waiting = f"the group is {group.state}"
         if not waiting:
             return group
-        if app.deadline.expired():
-            raise DeadlineError(
-                f"{', '.join(workers)} was not restarted: {waiting}, for {app.deadline.timeout_s:g} s",
-                hint="Mend it first, so that no two workers are down at once; --resume then goes on.",
-            )
         if waiting != spoken:
             spoken = waiting
             words = f"{', '.join(workers)}: not yet restarted, waiting: {waiting}"
             app.on_event(Event(words, standings=standings(workers, mode, "to come")))
-        app.clock.sleep_s(_POLL_S)
+    raise DeadlineError(
+        f"{', '.join(workers)} was not restarted: {waiting}, for {app.deadline.timeout_s:g} s",
+        hint="Mend it first, so that no two workers are down at once; --resume then goes on.",
+    )
 
 
 def standings(workers: Iterable[str], mode: Mode, state: str) -> tuple[Standing, ...]:

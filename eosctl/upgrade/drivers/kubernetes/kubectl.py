@@ -135,13 +135,11 @@ def poll(app: App, doing: str, done: Callable[[], bool], *, hint: str) -> None:
     Where the API server does not answer, it is asked again.
     """
     looks = PatientLooks(app, app.deadline)
-    while True:
+    for _ in app.deadline.rounds(_POLL_S):
         with looks:
             if done():
                 return
-        if app.deadline.expired():
-            raise DeadlineError(f"timed out after {app.deadline.timeout_s:g} s while waiting for {doing}", hint=hint)
-        app.clock.sleep_s(_POLL_S)
+    raise DeadlineError(f"timed out after {app.deadline.timeout_s:g} s while waiting for {doing}", hint=hint)
 
 
 def section(manifest: Manifest, *path: str) -> Manifest:

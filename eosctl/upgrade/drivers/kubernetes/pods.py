@@ -89,19 +89,19 @@ def _replace(work: _Work, name: str, pod: Manifest | None) -> None:
         work.kubectl.run(work.app, "delete", f"pod/{name}", "--wait=false")
     deadline = Deadline.after(work.patience_s, work.app.clock)
     spoken = ""
-    while waiting := _missing(work, name, before):
+    for _ in deadline.rounds(_POLL_S):
+        waiting = _missing(work, name, before)
+        if not waiting:
+            _tell(work, name, "done", f"replaced, Ready and in the group as {work.mode.value}")
+            return
         work.require_kept()
-        if deadline.expired():
-            raise DeadlineError(
-                f"pod {name}: not back after {deadline.timeout_s:g} s; still waiting: {waiting}",
-                hint=f"See its log, and `{work.kubectl.line('describe', f'pod/{name}')}`; --settle-timeout gives more "
-                "time.",
-            )
         if waiting != spoken:
             spoken = waiting
             _tell(work, name, "settling", f"waiting: {waiting}")
-        work.app.clock.sleep_s(_POLL_S)
-    _tell(work, name, "done", f"replaced, Ready and in the group as {work.mode.value}")
+    raise DeadlineError(
+        f"pod {name}: not back after {deadline.timeout_s:g} s; still waiting: {waiting}",
+        hint=f"See its log, and `{work.kubectl.line('describe', f'pod/{name}')}`; --settle-timeout gives more time.",
+    )
 
 
 def _leader_last(app: App, kubectl: Kubectl, names: Sequence[str]) -> list[str]:

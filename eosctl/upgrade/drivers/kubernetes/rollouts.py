@@ -54,7 +54,7 @@ def await_rollout(
     deadline = Deadline.after(app.deadline.remaining_s(), app.clock)
     looks = PatientLooks(app, deadline)
     pods: Sequence[Pod] = ()
-    while True:
+    for _ in deadline.rounds(1.0):
         answered = False
         # a look has time of its own: what is said when the time is up shall be which pod is not Ready
         look = replace(app, deadline=Deadline.after(_LOOK_S, app.clock))
@@ -68,9 +68,7 @@ def await_rollout(
         _tell(app, pods, mode, told)
         if answered and workload.kind == STATEFUL_SET and observed(now):
             stuck.look(look, pods, str(section(now, "status").get("updateRevision")))
-        if deadline.expired():
-            raise stuck.timed_out(look, workload.text, pods, timeout_s=app.deadline.timeout_s)
-        app.clock.sleep_s(1.0)
+    raise stuck.timed_out(look, workload.text, pods, timeout_s=app.deadline.timeout_s)
 
 
 def _tell(app: App, pods: Sequence[Pod], mode: Mode, told: dict[str, str]) -> None:
