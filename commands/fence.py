@@ -10,6 +10,7 @@ import click
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
+from eosctl.core.ids import TransactionalId
 from eosctl.errors import InputFileError
 from eosctl.report import Report
 
@@ -34,7 +35,7 @@ authenticate to."
 @pass_app
 def fence(
     app: App,
-    transactional_ids: tuple[str, ...],
+    transactional_ids: tuple[TransactionalId, ...],
     from_file: str | None,
     prefix: str | None,
     match: str | None,
@@ -92,7 +93,7 @@ def fence(
     return settle(prepare_fence(app, request), yes=yes, dry_run=dry_run)
 
 
-def _ids_of_file(name: str | None) -> list[str]:
+def _ids_of_file(name: str | None) -> list[TransactionalId]:
     """The ids in a file, or on stdin for `-`; Windows begins files with a mark that is none. Raises InputFileError."""
     from eosctl.fence.rules import parse_id_lines
 

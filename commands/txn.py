@@ -6,6 +6,7 @@ import click
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
+from eosctl.core.ids import TransactionalId
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
@@ -71,7 +72,7 @@ def list_command(
 @txn.command("describe")
 @click.argument("transactional_ids", metavar="TXN_ID...", nargs=-1, required=True)
 @pass_app
-def describe_command(app: App, transactional_ids: tuple[str, ...]) -> Report:
+def describe_command(app: App, transactional_ids: tuple[TransactionalId, ...]) -> Report:
     """State, producer id, epoch, timeout and open partitions of each id.
 
     The timeout tells who touched an id last: 90000 is Connect's own fencing, 30000 is eosctl's, 60000 a task's start
@@ -167,7 +168,7 @@ def abort_command(
 @txn.command("coordinator")
 @click.argument("transactional_ids", metavar="TXN_ID...", nargs=-1, required=True)
 @pass_app
-def coordinator_command(app: App, transactional_ids: tuple[str, ...]) -> Report:
+def coordinator_command(app: App, transactional_ids: tuple[TransactionalId, ...]) -> Report:
     """Hash, partition of __transaction_state, and coordinator of each id.
 
     The ids need not exist. Needs DESCRIBE on each TransactionalId, and on the topic __transaction_state for its
@@ -185,7 +186,9 @@ def coordinator_command(app: App, transactional_ids: tuple[str, ...]) -> Report:
 @click.option("--prefix", metavar="PREFIX", help="Only ids that start with this.")
 @click.option("--all-records", is_flag=True, help="The whole log; else the newest record of each id.")
 @pass_app
-def log_command(app: App, transactional_ids: tuple[str, ...], prefix: str | None, all_records: bool) -> Report:
+def log_command(
+    app: App, transactional_ids: tuple[TransactionalId, ...], prefix: str | None, all_records: bool
+) -> Report:
     """The coordinators' own records, decoded from __transaction_state.
 
     For when a coordinator does not answer, and for what it does not tell: when an id was last touched, and its former

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from eosctl.core.ids import TransactionalId
+
 if TYPE_CHECKING:
     from eosctl.core.acls.binding import Acl
     from eosctl.core.records import (
@@ -46,12 +48,14 @@ class TransactionAdmin(Protocol):
     def silent_brokers(self, *, patience_s: float) -> Mapping[int, EosctlError]:
         """Brokers that the cluster lists and that do not answer within `patience_s`, asked side by side, and why."""
 
-    def find_coordinators(self, transactional_ids: Sequence[str]) -> Mapping[str, Coordinator | KafkaFault]:
+    def find_coordinators(
+        self, transactional_ids: Sequence[TransactionalId]
+    ) -> Mapping[TransactionalId, Coordinator | KafkaFault]:
         """The transaction coordinator of each id, or why it can't be known; one bad id never hides the others."""
 
     def describe_transactions(
-        self, transactional_ids: Sequence[str]
-    ) -> Mapping[str, TransactionDescription | KafkaFault]:
+        self, transactional_ids: Sequence[TransactionalId]
+    ) -> Mapping[TransactionalId, TransactionDescription | KafkaFault]:
         """DescribeTransactions of each id; an unknown id is a KafkaFault TRANSACTIONAL_ID_NOT_FOUND (105)."""
 
     def list_transactions(
@@ -69,10 +73,10 @@ class TransactionAdmin(Protocol):
 
     def fence(
         self,
-        transactional_ids: Sequence[str],
+        transactional_ids: Sequence[TransactionalId],
         *,
         transaction_timeout_ms: int,
-        coordinators: Mapping[str, Coordinator] = ...,
+        coordinators: Mapping[TransactionalId, Coordinator] = ...,
     ) -> Iterator[FenceAnswer]:
         """One InitProducerId(-1, -1) per id, answers in the order they come; per-id faults, never raises for one id.
 
@@ -164,7 +168,9 @@ class TopicStore(Protocol):
     def read_behind(self, topic: str, bounds: Sequence[Bounds]) -> tuple[Record, ...]:
         """What lies from the LSOs of `bounds` to the end, committed or not: each key's newest record per partition."""
 
-    def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
+    def write(
+        self, records: Iterable[OutRecord], *, transactional_id: TransactionalId | None = None
+    ) -> Sequence[Written]:
         """Writes all records, in one transaction if an id is given; every delivery report is checked."""
 
 

@@ -18,6 +18,7 @@ import uuid
 from pathlib import Path
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId
 from eosctl.deadline import Deadline
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.kafka.transactions.fencing import CONNECTIONS_PER_COORDINATOR, WINDOW
@@ -35,7 +36,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         stack = Stack.up(StackSpec(groups=()), Path(name) / "stack", name="benchmark", environ=os.environ)
         try:
-            ids = [f"rate-{uuid.uuid4().hex[:6]}-{number}" for number in range(count)]
+            ids = [TransactionalId(f"rate-{uuid.uuid4().hex[:6]}-{number}") for number in range(count)]
             for _ in range(2):
                 _eosctl(stack.bootstrap_servers, ids)
             ratios = []
@@ -48,7 +49,7 @@ def main() -> None:
             stack.down()
 
 
-def _eosctl(bootstrap: str, ids: list[str]) -> float:
+def _eosctl(bootstrap: str, ids: list[TransactionalId]) -> float:
     settings = ClientSettings((bootstrap,))
     with NativeTransactionAdmin(settings, deadline=Deadline.after(300)) as admin:
         admin.cluster_id()
@@ -60,7 +61,7 @@ def _eosctl(bootstrap: str, ids: list[str]) -> float:
     return len(ids) / elapsed_s
 
 
-def _flood(bootstrap: str, ids: list[str]) -> float:
+def _flood(bootstrap: str, ids: list[TransactionalId]) -> float:
     encode = fence_encoder(version=_VERSION, client_id="flood", transaction_timeout_ms=_TIMEOUT_MS)
     frames = [encode(transactional_id, number) for number, transactional_id in enumerate(ids)]
     lanes = [frames[lane::CONNECTIONS_PER_COORDINATOR] for lane in range(CONNECTIONS_PER_COORDINATOR)]

@@ -14,7 +14,7 @@ from eosctl.checks.standstill import LEAST_LONG_MS, HeldTopic, held_topics_findi
 from eosctl.connectors.topics import FoundTopics, find_topics
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.findings import Finding
-from eosctl.core.ids import FLINK_SINK, application_of, owner_of
+from eosctl.core.ids import FLINK_SINK, TransactionalId, application_of, owner_of
 from eosctl.core.records import Bounds, KnownBounds
 from eosctl.core.transactions import TransactionDescription
 from eosctl.errors import EosctlError, InterruptedByUserError
@@ -79,7 +79,7 @@ def _holders(app: App, seen: Observation, *, now_ms: int) -> tuple[list[Transact
     return holders, [*missing_ids_problems(listings), *unknown]
 
 
-def _is_flinks(transactional_id: str, seen: Observation) -> bool:
+def _is_flinks(transactional_id: TransactionalId, seen: Observation) -> bool:
     """Whether `fence` takes it for one of Flink's; tasks of the group's connectors may have such ids, too."""
     owner = owner_of(transactional_id, seen.group_id, [each.name for each in seen.sources()])
     return owner.kind != "task" and application_of(transactional_id) == FLINK_SINK

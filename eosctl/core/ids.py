@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection
-from typing import Literal
+from typing import Literal, NewType
 from urllib.parse import quote
 
 from eosctl.core.frozen import NamedTuple
+
+TransactionalId = NewType("TransactionalId", str)
 
 FLINK_SINK: Literal["flink-sink"] = "flink-sink"
 KAFKA_STREAMS: Literal["kafka-streams"] = "kafka-streams"
@@ -30,9 +32,9 @@ _SHAPES: tuple[tuple[Application, re.Pattern[str]], ...] = (
 )
 
 
-def task_transactional_id(group_id: str, connector: str, task: int) -> str:
+def task_transactional_id(group_id: str, connector: str, task: int) -> TransactionalId:
     """The transactional id of a source task (Kafka 3.3+, `Worker.taskTransactionalId`)."""
-    return f"{group_id}-{connector}-{task}"
+    return TransactionalId(f"{group_id}-{connector}-{task}")
 
 
 def connector_path(connector: str) -> str:
@@ -60,28 +62,28 @@ def stop_request(connector: str | None = None, *, profile: str | None = None) ->
     return f"`eosctl connectors stop {quoted}`; before Kafka 3.5 DELETE {path}, and create it again afterwards"
 
 
-def leader_transactional_id(group_id: str) -> str:
+def leader_transactional_id(group_id: str) -> TransactionalId:
     """The transactional id of a Connect leader (`DistributedConfig.transactionalProducerId`)."""
-    return f"connect-cluster-{group_id}"
+    return TransactionalId(f"connect-cluster-{group_id}")
 
 
 _LEADS = leader_transactional_id("")
 
 
-def own_transactional_id(group_id: str) -> str:
+def own_transactional_id(group_id: str) -> TransactionalId:
     """The id under which eosctl itself writes to a running group's config topic: nobody else's, and one per group.
 
     An upgrade takes it when it begins, so that it sees another eosctl begin.
     """
-    return f"eosctl-config-{group_id}"
+    return TransactionalId(f"eosctl-config-{group_id}")
 
 
-def offsets_transactional_id(group_id: str | None) -> str:
+def offsets_transactional_id(group_id: str | None) -> TransactionalId:
     """The id under which eosctl writes offsets of a group; never one of Connect's, as the ids of tasks end in a number.
 
     `eosctl-offsets-` is the prefix to grant, where one ACL is to serve for all groups.
     """
-    return "-".join(["eosctl-offsets", *([group_id] if group_id else []), "writer"])
+    return TransactionalId("-".join(["eosctl-offsets", *([group_id] if group_id else []), "writer"]))
 
 
 def migration_transactional_id(plan: str) -> str:
@@ -95,11 +97,11 @@ _OWN = re.compile(
 )
 
 
-def _is_own(transactional_id: str) -> bool:
+def _is_own(transactional_id: TransactionalId) -> bool:
     return transactional_id.startswith("eosctl-") and _OWN.fullmatch(transactional_id) is not None  # most don't
 
 
-def task_transactional_ids(group_id: str, connector: str, count: int) -> list[str]:
+def task_transactional_ids(group_id: str, connector: str, count: int) -> list[TransactionalId]:
     """The ids of tasks 0 to `count` - 1, in order."""
     return [task_transactional_id(group_id, connector, task) for task in range(count)]
 
@@ -124,7 +126,7 @@ class Owner(NamedTuple):
         return {"kind": self.kind, "connector": self.connector, "task": self.task, "application": self.application}
 
 
-def application_of(transactional_id: str) -> Application | None:
+def application_of(transactional_id: TransactionalId) -> Application | None:
     """FLINK_SINK or KAFKA_STREAMS where the id has the shape of theirs, whoever made it; else None."""
     if transactional_id.startswith(_LEADS) or _is_own(transactional_id):
         return None
@@ -138,21 +140,21 @@ def application_of(transactional_id: str) -> Application | None:
     return None
 
 
-def task_of(transactional_id: str, group_id: str) -> tuple[str, int] | None:
+def task_of(transactional_id: TransactionalId, group_id: str) -> tuple[str, int] | None:
     """Connector and task, if this can be the id of a task of group `group_id`."""
     head, _dash, tail = transactional_id.rpartition("-")
     connector = head.removeprefix(f"{group_id}-")
     return None if connector in ("", head) or not _is_task_number(tail) else (connector, int(tail))
 
 
-def may_be_task(transactional_id: str) -> bool:
+def may_be_task(transactional_id: TransactionalId) -> bool:
     """Whether this can be the id of a task of any group."""
     head, _dash, tail = transactional_id.rpartition("-")
     return bool(re.fullmatch(r".+-.+", head, re.DOTALL)) and _is_task_number(tail)
 
 
 def owner_of(
-    transactional_id: str,
+    transactional_id: TransactionalId,
     group_id: str | None,
     connectors: Collection[str] = (),
     *,
@@ -178,7 +180,7 @@ def owner_of(
 
 
 def _kind_of_task(
-    transactional_id: str, connector: str, connectors: Collection[str], groups: Collection[str] | None
+    transactional_id: TransactionalId, connector: str, connectors: Collection[str], groups: Collection[str] | None
 ) -> OwnerKind:
     """What an id is that can be the one of a task of `connector`."""
     known, there = bool(connectors), connector in connectors

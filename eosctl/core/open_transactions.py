@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Bounds
 from eosctl.core.transactions import ActiveProducer, TransactionDescription
 
@@ -18,5 +19,5 @@ class OpenTransaction:
     topic: str
     bound: Bounds
     producer: ActiveProducer | None = None
-    transactional_id: str | None = None
+    transactional_id: TransactionalId | None = None
     description: TransactionDescription | None = None

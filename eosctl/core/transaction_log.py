@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import TransactionState
 from eosctl.errors import ProtocolError
 
@@ -54,7 +55,7 @@ def java_string_hash(text: str) -> int:
     return total - (1 << 32) if total >= 1 << 31 else total
 
 
-def coordinator_partition(transactional_id: str, partitions: int) -> int:
+def coordinator_partition(transactional_id: TransactionalId, partitions: int) -> int:
     """The partition of `__transaction_state` whose leader coordinates the id (`TransactionStateManager.partitionFor`).
 
     Kafka's `Utils.abs` maps the one integer without an absolute value to 0.
@@ -63,7 +64,7 @@ def coordinator_partition(transactional_id: str, partitions: int) -> int:
     return 0 if number == -(1 << 31) else abs(number) % partitions
 
 
-def decode_key(key: bytes) -> str:
+def decode_key(key: bytes) -> TransactionalId:
     """The transactional id of a record; raises ProtocolError for bytes that are not a v0 key."""
     reader = _Reader(key, "transaction log key")
     version = reader.int16()
@@ -71,7 +72,7 @@ def decode_key(key: bytes) -> str:
         raise ProtocolError(f"transaction log key has version {version}; this eosctl knows version 0")
     transactional_id = reader.text(reader.int16())
     reader.end()
-    return transactional_id
+    return TransactionalId(transactional_id)
 
 
 def decode_value(value: bytes) -> LoggedTransaction:

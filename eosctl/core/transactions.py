@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from enum import StrEnum, unique
 
 from eosctl.core.frozen import NamedTuple, frozen
+from eosctl.core.ids import TransactionalId
 from eosctl.errors import UnreachableError
 
 PROTOCOL_TYPE = "connect"
@@ -70,7 +71,7 @@ class TransactionDescription(NamedTuple):
     which Kafka 3.9 tells by the state EMPTY only.
     """
 
-    transactional_id: str
+    transactional_id: TransactionalId
     coordinator: Coordinator
     state: TransactionState
     producer_id: int
@@ -84,7 +85,7 @@ class TransactionDescription(NamedTuple):
 class TransactionListing(NamedTuple):
     """One line of ListTransactions, with the broker that gave it."""
 
-    transactional_id: str
+    transactional_id: TransactionalId
     state: TransactionState
     producer_id: int
     coordinator_id: int
@@ -112,7 +113,7 @@ class FenceAnswer(NamedTuple):
     `confirmed` is False when the deadline came, or the connection broke, before the coordinator's last word.
     """
 
-    transactional_id: str
+    transactional_id: TransactionalId
     coordinator: Coordinator | None
     producer_id: int | None = None
     producer_epoch: int | None = None

@@ -7,6 +7,7 @@ from shlex import quote
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
+from eosctl.core.ids import TransactionalId
 from eosctl.errors import RefusedError
 from eosctl.fence.rules import FenceItem, FenceOutcome, LiveTask, blocked_leaders, blocked_live
 from eosctl.report import Problem
@@ -39,7 +40,7 @@ def refuse_live(items: Sequence[FenceItem]) -> None:
     )
 
 
-def refuse_unknown(items: Sequence[FenceItem], unknown: Mapping[str, Problem]) -> None:
+def refuse_unknown(items: Sequence[FenceItem], unknown: Mapping[TransactionalId, Problem]) -> None:
     """Raises RefusedError if any of `items` is an id of a task of which `unknown` says that it may run."""
     wanted = [item.transactional_id for item in items if item.outcome == FenceOutcome.WOULD_FENCE]
     tasks = [transactional_id for transactional_id in wanted if transactional_id in unknown]

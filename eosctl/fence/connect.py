@@ -15,6 +15,7 @@ from eosctl.app import App
 from eosctl.connectors.ending_tasks import tasks_left
 from eosctl.connectors.unknown import unknown_connector
 from eosctl.core.fencing_rounds import ROUND_S
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.errors import ConnectError, EosctlError, RefusedError, UnauthorizedError, UsageError
@@ -82,7 +83,7 @@ def pace_caution(app: App, connector: str, items: Sequence[FenceItem]) -> list[P
 
 
 def fence_through_connect(
-    app: App, connector: str, before: Mapping[str, TransactionDescription | None], *, there: App
+    app: App, connector: str, before: Mapping[TransactionalId, TransactionDescription | None], *, there: App
 ) -> Iterator[FenceAnswer]:
     """A signed `PUT /connectors/C/fence`; what it did is read from the coordinators, not believed.
 
@@ -122,7 +123,9 @@ def put_fence(app: App, connector: str) -> EosctlError | None:
 
 
 def _compare(
-    transactional_id: str, old: TransactionDescription | None, now: TransactionDescription | KafkaFault | None
+    transactional_id: TransactionalId,
+    old: TransactionDescription | None,
+    now: TransactionDescription | KafkaFault | None,
 ) -> FenceAnswer:
     if not isinstance(now, TransactionDescription):
         return FenceAnswer(transactional_id, None, fault=now, confirmed=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eosctl.app import App
-from eosctl.core.ids import task_transactional_ids
+from eosctl.core.ids import TransactionalId, task_transactional_ids
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, KafkaFault
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
@@ -46,7 +46,9 @@ def fence_former_tasks(app: App, connector: str, *, tasks: int, where: App | Non
     return f"{counted(len(fenced), 'id')} of its tasks fenced" if fenced else ""
 
 
-def _natively(app: App, ids: Sequence[str]) -> tuple[list[str], dict[str, KafkaFault]]:
+def _natively(
+    app: App, ids: Sequence[TransactionalId]
+) -> tuple[list[TransactionalId], dict[TransactionalId, KafkaFault]]:
     """The ids that were fenced, and why others were not."""
     if not ids:
         return [], {}

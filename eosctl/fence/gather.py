@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from eosctl.app import App
 from eosctl.core.frozen import frozen
-from eosctl.core.ids import Owner, task_transactional_ids
+from eosctl.core.ids import Owner, TransactionalId, task_transactional_ids
 from eosctl.errors import EosctlError, NotFoundError, UsageError
 from eosctl.fence.rules import unique_ids
 from eosctl.report import Problem
@@ -26,7 +26,7 @@ class FenceRequest:
     `live`, `unknown_liveness`, `discard_prepared`, `allow_leader` and `create_unknown` set one check aside each.
     """
 
-    transactional_ids: tuple[str, ...] = ()
+    transactional_ids: tuple[TransactionalId, ...] = ()
     prefix: str | None = None
     pattern: str | None = None
     connector: str | None = None
@@ -46,9 +46,9 @@ class Gathered:
     `at` leads to the Kafka cluster where they are, if that is one of the connector's own.
     """
 
-    ids: Sequence[str]
+    ids: Sequence[TransactionalId]
     task_count_record: int | None = None
-    connector_of: Mapping[str, Owner] = field(default_factory=dict)
+    connector_of: Mapping[TransactionalId, Owner] = field(default_factory=dict)
     connectors: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
     at: Elsewhere | None = None
@@ -105,7 +105,7 @@ def _matcher(request: FenceRequest) -> Callable[[str], bool]:
     return lambda transactional_id: transactional_id.startswith(prefix) and bool(pattern.fullmatch(transactional_id))
 
 
-def _matching_ids(app: App, matches: Callable[[str], bool]) -> tuple[list[str], list[Problem]]:
+def _matching_ids(app: App, matches: Callable[[str], bool]) -> tuple[list[TransactionalId], list[Problem]]:
     """Every id that the coordinators know and this principal may see, filtered here: brokers before 4.1 can't.
 
     And a problem for each coordinator that can't be asked: then there may be more.
@@ -119,7 +119,7 @@ def _matching_ids(app: App, matches: Callable[[str], bool]) -> tuple[list[str], 
 
 
 def _with_connector(
-    app: App, request: FenceRequest, connector: str, ids: list[str], problems: list[Problem]
+    app: App, request: FenceRequest, connector: str, ids: list[TransactionalId], problems: list[Problem]
 ) -> Gathered:
     from eosctl.connectors.elsewhere import where_ids_are
 

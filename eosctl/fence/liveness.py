@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.frozen import frozen
-from eosctl.core.ids import may_be_task, task_of
+from eosctl.core.ids import TransactionalId, may_be_task, task_of
 from eosctl.deadline import Deadline
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.rules import LiveTask
@@ -36,15 +36,15 @@ class Liveness:
     and `gone` is that group where it has no members. `groups` are the Connect groups that can be seen; None: unknown.
     """
 
-    by_id: Mapping[str, LiveTask] = field(default_factory=dict)
-    unknown: Mapping[str, Problem] = field(default_factory=dict)
+    by_id: Mapping[TransactionalId, LiveTask] = field(default_factory=dict)
+    unknown: Mapping[TransactionalId, Problem] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     connectors: frozenset[str] = frozenset()
     gone: ConnectGroup | None = None
     groups: frozenset[str] | None = None
 
 
-def find_liveness(app: App, request: FenceRequest, ids: Sequence[str]) -> Liveness:
+def find_liveness(app: App, request: FenceRequest, ids: Sequence[TransactionalId]) -> Liveness:
     """Asks every Connect group that one of `ids` can be read as belonging to; an unknown is never taken for a no.
 
     Raises RefusedError when a worker that was named belongs to another Kafka cluster.
@@ -54,7 +54,7 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[str]) -> Livene
         return Liveness(problems=(liveness_unknown(why),))
     app = _with_part_of_the_time(app, request)
     groups, doubt = list_connect_groups(app)
-    by_id: dict[str, LiveTask] = {}
+    by_id: dict[TransactionalId, LiveTask] = {}
     unknown = {} if doubt is None else {each: doubt for each in ids if may_be_task(each)}
     connectors: frozenset[str] = frozenset()
     gone: ConnectGroup | None = None

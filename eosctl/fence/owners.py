@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eosctl.app import App
-from eosctl.core.ids import Owner
+from eosctl.core.ids import Owner, TransactionalId
 from eosctl.fence.gather import Gathered
 from eosctl.fence.liveness import Liveness
 from eosctl.txn.owners import owners_of_ids
 
 
-def owners_of(app: App, gathered: Gathered, liveness: Liveness) -> Mapping[str, Owner]:
+def owners_of(app: App, gathered: Gathered, liveness: Liveness) -> Mapping[TransactionalId, Owner]:
     """The owner of each id: what `--connector` said, else what is known, else what it looks like."""
     given = {each: owner for each, owner in gathered.connector_of.items() if owner}
     asked = [each for each in gathered.ids if each not in given]

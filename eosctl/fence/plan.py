@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.frozen import frozen
-from eosctl.core.ids import task_of
+from eosctl.core.ids import TransactionalId, task_of
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 _READ_BACK_S = 5.0
 _PROGRESS_EVERY = 100
 
-FenceRoute = Callable[[App, Sequence[str]], Iterator[FenceAnswer]]
+FenceRoute = Callable[[App, Sequence[TransactionalId]], Iterator[FenceAnswer]]
 
 
 @frozen
@@ -80,7 +80,7 @@ class FencePlan:
         """The surroundings where the ids are."""
         return _where(app, self.gathered)
 
-    def wanted(self) -> list[str]:
+    def wanted(self) -> list[TransactionalId]:
         """The ids to fence, in order."""
         return [item.transactional_id for item in self.items if item.outcome is FenceOutcome.WOULD_FENCE]
 
@@ -199,7 +199,7 @@ def _waivable() -> Iterator[None]:
         ) from error
 
 
-def _describe(app: App, request: FenceRequest, ids: Sequence[str]) -> tuple[str, Described]:
+def _describe(app: App, request: FenceRequest, ids: Sequence[TransactionalId]) -> tuple[str, Described]:
     """The cluster id and each id's state; where only librdkafka can authenticate, neither can be known."""
     try:
         with app.transactions() as admin:
@@ -263,7 +263,7 @@ def _route(app: App, plan: FencePlan) -> FenceRoute:
     return _with_producers if plan.request.via == "producer" else partial(_natively, plan)
 
 
-def _natively(plan: FencePlan, app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
+def _natively(plan: FencePlan, app: App, ids: Sequence[TransactionalId]) -> Iterator[FenceAnswer]:
     """The coordinators that told the plan are the first to be asked."""
     if not ids:
         return
@@ -272,7 +272,7 @@ def _natively(plan: FencePlan, app: App, ids: Sequence[str]) -> Iterator[FenceAn
         yield from admin.fence(ids, transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS, coordinators=known)
 
 
-def _with_producers(app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
+def _with_producers(app: App, ids: Sequence[TransactionalId]) -> Iterator[FenceAnswer]:
     """One librdkafka producer per id."""
     from eosctl.kafka.transactions.producer_fencing import fence_with_producers
 
@@ -341,13 +341,13 @@ def _recheck_prepared(plan: FencePlan, admin: TransactionAdmin) -> None:
         )
 
 
-def _mark_unanswered(items: dict[str, FenceItem], fault: KafkaFault) -> None:
+def _mark_unanswered(items: dict[TransactionalId, FenceItem], fault: KafkaFault) -> None:
     for transactional_id, item in items.items():
         if item.outcome is FenceOutcome.WOULD_FENCE:
             items[transactional_id] = unanswered(item, fault)
 
 
-def _ask_again(app: App, items: dict[str, FenceItem]) -> None:
+def _ask_again(app: App, items: dict[TransactionalId, FenceItem]) -> None:
     """Lost answers: the coordinators are asked what they have now, within a few seconds of their own."""
     lost = [item.transactional_id for item in items.values() if item.outcome is FenceOutcome.UNCONFIRMED]
     if not lost:

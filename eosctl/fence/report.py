@@ -9,6 +9,7 @@ from typing import overload
 
 from eosctl.app import App
 from eosctl.core.frozen import NamedTuple
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import TransactionDescription
 from eosctl.errors import ExitCode
 from eosctl.fence.rows import FENCE_PLAN, Described, Fenced, FenceRow, FenceSummary, Running
@@ -115,7 +116,9 @@ def _marked(item: FenceItem) -> FenceItem:
     before = None if item.before is None else item.before._replace(producer_id=_MARK, producer_epoch=_MARK + 1)
     after = None if item.after is None else (_MARK + 2, _MARK + 3)
     owner = item.owner if item.owner.task is None else item.owner._replace(task=_MARK + 4)
-    return item._replace(transactional_id=f"\uf8ff{_MARK + 5}\uf8ff", owner=owner, before=before, after=after)
+    return item._replace(
+        transactional_id=TransactionalId(f"\uf8ff{_MARK + 5}\uf8ff"), owner=owner, before=before, after=after
+    )
 
 
 def fence_row(item: FenceItem, *, now_ms: int) -> FenceRow:
@@ -200,11 +203,11 @@ def _failure_problem(app: App, kind: Kind, items: Sequence[FenceItem]) -> Proble
     )
 
 
-def _no_hint(_app: App, _doing: str, _ids: Sequence[str]) -> str | None:
+def _no_hint(_app: App, _doing: str, _ids: Sequence[TransactionalId]) -> str | None:
     return None
 
 
-def _grant(app: App, doing: str, ids: Sequence[str]) -> str | None:
+def _grant(app: App, doing: str, ids: Sequence[TransactionalId]) -> str | None:
     from eosctl.core.acls.lines import grant_hint
 
     if doing == "describe":
@@ -212,8 +215,8 @@ def _grant(app: App, doing: str, ids: Sequence[str]) -> str | None:
     return grant_hint("WRITE", "TransactionalId", ids, settings=app.target.client)
 
 
-def _timeout_too_long(_app: App, _doing: str, _ids: Sequence[str]) -> str | None:
+def _timeout_too_long(_app: App, _doing: str, _ids: Sequence[TransactionalId]) -> str | None:
     return "The broker's transaction.max.timeout.ms is below 30000: raise it; Connect's own fencing sends 90000."
 
 
-_HINTS: Mapping[int, Callable[[App, str, Sequence[str]], str | None]] = {53: _grant, 50: _timeout_too_long}
+_HINTS: Mapping[int, Callable[[App, str, Sequence[TransactionalId]], str | None]] = {53: _grant, 50: _timeout_too_long}

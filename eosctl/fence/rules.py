@@ -12,7 +12,7 @@ from enum import Enum, StrEnum, unique
 
 from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
 from eosctl.core.frozen import NamedTuple, frozen
-from eosctl.core.ids import FLINK_SINK, Owner, application_of, leader_transactional_id
+from eosctl.core.ids import FLINK_SINK, Owner, TransactionalId, application_of, leader_transactional_id
 from eosctl.core.transactions import (
     TRANSACTIONAL_ID_NOT_FOUND,
     Coordinator,
@@ -31,7 +31,7 @@ _LEADS = leader_transactional_id("")
 # states of a task that has no producer; a PAUSED task keeps its own, and so its id
 _NOT_HOLDING = frozenset({"FAILED", "UNASSIGNED", "DESTROYED", "STOPPED"})
 
-Described = Mapping[str, TransactionDescription | KafkaFault]
+Described = Mapping[TransactionalId, TransactionDescription | KafkaFault]
 
 
 @unique
@@ -70,7 +70,7 @@ class FenceItem(NamedTuple):
     A named tuple: there may be 100,000, each made twice.
     """
 
-    transactional_id: str
+    transactional_id: TransactionalId
     owner: Owner
     outcome: FenceOutcome
     before: TransactionDescription | None = None
@@ -94,7 +94,7 @@ class FenceItem(NamedTuple):
         )
 
 
-def parse_id_lines(data: bytes, *, source: str) -> list[str]:
+def parse_id_lines(data: bytes, *, source: str) -> list[TransactionalId]:
     """Ids, one a line, exactly as written: any text may be an id, so only blank lines are left out.
 
     Raises InputFileError naming `source` and the line.
@@ -105,7 +105,7 @@ def parse_id_lines(data: bytes, *, source: str) -> list[str]:
         if not line.strip():
             continue
         try:
-            ids.append(line.decode("utf-8"))
+            ids.append(TransactionalId(line.decode("utf-8")))
         except UnicodeDecodeError as exc:
             raise InputFileError(f"{source}, line {number}: not UTF-8", hint="Write one id a line, in UTF-8.") from exc
         if len(line) > MAX_ID_BYTES:
@@ -115,17 +115,17 @@ def parse_id_lines(data: bytes, *, source: str) -> list[str]:
     return ids
 
 
-def unique_ids(ids: Iterable[str]) -> list[str]:
+def unique_ids(ids: Iterable[TransactionalId]) -> list[TransactionalId]:
     """The ids in the order of their first mention, each once."""
     return list(dict.fromkeys(ids))
 
 
 def plan_items(
-    ids: Sequence[str],
+    ids: Sequence[TransactionalId],
     described: Described,
     *,
-    owner_of_id: Callable[[str], Owner],
-    live: Mapping[str, LiveTask],
+    owner_of_id: Callable[[TransactionalId], Owner],
+    live: Mapping[TransactionalId, LiveTask],
     create_unknown: bool,
 ) -> list[FenceItem]:
     """One item per id, in the order of `ids`; an id whose state can't be known is failed, never fenced blindly."""
@@ -142,7 +142,7 @@ def plan_items(
 
 
 def _plan_item(
-    transactional_id: str,
+    transactional_id: TransactionalId,
     state: TransactionDescription | KafkaFault | None,
     *,
     owner: Owner,
@@ -175,7 +175,7 @@ def judge_task(
     return TaskLiveness.MAY_RUN if holders or stranger else TaskLiveness.RUNS_NOT
 
 
-def may_be_leader(transactional_id: str, owner: Owner) -> bool:
+def may_be_leader(transactional_id: TransactionalId, owner: Owner) -> bool:
     """Whether a Connect leader may hold this id: the group's own, or one that looks like another group's."""
     return transactional_id.startswith(_LEADS) and owner.kind != "task"
 
@@ -215,7 +215,7 @@ def _application(item: FenceItem) -> str | None:
     return item.owner.application if item.owner.kind == "other" else application_of(item.transactional_id)
 
 
-def newly_live(items: Iterable[FenceItem], live: Mapping[str, LiveTask]) -> list[LiveTask]:
+def newly_live(items: Iterable[FenceItem], live: Mapping[TransactionalId, LiveTask]) -> list[LiveTask]:
     """Tasks that run now under an id of the plan, and did not when it was made.
 
     Only this makes a plan stale: states and epochs of a busy id move with every transaction (KIP-890), and a higher

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from eosctl.core.ids import leader_transactional_id, may_be_task, task_of
+from eosctl.core.ids import TransactionalId, leader_transactional_id, may_be_task, task_of
 from eosctl.core.wording import alike_first
 from eosctl.errors import NotFoundError
 from eosctl.group.members import DEAD
@@ -67,7 +67,7 @@ class Traces:
     """
 
     connectors: Collection[str]
-    ids: Collection[str] | None
+    ids: Collection[TransactionalId] | None
     config_topic: str
     recorded: Recorded | None
     others: Mapping[str, OtherGroup] | None = None
@@ -149,7 +149,7 @@ def groups_there(group_id: str, groups: Collection[str], bootstrap_servers: Sequ
     return f"Connect groups of this Kafka cluster: {', '.join(alike[:_GROUPS_NAMED])}{rest}."
 
 
-def _is_of(transactional_id: str, group_id: str, connectors: Collection[str]) -> bool:
+def _is_of(transactional_id: TransactionalId, group_id: str, connectors: Collection[str]) -> bool:
     if transactional_id == leader_transactional_id(group_id):
         return True
     work = task_of(transactional_id, group_id)

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from eosctl.app import App
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import PROTOCOL_TYPE
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError, RefusedError
@@ -29,7 +30,7 @@ class Known:
     and matters; else ids of the group are all that matters.
     """
 
-    ids: Collection[str] | None = None
+    ids: Collection[TransactionalId] | None = None
     recorded: Recorded | None = None
     may_be_new: bool = False
     ask_workers: bool = True
@@ -139,7 +140,7 @@ def _missing(traces: Traces, group: ConnectGroup, known: Known, *, asked: Collec
     return None if group.state == EMPTY or is_new else traces.missing(group.group_id)
 
 
-def _known_ids(app: App) -> list[str] | None:
+def _known_ids(app: App) -> list[TransactionalId] | None:
     try:
         with app.transactions() as admin:
             return [listing.transactional_id for listing in admin.list_transactions().complete()]

@@ -15,6 +15,7 @@ from shlex import quote
 
 from eosctl.app import App
 from eosctl.core.allowances import Allowances
+from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.migration import MigrationPlan
 from eosctl.core.offsets.migration_results import Comparison, SentCounts
 from eosctl.core.records import Record
@@ -214,7 +215,7 @@ class _Run:
         """
         if self.plan.target_file() is not None:
             return
-        ids = [f"{self.plan.transactional_id()}-{task}" for task in range(tasks)]
+        ids = [TransactionalId(f"{self.plan.transactional_id()}-{task}") for task in range(tasks)]
         ids += [self.plan.cleaning_id()] if self.plan.stale_copies else []
         app = app_of(self.migration.app.with_whole_timeout(), self.plan.targets[0])
         with app.transactions() as admin:

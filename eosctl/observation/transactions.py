@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from eosctl.app import App
 from eosctl.connectors.elsewhere import task_clusters
-from eosctl.core.ids import task_transactional_id, task_transactional_ids
+from eosctl.core.ids import TransactionalId, task_transactional_id, task_transactional_ids
 from eosctl.core.transactions import PROTOCOL_TYPE, Coordinator, KafkaFault, TransactionDescription, TransactionState
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
@@ -101,7 +101,7 @@ def _crowding(_app: App, admin: TransactionAdmin, observation: Observation) -> O
     return replace(observation, crowding=crowding)
 
 
-def _ids_to_fence(connector: ObservedConnector, observation: Observation) -> list[str]:
+def _ids_to_fence(connector: ObservedConnector, observation: Observation) -> list[TransactionalId]:
     """What a round after the next reconfiguration fences: the recorded tasks, or those of now if they are more."""
     count = len(connector.tasks())
     state = observation.config_state
@@ -144,12 +144,12 @@ def _quiet_tasks(app: App, admin: TransactionAdmin, observation: Observation) ->
     return replace(observation, quiet=quiet, ongoing=ongoing)
 
 
-def running_ids(observation: Observation) -> list[str]:
+def running_ids(observation: Observation) -> list[TransactionalId]:
     """The transactional ids of the RUNNING source tasks."""
     return [each for ids in _running_by_connector(observation).values() for each in ids]
 
 
-def _running_by_connector(observation: Observation) -> dict[str, list[str]]:
+def _running_by_connector(observation: Observation) -> dict[str, list[TransactionalId]]:
     return {
         each.name: [
             task_transactional_id(observation.group_id or "", each.name, task)
@@ -160,7 +160,7 @@ def _running_by_connector(observation: Observation) -> dict[str, list[str]]:
     }
 
 
-def _not_known(admin: TransactionAdmin, ids: list[str]) -> list[str]:
+def _not_known(admin: TransactionAdmin, ids: list[TransactionalId]) -> list[TransactionalId]:
     """Those of `ids` that their coordinators don't know; raises BrokerError where one does not say."""
     described = admin.describe_transactions(ids) if ids else {}
     unknown = []

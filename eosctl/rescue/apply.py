@@ -9,7 +9,7 @@ from functools import partial
 from eosctl.app import App
 from eosctl.connectors.statuses import running_tasks
 from eosctl.core.fencing_rounds import ROUND_S
-from eosctl.core.ids import task_transactional_ids
+from eosctl.core.ids import TransactionalId, task_transactional_ids
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
@@ -103,7 +103,7 @@ def _wait(app: App, plan: RescuePlan, _left: dict[str, object]) -> str:
         touched = now
 
 
-def _touched(app: App, ids: Sequence[str]) -> Touched:
+def _touched(app: App, ids: Sequence[TransactionalId]) -> Touched:
     with app.transactions() as admin:
         described = admin.describe_transactions(ids)
     return {transactional_id: _epoch(described.get(transactional_id)) for transactional_id in ids}

@@ -13,7 +13,7 @@ from eosctl.core.allowances import Waiver
 from eosctl.core.configs.cleaning import stop_and_resume, written_anew
 from eosctl.core.configs.fold import ConnectorState, IgnoredRecord
 from eosctl.core.findings import Finding
-from eosctl.core.ids import leader_transactional_id, task_transactional_id
+from eosctl.core.ids import TransactionalId, leader_transactional_id, task_transactional_id
 from eosctl.core.transactions import TransactionState
 from eosctl.core.wording import counted
 
@@ -26,7 +26,7 @@ class AliveTask:
     """A task's transactional id that a coordinator knows; a fenced or finished one stays known for days."""
 
     task: int
-    transactional_id: str
+    transactional_id: TransactionalId
     state: TransactionState
 
     @property

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from eosctl.core.configs.fold import ConfigState, ConnectorState, IgnoredRecord
 from eosctl.core.findings import Finding
-from eosctl.core.ids import leader_transactional_id, owner_of, task_transactional_ids
+from eosctl.core.ids import TransactionalId, leader_transactional_id, owner_of, task_transactional_ids
 from eosctl.core.transactions import TransactionListing
 from eosctl.core.workers.connector_entry import plugin_type
 from eosctl.task_counts.findings import AliveTask, Case, find_problems
@@ -164,5 +164,5 @@ def _finding_row(finding: Finding) -> dict[str, object]:
     }
 
 
-def _fenced_ids(case: Case, decision: FencingDecision) -> list[str]:
+def _fenced_ids(case: Case, decision: FencingDecision) -> list[TransactionalId]:
     return task_transactional_ids(case.group_id, case.connector.name, min(decision.fence_count, MAX_LISTED_IDS))

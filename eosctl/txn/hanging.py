@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import (
     TRANSACTIONAL_ID_NOT_FOUND,
     ActiveProducer,
@@ -37,7 +38,7 @@ class HangingTransaction:
 
     producer: ActiveProducer
     reason: Reason
-    transactional_id: str | None = None
+    transactional_id: TransactionalId | None = None
 
 
 def open_candidates(
@@ -54,7 +55,7 @@ def open_candidates(
 def find_hanging(
     candidates: Iterable[ActiveProducer],
     listings: TransactionListings,
-    described: Mapping[str, TransactionDescription | KafkaFault],
+    described: Mapping[TransactionalId, TransactionDescription | KafkaFault],
 ) -> list[HangingTransaction]:
     """The candidates that no coordinator accounts for, by topic, partition and start offset.
 
@@ -76,8 +77,8 @@ def find_hanging(
 
 def _reason(
     producer: ActiveProducer,
-    transactional_id: str | None,
-    described: Mapping[str, TransactionDescription | KafkaFault],
+    transactional_id: TransactionalId | None,
+    described: Mapping[TransactionalId, TransactionDescription | KafkaFault],
 ) -> Reason | None:
     if transactional_id is None:
         return Reason.NO_TRANSACTIONAL_ID
@@ -95,7 +96,9 @@ def is_forgotten(fault: KafkaFault) -> bool:
     return fault.code == TRANSACTIONAL_ID_NOT_FOUND
 
 
-def unjudged(described: Mapping[str, TransactionDescription | KafkaFault]) -> dict[str, KafkaFault]:
+def unjudged(
+    described: Mapping[TransactionalId, TransactionDescription | KafkaFault],
+) -> dict[TransactionalId, KafkaFault]:
     """Ids whose coordinator did not say what it knows: nothing is claimed about their transactions."""
     return {
         transactional_id: state
@@ -115,7 +118,7 @@ def without_owner(candidates: Iterable[ActiveProducer], listings: TransactionLis
 def coordinator_accounts_for(
     producer: ActiveProducer,
     listings: TransactionListings,
-    described: Mapping[str, TransactionDescription | KafkaFault],
+    described: Mapping[TransactionalId, TransactionDescription | KafkaFault],
 ) -> str | None:
     """The transactional id under which a coordinator still has this open transaction, or None where none is known."""
     if find_hanging([producer], listings, described):

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from eosctl.app import App
 from eosctl.core.acls.lines import grant_hint
-from eosctl.core.ids import Owner
+from eosctl.core.ids import Owner, TransactionalId
 from eosctl.core.transaction_log import TOPIC, coordinator_partition, java_string_hash
 from eosctl.core.transactions import (
     OPEN_STATES,
@@ -145,7 +145,7 @@ def _listing_row(listing: TransactionListing, owner: Owner) -> ListedRow:
     )
 
 
-def describe_transactions(app: App, ids: Sequence[str]) -> Report:
+def describe_transactions(app: App, ids: Sequence[TransactionalId]) -> Report:
     """One row per id that a coordinator knows; exit 1 when it knows none of them, 7 when it knows only some.
 
     An id whose coordinator can't be asked has a row, too, with the state `not_checked`.
@@ -175,7 +175,7 @@ def describe_transactions(app: App, ids: Sequence[str]) -> Report:
     )
 
 
-def _unread_row(transactional_id: str, owner: Owner) -> DescribedRow:
+def _unread_row(transactional_id: TransactionalId, owner: Owner) -> DescribedRow:
     """An id whose coordinator did not answer."""
     return DescribedRow(transactional_id=transactional_id, state=NOT_CHECKED, started=None, owner=owner_part(owner))
 
@@ -198,7 +198,7 @@ def _description_row(app: App, state: TransactionDescription, owner: Owner) -> D
     )
 
 
-def find_coordinators(app: App, ids: Sequence[str]) -> Report:
+def find_coordinators(app: App, ids: Sequence[TransactionalId]) -> Report:
     """Java's hash of each id, its partition of `__transaction_state`, and the broker that leads it."""
     wanted = list(dict.fromkeys(ids))
     with app.transactions() as admin:
@@ -223,7 +223,9 @@ def _log_partitions(app: App, admin: TransactionAdmin) -> tuple[int | None, list
         return None, [Problem(error.code, message, hint, severity="warning")]
 
 
-def _coordinator_row(transactional_id: str, coordinator: Coordinator, partitions: int | None) -> CoordinatorRow:
+def _coordinator_row(
+    transactional_id: TransactionalId, coordinator: Coordinator, partitions: int | None
+) -> CoordinatorRow:
     return CoordinatorRow(
         transactional_id=transactional_id,
         hash=java_string_hash(transactional_id),
@@ -235,10 +237,12 @@ def _coordinator_row(transactional_id: str, coordinator: Coordinator, partitions
 
 
 def _split(
-    keys: Sequence[str], answers: Mapping[str, T | KafkaFault], to_row: Callable[[str, T], R]
-) -> tuple[list[R], dict[str, KafkaFault]]:
+    keys: Sequence[TransactionalId],
+    answers: Mapping[TransactionalId, T | KafkaFault],
+    to_row: Callable[[TransactionalId, T], R],
+) -> tuple[list[R], dict[TransactionalId, KafkaFault]]:
     """Rows of the good answers and faults of the others, both in the order of `keys`."""
-    faults: dict[str, KafkaFault] = {}
+    faults: dict[TransactionalId, KafkaFault] = {}
     rows: list[R] = []
     for key in keys:
         answer = answers.get(key, KafkaFault(-1, "UNKNOWN_SERVER_ERROR", "the answer does not mention this id"))

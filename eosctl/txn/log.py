@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from eosctl.app import App
+from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Record, TopicRead
 from eosctl.core.transaction_log import TOPIC, LoggedTransaction, decode_key, decode_value
 from eosctl.errors import ExitCode, ProtocolError
@@ -24,7 +25,7 @@ _BAD_SHOWN = 10
 class LogRequest:
     """Which records: those of some ids (none means all), the newest of each or, with `all_records`, every one."""
 
-    transactional_ids: tuple[str, ...] = ()
+    transactional_ids: tuple[TransactionalId, ...] = ()
     prefix: str | None = None
     all_records: bool = False
 
@@ -39,7 +40,7 @@ def read_transaction_log(app: App, request: LogRequest) -> Report:
     with app.topics() as store:
         cluster_id = store.cluster_id()
         read = store.read(TOPIC, isolation="read_uncommitted", newest_per_key=not request.all_records, partly=True)
-    found: list[tuple[str, LogRow]] = []
+    found: list[tuple[TransactionalId, LogRow]] = []
     problems: list[Problem] = []
     for record in read.records:
         try:
@@ -47,7 +48,7 @@ def read_transaction_log(app: App, request: LogRequest) -> Report:
         except ProtocolError as error:
             problems.append(Problem("undecodable", f"{TOPIC}-{record.partition}@{record.offset}: {error.message}"))
         else:
-            found += [(str(row.transactional_id), row)] if row is not None else []
+            found += [(TransactionalId(str(row.transactional_id)), row)] if row is not None else []
     owners = owners_of_ids(app, sorted({name for name, _row in found}))
     rows = [replace(row, owner=owner_part(owners[name])) for name, row in found]
     return Report(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from eosctl.app import App
-from eosctl.core.ids import Owner, leader_transactional_id, may_be_task, owner_of, task_of
+from eosctl.core.ids import Owner, TransactionalId, leader_transactional_id, may_be_task, owner_of, task_of
 from eosctl.group.listing import list_connect_groups
 
 _LEADS = leader_transactional_id("")
@@ -13,12 +13,12 @@ _LEADS = leader_transactional_id("")
 
 def owners_of_ids(
     app: App,
-    ids: Collection[str],
+    ids: Collection[TransactionalId],
     *,
     connectors: frozenset[str] = frozenset(),
     running: frozenset[str] = frozenset(),
     groups: frozenset[str] | None = None,
-) -> Mapping[str, Owner]:
+) -> Mapping[TransactionalId, Owner]:
     """The owner of each id; `connectors` are all that the group is known to have, `running` some of them.
 
     Every task id of a group `connect-cluster`, the name that many distributions give, looks like a leader's id too:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from msgspec.structs import asdict
 
 from eosctl.app import App
-from eosctl.core.ids import Owner
+from eosctl.core.ids import Owner, TransactionalId
 from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListings
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, NotFoundError, UnreachableError
@@ -97,7 +97,10 @@ def _users(admin: TransactionAdmin, producer_ids: Collection[int]) -> Transactio
 
 
 def _producer_row(
-    app: App, producer: ActiveProducer, transactional_id: str | None, owners: Mapping[str, Owner]
+    app: App,
+    producer: ActiveProducer,
+    transactional_id: TransactionalId | None,
+    owners: Mapping[TransactionalId, Owner],
 ) -> ProducerRow:
     return ProducerRow(
         **asdict(writer_of(app, producer)),
@@ -150,7 +153,9 @@ def find_hanging_transactions(
     return replace(report, exit_code=ExitCode.FINDINGS) if hanging and report.exit_code is ExitCode.OK else report
 
 
-def _hanging_row(app: App, producer: ActiveProducer, reason: str, *, transactional_id: str | None = None) -> HangingRow:
+def _hanging_row(
+    app: App, producer: ActiveProducer, reason: str, *, transactional_id: TransactionalId | None = None
+) -> HangingRow:
     return HangingRow(**asdict(writer_of(app, producer)), transactional_id=transactional_id, reason=reason)
 
 
@@ -160,7 +165,7 @@ def _all_partitions(admin: TransactionAdmin) -> list[Partition]:
 
 def ask_coordinators(
     admin: TransactionAdmin, candidates: Sequence[ActiveProducer]
-) -> tuple[TransactionListings, Mapping[str, TransactionDescription | KafkaFault]]:
+) -> tuple[TransactionListings, Mapping[TransactionalId, TransactionDescription | KafkaFault]]:
     """Who uses the candidates' producer ids now, and what their coordinators know of those."""
     listings = _users(admin, {producer.producer_id for producer in candidates})
     ids = sorted({listing.transactional_id for listing in listings.found})

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from eosctl.app import App
 from eosctl.core.acls.lines import grant_hint
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, ActiveProducer, KafkaFault, TransactionListings
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode
@@ -35,7 +36,7 @@ def writer_of(app: App, producer: ActiveProducer) -> WriterRow:
     )
 
 
-def id_problem(app: App, transactional_id: str, fault: KafkaFault, doing: str) -> Problem:
+def id_problem(app: App, transactional_id: TransactionalId, fault: KafkaFault, doing: str) -> Problem:
     """Why one id has no row."""
     if fault.code == TRANSACTIONAL_ID_NOT_FOUND:
         forgotten = "`eosctl txn list` shows what they know; an id that is not used for 7 days is forgotten."

@@ -11,6 +11,7 @@ import pytest
 
 from eosctl.checks.standstill import standstill_findings
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import TOPIC
 from eosctl.core.transactions import Coordinator
 from eosctl.deadline import Deadline
@@ -26,7 +27,7 @@ from tests.sandbox_fixtures import PATIENCE_S, sandbox, wait_until
 pytestmark = pytest.mark.live
 KILLED, PARTITIONS = 3, 6
 ONE_REPLICA = {"transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1"}
-IDS = [f"live-{number}" for number in range(40)]
+IDS = [TransactionalId(f"live-{number}") for number in range(40)]
 
 
 @dataclass
@@ -35,7 +36,7 @@ class Cluster:
 
     stack: Stack
     led: set[int]
-    lost: set[str]
+    lost: set[TransactionalId]
     invoke: Invoke
     at: int
     """A partition of t that has a leader, and an open transaction."""
@@ -71,7 +72,7 @@ def cluster(stack: Stack, invoke: Invoke) -> Iterator[Cluster]:
         store.create("t", partitions=PARTITIONS, replication_factor=1, config={})
     with NativeTransactionAdmin(settings, deadline=Deadline.after(PATIENCE_S)) as admin:
         assert all(answer.fault is None for answer in admin.fence(IDS, transaction_timeout_ms=30_000))
-        found = admin.find_coordinators([*IDS, *(f"open-{number}" for number in range(20))])
+        found = admin.find_coordinators([*IDS, *(TransactionalId(f"open-{number}") for number in range(20))])
         nodes = {each: where.node_id for each, where in found.items() if isinstance(where, Coordinator)}
         metadata = admin._cluster.metadata(["t"])
         leaders = {part.partition_index: part.leader_id for part in metadata.topics[0].partitions}

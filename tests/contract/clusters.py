@@ -21,6 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
 from eosctl.core.transactions import Coordinator, RawGroup, RawGroupMember
 from eosctl.deadline import Clock, Deadline
@@ -78,7 +79,7 @@ class Subject(Protocol):
         """Runs the log cleaner over the topic; its settings must allow it."""
 
     def delete_before(self, topic: str, partition: int, offset: int) -> None: ...
-    def holdable(self, name: str) -> tuple[str, str]:
+    def holdable(self, name: str) -> tuple[TransactionalId, str]:
         """A transactional id and a new topic of one partition, for `markers_held`."""
 
     def markers_held(self) -> AbstractContextManager[None]:
@@ -148,9 +149,9 @@ class FakeSubject:
     def delete_before(self, topic: str, partition: int, offset: int) -> None:
         self.state.log(topic, partition).delete_before(offset)
 
-    def holdable(self, name: str) -> tuple[str, str]:
+    def holdable(self, name: str) -> tuple[TransactionalId, str]:
         self.state.add_topic(name)
-        return name, name
+        return TransactionalId(name), name
 
     @contextmanager
     def markers_held(self) -> Iterator[None]:
@@ -240,7 +241,7 @@ class RealSubject:
         for future in self._confluent.delete_records(wanted).values():
             future.result(PATIENCE_S)
 
-    def holdable(self, name: str) -> tuple[str, str]:
+    def holdable(self, name: str) -> tuple[TransactionalId, str]:
         """A topic that can't be written without the broker that `markers_held` freezes, and another one's id.
 
         Of a partition without any leader Kafka (4.3.1) skips the markers, and leaves a hanging transaction there.
@@ -249,7 +250,7 @@ class RealSubject:
         for future in self._confluent.create_topics([new]).values():
             future.result(PATIENCE_S)
         with self.admin() as admin:
-            found = admin.find_coordinators([f"{name}-{number}" for number in range(30)])
+            found = admin.find_coordinators([TransactionalId(f"{name}-{number}") for number in range(30)])
         others = [each for each, at in found.items() if isinstance(at, Coordinator) and at.node_id != FROZEN]
         return others[0], name
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord, Record
 from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.errors import BrokerError, DeadlineError, UsageError
@@ -49,7 +50,7 @@ def all_read(store: TopicStore, topic: str) -> bool:
 def test_a_transaction_ends_in_a_marker_and_is_read_as_soon_as_it_is_written(store: TopicStore, topic: str) -> None:
     """Brokers answer the end of a transaction before its marker is written: a write waits for it."""
     for number in range(3):
-        store.write(of(topic, b"%d" % number), transactional_id=f"{topic}-id")
+        store.write(of(topic, b"%d" % number), transactional_id=TransactionalId(f"{topic}-id"))
         read = store.read(topic)
         assert keys(read.records) == [b"%d" % each for each in range(number + 1)]
         assert (read.bounds[0].lso, read.bounds[0].end) == (2 * number + 2, 2 * number + 2)
@@ -92,14 +93,16 @@ def test_aborted_records_are_seen_uncommitted_only(subject: Subject, store: Topi
 def test_a_write_ends_what_its_id_had_left_open(subject: Subject, store: TopicStore, topic: str) -> None:
     """So a killed eosctl hides nothing any longer once it runs again."""
     subject.producer(f"{topic}-id").send(topic, 0, b"left")
-    store.write(of(topic, b"next"), transactional_id=f"{topic}-id")
+    store.write(of(topic, b"next"), transactional_id=TransactionalId(f"{topic}-id"))
     assert keys(store.read(topic).records) == [b"next"]
 
 
 @on_all
 def test_a_write_that_cannot_go_on_is_aborted(store: TopicStore, topic: str) -> None:
     with pytest.raises(UsageError, match="no number 7"):
-        store.write([*of(topic, b"good"), OutRecord(topic, b"bad", b"v", 7)], transactional_id=f"{topic}-id")
+        store.write(
+            [*of(topic, b"good"), OutRecord(topic, b"bad", b"v", 7)], transactional_id=TransactionalId(f"{topic}-id")
+        )
     wait_until(lambda: all_read(store, topic), what="the marker")
     assert store.read(topic).records == ()
 
@@ -110,7 +113,7 @@ def test_a_writer_whose_id_was_taken_over_says_so(
     subject: Subject, store: TopicStore, topic: str, goes_on: bool
 ) -> None:
     """With delivery reports waiting behind the fatal error, a SystemError out of confluent-kafka came to the user."""
-    transactional_id = f"{topic}-id"
+    transactional_id = TransactionalId(f"{topic}-id")
 
     def records() -> Iterator[OutRecord]:
         yield from of(topic, b"1")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
 from eosctl.core.transactions import KafkaFault, RawGroup, TransactionDescription, TransactionState
 from eosctl.errors import UnsupportedError
@@ -26,7 +27,7 @@ def open_transaction(subject: Subject, transactional_id: str, topic: str) -> Non
     subject.producer(transactional_id).send(topic, 0, b"key")
 
 
-def described(admin: TransactionAdmin, transactional_id: str) -> TransactionDescription:
+def described(admin: TransactionAdmin, transactional_id: TransactionalId) -> TransactionDescription:
     answer = admin.describe_transactions([transactional_id])[transactional_id]
     assert isinstance(answer, TransactionDescription), answer
     return answer
@@ -46,7 +47,7 @@ def test_where_all_brokers_answer_none_is_silent(subject: Subject) -> None:
 
 
 @on_all
-def test_an_unknown_id_has_a_coordinator_but_no_transaction(subject: Subject, name: str) -> None:
+def test_an_unknown_id_has_a_coordinator_but_no_transaction(subject: Subject, name: TransactionalId) -> None:
     with subject.admin() as admin:
         assert not isinstance(admin.find_coordinators([name])[name], KafkaFault)
         answer = admin.describe_transactions([name])[name]
@@ -55,7 +56,7 @@ def test_an_unknown_id_has_a_coordinator_but_no_transaction(subject: Subject, na
 
 
 @on_all
-def test_fencing_an_unknown_id_creates_it_and_again_bumps_its_epoch(subject: Subject, name: str) -> None:
+def test_fencing_an_unknown_id_creates_it_and_again_bumps_its_epoch(subject: Subject, name: TransactionalId) -> None:
     with subject.admin() as admin:
         (first,) = admin.fence([name], transaction_timeout_ms=31_000)
         (second,) = admin.fence([name], transaction_timeout_ms=31_000)
@@ -71,7 +72,7 @@ def test_fencing_an_unknown_id_creates_it_and_again_bumps_its_epoch(subject: Sub
 
 @on_all
 def test_fencing_asks_the_coordinators_that_it_is_told_and_looks_up_those_that_are_gone(
-    subject: Subject, name: str
+    subject: Subject, name: TransactionalId
 ) -> None:
     with subject.admin() as admin:
         list(admin.fence([name], transaction_timeout_ms=30_000))
@@ -84,7 +85,9 @@ def test_fencing_asks_the_coordinators_that_it_is_told_and_looks_up_those_that_a
 
 
 @on_all
-def test_fencing_an_open_transaction_aborts_it_and_bumps_the_epoch_twice(subject: Subject, name: str) -> None:
+def test_fencing_an_open_transaction_aborts_it_and_bumps_the_epoch_twice(
+    subject: Subject, name: TransactionalId
+) -> None:
     open_transaction(subject, name, name)
     with subject.admin() as admin:
         before = described(admin, name)
@@ -100,19 +103,20 @@ def test_fencing_an_open_transaction_aborts_it_and_bumps_the_epoch_twice(subject
 
 
 @on_all
-def test_one_bad_id_does_not_hide_the_others(subject: Subject, name: str) -> None:
+def test_one_bad_id_does_not_hide_the_others(subject: Subject, name: TransactionalId) -> None:
     with subject.admin() as admin:
-        answers = {
-            answer.transactional_id: answer
-            for answer in admin.fence([name, "", f"{name}-2"], transaction_timeout_ms=30_000)
-        }
-        assert answers[""].fault is not None
-        assert answers[""].fault.name == "INVALID_REQUEST"
-        assert [answers[key].producer_epoch for key in (name, f"{name}-2")] == [0, 0]
+        empty, other = TransactionalId(""), TransactionalId(f"{name}-2")
+        answers = list(admin.fence([name, empty, other], transaction_timeout_ms=30_000))
+        faults = {answer.transactional_id: answer.fault for answer in answers}
+        epochs = {answer.transactional_id: answer.producer_epoch for answer in answers}
+        fault = faults[empty]
+        assert fault is not None
+        assert fault.name == "INVALID_REQUEST"
+        assert [epochs[key] for key in (name, other)] == [0, 0]
 
 
 @on_all
-def test_a_timeout_over_the_brokers_limit_is_a_fault_of_the_id(subject: Subject, name: str) -> None:
+def test_a_timeout_over_the_brokers_limit_is_a_fault_of_the_id(subject: Subject, name: TransactionalId) -> None:
     with subject.admin() as admin:
         (answer,) = admin.fence([name], transaction_timeout_ms=900_001)
         assert answer.fault is not None
@@ -124,8 +128,8 @@ def test_a_timeout_over_the_brokers_limit_is_a_fault_of_the_id(subject: Subject,
 def test_listing_filters_by_state_producer_and_pattern(subject: Subject, name: str) -> None:
     open_transaction(subject, f"{name}-open", name)
     with subject.admin() as admin:
-        list(admin.fence([f"{name}-empty"], transaction_timeout_ms=30_000))
-        open_id = described(admin, f"{name}-open").producer_id
+        list(admin.fence([TransactionalId(f"{name}-empty")], transaction_timeout_ms=30_000))
+        open_id = described(admin, TransactionalId(f"{name}-open")).producer_id
 
         def ids(**filters: Any) -> set[str]:
             listed = admin.list_transactions(**filters).complete()
@@ -145,7 +149,7 @@ def test_listing_filters_by_state_producer_and_pattern(subject: Subject, name: s
         assert ids(states=["Ongoing"], duration_ms=3_600_000) == set()
         (listing,) = admin.list_transactions(producer_ids=[open_id]).complete()
         assert (listing.state, listing.producer_id) == (TransactionState.ONGOING, open_id)
-        list(admin.fence([f"{name}-open"], transaction_timeout_ms=30_000))
+        list(admin.fence([TransactionalId(f"{name}-open")], transaction_timeout_ms=30_000))
 
 
 @on_all
@@ -171,7 +175,7 @@ def test_an_abort_marker_ends_the_open_transaction_on_the_partition(subject: Sub
 
 
 @on_all
-def test_partitions_that_do_not_exist_are_faults_beside_those_that_do(subject: Subject, name: str) -> None:
+def test_partitions_that_do_not_exist_are_faults_beside_those_that_do(subject: Subject, name: TransactionalId) -> None:
     open_transaction(subject, name, name)
     with subject.admin() as admin:
         assert admin.topic_partitions([name, f"{name}-none"]) == {name: 1}
@@ -230,7 +234,7 @@ def test_a_plain_writer_is_an_active_producer_without_a_transaction(subject: Sub
 
 
 @on_all
-def test_what_committed_is_told_with_its_end(subject: Subject, name: str) -> None:
+def test_what_committed_is_told_with_its_end(subject: Subject, name: TransactionalId) -> None:
     """A write under an id is, for its coordinator, what any producer does."""
     with subject.store() as store, subject.admin() as admin:
         store.create(name, partitions=1, replication_factor=1, config={})

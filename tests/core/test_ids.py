@@ -8,6 +8,7 @@ from eosctl.core.ids import (
     FLINK_SINK,
     KAFKA_STREAMS,
     Owner,
+    TransactionalId,
     application_of,
     leader_transactional_id,
     may_be_task,
@@ -72,7 +73,7 @@ def test_formats_are_connects_own() -> None:
         ("", "g", (), Owner("other")),
     ],
 )
-def test_owner(transactional_id: str, group: str | None, connectors: tuple[str, ...], owner: Owner) -> None:
+def test_owner(transactional_id: TransactionalId, group: str | None, connectors: tuple[str, ...], owner: Owner) -> None:
     """eosctl's own ids were "other", or a Flink job's by their shape: who cut off a write was not to be seen."""
     assert owner_of(transactional_id, group, connectors) == owner
 
@@ -98,8 +99,11 @@ def test_an_id_is_ambiguous_only_where_a_group_and_a_connector_fit(
     connectors: tuple[str, ...], groups: set[str] | None, owner: Owner
 ) -> None:
     """Task 0 of connector c of group connect-cluster, or the leader of group c-0."""
-    assert owner_of("connect-cluster-c-0", "connect-cluster", connectors, groups=groups) == owner
-    assert owner_of("connect-cluster-connect-cluster", "connect-cluster", connectors, groups=groups).kind == "leader"
+    assert owner_of(TransactionalId("connect-cluster-c-0"), "connect-cluster", connectors, groups=groups) == owner
+    assert (
+        owner_of(TransactionalId("connect-cluster-connect-cluster"), "connect-cluster", connectors, groups=groups).kind
+        == "leader"
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,7 +120,9 @@ def test_an_id_is_ambiguous_only_where_a_group_and_a_connector_fit(
         ("", "g", None, False),
     ],
 )
-def test_ids_that_can_be_a_tasks(transactional_id: str, group: str, work: tuple[str, int] | None, of_any: bool) -> None:
+def test_ids_that_can_be_a_tasks(
+    transactional_id: TransactionalId, group: str, work: tuple[str, int] | None, of_any: bool
+) -> None:
     assert task_of(transactional_id, group) == work
     assert may_be_task(transactional_id) is of_any
 
@@ -153,10 +159,10 @@ def test_ids_that_can_be_a_tasks(transactional_id: str, group: str, work: tuple[
         ("", None),
     ],
 )
-def test_the_shapes_of_other_applications(transactional_id: str, application: str | None) -> None:
+def test_the_shapes_of_other_applications(transactional_id: TransactionalId, application: str | None) -> None:
     assert application_of(transactional_id) == application
 
 
 def test_a_number_of_thousands_of_digits_is_no_task() -> None:
     """`int` refuses more than 4,300 digits: one such id ended `txn list` with a traceback."""
-    assert owner_of("g-c-" + "1" * 5000, "g").kind == "other"
+    assert owner_of(TransactionalId("g-c-" + "1" * 5000), "g").kind == "other"

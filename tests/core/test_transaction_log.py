@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import coordinator_partition, decode_key, decode_value, java_string_hash
 from eosctl.core.transactions import TransactionState
 from eosctl.errors import ProtocolError
@@ -106,7 +107,7 @@ def test_a_key() -> None:
         ("", 0),
     ],
 )
-def test_the_partition_of_an_id(transactional_id: str, partition: int) -> None:
+def test_the_partition_of_an_id(transactional_id: TransactionalId, partition: int) -> None:
     """Seen with Kafka's own classes; abs(-2**31) % 50 would be 48."""
     assert coordinator_partition(transactional_id, 50) == partition
 

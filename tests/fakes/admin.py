@@ -10,6 +10,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import Coordinator, FenceAnswer, KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, UnreachableError
@@ -103,10 +104,10 @@ class FakeTransactionAdmin(NativeTransactionAdmin):
 
     def fence(
         self,
-        transactional_ids: Sequence[str],
+        transactional_ids: Sequence[TransactionalId],
         *,
         transaction_timeout_ms: int,
-        coordinators: Mapping[str, Coordinator] = NO_COORDINATORS,
+        coordinators: Mapping[TransactionalId, Coordinator] = NO_COORDINATORS,
     ) -> Iterator[FenceAnswer]:
         """One id after the other, where the real one has many connections and threads (tests/kafka/test_fencing.py)."""
         for transactional_id in dict.fromkeys(transactional_ids):
@@ -139,12 +140,14 @@ class FakeTransactionAdmin(NativeTransactionAdmin):
             )[transactional_id]
         except DeadlineError:
             never = fault(REQUEST_TIMED_OUT, f"no answer within {self._deadline.timeout_s:g} s")
-            return FenceAnswer(transactional_id, None, fault=never, confirmed=False)
+            return FenceAnswer(TransactionalId(transactional_id), None, fault=never, confirmed=False)
         if isinstance(settled, KafkaFault):
             confirmed = settled.code not in COORDINATOR_RETRIES
-            return FenceAnswer(transactional_id, asked, fault=settled, confirmed=confirmed, attempts=attempts)
+            return FenceAnswer(
+                TransactionalId(transactional_id), asked, fault=settled, confirmed=confirmed, attempts=attempts
+            )
         return FenceAnswer(
-            transactional_id,
+            TransactionalId(transactional_id),
             asked,
             producer_id=settled.producer_id,
             producer_epoch=settled.producer_epoch,

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord, Placement, Record
 from eosctl.core.transaction_log import TOPIC, coordinator_partition
 from eosctl.core.transactions import RawGroup
@@ -75,7 +76,9 @@ class BrokerState:
         if self.moved.get(key) in self.nodes:
             return self.moved[key]
         if TOPIC in self.topics:
-            return self.leader_of(TOPIC, coordinator_partition(key, len(self.topics[TOPIC].partitions)))
+            return self.leader_of(
+                TOPIC, coordinator_partition(TransactionalId(key), len(self.topics[TOPIC].partitions))
+            )
         return self.nodes[zlib.crc32(key.encode()) % len(self.nodes)]
 
     def leader_of(self, topic: str, partition: int) -> int | None:
@@ -100,7 +103,7 @@ class BrokerState:
     def is_loading(self, transactional_id: str) -> bool:
         """Whether the id's coordinator still reads its partition of `__transaction_state`."""
         return bool(self.loading) and (
-            coordinator_partition(transactional_id, len(self.topics[TOPIC].partitions)) in self.loading
+            coordinator_partition(TransactionalId(transactional_id), len(self.topics[TOPIC].partitions)) in self.loading
         )
 
     def group(self, group_id: str) -> RawGroup | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from eosctl.app import App
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.plan import apply_fence, plan_fence
 from eosctl.report import Report, plain
@@ -44,11 +45,11 @@ class Stage(World):
 
     def plan(self, *ids: str, **options: Any) -> Report:
         app = self.app()
-        return plan_fence(app, FenceRequest(ids, **options)).report(app)
+        return plan_fence(app, FenceRequest(tuple(map(TransactionalId, ids)), **options)).report(app)
 
     def fence(self, *ids: str, **options: Any) -> Report:
         app = self.app()
-        return apply_fence(app, plan_fence(app, FenceRequest(ids, **options)))
+        return apply_fence(app, plan_fence(app, FenceRequest(tuple(map(TransactionalId, ids)), **options)))
 
 
 def fence_stage() -> Stage:

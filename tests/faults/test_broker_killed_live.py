@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import TransactionDescription
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.sandbox.servers import process
@@ -65,7 +66,7 @@ def test_a_fence_of_many_ids(
     lone_broker: Stack, admin: NativeTransactionAdmin, invoke: Invoke, unique: str, tmp_path: Path
 ) -> None:
     """Ids that were fenced before, others whose answer was lost, and others that were never sent: all are fenced."""
-    ids = [f"{unique}-{number}" for number in range(2_000)]
+    ids = [TransactionalId(f"{unique}-{number}") for number in range(2_000)]
     file = tmp_path / "ids"
     file.write_text("".join(f"{each}\n" for each in ids))
     with killed_at(lone_broker, Api.INIT_PRODUCER_ID, 700) as proxy:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import TransactionDescription
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.sandbox.stack import Stack
@@ -26,21 +27,21 @@ Epochs = dict[str, tuple[int, int]]
 
 
 @pytest.fixture
-def ids(admin: NativeTransactionAdmin, unique: str) -> list[str]:
+def ids(admin: NativeTransactionAdmin, unique: str) -> list[TransactionalId]:
     """Ids that the coordinator knows."""
-    names = [f"{unique}-{number}" for number in range(IDS)]
+    names = [TransactionalId(f"{unique}-{number}") for number in range(IDS)]
     assert all(answer.fault is None for answer in admin.fence(names, transaction_timeout_ms=60_000))
     return names
 
 
-def epochs(admin: NativeTransactionAdmin, ids: list[str]) -> Epochs:
+def epochs(admin: NativeTransactionAdmin, ids: list[TransactionalId]) -> Epochs:
     """Producer id and epoch of each, as the coordinator has them now."""
     found = admin.describe_transactions(ids)
     known = {name: told for name, told in found.items() if isinstance(told, TransactionDescription)}
     return {name: (told.producer_id, told.producer_epoch) for name, told in known.items()}
 
 
-def fence(invoke: Invoke, tmp_path: Path, ids: list[str], bootstrap_servers: str) -> Outcome:
+def fence(invoke: Invoke, tmp_path: Path, ids: list[TransactionalId], bootstrap_servers: str) -> Outcome:
     file = tmp_path / "ids"
     file.write_text("".join(f"{each}\n" for each in ids))
     return invoke("fence", "--from-file", str(file), "--yes", "-o", "json", "-b", bootstrap_servers)
@@ -61,7 +62,12 @@ def check_fenced(done: Outcome, before: Epochs, after: Epochs) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_fence_tells_the_truth_wherever_it_is_cut(
-    lone_broker: Stack, admin: NativeTransactionAdmin, invoke: Invoke, ids: list[str], tmp_path: Path, seed: int
+    lone_broker: Stack,
+    admin: NativeTransactionAdmin,
+    invoke: Invoke,
+    ids: list[TransactionalId],
+    tmp_path: Path,
+    seed: int,
 ) -> None:
     """It used to exit 1, and to ask no coordinator again, where the first connection of the writing was cut."""
     before = epochs(admin, ids)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from eosctl.core.clients.properties import client_from_properties
+from eosctl.core.ids import TransactionalId
 from eosctl.core.java.properties import parse_properties
 from eosctl.deadline import Clock, Deadline
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
@@ -65,7 +66,7 @@ def test_without_a_cut(
 
 
 def test_a_login_that_the_broker_ends_is_made_again_before(
-    secure_stack: SecureStack, config: str, tls: Tls, unique: str
+    secure_stack: SecureStack, config: str, tls: Tls, unique: TransactionalId
 ) -> None:
     """connections.max.reauth.ms: the next request on the connection was cut off.
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
 from eosctl.core.transactions import TransactionDescription
 from eosctl.kafka.topics.store import KafkaTopicStore
@@ -39,7 +40,7 @@ def test_a_fence(
     lone_broker: Stack, admin: NativeTransactionAdmin, invoke: Invoke, unique: str, tmp_path: Path
 ) -> None:
     """Some ids are fenced, others not; the next run fences all."""
-    ids = [f"{unique}-{number}" for number in range(400)]
+    ids = [TransactionalId(f"{unique}-{number}") for number in range(400)]
     file = tmp_path / "ids"
     file.write_text("".join(f"{each}\n" for each in ids))
     words = ["fence", "--from-file", str(file), "--create-unknown", "--yes", "-o", "json"]
@@ -71,7 +72,7 @@ def test_a_task_count_record(
     topics.create(config, partitions=1, replication_factor=1, config={"cleanup.policy": "compact"})
     pairs = [*created("c", 2, record=2), ("commit-c", {"tasks": 0})]
     topics.write([OutRecord(config, key.encode(), json.dumps(value).encode(), partition=0) for key, value in pairs])
-    ids = [f"{unique}-c-{task}" for task in range(2)]
+    ids = [TransactionalId(f"{unique}-c-{task}") for task in range(2)]
     assert all(answer.fault is None for answer in admin.fence(ids, transaction_timeout_ms=60_000))
     where = ["-g", unique, "--config-topic", config, "-o", "json", "-b"]
     words = ["task-counts", "write", "c", "--count", "3", "--no-fence", "--yes", *where]

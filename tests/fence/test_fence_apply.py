@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from eosctl.app import App
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import FenceAnswer
 from eosctl.errors import (
     ExitCode,
@@ -51,7 +52,7 @@ def test_unknown_ids_are_created_only_when_told_to(stage: Stage) -> None:
 def test_a_transaction_that_flink_opens_between_plan_and_apply_makes_the_plan_stale(stage: Stage) -> None:
     stage.brokers.state.transactions["job-0-7"] = FakeTransaction(21, 0)
     app = stage.app()
-    plan = plan_fence(app, FenceRequest(("g-c-0", "job-0-7")))
+    plan = plan_fence(app, FenceRequest((TransactionalId("g-c-0"), TransactionalId("job-0-7"))))
     stage.brokers.state.open_transaction("job-0-7", ("t", 1), epoch=2)
     with pytest.raises(StalePlanError, match="job-0-7 has opened a transaction"):
         apply_fence(app, plan)
@@ -60,7 +61,7 @@ def test_a_transaction_that_flink_opens_between_plan_and_apply_makes_the_plan_st
 
 def test_a_task_that_starts_between_plan_and_apply_makes_the_plan_stale(stage: Stage) -> None:
     app = stage.app()
-    plan = plan_fence(app, FenceRequest(("g-c-0",)))
+    plan = plan_fence(app, FenceRequest((TransactionalId("g-c-0"),)))
     stage.runs(("c", 0))
     with pytest.raises(StalePlanError, match="task 0 of connector c"):
         apply_fence(app, plan)
@@ -71,7 +72,7 @@ def test_what_cannot_be_known_any_more_at_apply_is_refused_as_at_plan(stage: Sta
     """FAILED at the plan, RUNNING and a REST interface that is silent at apply: the task used to be fenced."""
     stage.runs(("c", 0), state="FAILED")
     app = stage.app()
-    plan = plan_fence(app, FenceRequest(("g-c-0",)))
+    plan = plan_fence(app, FenceRequest((TransactionalId("g-c-0"),)))
     stage.runs(("c", 0))
     stage.connect.fail_always("connectors", UnreachableError("w1 is silent"))
     with pytest.raises(RefusedError, match=r"cannot fence g-c-0: .*w1 is silent"):
@@ -82,7 +83,7 @@ def test_what_cannot_be_known_any_more_at_apply_is_refused_as_at_plan(stage: Sta
 @pytest.mark.parametrize(("flags", "refused"), [({"live": True}, True), ({"unknown_liveness": True}, False)])
 def test_the_flag_for_what_cannot_be_known_holds_at_apply(stage: Stage, flags: Any, refused: bool) -> None:
     app = stage.app()
-    plan = plan_fence(app, FenceRequest(("g-c-0",), **flags))
+    plan = plan_fence(app, FenceRequest((TransactionalId("g-c-0"),), **flags))
     stage.brokers.fail_next("DescribeGroups", codes_of_kafka.GROUP_AUTHORIZATION_FAILED)
     if refused:
         with pytest.raises(RefusedError, match="the members of group g can't be told"):
@@ -94,7 +95,7 @@ def test_the_flag_for_what_cannot_be_known_holds_at_apply(stage: Stage, flags: A
 def test_an_epoch_that_moves_between_plan_and_apply_does_not(stage: Stage) -> None:
     """With KIP-890 every transaction raises the epoch: a zombie would make every plan stale."""
     app = stage.app()
-    plan = plan_fence(app, FenceRequest(("g-c-0",)))
+    plan = plan_fence(app, FenceRequest((TransactionalId("g-c-0"),)))
     stage.brokers.state.transactions["g-c-0"].producer_epoch += 3
     assert outcomes(apply_fence(app, plan)) == {"g-c-0": "fenced"}
 
@@ -166,9 +167,11 @@ def route(*answers: FenceAnswer | BaseException) -> Callable[[App, Sequence[str]
 
 def test_ctrl_c_reports_what_was_done(stage: Stage) -> None:
     app = stage.app()
-    plan = plan_fence(app, FenceRequest(("g-c-0", "g-d-0", "nosuch")))
+    plan = plan_fence(
+        app, FenceRequest((TransactionalId("g-c-0"), TransactionalId("g-d-0"), TransactionalId("nosuch")))
+    )
     asked = stage.brokers.count("DescribeTransactions")
-    report = apply_fence(app, plan, route=route(FenceAnswer("g-c-0", None, 1, 5), KeyboardInterrupt()))
+    report = apply_fence(app, plan, route=route(FenceAnswer(TransactionalId("g-c-0"), None, 1, 5), KeyboardInterrupt()))
     assert stage.brokers.count("DescribeTransactions") == asked, "whoever pressed Ctrl-C wants no more requests"
     assert outcomes(report) == {"g-c-0": "fenced", "g-d-0": "unconfirmed", "nosuch": "skipped_unknown"}
     assert report.exit_code == ExitCode.INTERRUPTED
@@ -177,8 +180,8 @@ def test_ctrl_c_reports_what_was_done(stage: Stage) -> None:
 
 def test_an_id_without_an_answer_is_not_called_fenced_nor_left_as_planned(stage: Stage) -> None:
     app = stage.app()
-    plan = plan_fence(app, FenceRequest(("g-c-0", "g-d-0")))
-    report = apply_fence(app, plan, route=route(FenceAnswer("g-c-0", None, 1, 5)))
+    plan = plan_fence(app, FenceRequest((TransactionalId("g-c-0"), TransactionalId("g-d-0"))))
+    report = apply_fence(app, plan, route=route(FenceAnswer(TransactionalId("g-c-0"), None, 1, 5)))
     assert outcomes(report) == {"g-c-0": "fenced", "g-d-0": "unconfirmed"}
     assert row(report, "g-d-0")["error"]["code"] == "NO_ANSWER"
     assert report.exit_code == ExitCode.PARTIAL
@@ -186,8 +189,10 @@ def test_an_id_without_an_answer_is_not_called_fenced_nor_left_as_planned(stage:
 
 def test_what_breaks_half_way_does_not_hide_what_was_done(stage: Stage) -> None:
     app = stage.app()
-    plan = plan_fence(app, FenceRequest(("g-c-0", "g-d-0")))
-    report = apply_fence(app, plan, route=route(FenceAnswer("g-c-0", None, 1, 5), UnreachableError("all brokers gone")))
+    plan = plan_fence(app, FenceRequest((TransactionalId("g-c-0"), TransactionalId("g-d-0"))))
+    report = apply_fence(
+        app, plan, route=route(FenceAnswer(TransactionalId("g-c-0"), None, 1, 5), UnreachableError("all brokers gone"))
+    )
     assert outcomes(report) == {"g-c-0": "fenced", "g-d-0": "unconfirmed"}
     assert report.exit_code == ExitCode.PARTIAL
     assert report.problems[0].message == "all brokers gone"
@@ -196,13 +201,13 @@ def test_what_breaks_half_way_does_not_hide_what_was_done(stage: Stage) -> None:
 def test_an_answer_read_back_is_marked_so(stage: Stage) -> None:
     """The answer was lost for good, but the coordinator shows our mark and a new epoch."""
 
-    def lose(app: App, ids: Sequence[str]) -> Iterator[FenceAnswer]:
+    def lose(app: App, ids: Sequence[TransactionalId]) -> Iterator[FenceAnswer]:
         with app.transactions() as admin:
             for answer in admin.fence(ids, transaction_timeout_ms=30_000):
                 yield FenceAnswer(answer.transactional_id, None, confirmed=False)
 
     app = stage.app()
-    report = apply_fence(app, plan_fence(app, FenceRequest(("g-c-0",))), route=lose)
+    report = apply_fence(app, plan_fence(app, FenceRequest((TransactionalId("g-c-0"),))), route=lose)
     assert (row(report, "g-c-0")["outcome"], row(report, "g-c-0")["confirmed_by"]) == ("fenced", "read_back")
     assert row(report, "g-c-0")["after"] == {"producer_id": 1, "producer_epoch": 5}
     assert report.exit_code == ExitCode.OK

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import Coordinator, TransactionDescription
 from eosctl.deadline import Deadline
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
@@ -25,7 +26,7 @@ def _admin(stack: Stack, *, timeout_s: float = 90) -> NativeTransactionAdmin:
     return NativeTransactionAdmin(settings, deadline=Deadline.after(timeout_s))
 
 
-def _busiest(admin: NativeTransactionAdmin, ids: list[str]) -> int:
+def _busiest(admin: NativeTransactionAdmin, ids: list[TransactionalId]) -> int:
     """The broker that coordinates most of `ids`: one that came back may coordinate none for minutes."""
     found = admin.find_coordinators(ids).values()
     return Counter(each.node_id for each in found if isinstance(each, Coordinator)).most_common(1)[0][0]
@@ -35,7 +36,7 @@ def _busiest(admin: NativeTransactionAdmin, ids: list[str]) -> int:
 @pytest.mark.parametrize("how", ["killed", "stopped"])
 def test_a_coordinator_goes_in_the_middle(three_brokers: Stack, unique: str, how: str) -> None:
     """Killed: connections break, answers are lost. Stopped: its coordinators move while it still answers."""
-    ids = [f"{unique}-{number}" for number in range(COUNT)]
+    ids = [TransactionalId(f"{unique}-{number}") for number in range(COUNT)]
     with _admin(three_brokers, timeout_s=300) as admin:
         assert all(answer.fault is None for answer in admin.fence(ids, transaction_timeout_ms=30_000))
         busiest = f"broker-{_busiest(admin, ids)}"
@@ -70,7 +71,7 @@ def test_a_listing_right_after_a_broker_went_is_complete(
 
     A frozen one had the whole of --timeout to itself.
     """
-    ids = [f"{unique}-{number}" for number in range(50)]
+    ids = [TransactionalId(f"{unique}-{number}") for number in range(50)]
     with _admin(three_brokers) as admin:
         assert all(answer.fault is None for answer in admin.fence(ids, transaction_timeout_ms=30_000))
         busiest = f"broker-{_busiest(admin, ids)}"

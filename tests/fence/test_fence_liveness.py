@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from eosctl.app import App
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import RawGroup, RawGroupMember
 from eosctl.errors import ExitCode, RefusedError, UnauthorizedError, UnreachableError
 from eosctl.fence.checks import restart_commands
@@ -34,7 +35,7 @@ def stage() -> Stage:
     return fence_stage()
 
 
-def refusal(stage: Stage, *ids: str, request: Any = None, **target: Any) -> RefusedError:
+def refusal(stage: Stage, *ids: TransactionalId, request: Any = None, **target: Any) -> RefusedError:
     """Why the ids can't be fenced; nothing is sent."""
     with pytest.raises(RefusedError) as caught:
         plan_fence(stage.app(**target), FenceRequest(ids, **(request or {})))
@@ -52,7 +53,7 @@ def test_a_worker_of_another_group_does_not_vouch_for_a_task(stage: Stage, there
     stage.runs(("c", 0))
     other = stage.other_group("h", H1)
     other.add("c" if there.startswith("a FAILED") else "d", failed=(0,))
-    error = refusal(stage, "g-c-0", connect_urls=(H1,))
+    error = refusal(stage, TransactionalId("g-c-0"), connect_urls=(H1,))
     assert "worker w1:8083 of group g may run their tasks" in error.message
     assert "Compare -u and -g" in str(error.hint)
     assert flags_of(error) == ["--unknown-liveness"]
@@ -60,7 +61,7 @@ def test_a_worker_of_another_group_does_not_vouch_for_a_task(stage: Stage, there
 
 def test_a_task_that_only_a_worker_of_another_group_runs_is_not_known_to_be_ours(stage: Stage) -> None:
     stage.other_group("h", H1).add("c")
-    error = refusal(stage, "g-c-0", connect_urls=(H1,))
+    error = refusal(stage, TransactionalId("g-c-0"), connect_urls=(H1,))
     assert "worker h1:8083 runs tasks of these names, and is no member of group g" in error.message
 
 
@@ -69,7 +70,7 @@ def test_a_running_task_of_another_group_is_protected(stage: Stage, named: str |
     """It used to be fenced without a word: its id was none of the group's that was named."""
     stage.other_group("h", H1).add("c")
     stage.brokers.state.transactions["h-c-0"] = FakeTransaction(31, 0)
-    error = refusal(stage, "h-c-0", group_id=named)
+    error = refusal(stage, TransactionalId("h-c-0"), group_id=named)
     assert error.message == "cannot fence h-c-0: worker h1:8083 of group h runs task 0 of connector c now"
     assert flags_of(error) == ["--live"]
 
@@ -78,9 +79,9 @@ def test_one_id_that_two_groups_may_have_is_protected_for_both(stage: Stage) -> 
     """Group g, connector h-c; group g-h, connector c."""
     stage.other_group("g-h", H1).add("c")
     stage.brokers.state.transactions["g-h-c-0"] = FakeTransaction(31, 0)
-    assert "of group g-h runs task 0 of connector c" in refusal(stage, "g-h-c-0").message
+    assert "of group g-h runs task 0 of connector c" in refusal(stage, TransactionalId("g-h-c-0")).message
     stage.runs(("h-c", 0))
-    assert "worker w1:8083 runs task 0 of connector h-c now" in refusal(stage, "g-h-c-0").message
+    assert "worker w1:8083 runs task 0 of connector h-c now" in refusal(stage, TransactionalId("g-h-c-0")).message
 
 
 def test_a_failed_task_of_another_group_is_no_obstacle(stage: Stage) -> None:
@@ -94,7 +95,7 @@ def test_a_task_of_another_group_whose_workers_are_silent_may_run(stage: Stage) 
     other.add("c")
     other.down.add(H1)
     stage.brokers.state.transactions["h-c-0"] = FakeTransaction(31, 0)
-    error = refusal(stage, "h-c-0")
+    error = refusal(stage, TransactionalId("h-c-0"))
     assert "worker h1:8083 of group h may run their tasks: no worker says which tasks run" in error.message
     assert flags_of(error)[-1] == "--unknown-liveness"
 
@@ -103,7 +104,7 @@ def test_a_task_of_a_dedicated_mirror_maker_may_run_and_nobody_can_be_asked(stag
     """It was told to compare -u and -g, though no -u leads to a worker without REST."""
     stage.runs(("c", 0))
     stage.connect.mirror_maker = True
-    error = refusal(stage, "g-c-0", connect_urls=())
+    error = refusal(stage, TransactionalId("g-c-0"), connect_urls=())
     assert "of group g may run their tasks: it is a worker of a dedicated MirrorMaker, which has no" in error.message
     assert str(error.hint).startswith("Stop the nodes of the MirrorMaker first")
     assert flags_of(error) == ["--unknown-liveness"]
@@ -119,9 +120,12 @@ def test_a_worker_that_was_killed_is_not_said_to_run_its_tasks_now(stage: Stage,
     stage.connect.modes[W2] = "enabled"
     stage.runs(("c", 0))
     stage.connect.own(W2, ("c", 0))
-    assert "worker w2:8083 runs task 0 of connector c now" in refusal(stage, "g-c-0", connect_urls=answers).message
+    assert (
+        "worker w2:8083 runs task 0 of connector c now"
+        in refusal(stage, TransactionalId("g-c-0"), connect_urls=answers).message
+    )
     stage.connect.down.add(W2)
-    error = refusal(stage, "g-c-0", connect_urls=answers)
+    error = refusal(stage, TransactionalId("g-c-0"), connect_urls=answers)
     assert "worker w2:8083 of group g has them, and does not answer: " in error.message
     assert "session.timeout.ms" in str(error.hint)
     assert flags_of(error) == ["--unknown-liveness"]
@@ -135,7 +139,7 @@ def test_a_worker_that_turns_us_away_runs_its_tasks(stage: Stage) -> None:
     stage.runs(("c", 0))
     stage.connect.own(W2, ("c", 0))
     stage.connect.before("root", lambda call: _turn_away() if call.what[0] == W2 else None)
-    assert "worker w2:8083 runs task 0 of connector c now" in refusal(stage, "g-c-0").message
+    assert "worker w2:8083 runs task 0 of connector c now" in refusal(stage, TransactionalId("g-c-0")).message
 
 
 def _turn_away() -> None:
@@ -146,7 +150,7 @@ def test_running_tasks_of_another_group_are_restarted_at_its_own_worker(stage: S
     stage.other_group("h", H1).add("c")
     stage.brokers.state.transactions["h-c-0"] = FakeTransaction(31, 0)
     app = stage.app()
-    (command,) = restart_commands(app, plan_fence(app, FenceRequest(("h-c-0",), live=True)).items)
+    (command,) = restart_commands(app, plan_fence(app, FenceRequest((TransactionalId("h-c-0"),), live=True)).items)
     assert command == "eosctl connectors restart c --failed -u http://h1:8083"
 
 
@@ -154,7 +158,7 @@ def test_a_task_of_the_group_that_may_run_is_refused(stage: Stage) -> None:
     """With a wrong worker URL, `fence --connector C --yes` only warned, and fenced what may have been a live task."""
     stage.runs(("c", 0))
     stage.connect.fail_always("connectors", UnreachableError("w1 is down"))
-    error = refusal(stage, "g-c-0")
+    error = refusal(stage, TransactionalId("g-c-0"))
     assert re.search(r"cannot fence g-c-0: .*w1 is down", error.message)
     assert flags_of(error) == ["--unknown-liveness"]
     report = stage.fence("g-c-0", unknown_liveness=True)
@@ -180,7 +184,7 @@ def test_an_id_that_will_not_be_fenced_may_belong_to_any_task(stage: Stage) -> N
 
 def test_a_worker_of_another_cluster_is_refused(stage: Stage) -> None:
     stage.connect.kafka_cluster_id = "another"
-    assert "another" in refusal(stage, "g-c-0").message
+    assert "another" in refusal(stage, TransactionalId("g-c-0")).message
 
 
 @pytest.fixture
@@ -193,7 +197,7 @@ def world() -> World:
 
 def planned(world: World, **options: Any) -> dict[str, str]:
     app = world.app(connect_urls=(W1,))
-    return outcomes(plan_fence(app, FenceRequest(("g-c-0",), **options)).report(app))
+    return outcomes(plan_fence(app, FenceRequest((TransactionalId("g-c-0"),), **options)).report(app))
 
 
 def test_a_group_in_a_rebalance_does_not_tell_what_runs(world: World) -> None:
@@ -215,7 +219,7 @@ def test_a_group_in_a_rebalance_does_not_tell_what_runs(world: World) -> None:
 )
 def test_a_group_that_cannot_be_asked_is_no_group_without_members(stage: Stage, api: str, code: int, said: str) -> None:
     stage.brokers.fail_next(api, code)
-    error = refusal(stage, "g-c-0")
+    error = refusal(stage, TransactionalId("g-c-0"))
     assert said in error.message
     assert flags_of(error)[-1] == "--unknown-liveness"
 
@@ -268,13 +272,13 @@ def test_what_the_flags_set_aside_is_not_asked_of_a_worker(stage: Stage, flags: 
 
 def test_live_alone_does_not_set_aside_that_nobody_knows(stage: Stage) -> None:
     stage.brokers.fail_next("DescribeGroups", error_codes.GROUP_AUTHORIZATION_FAILED)
-    error = refusal(stage, "g-c-0", request={"live": True})
+    error = refusal(stage, TransactionalId("g-c-0"), request={"live": True})
     assert flags_of(error)[-1] == "--unknown-liveness"
 
 
 def test_unknown_liveness_alone_does_not_set_aside_that_a_task_runs(stage: Stage) -> None:
     stage.runs(("c", 0))
-    error = refusal(stage, "g-c-0", request={"unknown_liveness": True})
+    error = refusal(stage, TransactionalId("g-c-0"), request={"unknown_liveness": True})
     assert "runs task 0 of connector c" in error.message
     assert flags_of(error) == ["--live"]
 
@@ -292,10 +296,12 @@ def test_a_silent_worker_leaves_time_to_say_so_or_to_fence(stage: Stage, flags: 
     app = replace(stage.app(), open_worker=open_worker)
     stage.connect.fail_always("connectors", UnreachableError("no answer in time"))
     if flags:
-        assert outcomes(apply_fence(app, plan_fence(app, FenceRequest(("g-c-0",), **flags)))) == {"g-c-0": "fenced"}
+        assert outcomes(apply_fence(app, plan_fence(app, FenceRequest((TransactionalId("g-c-0"),), **flags)))) == {
+            "g-c-0": "fenced"
+        }
     else:
         with pytest.raises(RefusedError, match="no answer in time"):
-            plan_fence(app, FenceRequest(("g-c-0",)))
+            plan_fence(app, FenceRequest((TransactionalId("g-c-0"),)))
     assert 0 < max(given_s) <= longest_s
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from eosctl.core.ids import TransactionalId
 from eosctl.errors import (
     ExitCode,
     NotFoundError,
@@ -190,7 +191,7 @@ def test_a_restart_command_goes_where_the_user_reaches_the_workers(
     """The worker's own address may be one of its network; without any other it has to do."""
     stage.runs(("c", 1))
     app = stage.app()
-    plan = plan_fence(app, FenceRequest(("g-c-1",), live=True))
+    plan = plan_fence(app, FenceRequest((TransactionalId("g-c-1"),), live=True))
     app = replace(app, target=replace(app.target, connect_urls=urls))
     (command,) = restart_commands(app, plan.items)
     assert command == f"eosctl connectors restart c --failed -u {where}"
@@ -210,7 +211,7 @@ def test_a_restart_command_quotes_the_connectors_name(stage: Stage) -> None:
     stage.runs(("a b/c", 0))
     stage.brokers.state.transactions["g-a b/c-0"] = FakeTransaction(11, 0)
     app = stage.app()
-    plan = plan_fence(app, FenceRequest(("g-a b/c-0",), live=True))
+    plan = plan_fence(app, FenceRequest((TransactionalId("g-a b/c-0"),), live=True))
     assert "eosctl connectors restart 'a b/c' --failed" in restart_commands(app, plan.items)[0]
 
 
@@ -264,14 +265,14 @@ def test_what_the_native_wire_cannot_authenticate_to_is_planned_blind_only_when_
     )
     for options in ({}, {"via": "producer"}, {"create_unknown": True}):
         with pytest.raises(UnsupportedError) as caught:
-            plan_fence(app, FenceRequest(("g-c-0",), **options))
+            plan_fence(app, FenceRequest((TransactionalId("g-c-0"),), **options))
         assert "--via producer --create-unknown" in str(caught.value.hint)
-    blind = FenceRequest(("g-c-0",), via="producer", create_unknown=True, unknown_liveness=True)
+    blind = FenceRequest((TransactionalId("g-c-0"),), via="producer", create_unknown=True, unknown_liveness=True)
     report = plan_fence(app, blind).report(app)
     assert outcomes(report) == {"g-c-0": "would_fence"}
     assert row(report, "g-c-0")["before"] is None
     with pytest.raises(RefusedError, match="Flink"):  # whether it has a transaction open can't be known
-        plan_fence(app, replace(blind, transactional_ids=("job-0-7",)))
+        plan_fence(app, replace(blind, transactional_ids=(TransactionalId("job-0-7"),)))
 
 
 @pytest.mark.parametrize(

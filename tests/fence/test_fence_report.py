@@ -11,7 +11,7 @@ import pytest
 
 from eosctl.app import App
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.ids import Owner
+from eosctl.core.ids import Owner, TransactionalId
 from eosctl.core.transactions import Coordinator, KafkaFault, TransactionDescription, TransactionState
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import ExitCode
@@ -28,7 +28,9 @@ from eosctl.txn.faults import AUTHORIZATION_CODES, UNREACHABLE_CODES, exit_code_
 BROKER = Coordinator(3, "b3", 9092)
 DENIED = KafkaFault(53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED")
 LOST = KafkaFault(7, "REQUEST_TIMED_OUT", "no answer within 60 s")
-BEFORE = TransactionDescription("g-c-0", BROKER, TransactionState.ONGOING, 7, 3, 60_000, 900, (("t", 0),))
+BEFORE = TransactionDescription(
+    TransactionalId("g-c-0"), BROKER, TransactionState.ONGOING, 7, 3, 60_000, 900, (("t", 0),)
+)
 CLOCK = Clock(now_s=lambda: 1.0, monotonic_s=lambda: 0.0, sleep_s=lambda _s: None)
 
 
@@ -37,7 +39,9 @@ def item(
 ) -> FenceItem:
     """An id of task 0 of `c`; `known` where its coordinator could describe it."""
     before, coordinator = (BEFORE, BROKER) if known else (None, None)
-    return FenceItem(name, Owner("task", "c", 0), outcome, before=before, coordinator=coordinator, fault=fault)
+    return FenceItem(
+        TransactionalId(name), Owner("task", "c", 0), outcome, before=before, coordinator=coordinator, fault=fault
+    )
 
 
 def report_of(*items: FenceItem, kind: Kind = FENCE_RESULT) -> Report:
@@ -48,7 +52,7 @@ def report_of(*items: FenceItem, kind: Kind = FENCE_RESULT) -> Report:
 
 def test_a_row_says_who_had_the_id_before_and_has_it_after() -> None:
     fenced = FenceItem(
-        "g-c-0",
+        TransactionalId("g-c-0"),
         Owner("task", "c", 0),
         FenceOutcome.FENCED,
         before=BEFORE,
@@ -97,7 +101,9 @@ def _of_every_kind() -> list[FenceItem]:
         )
     )
     return [
-        FenceItem(f'id-{number}-%s-"é\n', owner, outcome, before, live, BROKER, after, fault, confirmed_by)
+        FenceItem(
+            TransactionalId(f'id-{number}-%s-"é\n'), owner, outcome, before, live, BROKER, after, fault, confirmed_by
+        )
         for number, (owner, outcome, before, live, after, fault, confirmed_by) in enumerate(kinds * 3)
     ]
 
@@ -128,7 +134,9 @@ def test_a_template_is_made_once_for_many_rows() -> None:
 
 
 def test_ids_of_many_kinds_leave_no_more_than_so_many_templates() -> None:
-    items = [FenceItem(f"i-{n}", Owner("task", f"c-{n}", 0), FenceOutcome.FENCED) for n in range(3_000)]
+    items = [
+        FenceItem(TransactionalId(f"i-{n}"), Owner("task", f"c-{n}", 0), FenceOutcome.FENCED) for n in range(3_000)
+    ]
     rows = FenceRows([*items, *items], now_ms=1)
     assert [text for (text,) in rows.texts(json.dumps, None)] == [json.dumps(plain(row)) for row in rows]
 
@@ -158,7 +166,7 @@ def test_a_transaction_from_a_clock_that_is_ahead_began_just_now() -> None:
 def test_a_report_counts() -> None:
     report = report_of(
         item(FenceOutcome.FENCED),
-        FenceItem("g-c-1", Owner("other"), FenceOutcome.SKIPPED_UNKNOWN, live=LiveTask("c", 1, "w1")),
+        FenceItem(TransactionalId("g-c-1"), Owner("other"), FenceOutcome.SKIPPED_UNKNOWN, live=LiveTask("c", 1, "w1")),
         item(FenceOutcome.FENCED),
     )
     counts = {"fenced": 2, "skipped_unknown": 1}
@@ -218,7 +226,11 @@ def test_the_exit_code_of_faults_needs_one_cause(codes: set[int], exit_code: Exi
         (
             FENCE_RESULT,
             FenceItem(
-                "g-c-0", Owner("other"), FenceOutcome.FAILED, coordinator=BROKER, fault=KafkaFault(50, "X", "too long")
+                TransactionalId("g-c-0"),
+                Owner("other"),
+                FenceOutcome.FAILED,
+                coordinator=BROKER,
+                fault=KafkaFault(50, "X", "too long"),
             ),
             "failed",
             "could not fence g-c-0: X: too long",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.ids import Owner, owner_of
+from eosctl.core.ids import Owner, TransactionalId, owner_of, task_transactional_id
 from eosctl.core.transactions import Coordinator, FenceAnswer, KafkaFault, TransactionDescription, TransactionState
 from eosctl.errors import InputFileError
 from eosctl.fence.rules import (
@@ -40,24 +40,27 @@ def state_of(
     timeout_ms: int = 60_000,
     producer_id: int = 7,
 ) -> TransactionDescription:
-    return TransactionDescription(transactional_id, BROKER, state, producer_id, epoch, timeout_ms, None, ())
+    return TransactionDescription(
+        TransactionalId(transactional_id), BROKER, state, producer_id, epoch, timeout_ms, None, ()
+    )
 
 
-def held(*tasks: LiveTask) -> dict[str, LiveTask]:
+def held(*tasks: LiveTask) -> dict[TransactionalId, LiveTask]:
     """The ids of running tasks of group g."""
-    return {f"g-{task.connector}-{task.task}": task for task in tasks}
+    return {task_transactional_id("g", task.connector, task.task): task for task in tasks}
 
 
 def plan(
     described: dict[str, TransactionDescription | KafkaFault],
     *,
     group: str | None = "g",
-    live: dict[str, LiveTask] | None = None,
+    live: dict[TransactionalId, LiveTask] | None = None,
     create_unknown: bool = False,
 ) -> list[FenceItem]:
+    by_id = {TransactionalId(name): state for name, state in described.items()}
     return plan_items(
-        list(described),
-        described,
+        list(by_id),
+        by_id,
         owner_of_id=lambda name: owner_of(name, group),
         live=live or {},
         create_unknown=create_unknown,
@@ -92,7 +95,11 @@ def test_an_item_says_which_task_runs_under_its_id(state: TransactionDescription
 
 def test_an_id_left_out_of_the_answer_is_failed_and_order_is_kept() -> None:
     items = plan_items(
-        ["b", "a"], {"a": state_of("a")}, owner_of_id=lambda _n: Owner("other"), live={}, create_unknown=True
+        [TransactionalId("b"), TransactionalId("a")],
+        {TransactionalId("a"): state_of("a")},
+        owner_of_id=lambda _n: Owner("other"),
+        live={},
+        create_unknown=True,
     )
     assert [(item.transactional_id, item.outcome) for item in items] == [
         ("b", FenceOutcome.FAILED),
@@ -218,10 +225,10 @@ def test_an_id_fenced_before_is_recognised_and_still_planned(
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [
-        (FenceAnswer("x", BROKER, 7, 4), FenceOutcome.FENCED),
-        (FenceAnswer("x", BROKER, fault=DENIED), FenceOutcome.FAILED),
-        (FenceAnswer("x", BROKER, fault=TIMED_OUT, confirmed=False), FenceOutcome.UNCONFIRMED),
-        (FenceAnswer("x", None, fault=TIMED_OUT, confirmed=False, attempts=0), FenceOutcome.FAILED),
+        (FenceAnswer(TransactionalId("x"), BROKER, 7, 4), FenceOutcome.FENCED),
+        (FenceAnswer(TransactionalId("x"), BROKER, fault=DENIED), FenceOutcome.FAILED),
+        (FenceAnswer(TransactionalId("x"), BROKER, fault=TIMED_OUT, confirmed=False), FenceOutcome.UNCONFIRMED),
+        (FenceAnswer(TransactionalId("x"), None, fault=TIMED_OUT, confirmed=False, attempts=0), FenceOutcome.FAILED),
     ],
     ids=["fenced", "refused", "lost", "never sent"],
 )
@@ -238,14 +245,16 @@ def test_what_an_answer_means(answer: FenceAnswer, outcome: FenceOutcome) -> Non
 def test_who_answered_is_the_coordinator_and_else_who_was_asked() -> None:
     (item,) = plan({"x": state_of("x")})
     moved = Coordinator(2, "b2", 9092)
-    assert settled(item, FenceAnswer("x", moved, 7, 4)).coordinator == moved
-    assert settled(item, FenceAnswer("x", None, fault=TIMED_OUT, confirmed=False)).coordinator == BROKER
+    assert settled(item, FenceAnswer(TransactionalId("x"), moved, 7, 4)).coordinator == moved
+    assert (
+        settled(item, FenceAnswer(TransactionalId("x"), None, fault=TIMED_OUT, confirmed=False)).coordinator == BROKER
+    )
 
 
 @pytest.mark.parametrize(("producer_id", "epoch"), [(7, None), (None, 4), (None, None)])
 def test_an_answer_without_an_epoch_fences_nothing(producer_id: int | None, epoch: int | None) -> None:
     (item,) = plan({"x": state_of("x")})
-    unsure = settled(item, FenceAnswer("x", BROKER, producer_id, epoch, confirmed=False))
+    unsure = settled(item, FenceAnswer(TransactionalId("x"), BROKER, producer_id, epoch, confirmed=False))
     assert unsure.outcome is FenceOutcome.UNCONFIRMED
     told = read_back(unsure, state_of("x")).fault
     assert told == KafkaFault(
@@ -299,7 +308,9 @@ def test_a_line_that_is_not_utf_8_is_named() -> None:
 
 
 def test_duplicates_go_and_order_stays() -> None:
-    assert unique_ids(["b", "a", "b", "c", "a"]) == ["b", "a", "c"]
+    assert unique_ids(
+        [TransactionalId("b"), TransactionalId("a"), TransactionalId("b"), TransactionalId("c"), TransactionalId("a")]
+    ) == ["b", "a", "c"]
 
 
 def test_counts_leave_out_what_did_not_happen() -> None:

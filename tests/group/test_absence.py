@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.core.configs.fold import fold_config_topic
+from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Bounds, TopicRead
 from eosctl.errors import NotFoundError
 from eosctl.group.absence import OtherGroup, Recorded, Traces, groups_there, judge_absence
@@ -12,7 +13,7 @@ from tests.fakes.config_topic import config_records, created
 
 
 def traces(
-    *ids: str,
+    *ids: TransactionalId,
     recorded: tuple[str, ...] | None = (),
     others: dict[str, set[str]] | None = None,
     listed: bool = True,
@@ -34,7 +35,7 @@ def traces(
     ],
 )
 def test_a_group_has_ids_where_its_leader_or_a_task_of_its_connectors_has_one(
-    listed: tuple[str, ...], expected: bool
+    listed: tuple[TransactionalId, ...], expected: bool
 ) -> None:
     assert traces(*listed).has_ids("g") is expected
 
@@ -42,14 +43,16 @@ def test_a_group_has_ids_where_its_leader_or_a_task_of_its_connectors_has_one(
 @pytest.mark.parametrize(
     "found",
     [
-        traces("g-c-0"),
-        traces("g-d-0", recorded=("d",)),
-        traces("connect-cluster-g", recorded=None),
+        traces(TransactionalId("g-c-0")),
+        traces(TransactionalId("g-d-0"), recorded=("d",)),
+        traces(TransactionalId("connect-cluster-g"), recorded=None),
         traces(recorded=("c",)),
         traces(recorded=("c",), listed=False),
         traces(recorded=("c",), others={"h": {"d"}}),
-        traces("h-d-0", "g-b-c-0", "c-0", recorded=("c",)),
-        traces("g-c-0", "h-c-0", recorded=("c",), others={"h": {"c"}}),  # two groups, each with its own connector c
+        traces(TransactionalId("h-d-0"), TransactionalId("g-b-c-0"), TransactionalId("c-0"), recorded=("c",)),
+        traces(
+            TransactionalId("g-c-0"), TransactionalId("h-c-0"), recorded=("c",), others={"h": {"c"}}
+        ),  # two groups, each with its own connector c
         traces(recorded=("c",), files={"w1.properties": "h", "w2.properties": "g"}),
     ],
 )
@@ -63,7 +66,10 @@ def test_ids_or_a_config_topic_with_the_connector_show_that_a_group_was_there(fo
         (traces(), "no transactional id is its leader's or a task's of it, and topic configs has no connector c"),
         (traces(recorded=None), "there is no topic configs to be read"),
         (traces(listed=False), "transactional ids can't be listed, and topic configs has no connector c"),
-        (traces("h-c-0", recorded=("c",)), "topic configs seems to be another group's: h-c-0 looks like an id"),
+        (
+            traces(TransactionalId("h-c-0"), recorded=("c",)),
+            "topic configs seems to be another group's: h-c-0 looks like an id",
+        ),
         (traces(recorded=("c",), others={"h": {"c"}}), "another group's: members of group h have connector c"),
         (traces(recorded=("c",), files={"w.properties": "h"}), "another group's: w.properties has group.id=h"),
     ],
@@ -90,7 +96,7 @@ def test_a_config_topic_without_a_commit_of_tasks(ends: tuple[int, ...], newest:
 
 
 def test_ids_of_connectors_that_the_topic_lacks_do_not_make_it_anothers() -> None:
-    assert traces("h-c-0", "h-d-0").theirs("g") is None
+    assert traces(TransactionalId("h-c-0"), TransactionalId("h-d-0")).theirs("g") is None
 
 
 def test_members_have_read_their_config_topic_behind_its_newest_commit_and_up_to_its_end() -> None:
@@ -113,12 +119,12 @@ def test_without_a_config_topic_a_connector_of_that_name_in_another_group_is_eno
     assert said == (
         "there is no topic configs to be read that tells whose connector is meant: members of group h have connector c"
     )
-    assert traces("g-c-0", recorded=None, others=others).theirs("g") is None
+    assert traces(TransactionalId("g-c-0"), recorded=None, others=others).theirs("g") is None
     assert traces(recorded=None, others={"h": {"d"}}).theirs("g") is None
 
 
 @pytest.mark.parametrize("found", [("g-c-0",), ()])
-def test_a_topic_that_others_use_is_theirs_though_the_group_has_ids(found: tuple[str, ...]) -> None:
+def test_a_topic_that_others_use_is_theirs_though_the_group_has_ids(found: tuple[TransactionalId, ...]) -> None:
     by_members = traces(*found, recorded=("c",), others={"h": {"c"}}).theirs("g")
     assert by_members == "topic configs seems to be another group's: members of group h have connector c"
     assert "w has group.id=h" in str(traces(*found, files={"w": "h"}).theirs("g"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import TOPIC
 from eosctl.core.transactions import RawGroup, RawGroupMember
 from eosctl.deadline import Deadline
@@ -26,7 +27,7 @@ def test_describing_survives_a_busy_and_a_moved_coordinator() -> None:
         cluster.state.open_transaction("one", ("t", 0))
         cluster.fail_next("DescribeTransactions", codes.COORDINATOR_LOAD_IN_PROGRESS, codes.NOT_COORDINATOR)
         with admin_of(cluster) as admin:
-            answer = admin.describe_transactions(["one"])["one"]
+            answer = admin.describe_transactions([TransactionalId("one")])[TransactionalId("one")]
             assert getattr(answer, "state", None) == "Ongoing"
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from eosctl.core.clients.settings import Secret
+from eosctl.core.ids import TransactionalId
 from eosctl.errors import (
     EosctlError,
     InputFileError,
@@ -60,7 +61,9 @@ def test_fencing_over_tls() -> None:
         FakeCluster(brokers=2, tls=server_context("server")) as cluster,
         admin_of(cluster, security_protocol="SSL", ssl_ca_location=CA) as admin,
     ):
-        answers = list(admin.fence([f"id-{number}" for number in range(300)], transaction_timeout_ms=30_000))
+        answers = list(
+            admin.fence([TransactionalId(f"id-{number}") for number in range(300)], transaction_timeout_ms=30_000)
+        )
         assert [answer.producer_epoch for answer in answers] == [0] * 300
 
 
@@ -276,7 +279,9 @@ def test_oauth_token_from_an_endpoint_is_asked_once_for_all_connections() -> Non
         FakeCluster(brokers=2, users={"": "the-token"}) as cluster,
         admin_of(cluster, **client_credentials(url)) as admin,
     ):
-        answers = list(admin.fence([f"id-{number}" for number in range(100)], transaction_timeout_ms=30_000))
+        answers = list(
+            admin.fence([TransactionalId(f"id-{number}") for number in range(100)], transaction_timeout_ms=30_000)
+        )
         assert all(answer.fault is None for answer in answers)
     assert asked == [("Basic YXBwOmh1c2g=", "grant_type=client_credentials&scope=kafka+admin")]
 

@@ -6,10 +6,12 @@ import gc
 import itertools
 import threading
 import time
+from collections.abc import Sequence
 
 import pytest
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId, task_transactional_ids
 from eosctl.core.transactions import FenceAnswer
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import UnreachableError
@@ -23,12 +25,12 @@ from tests.kafka.connecting import admin_of
 from tests.sandbox_fixtures import wait_until
 
 NEVER_MS = 10**9  # for a request's own timeout, where something else is to end the wait
-IDS = [f"g-c-{number}" for number in range(100)]
+IDS = task_transactional_ids("g", "c", 100)
 
 
-def fence(admin: NativeTransactionAdmin, ids: list[str] = IDS) -> dict[str, FenceAnswer]:
-    answers = list(admin.fence(ids, transaction_timeout_ms=30_000))
-    by_id = {answer.transactional_id: answer for answer in answers}
+def fence(admin: NativeTransactionAdmin, ids: Sequence[str] = IDS) -> dict[str, FenceAnswer]:
+    answers = list(admin.fence([TransactionalId(each) for each in ids], transaction_timeout_ms=30_000))
+    by_id: dict[str, FenceAnswer] = {answer.transactional_id: answer for answer in answers}
     assert len(by_id) == len(answers), "an id was answered twice"
     return by_id
 
@@ -105,7 +107,9 @@ def test_many_ids_get_eight_connections_and_few_get_one() -> None:
         few = cluster.count("ApiVersions")
         cluster.seen.clear()
         threads: set[str] = set()
-        for _ in admin.fence([f"many-{number}" for number in range(1000)], transaction_timeout_ms=30_000):
+        for _ in admin.fence(
+            [TransactionalId(f"many-{number}") for number in range(1000)], transaction_timeout_ms=30_000
+        ):
             threads |= {thread.name + str(thread.ident) for thread in threading.enumerate() if "fence " in thread.name}
         assert few == 1
         assert len(threads) == CONNECTIONS_PER_COORDINATOR
@@ -200,7 +204,7 @@ def test_a_connection_that_breaks_is_replaced_and_open_ids_are_sent_again() -> N
 def test_a_broker_that_dies_in_the_middle_hands_its_ids_to_the_others() -> None:
     with FakeCluster(brokers=3) as cluster, admin_of(cluster) as admin:
         cluster.latency_s = 0.002
-        answers = admin.fence([f"id-{number}" for number in range(600)], transaction_timeout_ms=30_000)
+        answers = admin.fence([TransactionalId(f"id-{number}") for number in range(600)], transaction_timeout_ms=30_000)
         first = [next(answers) for _ in range(50)]
         cluster.stop_broker(2)
         cluster.latency_s = 0
@@ -315,7 +319,9 @@ def _attempts_alive() -> int:
 def test_settled_ids_leave_nothing_behind_while_the_run_goes_on() -> None:
     before = _attempts_alive()
     with FakeCluster() as cluster, admin_of(cluster) as admin:
-        answers = admin.fence([f"id-{number}" for number in range(1500)], transaction_timeout_ms=30_000)
+        answers = admin.fence(
+            [TransactionalId(f"id-{number}") for number in range(1500)], transaction_timeout_ms=30_000
+        )
         assert len(list(itertools.islice(answers, 1500))) == 1500
         assert _attempts_alive() - before < 100, "more than what threads hold in their hands"
         assert list(answers) == []

@@ -9,6 +9,7 @@ import pytest
 
 from eosctl.app import App
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId
 from eosctl.deadline import Deadline
 from eosctl.errors import NoLoginError, UnsupportedError
 from eosctl.fence.gather import FenceRequest
@@ -60,7 +61,7 @@ def test_gssapi_is_left_to_librdkafka_whose_wheel_has_none_and_what_to_do_is_sai
 def test_a_fencing_that_no_client_can_log_in_for_ends_before_its_plan(kerberos: App, options: Any) -> None:
     """It was told to take --via producer, which failed id by id in librdkafka's own words."""
     with pytest.raises(NoLoginError, match="can't log in with SASL GSSAPI"):
-        plan_fence(kerberos, FenceRequest(("x",), **options))
+        plan_fence(kerberos, FenceRequest((TransactionalId("x"),), **options))
 
 
 def test_what_only_native_requests_can_ask_is_said_before_anything_is_connected(kerberos: App) -> None:

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from eosctl.core.clients.properties import client_from_properties
 from eosctl.core.clients.settings import ClientSettings, Secret
+from eosctl.core.ids import TransactionalId
 from eosctl.core.java.properties import parse_properties
 from eosctl.errors import (
     BrokerError,
@@ -99,7 +100,7 @@ def test_values_that_java_takes_start_librdkafka(lines: str) -> None:
     """Each of them used to end with "the Kafka client refused its settings"."""
     settings = client_from_properties(parse_properties(f"bootstrap.servers=127.0.0.1:1\n{lines}", source="f")).settings
     AdminClient(client_properties(settings), logger=quiet_logger())
-    Producer(writer_properties(settings, transactional_id="t"), logger=quiet_logger())
+    Producer(writer_properties(settings, transactional_id=TransactionalId("t")), logger=quiet_logger())
 
 
 def test_security_settings_stay_out_of_plaintext() -> None:

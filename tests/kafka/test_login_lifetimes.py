@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from eosctl.core.clients.settings import ClientSettings, Secret
+from eosctl.core.ids import TransactionalId
 from eosctl.deadline import Clock, Deadline
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.kafka.transactions.fencing import IDS_PER_CONNECTION, WINDOW
@@ -15,7 +16,7 @@ from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import FakeTime
 
 LIFETIME_S = 100.0
-IDS = [f"id-{number}" for number in range(IDS_PER_CONNECTION)]
+IDS = [TransactionalId(f"id-{number}") for number in range(IDS_PER_CONNECTION)]
 
 
 @pytest.fixture
@@ -54,23 +55,23 @@ def test_a_connection_whose_login_is_nearly_over_is_not_used_again(
 ) -> None:
     """The broker used to cut it off; and a login goes on to end while a question stands on the screen."""
     with admin_of(cluster, time, on_the_wall=at_a_question) as admin:
-        admin.describe_transactions(["a"])
+        admin.describe_transactions([TransactionalId("a")])
         before = logins(cluster)
         time.pass_until(time.now_s + 0.8 * LIFETIME_S)
-        admin.describe_transactions(["a"])
+        admin.describe_transactions([TransactionalId("a")])
         assert (logins(cluster), cluster.cut_off) == (before, 0)
         time.pass_until(time.now_s + 0.1 * LIFETIME_S)
-        admin.describe_transactions(["a"])
+        admin.describe_transactions([TransactionalId("a")])
         assert (logins(cluster), cluster.cut_off) == (before + 1, 0)
 
 
 def test_a_login_without_an_end_is_kept(cluster: FakeCluster, time: FakeTime) -> None:
     cluster.session_lifetime_ms = 0
     with admin_of(cluster, time) as admin:
-        admin.describe_transactions(["a"])
+        admin.describe_transactions([TransactionalId("a")])
         before = logins(cluster)
         time.pass_until(time.now_s + 5 * LIFETIME_S)
-        admin.describe_transactions(["a"])
+        admin.describe_transactions([TransactionalId("a")])
         assert logins(cluster) == before
 
 

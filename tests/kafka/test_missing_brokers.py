@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import TOPIC, coordinator_partition
 from eosctl.core.transactions import KafkaFault, TransactionListings
 from eosctl.deadline import Deadline
@@ -19,7 +20,7 @@ from tests.fakes.clock import FakeTime
 from tests.fakes.world import World
 
 PARTITIONS = 6
-IDS = [f"id-{number}" for number in range(30)]
+IDS = [TransactionalId(f"id-{number}") for number in range(30)]
 LOST = 2  # the broker that is gone, and the partition that has no leader
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from eosctl.app import App
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import TOPIC, coordinator_partition
 from eosctl.errors import ExitCode, RefusedError, UnreachableError
 from eosctl.fence.gather import FenceRequest
@@ -27,7 +28,7 @@ from tests.fakes.world import World
 from tests.schema_check import faults_of
 
 PARTITIONS = 6
-SEEN, LOST = "g-c-0", "g-c-1"
+SEEN, LOST = TransactionalId("g-c-0"), TransactionalId("g-c-1")
 HIDDEN = coordinator_partition(LOST, PARTITIONS)
 HOUR_S = 3600.0
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
 from eosctl.events import Event
@@ -35,7 +36,7 @@ def test_a_write_behind_an_open_transaction_says_that_it_is_hidden(
 ) -> None:
     producer = RealProducer(stack.bootstrap_servers, f"{unique}-open")
     producer.send(unique, 0, b"k")
-    store.write([OutRecord(unique, b"k", b"v", 0)], transactional_id=f"{unique}-id")
+    store.write([OutRecord(unique, b"k", b"v", 0)], transactional_id=TransactionalId(f"{unique}-id"))
     producer.abort()
     assert [event.message for event in events if event.warning and f"{unique}-0" in event.message]
 

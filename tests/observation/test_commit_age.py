@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from eosctl.core.findings import Finding
+from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.records import newest_commits
 from eosctl.core.records import Record
 from eosctl.group.observation.rules import Observation, ObservedConnector, Quiet, WorkerFile
@@ -76,7 +77,10 @@ def on_workers(quiet_minutes: dict[str, int]) -> tuple[Observation, list[Finding
     connector = ObservedConnector(
         "c", "source", {}, dict.fromkeys(["connector", *parts], "RUNNING"), (), workers=workers
     )
-    quiet = {f"g-c-{task}": Quiet(minutes * MINUTE_MS, since_start=False) for task, minutes in quiet_minutes.items()}
+    quiet = {
+        TransactionalId(f"g-c-{task}"): Quiet(minutes * MINUTE_MS, since_start=False)
+        for task, minutes in quiet_minutes.items()
+    }
     seen = replace(good(), connectors=(connector,), quiet=quiet)
     return seen, list(commit_age(connector, seen))
 

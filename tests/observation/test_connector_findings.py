@@ -9,6 +9,7 @@ import pytest
 
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.findings import Finding
+from eosctl.core.ids import TransactionalId
 from eosctl.core.records import TopicDescription
 from eosctl.group.modes import NOT_ENABLED_TEXT
 from eosctl.group.observation.rules import VALIDATION, Observation, OwnCluster, Quiet, WorkerFile
@@ -327,7 +328,7 @@ def test_a_finding_says_why_something_could_not_be_looked_at(rule: Rule, what: s
 )
 def test_a_task_that_runs_and_commits_nothing_is_a_warning(since_start: bool, said: str) -> None:
     """With its replication slot held by somebody else it was RUNNING, and every check was content."""
-    quiet = {"g-c-0": Quiet(8 * 60_000, since_start=since_start)}
+    quiet = {TransactionalId("g-c-0"): Quiet(8 * 60_000, since_start=since_start)}
     [finding] = found(commit_age, replace(good(), quiet=quiet))
     assert (finding.code, finding.severity, finding.certain) == ("nothing_committed", "warning", False)
     assert (finding.message, finding.evidence) == (
@@ -338,7 +339,7 @@ def test_a_task_that_runs_and_commits_nothing_is_a_warning(since_start: bool, sa
 
 @pytest.mark.parametrize(("workers", "where"), [({"task 0": "w1:8083"}, "on w1:8083,"), ({}, "on a worker,")])
 def test_a_task_that_writes_without_transactions_is_said_with_its_worker(workers: dict[str, str], where: str) -> None:
-    seen = replace(good(), unknown_ids=frozenset({"g-c-0"}), connectors=source(workers=workers))
+    seen = replace(good(), unknown_ids=frozenset({TransactionalId("g-c-0")}), connectors=source(workers=workers))
     [finding] = found(task_audit, seen)
     assert f"c/0 is RUNNING {where} and no coordinator knows g-c-0" in finding.message
 
@@ -431,7 +432,7 @@ def test_how_long_a_task_may_commit_nothing(quiet_ms: int, interval_ms: str, *, 
     """Five minutes, or twice the interval of one that commits by the clock."""
     seen = replace(
         good(),
-        quiet={"g-c-0": Quiet(quiet_ms, since_start=False)},
+        quiet={TransactionalId("g-c-0"): Quiet(quiet_ms, since_start=False)},
         **configured(**{"transaction.boundary.interval.ms": interval_ms}),
     )
     assert bool(found(commit_age, seen)) == said
@@ -439,7 +440,7 @@ def test_how_long_a_task_may_commit_nothing(quiet_ms: int, interval_ms: str, *, 
 
 def test_a_task_that_commits_does_not_hide_the_next_one_that_does_not() -> None:
     two = source(states={"connector": "RUNNING", "task 0": "RUNNING", "task 1": "RUNNING"})
-    quiet = {"g-c-1": Quiet(8 * 60_000, since_start=False)}
+    quiet = {TransactionalId("g-c-1"): Quiet(8 * 60_000, since_start=False)}
     assert [each.subject for each in found(commit_age, replace(good(), connectors=two, quiet=quiet))] == ["c/1"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.aborted import aborted_offsets
 from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.fence.pace import Pace, pace_of, pause_ms, round_s
@@ -79,7 +80,7 @@ def test_the_pace_of_a_round(ids: int, pause: int, workers: int, pace: Pace) -> 
         ("g--0", []),
     ],
 )
-def test_every_reading_of_an_id(transactional_id: str, words: list[str]) -> None:
+def test_every_reading_of_an_id(transactional_id: TransactionalId, words: list[str]) -> None:
     assert [str(reading) for reading in readings(transactional_id)] == words
 
 

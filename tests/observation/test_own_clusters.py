@@ -10,6 +10,7 @@ import pytest
 
 from eosctl.app import App
 from eosctl.checks.connectors import check_connectors
+from eosctl.core.ids import TransactionalId
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, ExitCode, RefusedError, UnreachableError, UsageError
 from eosctl.fence.gather import FenceRequest
@@ -59,7 +60,7 @@ def test_fence_fences_there(scene: FarScene) -> None:
 
 def test_ids_of_two_clusters_are_fenced_apart(scene: FarScene) -> None:
     with pytest.raises(UsageError, match="c writes to another Kafka cluster"):
-        plan_fence(scene.app(), FenceRequest(("job-0",), connector="c"))
+        plan_fence(scene.app(), FenceRequest((TransactionalId("job-0"),), connector="c"))
 
 
 def test_with_the_number_of_tasks_given_it_is_followed_too(scene: FarScene) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import OutRecord
 from eosctl.kafka.topics.store import KafkaTopicStore
@@ -142,7 +143,7 @@ def test_an_export_fills_an_empty_topic(topics: KafkaTopicStore, eosctl: Eosctl,
     topics.create(source, partitions=PARTITIONS, replication_factor=1, config={"cleanup.policy": "compact"})
     topics.create(copy, partitions=PARTITIONS, replication_factor=1, config={"cleanup.policy": "compact"})
     topics.write([OutRecord(source, key, b'{"n":%d}' % n) for n in range(3) for key in keys])
-    topics.write([OutRecord(source, keys[0], None)], transactional_id=f"{unique}-w")
+    topics.write([OutRecord(source, keys[0], None)], transactional_id=TransactionalId(f"{unique}-w"))
     exported = eosctl("export", "--store", source, "--all-records", path, "-o", "json").json()
     assert exported["data"]["summary"]["records"] == 16
     done = eosctl("import", path, "--store", copy, "--yes", "-o", "json").json()

@@ -9,6 +9,7 @@ import pytest
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.configs.records import task_count_value
 from eosctl.core.fencing_rounds import FENCING_FAILED
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import TransactionState
 from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.rescue.rules import RescueVerdict, diagnose
@@ -124,7 +125,7 @@ def test_a_new_record_suppresses_what_was_due() -> None:
 def test_ids_beyond_the_count_are_left_out_unless_they_are_fenced(
     count: int, fenced: set[str], missed: list[int]
 ) -> None:
-    alive = [AliveTask(number, f"g-c-{number}", TransactionState.EMPTY) for number in (0, 2)]
+    alive = [AliveTask(number, TransactionalId(f"g-c-{number}"), TransactionState.EMPTY) for number in (0, 2)]
     assert [task.task for task in left_out(alive, count, fenced=fenced)] == missed
 
 

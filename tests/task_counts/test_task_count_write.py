@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import TOPIC, coordinator_partition
 from eosctl.deadline import Deadline
 from eosctl.errors import (
@@ -225,8 +226,11 @@ def test_nothing_is_written_while_ids_may_be_alive_that_nobody_can_list(scene: S
     state = scene.brokers.state
     state.add_topic(TOPIC, partitions := 50)
     scene.take_id(7)
-    lost = coordinator_partition("g-c-7", partitions)
-    assert lost not in {coordinator_partition(each, partitions) for each in ("g", "g-c-0", "g-c-1", "g-c-2")}
+    lost = coordinator_partition(TransactionalId("g-c-7"), partitions)
+    assert lost not in {
+        coordinator_partition(each, partitions)
+        for each in (TransactionalId("g"), TransactionalId("g-c-0"), TransactionalId("g-c-1"), TransactionalId("g-c-2"))
+    }
     state.leaderless.add((TOPIC, lost))
     with pytest.raises(UnreachableError, match=f"can't list all transactional ids: .*partition {lost} of {TOPIC}"):
         plan_write(scene.app(), WriteRequest("c", 3))

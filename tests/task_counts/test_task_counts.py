@@ -9,6 +9,7 @@ import pytest
 from eosctl.core.clients.hidden_secrets import hide_secrets
 from eosctl.core.configs.fold import ConnectorState, fold_config_topic
 from eosctl.core.configs.view import differing_connectors, state_document
+from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Record
 from eosctl.core.transactions import TransactionListing, TransactionState
 from eosctl.core.workers.connector_entry import plugin_type
@@ -56,7 +57,7 @@ def test_the_leader_fences_the_recorded_ids_and_not_the_present_ones(
 
 
 def known(task: int, transaction_state: TransactionState = TransactionState.EMPTY) -> AliveTask:
-    return AliveTask(task, f"g-c-{task}", transaction_state)
+    return AliveTask(task, TransactionalId(f"g-c-{task}"), transaction_state)
 
 
 OPEN = TransactionState.ONGOING
@@ -195,7 +196,15 @@ def test_a_record_of_a_sink_breaks_workers_as_well() -> None:
 def test_ids_are_attributed_by_the_connectors_that_exist() -> None:
     listings = [
         TransactionListing(each, TransactionState.EMPTY, 1, 0)
-        for each in ("other-a-0", "g-a-1", "g-a-0", "g-x-0", "g-a-b-0", "g-a-01", "connect-cluster-g")
+        for each in (
+            TransactionalId("other-a-0"),
+            TransactionalId("g-a-1"),
+            TransactionalId("g-a-0"),
+            TransactionalId("g-x-0"),
+            TransactionalId("g-a-b-0"),
+            TransactionalId("g-a-01"),
+            TransactionalId("connect-cluster-g"),
+        )
     ]
     alive = alive_tasks(listings, "g", ["a", "a-b"])
     assert {name: [task.task for task in tasks] for name, tasks in alive.items()} == {"a": [0, 1], "a-b": [0]}
@@ -211,7 +220,8 @@ def test_cases_join_what_is_known_of_each_connector() -> None:
         ]
     )
     listings = [
-        TransactionListing(each, TransactionState.EMPTY, 1, 0) for each in ("g-c-0", "connect-cluster-h", "g-x-0")
+        TransactionListing(each, TransactionState.EMPTY, 1, 0)
+        for each in (TransactionalId("g-c-0"), TransactionalId("connect-cluster-h"), TransactionalId("g-x-0"))
     ]
     c, d, e = cases(folded, "g", listings=listings, types={"c": "sink"})
     assert (c.plugin_type, d.plugin_type, e.plugin_type) == ("sink", "sink", "unknown")
@@ -225,7 +235,12 @@ def test_cases_join_what_is_known_of_each_connector() -> None:
 def test_other_groups_are_known_by_their_leader_ids() -> None:
     listings = [
         TransactionListing(each, TransactionState.EMPTY, 1, 0)
-        for each in ("connect-cluster-g", "connect-cluster-h", "connect-cluster-g-a-0", "g-a-0")
+        for each in (
+            TransactionalId("connect-cluster-g"),
+            TransactionalId("connect-cluster-h"),
+            TransactionalId("connect-cluster-g-a-0"),
+            TransactionalId("g-a-0"),
+        )
     ]
     assert other_groups(listings, "g", frozenset({"connect-cluster-g-a-0"})) == {"h"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import (
     ActiveProducer,
     Coordinator,
@@ -24,7 +25,7 @@ from eosctl.txn.hanging import (
 )
 
 NOW_MS = 10_000_000
-LISTED = TransactionListings([TransactionListing("x", TransactionState.ONGOING, 7, 1)])
+LISTED = TransactionListings([TransactionListing(TransactionalId("x"), TransactionState.ONGOING, 7, 1)])
 NOTHING = TransactionListings(())
 
 
@@ -36,7 +37,7 @@ def producer(
 
 def described(*partitions: tuple[str, int]) -> TransactionDescription:
     return TransactionDescription(
-        "x", Coordinator(1, "b", 9092), TransactionState.ONGOING, 7, 0, 60_000, NOW_MS - 1, partitions
+        TransactionalId("x"), Coordinator(1, "b", 9092), TransactionState.ONGOING, 7, 0, 60_000, NOW_MS - 1, partitions
     )
 
 
@@ -69,7 +70,7 @@ def test_candidates_are_open_and_older_than_any_transaction_may_be(one: ActivePr
 def test_why_a_transaction_hangs(
     listed: TransactionListings, state: TransactionDescription | KafkaFault | None, reason: Reason | None
 ) -> None:
-    states = {} if state is None else {"x": state}
+    states = {} if state is None else {TransactionalId("x"): state}
     found = find_hanging([producer()], listed, states)
     assert [hanging.reason for hanging in found] == ([reason] if reason else [])
     accounted = coordinator_accounts_for(producer(), listed, states)
@@ -78,9 +79,13 @@ def test_why_a_transaction_hangs(
 
 def test_what_could_not_be_judged_is_named() -> None:
     denied = KafkaFault(53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED")
-    assert unjudged({"x": denied, "y": KafkaFault(105, "TRANSACTIONAL_ID_NOT_FOUND"), "z": described()}) == {
-        "x": denied
-    }
+    assert unjudged(
+        {
+            TransactionalId("x"): denied,
+            TransactionalId("y"): KafkaFault(105, "TRANSACTIONAL_ID_NOT_FOUND"),
+            TransactionalId("z"): described(),
+        }
+    ) == {"x": denied}
 
 
 @pytest.mark.parametrize("producer_id", [7, 8])
@@ -88,7 +93,7 @@ def test_without_a_coordinator_nothing_is_said_of_producers_that_no_listed_id_us
     """The live transaction of an offline partition of __transaction_state was called hanging."""
     partial = LISTED._replace(missing=(KafkaFault(5, "LEADER_NOT_AVAILABLE", "partition 3 has no leader"),))
     one = producer(producer_id=producer_id)
-    found = find_hanging([one], partial, {"x": described()})
+    found = find_hanging([one], partial, {TransactionalId("x"): described()})
     if producer_id == 7:
         assert [hanging.reason for hanging in found] == [Reason.PARTITION_NOT_IN_TRANSACTION]
         assert without_owner([one], partial) == []

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Set
 import pytest
 
 from eosctl.app import App
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import TOPIC
 from eosctl.report import Report, plain
 from eosctl.txn.list import ListFilter, describe_transactions, list_transactions
@@ -15,7 +16,7 @@ from eosctl.txn.owners import owners_of_ids
 from eosctl.txn.partitions import list_producers
 from tests.fakes.world import CONFIGS, World
 
-ID = "connect-cluster-c-0"
+ID = TransactionalId("connect-cluster-c-0")
 
 
 def look_at_log(app: App) -> Report:
@@ -97,7 +98,7 @@ def test_no_set_of_names_is_made_per_id(prefix: str) -> None:
     app, uses = World(group_id=prefix).app(), set[int]()
     for count in (1, 200):
         names = Names(50)
-        ids = [f"{prefix}-c{number}-0" for number in range(count)]
+        ids = [TransactionalId(f"{prefix}-c{number}-0") for number in range(count)]
         owners = owners_of_ids(app, ids, connectors=names, running=frozenset({"c0"}), groups=frozenset({prefix}))
         assert (len(owners), owners[ids[0]].kind) == (count, "task")
         uses.add(names.uses)

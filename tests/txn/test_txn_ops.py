@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import TOPIC
 from eosctl.errors import ExitCode, NotFoundError, UnsupportedError, UsageError
 from eosctl.output.parts import Place
@@ -79,7 +80,7 @@ def test_a_bad_pattern_is_a_usage_error(stage: Stage) -> None:
 
 
 def test_describe_gives_everything_a_listing_lacks(stage: Stage) -> None:
-    report = describe_transactions(stage.app, ["g-c-1", "g-c-1"])
+    report = describe_transactions(stage.app, [TransactionalId("g-c-1"), TransactionalId("g-c-1")])
     (row,) = report.rows
     assert row.partitions == [Place(topic="t", partition=0), Place(topic="t", partition=1)]
     assert (row.producer_epoch, row.transaction_timeout_ms) == (8, 60_000)
@@ -97,7 +98,7 @@ def test_describe_gives_everything_a_listing_lacks(stage: Stage) -> None:
     ],
 )
 def test_describing_what_is_unknown_or_denied(
-    stage: Stage, asked: list[str], denied: set[str], exit_code: ExitCode
+    stage: Stage, asked: list[TransactionalId], denied: set[str], exit_code: ExitCode
 ) -> None:
     stage.cluster.deny_describe.update(denied)
     report = describe_transactions(stage.app, asked)
@@ -110,7 +111,9 @@ def test_describing_what_is_unknown_or_denied(
 
 
 def test_coordinators_with_hash_and_partition(stage: Stage) -> None:
-    report = find_coordinators(stage.app, ["connect-cluster-foo", "polygenelubricants"])
+    report = find_coordinators(
+        stage.app, [TransactionalId("connect-cluster-foo"), TransactionalId("polygenelubricants")]
+    )
     assert [(row.hash, row.partition) for row in report.rows] == [(1336017424, 24), (-(2**31), 0)]
     assert {row.host for row in report.rows} <= {"broker-1", "broker-2"}
     assert report.summary.partitions == 50
@@ -187,7 +190,7 @@ def test_the_log_is_decoded_and_what_is_not_is_told(stage: Stage) -> None:
     assert report.problems[0].message.startswith("__transaction_state-3@4: ")
     everything = read_transaction_log(stage.app, LogRequest(all_records=True))
     assert [row.offset for row in everything.rows] == [0, 1, 2, 3]
-    assert ids(read_transaction_log(stage.app, LogRequest(("g-c-1",)))) == ["g-c-1"]
+    assert ids(read_transaction_log(stage.app, LogRequest((TransactionalId("g-c-1"),)))) == ["g-c-1"]
     assert ids(read_transaction_log(stage.app, LogRequest(prefix="g-"))) == ["g-c-1", "g-c-0"]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from eosctl.app import App
 from eosctl.core.clients.settings import ClientSettings, Secret
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import TOPIC
 from eosctl.deadline import Deadline
 from eosctl.errors import ExitCode, UnauthorizedError
@@ -80,7 +81,7 @@ def test_without_a_login_an_empty_listing_is_empty() -> None:
 def test_a_coordinator_is_found_without_the_right_to_see_its_topic(stage: Stage) -> None:
     """The whole command used to fail when `__transaction_state` could not be described."""
     stage.cluster.deny_topics.add(TOPIC)
-    report = find_coordinators(stage.app, ["g-c-0"])
+    report = find_coordinators(stage.app, [TransactionalId("g-c-0")])
     assert report.exit_code == ExitCode.OK
     assert (report.rows[0].coordinator, report.rows[0].partition) == (1, None)
     (problem,) = report.problems

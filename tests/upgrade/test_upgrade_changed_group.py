@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.app import App
+from eosctl.core.ids import TransactionalId
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import ExitCode, RefusedError, StalePlanError, UnauthorizedError
 from eosctl.events import Event
@@ -122,7 +123,7 @@ def test_a_task_counts_as_back_when_it_has_its_transactional_id(
 def test_an_id_that_only_a_fencing_round_touched_is_not_the_tasks_yet(
     tmp_path: Path, before: FakeTransaction | None, now: FakeTransaction | None, idle: bool
 ) -> None:
-    there, ids = world(w1="enabled"), {("a", 0): "g-a-0"}
+    there, ids = world(w1="enabled"), {("a", 0): TransactionalId("g-a-0")}
     known, app = there.topics.state.transactions, there.app(tmp_path)
     known.clear()
     known |= {} if before is None else {"g-a-0": before}

@@ -256,7 +256,7 @@ def _names(what: str, scope: GroupScope) -> Sequence[str]:
     return [single[what]]
 
 
-def _task_ids(scope: GroupScope, connector: ConnectorScope) -> list[str]:
+def _task_ids(scope: GroupScope, connector: ConnectorScope) -> Sequence[str]:
     """The connector's transactional ids, or what they all begin with: the dash keeps `orders-eu` out of `orders`' way.
 
     It can't keep out a connector `orders-1`, whose ids begin like those of `orders`.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TypeVar
 
-from eosctl.core.ids import migration_transactional_id
+from eosctl.core.ids import TransactionalId, migration_transactional_id
 from eosctl.core.kept.plan_file import PlanFormat, digest_of
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.keys import quoted_name
@@ -247,9 +247,9 @@ class MigrationPlan:
         """What the transactional ids of its write tasks begin with; a dash and the task's number follow."""
         return migration_transactional_id(self.name())
 
-    def cleaning_id(self) -> str:
+    def cleaning_id(self) -> TransactionalId:
         """The transactional id under which tombstones go over stale copies."""
-        return f"{self.transactional_id()}-stale"
+        return TransactionalId(f"{self.transactional_id()}-stale")
 
     def target_file(self) -> str | None:
         """The path of the target, if that is a file."""

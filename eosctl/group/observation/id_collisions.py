@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from eosctl.core.ids import leader_transactional_id, task_transactional_id
+from eosctl.core.ids import TransactionalId, leader_transactional_id, task_transactional_id
 from eosctl.group.protocol import Work
 
 GroupWork = Mapping[str, tuple[Work, ...] | None]
@@ -30,7 +30,7 @@ class Reading:
         return f"task {self.task} of connector {self.connector} of group {self.group_id}"
 
 
-def readings(transactional_id: str) -> Iterator[Reading]:
+def readings(transactional_id: TransactionalId) -> Iterator[Reading]:
     """Every way in which Connect could have made this id."""
     prefix = leader_transactional_id("")
     if transactional_id.startswith(prefix) and transactional_id != prefix:
@@ -45,17 +45,17 @@ def readings(transactional_id: str) -> Iterator[Reading]:
         at = head.find("-", at + 1)
 
 
-def our_ids(group_id: str, tasks: Iterable[Work]) -> list[str]:
+def our_ids(group_id: str, tasks: Iterable[Work]) -> list[TransactionalId]:
     """The ids of our leader and of our tasks."""
     return [leader_transactional_id(group_id), *(task_transactional_id(group_id, c, t) for c, t in tasks)]
 
 
-def rival_groups(group_id: str, ids: Iterable[str]) -> list[str]:
+def rival_groups(group_id: str, ids: Iterable[TransactionalId]) -> list[str]:
     """The groups that would use one of `ids` if they existed and ran the right connector."""
     return sorted({reading.group_id for each in ids for reading in readings(each)} - {group_id})
 
 
-def rivals(transactional_id: str, group_id: str, others: GroupWork) -> Iterator[tuple[Reading, bool]]:
+def rivals(transactional_id: TransactionalId, group_id: str, others: GroupWork) -> Iterator[tuple[Reading, bool]]:
     """Other users of an id of ours among the groups that exist, each with whether it is certain."""
     for reading in readings(transactional_id):
         if reading.group_id == group_id or reading.group_id not in others:

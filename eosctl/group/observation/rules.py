@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.configs.fold import ConfigState
+from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.aborted import AbortedOffset
 from eosctl.core.offsets.stale import StaleOffsets
 from eosctl.core.open_transactions import OpenTransaction
@@ -166,9 +167,9 @@ class Observation:
     stale_offsets: tuple[StaleOffsets, ...] | None = None
     max_transaction_timeout_ms: int | None = None
     crowding: Mapping[str, int] | None = None
-    unknown_ids: frozenset[str] | None = None
-    quiet: Mapping[str, Quiet] = field(default_factory=dict)
-    ongoing: Mapping[str, OngoingTransaction] = field(default_factory=dict)
+    unknown_ids: frozenset[TransactionalId] | None = None
+    quiet: Mapping[TransactionalId, Quiet] = field(default_factory=dict)
+    ongoing: Mapping[TransactionalId, OngoingTransaction] = field(default_factory=dict)
     committed_ms: Mapping[str, int] = field(default_factory=dict)
     task_sets_ms: Mapping[str, int] = field(default_factory=dict)
     looked_ms: int | None = None

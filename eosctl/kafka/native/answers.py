@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import (
     Coordinator,
     KafkaFault,
@@ -37,7 +38,7 @@ def transaction_of(item: DescribedTransaction, coordinator: Coordinator) -> Tran
     state, started_ms = _STATES.get(item.transaction_state, TransactionState.UNKNOWN), item.transaction_start_time_ms
     topics = item.topics
     return TransactionDescription(
-        transactional_id=item.transactional_id,
+        transactional_id=TransactionalId(item.transactional_id),
         coordinator=coordinator,
         state=state,
         producer_id=item.producer_id,
@@ -52,7 +53,7 @@ def transaction_of(item: DescribedTransaction, coordinator: Coordinator) -> Tran
 def listing_of(item: ListedTransaction, coordinator_id: int) -> TransactionListing:
     """One line of ListTransactions."""
     state = _STATES.get(item.transaction_state, TransactionState.UNKNOWN)
-    return TransactionListing(item.transactional_id, state, item.producer_id, coordinator_id)
+    return TransactionListing(TransactionalId(item.transactional_id), state, item.producer_id, coordinator_id)
 
 
 def group_of(item: DescribedGroup) -> RawGroup | KafkaFault:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import TOPIC, coordinator_partition
 from eosctl.core.transactions import KafkaFault
 from eosctl.errors import DeadlineError, UnreachableError
@@ -74,7 +75,8 @@ def _ask_leaders(cluster: Cluster, topic: TopicMetadata, brokers: Mapping[int, A
         else:
             ready[leader] = brokers[leader]
             missing += _not_loaded(
-                leader, {ids[each.transactional_id]: each.error_code for each in answer.transaction_states}
+                leader,
+                {ids[TransactionalId(each.transactional_id)]: each.error_code for each in answer.transaction_states},
             )
     return Coordinators(ready, tuple(missing))
 
@@ -91,11 +93,11 @@ def _of_topic(partitions: Iterable[int]) -> str:
     return f"{'partition' if len(numbers) == 1 else 'partitions'} {', '.join(map(str, numbers))} of {TOPIC}"
 
 
-def _probes(topic: TopicMetadata) -> dict[int, dict[str, int]]:
+def _probes(topic: TopicMetadata) -> dict[int, dict[TransactionalId, int]]:
     """Leader -> an id that nobody has, for each partition that it leads -> the partition."""
     leaders = {part.partition_index: part.leader_id for part in topic.partitions}
-    probes: defaultdict[int, dict[str, int]] = defaultdict(dict)
-    names = (f"eosctl-probe-{number}" for number in count())
+    probes: defaultdict[int, dict[TransactionalId, int]] = defaultdict(dict)
+    names = (TransactionalId(f"eosctl-probe-{number}") for number in count())
     left = set(leaders)
     while left:
         name = next(names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar, cast
 
 from eosctl.core.transactions import Coordinator, KafkaFault
 from eosctl.kafka.cluster import Cluster
@@ -17,11 +18,12 @@ from eosctl.wire.cluster_messages import (
 )
 from eosctl.wire.error_codes import INVALID_REQUEST, NONE
 
+K = TypeVar("K", bound=str)
 BATCH = 1000
 LONGEST_KEY_BYTES = 32_767  # a broker drops the connection over a longer string, and with it everybody's answers
 
 
-def find_coordinators(cluster: Cluster, keys: Sequence[str], key_type: KeyType) -> dict[str, Coordinator | KafkaFault]:
+def find_coordinators(cluster: Cluster, keys: Sequence[K], key_type: KeyType) -> dict[K, Coordinator | KafkaFault]:
     """Asks once for each key: its coordinator, or why there is none now. Raises only when no broker can be asked."""
     answers: dict[str, Coordinator | KafkaFault] = {key: why for key in keys if (why := unfit_key(key))}
     fit = [key for key in keys if key not in answers]
@@ -31,7 +33,7 @@ def find_coordinators(cluster: Cluster, keys: Sequence[str], key_type: KeyType) 
         answers.update(_by_key(found))
         left_out = (key for key in batch if key not in answers)
         answers.update(dict.fromkeys(left_out, fault(INVALID_REQUEST, "the broker's answer leaves this key out")))
-    return answers
+    return cast("dict[K, Coordinator | KafkaFault]", answers)  # nobody answers for a key that was not asked for
 
 
 def unfit_key(key: str) -> KafkaFault | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId
 from eosctl.core.records import (
     Bounds,
     KnownBounds,
@@ -135,7 +136,9 @@ class KafkaTopicStore:
         )  # fmt: skip
         return reader.read_newest()
 
-    def write(self, records: Iterable[OutRecord], *, transactional_id: str | None = None) -> Sequence[Written]:
+    def write(
+        self, records: Iterable[OutRecord], *, transactional_id: TransactionalId | None = None
+    ) -> Sequence[Written]:
         """Writes all records, in one transaction if an id is given; where each landed, in the order given.
 
         Raises NotFoundError for a missing topic (before a record of it is sent), UsageError for a partition that is

@@ -11,6 +11,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, murmur2
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord, Written
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
@@ -27,7 +28,7 @@ _ABORT_TIMEOUT_S = 10.0
 _FATAL = (KafkaException, SystemError)  # see _kafka_error
 
 
-def writer_properties(settings: ClientSettings, *, transactional_id: str | None) -> Properties:
+def writer_properties(settings: ClientSettings, *, transactional_id: TransactionalId | None) -> Properties:
     """Producer properties: idempotent, acks=all; transactional if an id is given."""
     properties = client_properties(settings) | {
         "enable.idempotence": True,
@@ -53,7 +54,7 @@ class TopicWriter:
         settings: ClientSettings,
         partitions_of: Callable[[str], int],
         *,
-        transactional_id: str | None,
+        transactional_id: TransactionalId | None,
         deadline: Deadline,
         on_event: OnEvent,
     ) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import (
     ActiveProducer,
     Coordinator,
@@ -73,7 +74,9 @@ class NativeTransactionAdmin:
         brokers = {each.node_id: Address(each.host, each.port) for each in self._cluster.metadata().brokers}
         return silent_among(self._cluster, brokers, deadline=self._deadline.half(at_most_s=patience_s))
 
-    def find_coordinators(self, transactional_ids: Sequence[str]) -> Mapping[str, Coordinator | KafkaFault]:
+    def find_coordinators(
+        self, transactional_ids: Sequence[TransactionalId]
+    ) -> Mapping[TransactionalId, Coordinator | KafkaFault]:
         """The transaction coordinator of each id, or why it can't be known."""
         return self._settled(
             transactional_ids,
@@ -82,8 +85,8 @@ class NativeTransactionAdmin:
         )
 
     def describe_transactions(
-        self, transactional_ids: Sequence[str]
-    ) -> Mapping[str, TransactionDescription | KafkaFault]:
+        self, transactional_ids: Sequence[TransactionalId]
+    ) -> Mapping[TransactionalId, TransactionDescription | KafkaFault]:
         """DescribeTransactions of each id at its coordinator; an unknown id is TRANSACTIONAL_ID_NOT_FOUND."""
         return self._settled(transactional_ids, self._describe_once, retriable=COORDINATOR_RETRIES)
 
@@ -112,10 +115,10 @@ class NativeTransactionAdmin:
 
     def fence(
         self,
-        transactional_ids: Sequence[str],
+        transactional_ids: Sequence[TransactionalId],
         *,
         transaction_timeout_ms: int,
-        coordinators: Mapping[str, Coordinator] = NO_COORDINATORS,
+        coordinators: Mapping[TransactionalId, Coordinator] = NO_COORDINATORS,
     ) -> Iterator[FenceAnswer]:
         """One InitProducerId(-1, -1) per id, answers in the order they come; see `fencing`."""
         return Fencing(
@@ -207,15 +210,22 @@ class NativeTransactionAdmin:
             within=self._cluster.within,
         )
 
-    def _describe_once(self, pending: list[str]) -> Mapping[str, TransactionDescription | KafkaFault]:
+    def _describe_once(
+        self, pending: list[TransactionalId]
+    ) -> Mapping[TransactionalId, TransactionDescription | KafkaFault]:
         found = find_coordinators(self._cluster, pending, KeyType.TRANSACTION)
         brokers = {item for item in found.values() if isinstance(item, Coordinator)}
         at = {Address(broker.host, broker.port): broker for broker in brokers}
 
-        def describe(address: Address, batch: list[str]) -> Mapping[str, TransactionDescription | KafkaFault]:
+        def describe(
+            address: Address, batch: list[TransactionalId]
+        ) -> Mapping[TransactionalId, TransactionDescription | KafkaFault]:
             request = DescribeTransactionsRequest(tuple(batch))
             answer = self._cluster.ask(address, DESCRIBE_TRANSACTIONS, request)
-            return {item.transactional_id: transaction_of(item, at[address]) for item in answer.transaction_states}
+            return {
+                TransactionalId(item.transactional_id): transaction_of(item, at[address])
+                for item in answer.transaction_states
+            }
 
         return self._ask_each_broker(_addresses(found), describe)
 
@@ -275,7 +285,7 @@ class NativeTransactionAdmin:
         return answers
 
 
-def _addresses(found: Mapping[str, Coordinator | KafkaFault]) -> dict[str, Address | KafkaFault]:
+def _addresses(found: Mapping[K, Coordinator | KafkaFault]) -> dict[K, Address | KafkaFault]:
     at = {each: Address(each.host, each.port) for each in {*found.values()} if isinstance(each, Coordinator)}
     return {key: item if isinstance(item, KafkaFault) else at[item] for key, item in found.items()}
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from eosctl.core.frozen import NamedTuple
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import Coordinator, FenceAnswer, KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ProtocolError, UnreachableError
@@ -38,7 +39,7 @@ from eosctl.wire.error_codes import (
 from eosctl.wire.init_producer_id import decode_fence_answer, fence_encoder
 from eosctl.wire.transaction_messages import INIT_PRODUCER_ID, InitProducerIdResponse
 
-NO_COORDINATORS: Mapping[str, Coordinator] = MappingProxyType({})
+NO_COORDINATORS: Mapping[TransactionalId, Coordinator] = MappingProxyType({})
 CONNECTIONS_PER_COORDINATOR = 8
 WINDOW = 8
 IDS_PER_CONNECTION = 16  # a connection more is worth its handshake for this many ids
@@ -55,7 +56,7 @@ _IN_WORDS = {
 class _Attempt:
     """One id on its way: where it goes, how often it was sent, and what went wrong last."""
 
-    transactional_id: str
+    transactional_id: TransactionalId
     coordinator: Coordinator | None = None
     sent: int = 0
     retries: int = 0
@@ -88,13 +89,13 @@ class Fencing:
     def __init__(
         self,
         cluster: Cluster,
-        transactional_ids: Sequence[str],
+        transactional_ids: Sequence[TransactionalId],
         *,
         transaction_timeout_ms: int,
         client_id: str,
         deadline: Deadline,
         on_event: OnEvent,
-        coordinators: Mapping[str, Coordinator] = NO_COORDINATORS,
+        coordinators: Mapping[TransactionalId, Coordinator] = NO_COORDINATORS,
     ) -> None:
         self._cluster = cluster
         self._unsent = iter(dict.fromkeys(transactional_ids))
@@ -156,7 +157,7 @@ class Fencing:
                 yield from self._retry_or_end(attempt, answer)
         self._hand_out([attempt for attempt in attempts if attempt.coordinator is not None])
 
-    def _look_up(self, keys: list[str]) -> dict[str, Coordinator | KafkaFault]:
+    def _look_up(self, keys: list[TransactionalId]) -> dict[TransactionalId, Coordinator | KafkaFault]:
         try:
             found = find_coordinators(self._cluster, keys, KeyType.TRANSACTION)
         except DeadlineError as exc:

@@ -17,6 +17,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import FenceAnswer, KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.kafka.topics.librdkafka import client_properties
@@ -27,7 +28,7 @@ _EPOCH_PATIENCE_S = 2.0
 
 
 def fence_with_producers(
-    settings: ClientSettings, ids: Sequence[str], *, transaction_timeout_ms: int, deadline: Deadline
+    settings: ClientSettings, ids: Sequence[TransactionalId], *, transaction_timeout_ms: int, deadline: Deadline
 ) -> Iterator[FenceAnswer]:
     """One initTransactions() per id, answers as they come; closing the iterator stops what has not begun."""
     stopping = threading.Event()
@@ -48,7 +49,7 @@ def fence_with_producers(
 
 
 def _fence(
-    properties: dict[str, Any], transactional_id: str, deadline: Deadline, stopping: threading.Event
+    properties: dict[str, Any], transactional_id: TransactionalId, deadline: Deadline, stopping: threading.Event
 ) -> FenceAnswer:
     given: dict[str, int] = {}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
-from eosctl.core.ids import leader_transactional_id, task_transactional_id
+from eosctl.core.ids import TransactionalId, leader_transactional_id, task_transactional_id
 from eosctl.group.observation.id_collisions import rivals
 from eosctl.group.observation.rules import OTHER_GROUPS, Observation, ObservedConnector
 
@@ -39,7 +39,7 @@ def leader_collisions(observation: Observation) -> Iterable[Finding]:
         yield from _with_rivals("leader", [leader_transactional_id(observation.group_id)], observation)
 
 
-def _with_rivals(subject: str, ids: Iterable[str], observation: Observation) -> Iterable[Finding]:
+def _with_rivals(subject: str, ids: Iterable[TransactionalId], observation: Observation) -> Iterable[Finding]:
     """A finding per other user of one of these ids."""
     for transactional_id in ids:
         for rival, sure in rivals(transactional_id, observation.group_id or "", observation.rival_groups or {}):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from eosctl.app import App
-from eosctl.core.ids import task_transactional_ids
+from eosctl.core.ids import TransactionalId, task_transactional_ids
 from eosctl.core.offsets.views import fold_store
 from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.core.wording import counted
@@ -54,7 +54,7 @@ def before_the_start(app: App, connector: str, topic: str) -> CommitWatch:
     return CommitWatch(connector, topic, _places(app, connector, topic))
 
 
-def _states(app: App, ids: Sequence[str]) -> list[TransactionState]:
+def _states(app: App, ids: Sequence[TransactionalId]) -> list[TransactionState]:
     """The states of the ids; none where tasks have none, or they may not be described."""
     with app.transactions() as admin:
         described = admin.describe_transactions(ids)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eosctl.app import App
-from eosctl.core.ids import own_transactional_id
+from eosctl.core.ids import TransactionalId, own_transactional_id
 from eosctl.core.transactions import OPEN_STATES, TransactionDescription
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.events import Event
@@ -22,7 +22,7 @@ _TIMEOUT_MS = 60_000
 class GroupClaim:
     """The id, and its producer id and epoch as this run took it; None where it may not, or can't."""
 
-    transactional_id: str
+    transactional_id: TransactionalId
     producer: tuple[int, int] | None = None
 
 
@@ -48,7 +48,7 @@ def claim_group(app: App) -> GroupClaim:
     return GroupClaim(wanted, producer)
 
 
-def _take(admin: TransactionAdmin, wanted: str) -> tuple[tuple[int, int] | None, str]:
+def _take(admin: TransactionAdmin, wanted: TransactionalId) -> tuple[tuple[int, int] | None, str]:
     for answer in admin.fence([wanted], transaction_timeout_ms=_TIMEOUT_MS):
         if answer.producer_id is not None and answer.producer_epoch is not None:
             return (answer.producer_id, answer.producer_epoch), ""

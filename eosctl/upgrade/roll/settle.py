@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from eosctl.app import App
-from eosctl.core.ids import leader_transactional_id
+from eosctl.core.ids import TransactionalId, leader_transactional_id
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.core.workers.modes import POSSIBLE, Mode
 from eosctl.deadline import Deadline
@@ -77,7 +77,7 @@ def read_claim(app: App, group: GroupObservation) -> LeaderClaim:
     return LeaderClaim(group.leader_name, None, seen=unknown)
 
 
-def read_ids(app: App, group: GroupObservation) -> Mapping[str, TransactionDescription | KafkaFault]:
+def read_ids(app: App, group: GroupObservation) -> Mapping[TransactionalId, TransactionDescription | KafkaFault]:
     """The ids of all source tasks as the coordinators have them; empty where nobody tells which there are."""
     if group.is_mirror_maker:
         return describe_ids(app, ids_of_tasks(app, written_connectors(app).entries))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from eosctl.app import App
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.core.workers.modes import Mode
 from eosctl.core.workers.url import parse_worker_url
@@ -44,7 +45,7 @@ class Before:
     members: Mapping[str, str | None]
     claim: LeaderClaim | None = None
     others: Mapping[str, str] = field(default_factory=dict)
-    ids: Mapping[str, TransactionDescription | KafkaFault] = field(default_factory=dict)
+    ids: Mapping[TransactionalId, TransactionDescription | KafkaFault] = field(default_factory=dict)
     owners: Mapping[Work, str] = field(default_factory=dict)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from eosctl.app import App
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
-from eosctl.core.ids import task_transactional_id
+from eosctl.core.ids import TransactionalId, task_transactional_id
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.group.protocol import Work
@@ -21,17 +21,19 @@ Answer = Mapping[str, ConnectorEntry]
 """What a worker says of all connectors."""
 
 
-def ids_of_tasks(app: App, answer: Answer) -> dict[Work, str]:
+def ids_of_tasks(app: App, answer: Answer) -> dict[Work, TransactionalId]:
     """The transactional id of each source task."""
     group_id = app.target.require_group_id()
-    found: dict[Work, str] = {}
+    found: dict[Work, TransactionalId] = {}
     for name, entry in answer.items():
         if entry.type == "source" and not entry.config.get(CLUSTER_PROPERTY):
             found |= {(name, number): task_transactional_id(group_id, name, number) for number in entry.wanted}
     return found
 
 
-def describe_ids(app: App, ids: Mapping[Work, str]) -> Mapping[str, TransactionDescription | KafkaFault]:
+def describe_ids(
+    app: App, ids: Mapping[Work, TransactionalId]
+) -> Mapping[TransactionalId, TransactionDescription | KafkaFault]:
     """What the coordinators say of them; raises what the connection raises."""
     if not ids:
         return {}
@@ -40,7 +42,7 @@ def describe_ids(app: App, ids: Mapping[Work, str]) -> Mapping[str, TransactionD
 
 
 def without_ids(
-    app: App, ids: Mapping[Work, str], before: Mapping[str, TransactionDescription | KafkaFault]
+    app: App, ids: Mapping[Work, TransactionalId], before: Mapping[TransactionalId, TransactionDescription | KafkaFault]
 ) -> list[Work]:
     """The tasks that were started since `before` and have not taken their id; what nobody tells is none."""
     now = describe_ids(app, ids)
