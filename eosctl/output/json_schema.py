@@ -28,7 +28,7 @@ _OF_TYPES: dict[Any, Json] = {
 }
 
 
-class Target(msgspec.Struct, frozen=True):
+class DocumentTarget(msgspec.Struct, frozen=True):
     """What a document says it is about."""
 
     kafka_cluster_id: str | msgspec.UnsetType | None = msgspec.UNSET
@@ -56,7 +56,7 @@ def schema_of_kind(kind: Kind) -> Json:
         "version": {"enum": [1]},
         "status": {"enum": sorted(_STATUSES)},
         "exit_code": {"enum": sorted(_CODES)},
-        "target": schema_of_type(Target),
+        "target": schema_of_type(DocumentTarget),
         "data": data,
         "errors": schema_of_type(list[Trouble]),
     }

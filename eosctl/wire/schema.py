@@ -39,7 +39,7 @@ class WireType(Protocol):
         """The codec for messages of this version."""
 
 
-class Field(NamedTuple):
+class WireField(NamedTuple):
     """One field: its type, the versions that carry it, and its tag if it travels in the tagged section.
 
     Encoding a value other than the default in a version that does not carry it is refused, unless it is `ignorable`.
@@ -56,19 +56,19 @@ class Field(NamedTuple):
         return self.since <= version <= self.until
 
 
-def since(version: int, wire_type: WireType, *, until: int = NEWEST, ignorable: bool = False) -> Field:
+def since(version: int, wire_type: WireType, *, until: int = NEWEST, ignorable: bool = False) -> WireField:
     """A field that only versions from `version` to `until` carry."""
-    return Field(wire_type, version, until, None, ignorable)
+    return WireField(wire_type, version, until, None, ignorable)
 
 
-def until(version: int, wire_type: WireType) -> Field:
+def until(version: int, wire_type: WireType) -> WireField:
     """A field that newer versions than `version` no longer carry."""
-    return Field(wire_type, 0, version)
+    return WireField(wire_type, 0, version)
 
 
-def tagged(tag: int, wire_type: WireType, *, since: int) -> Field:
+def tagged(tag: int, wire_type: WireType, *, since: int) -> WireField:
     """A field in the tagged section; left out of the bytes when it has its default, as Kafka does."""
-    return Field(wire_type, since, NEWEST, tag, ignorable=True)
+    return WireField(wire_type, since, NEWEST, tag, ignorable=True)
 
 
 class Array(NamedTuple):
@@ -114,7 +114,7 @@ class Array(NamedTuple):
 class Struct(Generic[M]):
     """The layout of one message or one element; `message` is its NamedTuple class."""
 
-    def __init__(self, message: type[M], fields: Mapping[str, Field]) -> None:
+    def __init__(self, message: type[M], fields: Mapping[str, WireField]) -> None:
         self.message = message
         self.fields = fields
         self._codecs: dict[tuple[int, bool], Codec] = {}
@@ -131,11 +131,13 @@ class Struct(Generic[M]):
         return self._codecs[key]
 
 
-def struct_of(message: type[M], **fields: WireType | Field) -> Struct[M]:
+def struct_of(message: type[M], **fields: WireType | WireField) -> Struct[M]:
     """Declares a layout; the keywords are the fields of `message`, in the same order, and that is the wire order."""
     if tuple(fields) != cast("Any", message)._fields:
         raise TypeError(f"layout of {message.__name__} has other fields than the class")  # at import, for developers
-    return Struct(message, {name: item if isinstance(item, Field) else Field(item) for name, item in fields.items()})
+    return Struct(
+        message, {name: item if isinstance(item, WireField) else WireField(item) for name, item in fields.items()}
+    )
 
 
 class NotCarriedError(UnsupportedError):
