@@ -6,7 +6,7 @@ import click
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
@@ -50,7 +50,7 @@ def txn() -> None:
 def list_command(
     app: App,
     states: tuple[str, ...],
-    producer_ids: tuple[int, ...],
+    producer_ids: tuple[ProducerId, ...],
     open_longer_than: float | None,
     match: str | None,
     client_side: bool,
@@ -144,7 +144,7 @@ def abort_command(
     topic: str,
     partition: int,
     start_offset: int | None,
-    producer_id: int | None,
+    producer_id: ProducerId | None,
     producer_epoch: int | None,
     coordinator_epoch: int | None,
     force: bool,

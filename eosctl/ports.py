@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 
 if TYPE_CHECKING:
     from eosctl.core.acls.binding import Acl
@@ -62,7 +62,7 @@ class TransactionAdmin(Protocol):
         self,
         *,
         states: Collection[str] = (),
-        producer_ids: Collection[int] = (),
+        producer_ids: Collection[ProducerId] = (),
         duration_ms: int | None = None,
         pattern: str | None = None,
     ) -> TransactionListings:

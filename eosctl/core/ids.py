@@ -11,6 +11,7 @@ from urllib.parse import quote
 from eosctl.core.frozen import NamedTuple
 
 TransactionalId = NewType("TransactionalId", str)
+ProducerId = NewType("ProducerId", int)
 
 FLINK_SINK: Literal["flink-sink"] = "flink-sink"
 KAFKA_STREAMS: Literal["kafka-streams"] = "kafka-streams"

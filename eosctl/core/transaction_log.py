@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import TransactionState
 from eosctl.errors import ProtocolError
 
@@ -33,15 +33,15 @@ class LoggedTransaction:
     """The state of one id as its coordinator wrote it; tagged fields are None where the record has none."""
 
     version: int
-    producer_id: int
+    producer_id: ProducerId
     producer_epoch: int
     transaction_timeout_ms: int
     state: TransactionState
     partitions: tuple[tuple[str, int], ...]
     last_update_ms: int
     started_ms: int | None
-    previous_producer_id: int | None = None
-    next_producer_id: int | None = None
+    previous_producer_id: ProducerId | None = None
+    next_producer_id: ProducerId | None = None
     client_transaction_version: int | None = None
     next_producer_epoch: int | None = None
 
@@ -89,18 +89,23 @@ def decode_value(value: bytes) -> LoggedTransaction:
     reader.end()
     return LoggedTransaction(
         version=version,
-        producer_id=producer_id,
+        producer_id=ProducerId(producer_id),
         producer_epoch=epoch,
         transaction_timeout_ms=timeout_ms,
         state=_STATES[status] if 0 <= status < len(_STATES) else TransactionState.UNKNOWN,
         partitions=partitions,
         last_update_ms=last_update_ms,
         started_ms=started_ms if started_ms >= 0 else None,
-        previous_producer_id=_tag(tags, 0, ">q"),
-        next_producer_id=_tag(tags, 1, ">q"),
+        previous_producer_id=_producer(tags, 0),
+        next_producer_id=_producer(tags, 1),
         client_transaction_version=_tag(tags, 2, ">h"),
         next_producer_epoch=_tag(tags, 3, ">h"),
     )
+
+
+def _producer(tags: dict[int, bytes], tag: int) -> ProducerId | None:
+    found = _tag(tags, tag, ">q")
+    return None if found is None else ProducerId(found)
 
 
 def _partitions(reader: _Reader, *, flexible: bool) -> tuple[tuple[str, int], ...]:

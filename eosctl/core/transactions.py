@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from enum import StrEnum, unique
 
 from eosctl.core.frozen import NamedTuple, frozen
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.errors import UnreachableError
 
 PROTOCOL_TYPE = "connect"
@@ -74,7 +74,7 @@ class TransactionDescription(NamedTuple):
     transactional_id: TransactionalId
     coordinator: Coordinator
     state: TransactionState
-    producer_id: int
+    producer_id: ProducerId
     producer_epoch: int
     transaction_timeout_ms: int
     started_ms: int | None
@@ -87,7 +87,7 @@ class TransactionListing(NamedTuple):
 
     transactional_id: TransactionalId
     state: TransactionState
-    producer_id: int
+    producer_id: ProducerId
     coordinator_id: int
 
 
@@ -115,7 +115,7 @@ class FenceAnswer(NamedTuple):
 
     transactional_id: TransactionalId
     coordinator: Coordinator | None
-    producer_id: int | None = None
+    producer_id: ProducerId | None = None
     producer_epoch: int | None = None
     fault: KafkaFault | None = None
     confirmed: bool = True
@@ -127,7 +127,7 @@ class ActiveProducer(NamedTuple):
 
     topic: str
     partition: int
-    producer_id: int
+    producer_id: ProducerId
     producer_epoch: int
     last_sequence: int
     last_timestamp_ms: int

@@ -9,7 +9,7 @@ from typing import overload
 
 from eosctl.app import App
 from eosctl.core.frozen import NamedTuple
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import TransactionDescription
 from eosctl.errors import ExitCode
 from eosctl.fence.rows import FENCE_PLAN, Described, Fenced, FenceRow, FenceSummary, Running
@@ -113,8 +113,10 @@ def _own(item: FenceItem, encode: Encode) -> tuple[object, ...]:
 
 def _marked(item: FenceItem) -> FenceItem:
     """An item of the same kind, with numbers that no broker has: they have more than 64 bits."""
-    before = None if item.before is None else item.before._replace(producer_id=_MARK, producer_epoch=_MARK + 1)
-    after = None if item.after is None else (_MARK + 2, _MARK + 3)
+    before = (
+        None if item.before is None else item.before._replace(producer_id=ProducerId(_MARK), producer_epoch=_MARK + 1)
+    )
+    after = None if item.after is None else (ProducerId(_MARK + 2), _MARK + 3)
     owner = item.owner if item.owner.task is None else item.owner._replace(task=_MARK + 4)
     return item._replace(
         transactional_id=TransactionalId(f"\uf8ff{_MARK + 5}\uf8ff"), owner=owner, before=before, after=after

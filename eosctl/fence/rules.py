@@ -12,7 +12,7 @@ from enum import Enum, StrEnum, unique
 
 from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
 from eosctl.core.frozen import NamedTuple, frozen
-from eosctl.core.ids import FLINK_SINK, Owner, TransactionalId, application_of, leader_transactional_id
+from eosctl.core.ids import FLINK_SINK, Owner, ProducerId, TransactionalId, application_of, leader_transactional_id
 from eosctl.core.transactions import (
     TRANSACTIONAL_ID_NOT_FOUND,
     Coordinator,
@@ -76,7 +76,7 @@ class FenceItem(NamedTuple):
     before: TransactionDescription | None = None
     live: LiveTask | None = None
     coordinator: Coordinator | None = None
-    after: tuple[int, int] | None = None
+    after: tuple[ProducerId, int] | None = None
     fault: KafkaFault | None = None
     confirmed_by: str | None = None
 
@@ -267,7 +267,7 @@ def _with(
     item: FenceItem,
     outcome: FenceOutcome,
     *,
-    after: tuple[int, int] | None = None,
+    after: tuple[ProducerId, int] | None = None,
     fault: KafkaFault | None = None,
     confirmed_by: str | None = None,
     coordinator: Coordinator | None = None,

@@ -9,7 +9,7 @@ from functools import partial
 from eosctl.app import App
 from eosctl.connectors.statuses import running_tasks
 from eosctl.core.fencing_rounds import ROUND_S
-from eosctl.core.ids import TransactionalId, task_transactional_ids
+from eosctl.core.ids import ProducerId, TransactionalId, task_transactional_ids
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
@@ -109,7 +109,7 @@ def _touched(app: App, ids: Sequence[TransactionalId]) -> Touched:
     return {transactional_id: _epoch(described.get(transactional_id)) for transactional_id in ids}
 
 
-def _epoch(state: TransactionDescription | KafkaFault | None) -> tuple[int, int] | None:
+def _epoch(state: TransactionDescription | KafkaFault | None) -> tuple[ProducerId, int] | None:
     return (state.producer_id, state.producer_epoch) if isinstance(state, TransactionDescription) else None
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eosctl.core.configs.fold import ConnectorState
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.state.journal import Journal
 
-Touched = Mapping[TransactionalId, tuple[int, int] | None]
+Touched = Mapping[TransactionalId, tuple[ProducerId, int] | None]
 """Transactional id -> producer id and epoch; None for an id that no coordinator knows."""
 
 
@@ -59,6 +59,6 @@ def _begun(entry: Mapping[str, Any], earlier: UnfinishedRescue | None) -> Unfini
 
 def _touched(noted: Mapping[str, Any]) -> Touched:
     return {
-        TransactionalId(each): None if epoch is None else (int(epoch[0]), int(epoch[1]))
+        TransactionalId(each): None if epoch is None else (ProducerId(int(epoch[0])), int(epoch[1]))
         for each, epoch in noted.items()
     }

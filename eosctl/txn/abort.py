@@ -16,6 +16,7 @@ from msgspec.structs import asdict
 from eosctl.app import App
 from eosctl.core.acls.lines import grant_hint
 from eosctl.core.allowances import Waiver
+from eosctl.core.ids import ProducerId
 from eosctl.core.transactions import ActiveProducer, KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.errors import (
@@ -50,7 +51,7 @@ class AbortRequest:
     topic: str
     partition: int
     start_offset: int | None = None
-    producer_id: int | None = None
+    producer_id: ProducerId | None = None
     producer_epoch: int | None = None
     coordinator_epoch: int | None = None
     force: bool = False

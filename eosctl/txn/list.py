@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from eosctl.app import App
 from eosctl.core.acls.lines import grant_hint
-from eosctl.core.ids import Owner, TransactionalId
+from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.transaction_log import TOPIC, coordinator_partition, java_string_hash
 from eosctl.core.transactions import (
     OPEN_STATES,
@@ -54,7 +54,7 @@ class ListFilter:
     """Which ids to list; all conditions must hold. `client_side` filters here what old brokers can't."""
 
     states: tuple[str, ...] = ()
-    producer_ids: tuple[int, ...] = ()
+    producer_ids: tuple[ProducerId, ...] = ()
     open_longer_than_ms: int | None = None
     pattern: str | None = None
     client_side: bool = False

@@ -8,7 +8,7 @@ from dataclasses import replace
 from msgspec.structs import asdict
 
 from eosctl.app import App
-from eosctl.core.ids import Owner, TransactionalId
+from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListings
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, NotFoundError, UnreachableError
@@ -86,7 +86,7 @@ def _active(
     return sorted(found, key=lambda one: (one.topic, one.partition, one.producer_id)), faults
 
 
-def _users(admin: TransactionAdmin, producer_ids: Collection[int]) -> TransactionListings:
+def _users(admin: TransactionAdmin, producer_ids: Collection[ProducerId]) -> TransactionListings:
     """The transactional ids that use the producer ids now; idempotent producers have none."""
     if not producer_ids:
         return TransactionListings(())

@@ -10,7 +10,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import Coordinator, FenceAnswer, KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, UnreachableError
@@ -149,7 +149,7 @@ class FakeTransactionAdmin(NativeTransactionAdmin):
         return FenceAnswer(
             TransactionalId(transactional_id),
             asked,
-            producer_id=settled.producer_id,
+            producer_id=ProducerId(settled.producer_id),
             producer_epoch=settled.producer_epoch,
             attempts=attempts,
         )

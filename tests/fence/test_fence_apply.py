@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eosctl.app import App
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import FenceAnswer
 from eosctl.errors import (
     ExitCode,
@@ -171,7 +171,9 @@ def test_ctrl_c_reports_what_was_done(stage: Stage) -> None:
         app, FenceRequest((TransactionalId("g-c-0"), TransactionalId("g-d-0"), TransactionalId("nosuch")))
     )
     asked = stage.brokers.count("DescribeTransactions")
-    report = apply_fence(app, plan, route=route(FenceAnswer(TransactionalId("g-c-0"), None, 1, 5), KeyboardInterrupt()))
+    report = apply_fence(
+        app, plan, route=route(FenceAnswer(TransactionalId("g-c-0"), None, ProducerId(1), 5), KeyboardInterrupt())
+    )
     assert stage.brokers.count("DescribeTransactions") == asked, "whoever pressed Ctrl-C wants no more requests"
     assert outcomes(report) == {"g-c-0": "fenced", "g-d-0": "unconfirmed", "nosuch": "skipped_unknown"}
     assert report.exit_code == ExitCode.INTERRUPTED
@@ -181,7 +183,7 @@ def test_ctrl_c_reports_what_was_done(stage: Stage) -> None:
 def test_an_id_without_an_answer_is_not_called_fenced_nor_left_as_planned(stage: Stage) -> None:
     app = stage.app()
     plan = plan_fence(app, FenceRequest((TransactionalId("g-c-0"), TransactionalId("g-d-0"))))
-    report = apply_fence(app, plan, route=route(FenceAnswer(TransactionalId("g-c-0"), None, 1, 5)))
+    report = apply_fence(app, plan, route=route(FenceAnswer(TransactionalId("g-c-0"), None, ProducerId(1), 5)))
     assert outcomes(report) == {"g-c-0": "fenced", "g-d-0": "unconfirmed"}
     assert row(report, "g-d-0")["error"]["code"] == "NO_ANSWER"
     assert report.exit_code == ExitCode.PARTIAL
@@ -191,7 +193,11 @@ def test_what_breaks_half_way_does_not_hide_what_was_done(stage: Stage) -> None:
     app = stage.app()
     plan = plan_fence(app, FenceRequest((TransactionalId("g-c-0"), TransactionalId("g-d-0"))))
     report = apply_fence(
-        app, plan, route=route(FenceAnswer(TransactionalId("g-c-0"), None, 1, 5), UnreachableError("all brokers gone"))
+        app,
+        plan,
+        route=route(
+            FenceAnswer(TransactionalId("g-c-0"), None, ProducerId(1), 5), UnreachableError("all brokers gone")
+        ),
     )
     assert outcomes(report) == {"g-c-0": "fenced", "g-d-0": "unconfirmed"}
     assert report.exit_code == ExitCode.PARTIAL

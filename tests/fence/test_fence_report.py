@@ -11,7 +11,7 @@ import pytest
 
 from eosctl.app import App
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.ids import Owner, TransactionalId
+from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.transactions import Coordinator, KafkaFault, TransactionDescription, TransactionState
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import ExitCode
@@ -29,7 +29,7 @@ BROKER = Coordinator(3, "b3", 9092)
 DENIED = KafkaFault(53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED")
 LOST = KafkaFault(7, "REQUEST_TIMED_OUT", "no answer within 60 s")
 BEFORE = TransactionDescription(
-    TransactionalId("g-c-0"), BROKER, TransactionState.ONGOING, 7, 3, 60_000, 900, (("t", 0),)
+    TransactionalId("g-c-0"), BROKER, TransactionState.ONGOING, ProducerId(7), 3, 60_000, 900, (("t", 0),)
 )
 CLOCK = Clock(now_s=lambda: 1.0, monotonic_s=lambda: 0.0, sleep_s=lambda _s: None)
 
@@ -58,7 +58,7 @@ def test_a_row_says_who_had_the_id_before_and_has_it_after() -> None:
         before=BEFORE,
         live=LiveTask("c", 0, "w1:8083"),
         coordinator=BROKER,
-        after=(7, 4),
+        after=(ProducerId(7), 4),
         confirmed_by="answer",
     )
     assert plain(fence_row(fenced, now_ms=1_000)) == {
@@ -93,9 +93,15 @@ def _of_every_kind() -> list[FenceItem]:
                 Owner("leader"),
             ],
             [FenceOutcome.WOULD_FENCE, FenceOutcome.FENCED, FenceOutcome.UNCONFIRMED],
-            [None, BEFORE, empty, empty._replace(transaction_timeout_ms=30_000), empty._replace(producer_id=-1)],
+            [
+                None,
+                BEFORE,
+                empty,
+                empty._replace(transaction_timeout_ms=30_000),
+                empty._replace(producer_id=ProducerId(-1)),
+            ],
             [None, LiveTask("c", 0, "w1:8083")],
-            [None, (7, 4), (2**62, 32_767)],
+            [None, (ProducerId(7), 4), (ProducerId(2**62), 32_767)],
             [None, LOST],
             [None, "answer"],
         )

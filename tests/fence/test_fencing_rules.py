@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.ids import Owner, TransactionalId, owner_of, task_transactional_id
+from eosctl.core.ids import Owner, ProducerId, TransactionalId, owner_of, task_transactional_id
 from eosctl.core.transactions import Coordinator, FenceAnswer, KafkaFault, TransactionDescription, TransactionState
 from eosctl.errors import InputFileError
 from eosctl.fence.rules import (
@@ -41,7 +41,7 @@ def state_of(
     producer_id: int = 7,
 ) -> TransactionDescription:
     return TransactionDescription(
-        TransactionalId(transactional_id), BROKER, state, producer_id, epoch, timeout_ms, None, ()
+        TransactionalId(transactional_id), BROKER, state, ProducerId(producer_id), epoch, timeout_ms, None, ()
     )
 
 
@@ -225,7 +225,7 @@ def test_an_id_fenced_before_is_recognised_and_still_planned(
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [
-        (FenceAnswer(TransactionalId("x"), BROKER, 7, 4), FenceOutcome.FENCED),
+        (FenceAnswer(TransactionalId("x"), BROKER, ProducerId(7), 4), FenceOutcome.FENCED),
         (FenceAnswer(TransactionalId("x"), BROKER, fault=DENIED), FenceOutcome.FAILED),
         (FenceAnswer(TransactionalId("x"), BROKER, fault=TIMED_OUT, confirmed=False), FenceOutcome.UNCONFIRMED),
         (FenceAnswer(TransactionalId("x"), None, fault=TIMED_OUT, confirmed=False, attempts=0), FenceOutcome.FAILED),
@@ -245,14 +245,14 @@ def test_what_an_answer_means(answer: FenceAnswer, outcome: FenceOutcome) -> Non
 def test_who_answered_is_the_coordinator_and_else_who_was_asked() -> None:
     (item,) = plan({"x": state_of("x")})
     moved = Coordinator(2, "b2", 9092)
-    assert settled(item, FenceAnswer(TransactionalId("x"), moved, 7, 4)).coordinator == moved
+    assert settled(item, FenceAnswer(TransactionalId("x"), moved, ProducerId(7), 4)).coordinator == moved
     assert (
         settled(item, FenceAnswer(TransactionalId("x"), None, fault=TIMED_OUT, confirmed=False)).coordinator == BROKER
     )
 
 
 @pytest.mark.parametrize(("producer_id", "epoch"), [(7, None), (None, 4), (None, None)])
-def test_an_answer_without_an_epoch_fences_nothing(producer_id: int | None, epoch: int | None) -> None:
+def test_an_answer_without_an_epoch_fences_nothing(producer_id: ProducerId | None, epoch: int | None) -> None:
     (item,) = plan({"x": state_of("x")})
     unsure = settled(item, FenceAnswer(TransactionalId("x"), BROKER, producer_id, epoch, confirmed=False))
     assert unsure.outcome is FenceOutcome.UNCONFIRMED

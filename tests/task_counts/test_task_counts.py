@@ -9,7 +9,7 @@ import pytest
 from eosctl.core.clients.hidden_secrets import hide_secrets
 from eosctl.core.configs.fold import ConnectorState, fold_config_topic
 from eosctl.core.configs.view import differing_connectors, state_document
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.records import Record
 from eosctl.core.transactions import TransactionListing, TransactionState
 from eosctl.core.workers.connector_entry import plugin_type
@@ -195,7 +195,7 @@ def test_a_record_of_a_sink_breaks_workers_as_well() -> None:
 
 def test_ids_are_attributed_by_the_connectors_that_exist() -> None:
     listings = [
-        TransactionListing(each, TransactionState.EMPTY, 1, 0)
+        TransactionListing(each, TransactionState.EMPTY, ProducerId(1), 0)
         for each in (
             TransactionalId("other-a-0"),
             TransactionalId("g-a-1"),
@@ -220,7 +220,7 @@ def test_cases_join_what_is_known_of_each_connector() -> None:
         ]
     )
     listings = [
-        TransactionListing(each, TransactionState.EMPTY, 1, 0)
+        TransactionListing(each, TransactionState.EMPTY, ProducerId(1), 0)
         for each in (TransactionalId("g-c-0"), TransactionalId("connect-cluster-h"), TransactionalId("g-x-0"))
     ]
     c, d, e = cases(folded, "g", listings=listings, types={"c": "sink"})
@@ -234,7 +234,7 @@ def test_cases_join_what_is_known_of_each_connector() -> None:
 
 def test_other_groups_are_known_by_their_leader_ids() -> None:
     listings = [
-        TransactionListing(each, TransactionState.EMPTY, 1, 0)
+        TransactionListing(each, TransactionState.EMPTY, ProducerId(1), 0)
         for each in (
             TransactionalId("connect-cluster-g"),
             TransactionalId("connect-cluster-h"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import (
     ActiveProducer,
     Coordinator,
@@ -25,19 +25,31 @@ from eosctl.txn.hanging import (
 )
 
 NOW_MS = 10_000_000
-LISTED = TransactionListings([TransactionListing(TransactionalId("x"), TransactionState.ONGOING, 7, 1)])
+LISTED = TransactionListings([TransactionListing(TransactionalId("x"), TransactionState.ONGOING, ProducerId(7), 1)])
 NOTHING = TransactionListings(())
 
 
 def producer(
-    topic: str = "t", partition: int = 0, *, start: int | None = 5, age_ms: int = 900_001, producer_id: int = 7
+    topic: str = "t",
+    partition: int = 0,
+    *,
+    start: int | None = 5,
+    age_ms: int = 900_001,
+    producer_id: int = 7,
 ) -> ActiveProducer:
-    return ActiveProducer(topic, partition, producer_id, 0, 1, NOW_MS - age_ms, 0, start)
+    return ActiveProducer(topic, partition, ProducerId(producer_id), 0, 1, NOW_MS - age_ms, 0, start)
 
 
 def described(*partitions: tuple[str, int]) -> TransactionDescription:
     return TransactionDescription(
-        TransactionalId("x"), Coordinator(1, "b", 9092), TransactionState.ONGOING, 7, 0, 60_000, NOW_MS - 1, partitions
+        TransactionalId("x"),
+        Coordinator(1, "b", 9092),
+        TransactionState.ONGOING,
+        ProducerId(7),
+        0,
+        60_000,
+        NOW_MS - 1,
+        partitions,
     )
 
 
@@ -89,7 +101,7 @@ def test_what_could_not_be_judged_is_named() -> None:
 
 
 @pytest.mark.parametrize("producer_id", [7, 8])
-def test_without_a_coordinator_nothing_is_said_of_producers_that_no_listed_id_uses(producer_id: int) -> None:
+def test_without_a_coordinator_nothing_is_said_of_producers_that_no_listed_id_uses(producer_id: ProducerId) -> None:
     """The live transaction of an offline partition of __transaction_state was called hanging."""
     partial = LISTED._replace(missing=(KafkaFault(5, "LEADER_NOT_AVAILABLE", "partition 3 has no leader"),))
     one = producer(producer_id=producer_id)

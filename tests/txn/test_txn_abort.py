@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from eosctl.app import App
+from eosctl.core.ids import ProducerId
 from eosctl.errors import ExitCode, NotFoundError, RefusedError, StalePlanError, UnreachableError, UsageError
 from eosctl.ports import TopicStore
 from eosctl.txn.abort import AbortRequest, apply_abort, plan_abort
@@ -46,7 +47,9 @@ def test_aborting_a_hanging_transaction_moves_the_lso(hanging: Stage) -> None:
 
 
 def test_aborting_by_producer(hanging: Stage) -> None:
-    request = AbortRequest("t", 0, producer_id=only_producer(hanging), producer_epoch=8, coordinator_epoch=0)
+    request = AbortRequest(
+        "t", 0, producer_id=ProducerId(only_producer(hanging)), producer_epoch=8, coordinator_epoch=0
+    )
     assert apply_abort(hanging.app, plan_abort(hanging.app, request)).rows[0].outcome == "aborted"
 
 
@@ -60,7 +63,9 @@ def test_a_transaction_its_coordinator_knows_is_refused_unless_forced(stage: Sta
 
 def test_a_newer_coordinator_epoch_on_the_partition_fails_the_marker(hanging: Stage) -> None:
     hanging.cluster.state.log("t", 0).producers[only_producer(hanging)].coordinator_epoch = 3
-    request = AbortRequest("t", 0, producer_id=only_producer(hanging), producer_epoch=8, coordinator_epoch=1)
+    request = AbortRequest(
+        "t", 0, producer_id=ProducerId(only_producer(hanging)), producer_epoch=8, coordinator_epoch=1
+    )
     report = apply_abort(hanging.app, plan_abort(hanging.app, request))
     assert (report.rows[0].outcome, report.exit_code) == ("failed", ExitCode.FAILED)
     assert "newer coordinator epoch" in str(report.problems[0].hint)
@@ -188,4 +193,4 @@ def test_an_abort_of_nothing_is_not_found(hanging: Stage) -> None:
             plan_abort(hanging.app, AbortRequest("t", 0, **each))
     hanging.cluster.state.log("t", 0).producers[producer_id].start_offset = -1
     with pytest.raises(NotFoundError, match="no such open transaction"):
-        plan_abort(hanging.app, AbortRequest("t", 0, None, producer_id, 8, 0))
+        plan_abort(hanging.app, AbortRequest("t", 0, None, ProducerId(producer_id), 8, 0))

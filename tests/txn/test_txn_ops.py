@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transaction_log import TOPIC
 from eosctl.errors import ExitCode, NotFoundError, UnsupportedError, UsageError
 from eosctl.output.parts import Place
@@ -44,7 +44,7 @@ def test_a_listing_is_sorted_and_attributed(stage: Stage) -> None:
     ("wanted", "expected"),
     [
         (ListFilter(states=("Ongoing", "Empty")), ["g-c-0", "g-c-1", "zzz"]),
-        (ListFilter(producer_ids=(5, 6)), ["connect-cluster-g", "zzz"]),
+        (ListFilter(producer_ids=(ProducerId(5), ProducerId(6))), ["connect-cluster-g", "zzz"]),
         (ListFilter(pattern="g-.*"), ["g-c-0", "g-c-1"]),
         (ListFilter(pattern="g-c"), []),
         (ListFilter(open_longer_than_ms=HOUR_MS), ["g-c-1"]),

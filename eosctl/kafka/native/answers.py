@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import (
     Coordinator,
     KafkaFault,
@@ -41,7 +41,7 @@ def transaction_of(item: DescribedTransaction, coordinator: Coordinator) -> Tran
         transactional_id=TransactionalId(item.transactional_id),
         coordinator=coordinator,
         state=state,
-        producer_id=item.producer_id,
+        producer_id=ProducerId(item.producer_id),
         producer_epoch=item.producer_epoch,
         transaction_timeout_ms=item.transaction_timeout_ms,
         started_ms=started_ms if started_ms >= 0 and item.transaction_state not in _ENDED else None,
@@ -53,7 +53,9 @@ def transaction_of(item: DescribedTransaction, coordinator: Coordinator) -> Tran
 def listing_of(item: ListedTransaction, coordinator_id: int) -> TransactionListing:
     """One line of ListTransactions."""
     state = _STATES.get(item.transaction_state, TransactionState.UNKNOWN)
-    return TransactionListing(TransactionalId(item.transactional_id), state, item.producer_id, coordinator_id)
+    return TransactionListing(
+        TransactionalId(item.transactional_id), state, ProducerId(item.producer_id), coordinator_id
+    )
 
 
 def group_of(item: DescribedGroup) -> RawGroup | KafkaFault:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from eosctl.core.acls.lines import grant_hint
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import ProducerId
 from eosctl.core.transactions import ActiveProducer, KafkaFault
 from eosctl.core.wording import counted
 from eosctl.errors import BrokerError, UnauthorizedError
@@ -96,7 +97,7 @@ def _producers(
         ActiveProducer(
             topic=partition[0],
             partition=partition[1],
-            producer_id=state.producer_id,
+            producer_id=ProducerId(state.producer_id),
             producer_epoch=state.producer_epoch,
             last_sequence=state.last_sequence,
             last_timestamp_ms=state.last_timestamp,

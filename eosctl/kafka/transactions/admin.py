@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import (
     ActiveProducer,
     Coordinator,
@@ -94,7 +94,7 @@ class NativeTransactionAdmin:
         self,
         *,
         states: Collection[str] = (),
-        producer_ids: Collection[int] = (),
+        producer_ids: Collection[ProducerId] = (),
         duration_ms: int | None = None,
         pattern: str | None = None,
     ) -> TransactionListings:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from eosctl.core.frozen import NamedTuple
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import Coordinator, FenceAnswer, KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ProtocolError, UnreachableError
@@ -241,7 +241,7 @@ class Fencing:
         return FenceAnswer(
             transactional_id=attempt.transactional_id,
             coordinator=attempt.coordinator,
-            producer_id=answer.producer_id if answer else None,
+            producer_id=ProducerId(answer.producer_id) if answer else None,
             producer_epoch=answer.producer_epoch if answer else None,
             fault=None if answer else attempt.fault,
             confirmed=confirmed,

@@ -17,7 +17,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import FenceAnswer, KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.kafka.topics.librdkafka import client_properties
@@ -77,7 +77,7 @@ def _fence(
     if not given:
         told = KafkaFault(-1, "EPOCH_UNKNOWN", "fenced, but librdkafka did not tell producer id and epoch")
         return FenceAnswer(transactional_id, None, fault=told, confirmed=False)
-    return FenceAnswer(transactional_id, None, given["producer_id"], given["producer_epoch"])
+    return FenceAnswer(transactional_id, None, ProducerId(given["producer_id"]), given["producer_epoch"])
 
 
 def _initialise(producer: Producer, deadline: Deadline, stopping: threading.Event) -> tuple[KafkaFault | None, bool]:

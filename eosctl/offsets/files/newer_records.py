@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from eosctl.app import App
-from eosctl.core.ids import Owner, TransactionalId, owner_of
+from eosctl.core.ids import Owner, ProducerId, TransactionalId, owner_of
 from eosctl.core.records import Record
 from eosctl.core.transactions import ActiveProducer, KafkaFault
 from eosctl.errors import EosctlError
@@ -41,7 +41,7 @@ def _writer(
     record: Record,
     connector: str | None,
     answers: Mapping[Place, Sequence[ActiveProducer] | KafkaFault],
-    users: Mapping[int, TransactionalId],
+    users: Mapping[ProducerId, TransactionalId],
 ) -> Writer | None:
     answer = answers.get((record.topic, record.partition), ())
     told = () if isinstance(answer, KafkaFault) else answer

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eosctl.app import App
-from eosctl.core.ids import TransactionalId, own_transactional_id
+from eosctl.core.ids import ProducerId, TransactionalId, own_transactional_id
 from eosctl.core.transactions import OPEN_STATES, TransactionDescription
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.events import Event
@@ -23,7 +23,7 @@ class GroupClaim:
     """The id, and its producer id and epoch as this run took it; None where it may not, or can't."""
 
     transactional_id: TransactionalId
-    producer: tuple[int, int] | None = None
+    producer: tuple[ProducerId, int] | None = None
 
 
 def claim_group(app: App) -> GroupClaim:
@@ -48,7 +48,7 @@ def claim_group(app: App) -> GroupClaim:
     return GroupClaim(wanted, producer)
 
 
-def _take(admin: TransactionAdmin, wanted: TransactionalId) -> tuple[tuple[int, int] | None, str]:
+def _take(admin: TransactionAdmin, wanted: TransactionalId) -> tuple[tuple[ProducerId, int] | None, str]:
     for answer in admin.fence([wanted], transaction_timeout_ms=_TIMEOUT_MS):
         if answer.producer_id is not None and answer.producer_epoch is not None:
             return (answer.producer_id, answer.producer_epoch), ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from eosctl.app import App
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.core.workers.modes import Mode
 from eosctl.core.workers.url import parse_worker_url
@@ -31,7 +31,7 @@ class LeaderClaim:
     """
 
     leader: str | None
-    producer: tuple[int, int] | None
+    producer: tuple[ProducerId, int] | None
     seen: bool = True
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.offsets.findings import open_transaction_finding, record_findings, topic_findings
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.views import Store, fold_store
@@ -131,9 +131,16 @@ def test_the_line_that_mends_a_policy_says_where(settings: ClientSettings, where
 
 def test_who_holds_a_transaction_open() -> None:
     bound = Bounds(3, 0, 17, 40)
-    producer = ActiveProducer("t", 3, 7, 2, 5, 1_000, 0, 17)
+    producer = ActiveProducer("t", 3, ProducerId(7), 2, 5, 1_000, 0, 17)
     state = TransactionDescription(
-        TransactionalId("g-c-0"), Coordinator(1, "h", 9), TransactionState.ONGOING, 7, 2, 60_000, 1_000, (("t", 3),)
+        TransactionalId("g-c-0"),
+        Coordinator(1, "h", 9),
+        TransactionState.ONGOING,
+        ProducerId(7),
+        2,
+        60_000,
+        1_000,
+        (("t", 3),),
     )
     found = open_transaction_finding(
         OpenTransaction("t", bound, producer, TransactionalId("g-c-0"), state), now_ms=31_000
