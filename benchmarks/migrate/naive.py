@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
 from eosctl.core.offsets.migration import in_bins
-from eosctl.migrate.spark.records.kafka_io import OffsetRange, _messages
 from eosctl.migrate.spark.records.kafka_writes import write_records
+from eosctl.migrate.spark.records.offset_ranges import OffsetRange, read_messages
 
 _SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("key", pa.binary()), ("value", pa.binary())])
 
@@ -35,7 +35,7 @@ def main(bootstrap: str, source: str, target: str) -> None:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
         for number in numbers:
-            messages = _messages(client, bins[number], 60.0)
+            messages = read_messages(client, bins[number], stall_timeout_s=60.0)
             while some := list(islice(messages, 10_000)):
                 yield as_batch(some)
 

@@ -24,9 +24,11 @@ from eosctl.errors import UsageError
 from eosctl.migrate.spark.files import read_parquet, snapshot_file, write_file
 from eosctl.migrate.spark.record_counts import RecordCounts
 from eosctl.migrate.spark.records import transforms
-from eosctl.migrate.spark.records.kafka_io import RECORDS, OffsetRange
+from eosctl.migrate.spark.records.comparisons import compare_part
+from eosctl.migrate.spark.records.kafka_io import RECORDS
 from eosctl.migrate.spark.records.kafka_writes import placed, write_records, write_task
-from eosctl.migrate.spark.records.parts import compare_part, decide_part, sample_of, to_write
+from eosctl.migrate.spark.records.offset_ranges import OffsetRange
+from eosctl.migrate.spark.records.parts import decide_part, sample_of, to_write
 from eosctl.migrate.spark.records.record_lines import backup_blocks
 from eosctl.migrate.spark.snapshots import fresh_folder, hosts_without, land_bins, parquet_files, united
 from eosctl.migrate.spark.stages import EXECUTOR_PATIENCE_S, OnProgress, watched_stage
@@ -214,25 +216,13 @@ class MigrationJob:
 
         With as many `tasks` as before, no other transactional ids are used. A file is written whole.
         """
-        target_file = plan.target_file()
         with self._stage("writing", counts := _counts(folder / part, records)):
-            if target_file is not None:
-                count = write_file(target_file, self._to_file(folder, plan))
-                return SentCounts({target_file: (count, 0)})
-            in_parts = bool(plan.parts) and part == "decisions"
-            written = (
-                run_tasks(self.context, len(plan.parts), self._writer_of_parts(folder, plan, counts))
-                if in_parts
-                else self._written(self._decisions(folder, part), plan, tasks=tasks, counts=counts).collect()
-            )
-        topics: dict[str, tuple[int, int]] = {}
-        last_offsets: dict[tuple[str, int], int] = {}
-        for row in sorted(written, key=lambda row: (row.topic, row.partition)):
-            records, tombstones = topics.get(row.topic, (0, 0))
-            topics[row.topic] = records + row.written, tombstones + row.tombstones
-            where = row.topic, row.partition
-            last_offsets[where] = max(last_offsets.get(where, -1), row.last_offset)
-        return SentCounts(topics, last_offsets, len({row.task for row in written}))
+            file = plan.target_file()
+            if file is not None:
+                return SentCounts({file: (write_file(file, self._to_file(folder, plan)), 0)})
+            if plan.parts and part == "decisions":
+                return _confirmed(run_tasks(self.context, len(plan.parts), self._writer_of_parts(folder, plan, counts)))
+            return _confirmed(self._written(self._decisions(folder, part), plan, tasks=tasks, counts=counts).collect())
 
     def _written(self, decisions: DataFrame, plan: MigrationPlan, *, tasks: int, counts: RecordCounts) -> DataFrame:
         """What writing `decisions` yields, as WRITTEN: collecting it is what writes."""
@@ -286,15 +276,11 @@ class MigrationJob:
 
         with self._stage("comparing the target", counts):
             rows = run_tasks(self.context, len(parts), compare)
-        of_parts = [row for row in rows if row.side is None]
-        if not all(row.whole for row in of_parts):
+        if not all(row.whole for row in rows):
             return None
-        shown = sorted((row for row in rows if row.side), key=lambda row: (row.topic, row.key))[:limit]
-        return Comparison(
-            sum(row.compared for row in of_parts),
-            sum(row.differing for row in of_parts),
-            tuple(_mismatch({name: row[name] for name in Mismatch.__slots__}) for row in shown),
-        )
+        found = (Mismatch(**each) for row in rows for each in row.mismatches)
+        first = sorted(found, key=lambda one: (one.topic, one.key))[:limit]
+        return Comparison(sum(row.compared for row in rows), sum(row.differing for row in rows), tuple(first))
 
     def _compare_all(self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, limit: int) -> Comparison:
         """Reads `topics` again (into `folder`/verify-`side`) and compares them with the decisions."""
@@ -342,6 +328,20 @@ class MigrationJob:
 def _counts(folder: Path, total: int) -> RecordCounts:
     """Counts of what becomes of `folder`, beside it."""
     return RecordCounts(folder.with_name(f"{folder.name}-counts"), total)
+
+
+def _confirmed(written: Iterable[Any]) -> SentCounts:
+    """What rows of WRITTEN come to, by topic and by partition."""
+    topics: dict[str, tuple[int, int]] = {}
+    last_offsets: dict[tuple[str, int], int] = {}
+    tasks = set()
+    for row in sorted(written, key=lambda row: (row.topic, row.partition)):
+        records, tombstones = topics.get(row.topic, (0, 0))
+        topics[row.topic] = records + row.written, tombstones + row.tombstones
+        where = row.topic, row.partition
+        last_offsets[where] = max(last_offsets.get(where, -1), row.last_offset)
+        tasks.add(row.task)
+    return SentCounts(topics, last_offsets, len(tasks))
 
 
 def planned_ranges(topics: Iterable[PlannedTopic], *, profile: str = "") -> list[OffsetRange]:

@@ -22,7 +22,8 @@ from pyspark import SparkContext
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.migrate.spark.record_counts import RecordCounts
 from eosctl.migrate.spark.records.arrow_rows import arrow_batch
-from eosctl.migrate.spark.records.kafka_io import ARROW_RECORDS, KEYS_AT_ONCE, OffsetRange, Seen, read_ranges
+from eosctl.migrate.spark.records.kafka_io import ARROW_RECORDS, KEYS_AT_ONCE, Seen, read_ranges
+from eosctl.migrate.spark.records.offset_ranges import OffsetRange
 from eosctl.migrate.spark.tasks import run_tasks
 
 _ROWS_AT_ONCE = 50_000

@@ -13,7 +13,8 @@ from eosctl.core.records import Bounds
 from eosctl.errors import EosctlError, UnauthorizedError, UnreachableError
 from eosctl.migrate.spark.failures import spark_error, start_error
 from eosctl.migrate.spark.job import MigrationJob
-from eosctl.migrate.spark.records.kafka_io import OffsetRange, read_ranges
+from eosctl.migrate.spark.records.kafka_io import read_ranges
+from eosctl.migrate.spark.records.offset_ranges import OffsetRange
 from eosctl.migrate.spark.session import spark_context
 from tests.quick_spark import quick_settings
 

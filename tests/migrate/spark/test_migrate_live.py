@@ -17,7 +17,8 @@ from eosctl.errors import ExitCode
 from eosctl.migrate.plan import MigrationRequest
 from eosctl.migrate.run import Engine, prepared_migration, verify_plan
 from eosctl.migrate.spark.record_counts import RecordCounts
-from eosctl.migrate.spark.records.kafka_io import OffsetRange, read_ranges
+from eosctl.migrate.spark.records.kafka_io import read_ranges
+from eosctl.migrate.spark.records.offset_ranges import OffsetRange
 from tests.migrate.spark.cluster import DOWN, PARTITIONS, Cluster, Line, app
 from tests.sandbox_fixtures import PATIENCE_S, wait_until
 

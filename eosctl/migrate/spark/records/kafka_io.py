@@ -1,25 +1,22 @@
-"""Reading Kafka in tasks, with confluent-kafka, in fixed offset ranges; `kafka_writes` is the other direction.
+"""Reading Kafka in tasks: the newest record of each key, as rows; `kafka_writes` is the other direction.
 
-Ends are decided on the driver and never here: a task that asked for "latest" would see another end on every attempt.
 Keys and values stay binary. Runs on executors: imports nothing of eosctl but `eosctl.core`.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
 from eosctl.core.offsets.records import is_nothing
-from eosctl.core.wording import counted
 from eosctl.migrate.spark.record_counts import TaskProgress
 from eosctl.migrate.spark.records.arrow_rows import arrow_schema, batch_of_columns
 from eosctl.migrate.spark.records.key_owners import owners_of
+from eosctl.migrate.spark.records.offset_ranges import OffsetRange, OpenConsumer, read_messages
 
 RECORDS = (
     "topic string, partition int, offset long, timestamp_ms long, key binary, value binary, nothing boolean, "
@@ -35,35 +32,6 @@ Newest = dict[tuple[str, int], dict[bytes | None, list[Any]]]
 
 KEYS_AT_ONCE = 1_000_000
 _BATCH_ROWS = 10_000
-_CONSUMER = {
-    "group.id": "eosctl-unused",  # librdkafka wants one; nothing is ever committed
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "auto.offset.reset": "error",
-    "isolation.level": "read_committed",
-    "enable.partition.eof": True,
-    "allow.auto.create.topics": False,
-    "fetch.wait.max.ms": 50,
-    "fetch.queue.backoff.ms": 0,
-    "queued.min.messages": 1_000_000,
-    "queued.max.messages.kbytes": 65_536,
-    "enable.metrics.push": False,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetRange:
-    """Offsets `begin` (included) to `end` (excluded) of one of the topic's `partitions`; `end` is at most its LSO.
-
-    `name` is the topic's in the rows, where that is not `topic`: two clusters may have one of the same name.
-    """
-
-    topic: str
-    partition: int
-    begin: int
-    end: int
-    partitions: int = 1
-    name: str | None = None
 
 
 @dataclass(slots=True)
@@ -98,6 +66,7 @@ def read_keys(
     keys_at_once: int = KEYS_AT_ONCE,
     count: TaskProgress | None = None,
     seen: Seen | None = None,
+    open_consumer: OpenConsumer | None = None,
 ) -> Iterator[Newest]:
     """Reads `ranges` with one consumer, committed records only; `client` are librdkafka properties.
 
@@ -107,7 +76,8 @@ def read_keys(
     """
     newest: Newest = {(r.topic, r.partition): {} for r in ranges}
     seen, held = seen or Seen(), 0
-    for number, message in enumerate(_messages(client, ranges, stall_timeout_s, count), start=1):
+    messages = read_messages(client, ranges, stall_timeout_s=stall_timeout_s, count=count, open_consumer=open_consumer)
+    for number, message in enumerate(messages, start=1):
         seen.records = number
         keys = newest[message.topic(), message.partition()]
         kept = keys.get(message.key())
@@ -122,62 +92,6 @@ def read_keys(
             for one in newest.values():
                 one.clear()
     yield newest
-
-
-def _messages(
-    client: Mapping[str, Any], ranges: Sequence[OffsetRange], stall_timeout_s: float, count: TaskProgress | None = None
-) -> Iterator[Any]:
-    """Every committed message inside `ranges`; stops each partition at its end, markers and gaps included."""
-    from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-
-    todo = {(r.topic, r.partition): r.end for r in ranges}
-    if not todo:
-        return
-    failures: list[Any] = []
-    consumer = Consumer({**client, **_CONSUMER, "error_cb": failures.append})
-    harmless = (KafkaError._PARTITION_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED)  # of a group that is never used
-    try:
-        consumer.assign([TopicPartition(r.topic, r.partition, r.begin) for r in ranges])
-        progress_s = time.monotonic()
-        while todo:
-            messages: list[Any] = consumer.consume(_BATCH_ROWS, timeout=0.1)
-            if messages:  # who answers is not down any more
-                failures.clear()
-            for message in messages:
-                error, where = message.error(), (message.topic(), message.partition())
-                if error is not None and error.code() not in harmless:
-                    raise KafkaException(error)
-                if where not in todo:
-                    continue
-                if error is None and message.offset() < todo[where]:
-                    progress_s = time.monotonic()
-                    yield message
-                # an end-of-partition event stands at the next offset, markers and aborted records passed
-                if message.offset() + (error is None) >= todo[where]:
-                    progress_s = time.monotonic()
-                    del todo[where]
-                    consumer.pause([TopicPartition(*where)])
-            if count is not None:
-                count.tell(partial(_passed, consumer, ranges, todo), last=not todo)
-            if todo and time.monotonic() - progress_s > stall_timeout_s:
-                if failures:
-                    raise KafkaException(failures[-1])
-                raise RuntimeError(f"no records for {stall_timeout_s:g} s, still to read: {_named(todo)}")
-    finally:
-        consumer.close()
-
-
-def _passed(consumer: Any, ranges: Sequence[OffsetRange], todo: Mapping[tuple[str, int], int]) -> int:
-    """How many offsets of `ranges` are behind the consumer: markers and gaps too, so that it ends at their length."""
-    from confluent_kafka import TopicPartition
-
-    positions = {(at.topic, at.partition): at.offset for at in consumer.position([TopicPartition(*w) for w in todo])}
-    return sum(min(max(positions.get((r.topic, r.partition), r.end), r.begin), r.end) - r.begin for r in ranges)
-
-
-def _named(todo: Mapping[tuple[str, int], int]) -> str:
-    shown = [f"{topic}-{partition} up to offset {end}" for (topic, partition), end in sorted(todo.items())]
-    return ", ".join(shown[:5]) + (f" and {counted(len(shown) - 5, 'more partition')}" if len(shown) > 5 else "")
 
 
 def _batches(newest: Newest, topics: Mapping[str, tuple[str, int]]) -> Iterator[pa.RecordBatch]:

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eosctl.core.offsets.decision import Cell, Decision, KeyAction, decide, mismatch
+from eosctl.core.offsets.decision import Cell, Decision, KeyAction, decide
 from eosctl.core.offsets.migration import MigrationPlan, topic_of
-from eosctl.core.offsets.records import is_nothing
-from eosctl.migrate.spark.record_counts import TaskProgress
 from eosctl.migrate.spark.records.arrow_rows import arrow_batch, arrow_schema, batch_of_columns
-from eosctl.migrate.spark.records.kafka_io import Newest, OffsetRange, read_keys
 from eosctl.migrate.spark.records.kafka_writes import placed_batch
 from eosctl.migrate.spark.records.transforms import DECISIONS
 from eosctl.migrate.spark.snapshots import batches_of, part_file, whole_file
@@ -30,18 +28,17 @@ COUNTED = "connector string, action string, keys long, both long, versions long"
 of them; with one: the keys that got it, `both` of them in conflict."""
 
 _ARROW_COUNTED = arrow_schema(COUNTED)
-COMPARED = (
-    "whole boolean, compared long, differing long, side string, status string, connector string, topic string, "
-    "partition int, key binary, expected binary, actual binary"
-)
-"""Rows of `compare_part`: one of numbers with a null `side`, and one for each of the first keys that differ.
-
-`whole` is false where a key was found in a place where another part may have it too: then the part says nothing.
-"""
-_ARROW_COMPARED = arrow_schema(COMPARED)
 SENDS = (KeyAction.WRITE.value, KeyAction.DELETE.value)
-Found = tuple[int, int, int, bytes | None, bool]
-"""Of a record of the target: partition, offset, timestamp in ms, value, and whether that is a deletion."""
+
+
+class Found(NamedTuple):
+    """A record of the target; `nothing` is whether its value is a deletion."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    value: bytes | None
+    nothing: bool
 
 
 def decide_part(folder: Path, number: int, plan: MigrationPlan) -> Iterator[pa.RecordBatch]:
@@ -70,13 +67,12 @@ def _count(counted: Counter[Any], batch: pa.RecordBatch, by: list[str], **what: 
 
 def _there(file: Path) -> dict[tuple[str, bytes], Found]:
     """What the target has, by topic and key."""
-    columns = ("topic", "key", "partition", "offset", "timestamp_ms", "value", "nothing")
-    rows = (row for batch in batches_of(file, columns) for row in _rows(batch, *columns))
-    return {(topic, key): found for topic, key, *found in rows}  # type: ignore[misc]
+    return dict(chain.from_iterable(map(_found, batches_of(file, ("topic", "key", *Found._fields)))))
 
 
-def _rows(batch: pa.RecordBatch, *names: str) -> Iterator[tuple[Any, ...]]:
-    return zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+def _found(batch: pa.RecordBatch) -> Iterator[tuple[tuple[str, bytes], Found]]:
+    topics, keys, *columns = (column.to_pylist() for column in batch.columns)
+    return zip(zip(topics, keys, strict=True), map(Found._make, zip(*columns, strict=True)), strict=True)
 
 
 class _Rule:
@@ -94,40 +90,55 @@ class _Rule:
     def decided(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """RECORDS of the source to DECISIONS, connectors that are not selected left out."""
         chosen = batch.filter(pc.is_in(batch.column("connector"), value_set=pa.array(self._topics, pa.string())))
-        column = chosen.column
-        topics = [self._topics[connector] for connector in column("connector").to_pylist()]
-        keys, values = column("key").to_pylist(), column("value").to_pylist()
-        nothing, times_ms = column("nothing").to_pylist(), column("timestamp_ms").to_pylist()
-        found = [self._there.get(where) for where in zip(topics, keys, strict=True)]
-        outcomes = [
-            self._missing[is_deletion] if there is None else self._against(value, time_ms, there)
-            for value, is_deletion, time_ms, there in zip(values, nothing, times_ms, found, strict=True)
-        ]
-        made = {
-            "connector": column("connector"),
-            "target_connector": column("connector"),
-            "source_topic": column("topic"),
-            "source_partition": column("partition"),
-            "source_offset": column("offset"),
-            "source_key": column("key"),
-            "value": pc.if_else(column("nothing"), pa.scalar(None, pa.binary()), column("value")),
-            "topic": topics,
-            "key": column("key"),
-            "partitions": [self._sizes[topic] for topic in topics],
-            "target_exists": [there is not None for there in found],
-            "action": [outcome.action.value for outcome in outcomes],
-            "reason": [outcome.reason for outcome in outcomes],
-            "conflict": [outcome.conflict for outcome in outcomes],
-            "claims": pa.repeat(pa.scalar(1, pa.int64()), len(topics)),
-        }
-        of_target = ("partition", "target_offset", "target_timestamp_ms", "before", "before_nothing")
-        for place, name in enumerate(of_target):
-            made[name] = [None if there is None else there[place] for there in found]
-        return batch_of_columns([made[field.name] for field in ARROW_DECISIONS], ARROW_DECISIONS)
+        topics = [self._topics[connector] for connector in chosen.column("connector").to_pylist()]
+        wanted = zip(topics, chosen.column("key").to_pylist(), strict=True)
+        found = [self._there.get(where) for where in wanted]
+        columns: dict[str, Any] = {"topic": topics, "partitions": [self._sizes[topic] for topic in topics]}
+        columns |= _of_source(chosen) | _of_target(found) | _of_outcomes(self._outcomes(chosen, found))
+        return batch_of_columns([columns[field.name] for field in ARROW_DECISIONS], ARROW_DECISIONS)
 
-    def _against(self, value: bytes | None, timestamp_ms: int, there: Found) -> Decision:
-        _partition, _offset, there_ms, before, _nothing = there
-        return decide(Cell(value, timestamp_ms), Cell(before, there_ms), self._policy)
+    def _outcomes(self, chosen: pa.RecordBatch, found: Sequence[Found | None]) -> list[Decision]:
+        """What becomes of each key."""
+        cells = (chosen.column(name).to_pylist() for name in ("value", "timestamp_ms", "nothing"))
+        return [
+            self._missing[nothing] if there is None else self._against(Cell(value, timestamp_ms), there)
+            for value, timestamp_ms, nothing, there in zip(*cells, found, strict=True)
+        ]
+
+    def _against(self, source: Cell, there: Found) -> Decision:
+        return decide(source, Cell(there.value, there.timestamp_ms), self._policy)
+
+
+def _of_source(chosen: pa.RecordBatch) -> dict[str, Any]:
+    """The columns of DECISIONS that RECORDS of the source have."""
+    connector, key = chosen.column("connector"), chosen.column("key")
+    return {
+        "connector": connector,
+        "target_connector": connector,
+        "source_topic": chosen.column("topic"),
+        "source_partition": chosen.column("partition"),
+        "source_offset": chosen.column("offset"),
+        "source_key": key,
+        "value": pc.if_else(chosen.column("nothing"), pa.scalar(None, pa.binary()), chosen.column("value")),
+        "key": key,
+        "claims": pa.repeat(pa.scalar(1, pa.int64()), len(chosen)),
+    }
+
+
+def _of_target(found: Sequence[Found | None]) -> dict[str, Any]:
+    """The columns of DECISIONS that tell what the target has."""
+    names = ("partition", "target_offset", "target_timestamp_ms", "before", "before_nothing")
+    columns: dict[str, Any] = {name: [there and there[place] for there in found] for place, name in enumerate(names)}
+    return columns | {"target_exists": [there is not None for there in found]}
+
+
+def _of_outcomes(outcomes: Sequence[Decision]) -> dict[str, Any]:
+    """The columns of DECISIONS that tell what becomes of the keys."""
+    return {
+        "action": [outcome.action.value for outcome in outcomes],
+        "reason": [outcome.reason for outcome in outcomes],
+        "conflict": [outcome.conflict for outcome in outcomes],
+    }
 
 
 def sample_of(file: Path, limit: int) -> Iterator[pa.RecordBatch]:
@@ -144,7 +155,12 @@ def sample_of(file: Path, limit: int) -> Iterator[pa.RecordBatch]:
 
 def sent(decisions: pa.RecordBatch) -> pa.RecordBatch:
     """Those of a batch of decisions that send something."""
-    return decisions.filter(pc.is_in(decisions.column("action"), value_set=pa.array(SENDS, pa.string())))
+    return decisions.filter(is_sent(decisions))
+
+
+def is_sent(decisions: pa.RecordBatch) -> pa.Array:
+    """Whether each of a batch of decisions sends something."""
+    return pc.is_in(decisions.column("action"), value_set=pa.array(SENDS, pa.string()))
 
 
 def to_write(folder: Path, number: int) -> Iterator[pa.RecordBatch]:
@@ -154,51 +170,3 @@ def to_write(folder: Path, number: int) -> Iterator[pa.RecordBatch]:
         placed = placed_batch(sent(batch))
         topics = [topic_of(name) for name in placed.column("topic").to_pylist()]
         yield placed.set_column(0, "topic", pa.array(topics, pa.string()))
-
-
-def compare_part(
-    client: Mapping[str, Any],
-    ranges: Sequence[OffsetRange],
-    folder: Path,
-    number: int,
-    *,
-    limit: int,
-    count: TaskProgress | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Reads the `ranges` of the target that are one part's, and compares them with its decisions, as COMPARED."""
-    names = {one.topic: one.name or one.topic for one in ranges}
-    parts: list[Newest] = list(read_keys(client, ranges, count=count))
-    now = {(names[topic], key): message for topic, key, message in _messages(parts[-1])}
-    whole = len(parts) == 1 and _in_place(parts[-1], {one.topic: one.partitions for one in ranges})
-    compared, differing, shown = 0, 0, list[tuple[Any, ...]]()
-    columns = ("connector", "topic", "key", "value", "before", "before_nothing", "action")
-    for batch in batches_of(part_file(folder / "decisions", number), columns) if whole else ():
-        compared += batch.num_rows
-        for connector, topic, key, value, before, before_nothing, action in _rows(batch, *columns):
-            expected = value if action in SENDS else None if before_nothing else before
-            message = now.get((topic, key))
-            actual = None if message is None or is_nothing(message.value()) else message.value()
-            if actual != expected:
-                differing += 1
-                partition = message and message.partition()
-                status = mismatch(expected, actual, found=message is not None).value
-                shown.append((None, None, None, "target", status, connector, topic, partition, key, expected, actual))
-        shown = sorted(shown, key=lambda row: (row[6], row[8]))[:limit]
-    yield arrow_batch([(whole, compared, differing, *[None] * 8), *shown], _ARROW_COMPARED)
-
-
-def _messages(newest: Newest) -> Iterator[tuple[str, bytes | None, Any]]:
-    for (topic, _partition), keys in newest.items():
-        for key, (message, _versions) in keys.items():
-            yield topic, key, message
-
-
-def _in_place(newest: Newest, partitions: Mapping[str, int]) -> bool:
-    """Whether every key is where Connect's producer puts it."""
-    from confluent_kafka import murmur2
-
-    return all(
-        key is not None and murmur2(key, partitions[topic]) == partition
-        for (topic, partition), keys in newest.items()
-        for key in keys
-    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
 from eosctl.core.offsets.decision import KeyAction, KeyMismatch, Policy
@@ -48,18 +48,12 @@ def newest_per_key(records: DataFrame) -> DataFrame:
     makes sorting cheap; a collision of it is harmless.
     """
     key = ("hash", "topic", "key")
-    placed = records.withColumn("hash", F.xxhash64("topic", "key")).repartition(*key)
-    in_partition = Window.partitionBy(*key, "partition").orderBy(F.desc("offset"))
     of_key = Window.partitionBy(*key)
     across = of_key.orderBy(F.desc("timestamp_ms"), F.desc("at_home"), F.desc("offset"), F.desc("partition"))
-    newest = (
-        placed.withColumn("rank", F.row_number().over(in_partition))
-        .where("rank = 1")
-        .withColumn("places", F.count(F.lit(1)).over(of_key).cast("int"))
-        .withColumn("rank", F.row_number().over(across))
-        .where("rank = 1")
-    )
-    return newest.select(*_names(NEWEST))
+    hashed = records.withColumn("hash", F.xxhash64("topic", "key")).repartition(*key)
+    of_partitions = _first_rows(hashed, Window.partitionBy(*key, "partition").orderBy(F.desc("offset")))
+    counted = of_partitions.withColumn("places", F.count(F.lit(1)).over(of_key).cast("int"))
+    return _first_rows(counted, across).select(*_names(NEWEST))
 
 
 def read_counts(newest: DataFrame, routes: Sequence[ConnectorRoute]) -> DataFrame:
@@ -107,28 +101,36 @@ def _meaning(value: str, nothing: str) -> Column:
 
 
 def strongest(claims: DataFrame, policy: Policy) -> DataFrame:
-    """One claim per target key (`migration_rules.strongest`), with `collides` and the number of `claims` to it."""
-    key = ("hash", "target_topic", "target_key")
-    group = Window.partitionBy(*key)
-    order = group.orderBy(*_rank(policy), "precedence", F.desc("timestamp_ms"), F.desc("offset"), "partition")
-    # min and max ignore nulls, which here are deletions: a mix of both differs too
-    mixed = (F.count("value").over(group) > 0) & (F.count("value").over(group) < F.count(F.lit(1)).over(group))
-    values_differ = mixed | ~F.min("value").over(group).eqNullSafe(F.max("value").over(group))
-    names_differ = F.min("renamed").over(group) != F.max("renamed").over(group)
-    return (
-        claims.withColumn("hash", F.xxhash64("target_topic", "target_key"))
-        .withColumn("collides", names_differ & values_differ)
-        .withColumn("claims", F.count(F.lit(1)).over(group))
-        .withColumn("rank", F.row_number().over(order))
-        .where("rank = 1")
-        .drop("rank", "hash")
-    )
+    """One claim per target key (`decision.strongest`), with `collides` and the number of `claims` to it."""
+    of_key = Window.partitionBy("hash", "target_topic", "target_key")
+    strength = [*_rank(policy), F.asc("precedence"), F.desc("timestamp_ms"), F.desc("offset"), F.asc("partition")]
+    hashed = claims.withColumn("hash", F.xxhash64("target_topic", "target_key"))
+    weighed = hashed.withColumns({"collides": _collide(of_key), "claims": F.count(F.lit(1)).over(of_key)})
+    return _first_rows(weighed, of_key.orderBy(*strength)).drop("hash")
 
 
 def _rank(policy: Policy) -> list[Column]:
     if policy is Policy.NEWEST:
         return [F.desc("timestamp_ms"), F.asc("renamed")]
     return [F.desc("renamed") if policy is Policy.TAKE_SOURCE else F.asc("renamed")]
+
+
+def _collide(of_key: WindowSpec) -> Column:
+    """`decision.collide`: whether a rename brought two different values onto one key."""
+    is_mixed = F.min("renamed").over(of_key) != F.max("renamed").over(of_key)
+    return is_mixed & _values_differ(of_key)
+
+
+def _values_differ(of_key: WindowSpec) -> Column:
+    """Whether a key has two values, or a value and a deletion: min and max ignore nulls, which are deletions here."""
+    values, rows = F.count("value").over(of_key), F.count(F.lit(1)).over(of_key)
+    some_deleted = (values > 0) & (values < rows)
+    return some_deleted | ~F.min("value").over(of_key).eqNullSafe(F.max("value").over(of_key))
+
+
+def _first_rows(rows: DataFrame, order: WindowSpec) -> DataFrame:
+    """The first row of each group of `order`."""
+    return rows.withColumn("rank", F.row_number().over(order)).where("rank = 1").drop("rank")
 
 
 def decisions(strongest: DataFrame, target: DataFrame, *, partitions: Mapping[str, int], policy: Policy) -> DataFrame:
@@ -169,7 +171,7 @@ def decisions(strongest: DataFrame, target: DataFrame, *, partitions: Mapping[st
 
 
 def _action_and_reason(policy: Policy, differs: Column) -> tuple[Column, Column]:
-    """`migration_rules.decide_claims` as two expressions that take their branches in the same order."""
+    """`decision.decide_claims` as two expressions that take their branches in the same order."""
     deleted, there = F.col("value").isNull(), F.col("target_exists")
     newer = F.col("timestamp_ms") > F.col("target_timestamp_ms")
     target_wins = {Policy.KEEP_TARGET: F.lit(True), Policy.NEWEST: ~newer}.get(policy, F.lit(False))
