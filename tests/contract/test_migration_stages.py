@@ -369,13 +369,13 @@ def test_parts_are_decided_and_written_each_by_its_task(stage: Stage, name: str,
     assert stage.ids(plan) == [f"{plan.transactional_id()}-{task}" for task in range(2)]
     compared = stages.compare(tmp_path, stage.planned(target), side="target", parts=parts)
     assert (compared.compared, compared.differing) == (12, 0)
-    stage.put(target, (keys[4], b"x", 5), (keys[5], b"x", 5))
-    compared = stages.compare(tmp_path, stage.planned(target), side="target", parts=parts, limit=1)
-    first = min(keys[4], keys[5])
-    assert compared.mismatches == (
-        Mismatch("target", "differs", "a", target, partition_for(first, PARTITIONS), first, b"1", b"x"),
+    stage.put(target, (keys[4], None, 5), (keys[5], b"x", 5), (keys[6], b"x", 5))
+    compared = stages.compare(tmp_path, stage.planned(target), side="target", parts=parts, limit=2)
+    assert (compared.compared, compared.differing) == (12, 3)
+    assert compared.mismatches == tuple(
+        Mismatch("target", status, "a", target, partition_for(each, PARTITIONS), each, b"1", actual)
+        for each, status, actual in ((keys[4], "deleted", None), (keys[5], "differs", b"x"))
     )
-    assert (compared.compared, compared.differing) == (12, 2)
 
 
 def test_a_file_is_read_and_written(stage: Stage, tmp_path: Path) -> None:
