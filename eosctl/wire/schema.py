@@ -176,8 +176,10 @@ def _compile_write(layout: Struct[Any], version: int, flexible: bool) -> Any:
             raise NotCarriedError(name, first_version)
         for index, write_field in plain:
             write_field(out, value[index])
-        if flexible:
+        if tags:
             _write_tags(out, [(tag, value[index], put) for index, tag, default, put in tags if value[index] != default])
+        elif flexible:
+            out.append(0)
 
     return write
 

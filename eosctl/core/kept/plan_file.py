@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from eosctl.core.kept.typed_json import WrongMemberError, typed
 from eosctl.errors import InputFileError
@@ -47,12 +47,17 @@ class _Document:
 
 def digest_of(plan: DataclassInstance) -> str:
     """sha256, in hex, of the plan's canonical JSON: sorted keys, no spaces, UTF-8."""
-    return _digest(asdict(plan))
+    return _digest(plan)
 
 
 def _digest(document: object) -> str:
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(document, default=_members, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _members(value: DataclassInstance) -> dict[str, Any]:
+    """The members of a dataclass, for the encoder, which comes back with those that are dataclasses: no copies."""
+    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 @dataclass(frozen=True, slots=True)
