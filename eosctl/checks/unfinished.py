@@ -12,13 +12,14 @@ from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.group.observation.rules import ObservedConnector
-from eosctl.offsets.switch.journal import unfinished_switch
+from eosctl.offsets.switch.journal import newest_target, unfinished_switch
 from eosctl.offsets.switch.traces import begun_before_the_config
 from eosctl.report import rfc3339
 from eosctl.rescue.journal import unfinished_rescue
 from eosctl.state.journal import journal_of
 from eosctl.task_counts.clean import clean_journal, unfinished_clean
-from eosctl.upgrade.roll.journal import describe_roll, newest_roll, upgrade_journal
+from eosctl.upgrade.memory import describe_roll
+from eosctl.upgrade.roll.journal import newest_roll, upgrade_journal
 from eosctl.upgrade.roll.undo import command_to_resume
 
 
@@ -111,9 +112,7 @@ def _moved(app: App, cluster_id: str, connector: ConnectorState) -> Iterator[Fin
 
 def _ended_here(app: App, cluster_id: str, connector: str, target: str) -> bool:
     """Whether it is what the newest switch on this machine was to come to: a connector that was STOPPED stays so."""
-    entries = journal_of(app, "offsets-switch", connector, cluster_id=cluster_id).entries()
-    targets = [entry.get("target") for entry in entries if entry.get("event") == "begin"]
-    return bool(targets) and targets[-1] == target
+    return newest_target(journal_of(app, "offsets-switch", connector, cluster_id=cluster_id)) == target
 
 
 def _rescue(app: App, cluster_id: str, connector: ObservedConnector, state: ConnectorState) -> Iterator[Finding]:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 from pathlib import Path
-from typing import Any
 
 from eosctl.core.offsets.migration import MigrationPlan
 from eosctl.deadline import Clock
-from eosctl.state.journal import Journal
+from eosctl.state.journal import EndEntry, Journal
 
 
 @unique
@@ -37,14 +36,38 @@ def stages_of(plan: MigrationPlan) -> list[Stage]:
 class Past:
     """What runs of the same plan did before this one.
 
-    `done` has the facts of each stage that ended; `write_tasks` is how many tasks wrote, 0 when none began to.
+    `done` are the stages that ended; `write_tasks` is how many tasks wrote, 0 when none began to.
     """
 
     begun: bool = False
     started: frozenset[Stage] = frozenset()
-    done: Mapping[Stage, Mapping[str, Any]] = field(default_factory=dict)
+    done: frozenset[Stage] = frozenset()
     write_tasks: int = 0
     ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Begin:
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    stage: Stage
+    tasks: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    stage: Stage
+
+
+_ENTRIES: Mapping[str, type[_Begin | _Started | _Done | EndEntry]] = {
+    "begin": _Begin,
+    "started": _Started,
+    "done": _Done,
+    "end": EndEntry,
+}
 
 
 def resume_command(folder: Path) -> str:
@@ -60,22 +83,21 @@ def migration_journal(folder: Path, clock: Clock) -> Journal:
 def read_past(journal: Journal) -> Past:
     """What the journal has; raises EosctlError when it can't be read."""
     past = Past()
-    for entry in journal.entries():
-        match entry.get("event"):
-            case "begin":
+    for entry in journal.read(_ENTRIES):
+        match entry:
+            case _Begin():
                 past = replace(past, begun=True)
-            case "started":
-                past = _started(past, Stage(entry["stage"]), entry)
-            case "done":
-                past = replace(past, done={**past.done, Stage(entry["stage"]): entry})
-            case "end":
+            case _Started(stage, tasks):
+                past = _started(past, stage, past.write_tasks if tasks is None else tasks)
+            case _Done(stage):
+                past = replace(past, done=past.done | {stage})
+            case EndEntry():
                 past = replace(past, ended=True)
     return past
 
 
-def _started(past: Past, stage: Stage, entry: Mapping[str, Any]) -> Past:
+def _started(past: Past, stage: Stage, write_tasks: int) -> Past:
     """A stage that is begun again is not over, and neither are those that come after it."""
     stages = list(Stage)
-    over = {each: facts for each, facts in past.done.items() if stages.index(each) < stages.index(stage)}
-    tasks = int(entry.get("tasks", past.write_tasks))
-    return replace(past, started=past.started | {stage}, done=over, write_tasks=tasks)
+    over = frozenset(each for each in past.done if stages.index(each) < stages.index(stage))
+    return replace(past, started=past.started | {stage}, done=over, write_tasks=write_tasks)

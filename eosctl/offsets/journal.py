@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 from eosctl.app import App
 from eosctl.core.wording import counted
 from eosctl.report import Problem, rfc3339
 from eosctl.state.backups import undo_command
-from eosctl.state.journal import Journal
+from eosctl.state.journal import EndEntry, Journal
 
 
 def offsets_journal(app: App, cluster_id: str) -> Journal:
@@ -24,17 +24,25 @@ def offsets_journal(app: App, cluster_id: str) -> Journal:
     return Journal(app.state_dir / "journals" / f"offsets-writes-{digest}.ndjson", app.clock)
 
 
+@dataclass(frozen=True, slots=True)
+class _Begin:
+    name: str
+    backup: str
+    time_ms: int
+    offsets: int = 0
+
+
+_ENTRIES: Mapping[str, type[_Begin | EndEntry]] = {"begin": _Begin, "end": EndEntry}
+
+
 def cut_off_problems(app: App, cluster_id: str) -> list[Problem]:
     """A warning for the last write, if its run ended before the write was known to be done; raises EosctlError."""
-    last: Mapping[str, Any] | None = None
-    for entry in offsets_journal(app, cluster_id).entries():
-        last = entry if entry.get("event") == "begin" else None
-    if last is None:
+    entries = offsets_journal(app, cluster_id).read(_ENTRIES)
+    last = entries[-1] if entries else None
+    if not isinstance(last, _Begin):
         return []
-    backup = str(last.get("backup"))
-    offsets = counted(int(last.get("offsets", 0)), "offset")
-    when = rfc3339(int(last["time_ms"]))
-    message = f"{last.get('name')} of {when} ({offsets}) was cut off before its end was seen"
-    undo = undo_command(Path(backup))
-    hint = f"`eosctl offsets verify {quote(backup)}` tells what of it is there; `{undo}` takes it back."
+    offsets, when = counted(last.offsets, "offset"), rfc3339(last.time_ms)
+    message = f"{last.name} of {when} ({offsets}) was cut off before its end was seen"
+    undo = undo_command(Path(last.backup))
+    hint = f"`eosctl offsets verify {quote(last.backup)}` tells what of it is there; `{undo}` takes it back."
     return [Problem("write_cut_off", message, hint=hint, severity="warning")]

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.ids import ProducerId, TransactionalId
-from eosctl.state.journal import Journal
+from eosctl.state.journal import EndEntry, Journal
 
 Touched = Mapping[TransactionalId, tuple[ProducerId, int] | None]
 """Transactional id -> producer id and epoch; None for an id that no coordinator knows."""
@@ -31,34 +30,51 @@ class UnfinishedRescue:
     restarted: Touched | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Begin:
+    time_ms: int
+    commit_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    restarted: Touched | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    step: str
+    detail: str
+
+
+_ENTRIES: Mapping[str, type[_Begin | _Start | _Done | EndEntry]] = {
+    "begin": _Begin,
+    "start": _Start,
+    "done": _Done,
+    "end": EndEntry,
+}
+
+
 def unfinished_rescue(journal: Journal, connector: ConnectorState) -> UnfinishedRescue | None:
     """The rescue under way, as far as the file tells and is about the connector's newest task set; raises EosctlError.
 
     A run that goes on with an earlier one adds to it.
     """
     begun: UnfinishedRescue | None = None
-    for entry in journal.entries():
-        match entry.get("event"):
-            case "begin":
+    for entry in journal.read(_ENTRIES):
+        match entry:
+            case _Begin():
                 begun = _begun(entry, begun)
-            case "start" if begun is not None and "restarted" in entry:
-                begun = replace(begun, restarted={**(begun.restarted or {}), **_touched(entry["restarted"])})
-            case "done" if begun is not None:
-                begun = replace(begun, done={**begun.done, str(entry["step"]): str(entry["detail"])})
-            case "end":
+            case _Start(restarted) if begun is not None and restarted is not None:
+                begun = replace(begun, restarted={**(begun.restarted or {}), **restarted})
+            case _Done(step, detail) if begun is not None:
+                begun = replace(begun, done={**begun.done, step: detail})
+            case EndEntry():
                 begun = None
     return begun if begun is not None and begun.commit_offset == connector.commit_offset else None
 
 
-def _begun(entry: Mapping[str, Any], earlier: UnfinishedRescue | None) -> UnfinishedRescue:
-    commit_offset = entry.get("commit_offset")
-    if earlier is not None and earlier.commit_offset == commit_offset:
+def _begun(entry: _Begin, earlier: UnfinishedRescue | None) -> UnfinishedRescue:
+    if earlier is not None and earlier.commit_offset == entry.commit_offset:
         return earlier
-    return UnfinishedRescue(commit_offset, int(entry["time_ms"]))
-
-
-def _touched(noted: Mapping[str, Any]) -> Touched:
-    return {
-        TransactionalId(each): None if epoch is None else (ProducerId(int(epoch[0])), int(epoch[1]))
-        for each, epoch in noted.items()
-    }
+    return UnfinishedRescue(entry.commit_offset, entry.time_ms)

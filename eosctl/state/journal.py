@@ -1,6 +1,8 @@
 """A journal: what a command of several steps has begun and ended, so that a killed run can be continued.
 
-JSON lines in one file, synced one by one, readable by its owner only. What an event means is its command's business.
+JSON lines in one file, synced one by one, readable by its owner only. What an event means is its command's business: it
+has a class for each event that it reads again, whose members are those of the line. Members that came later have
+defaults, so that the journals of older versions are read.
 """
 
 from __future__ import annotations
@@ -13,17 +15,26 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from eosctl.app import App
+from eosctl.core.kept.typed_json import WrongMemberError, typed
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.machine.kept_file import sync_directory
 from eosctl.report import Json, Problem, rfc3339
 from eosctl.state.audit_file import lock_now
 
+T = TypeVar("T")
 _HOLD = "hold"
 """The event that says which process took the lock; none of the command's."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndEntry:
+    """The last entry of a run that came to its end."""
+
+    time_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,23 @@ class Journal:
     def entries(self) -> list[Mapping[str, Any]]:
         """What its command wrote; a line that a crash cut off counts as not written. Raises EosctlError."""
         return [entry for entry in self._lines() if entry.get("event") != _HOLD]
+
+    def read(self, kinds: Mapping[str, type[T]]) -> list[T]:
+        """What its command wrote, each event as a value of its class; events without one are left out.
+
+        Raises EosctlError where the file can't be read, or an entry is not what its class says.
+        """
+        found = [(number, kinds.get(str(entry.get("event"))), entry) for number, entry in enumerate(self.entries(), 1)]
+        return [self._typed(number, kind, entry) for number, kind, entry in found if kind is not None]
+
+    def _typed(self, number: int, kind: type[T], entry: Mapping[str, Any]) -> T:
+        try:
+            return typed(entry, kind)
+        except WrongMemberError as exc:
+            raise EosctlError(
+                f"cannot read {self.path}: entry {number} ({entry['event']}): {exc}",
+                hint="Somebody changed it, or another version of eosctl wrote it: run that one, or correct the entry.",
+            ) from exc
 
     def _lines(self) -> list[Mapping[str, Any]]:
         try:

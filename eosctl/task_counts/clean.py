@@ -25,7 +25,7 @@ from eosctl.group.gather import read_group
 from eosctl.group.topics.config import read_config_topic
 from eosctl.group.topics.config_reader import ConfigTopic
 from eosctl.report import Json, Problem, Report, Row, rfc3339
-from eosctl.state.journal import Journal, journal_of
+from eosctl.state.journal import EndEntry, Journal, journal_of
 from eosctl.task_counts.record import refuse_hidden_records
 
 Settings = Mapping[str, str | None]
@@ -66,15 +66,20 @@ class CleanPlan:
         return frozenset(each.record.offset for each in self.records)
 
 
+@dataclass(frozen=True, slots=True)
+class _Begin:
+    before: Settings
+    time_ms: int
+
+
+_ENTRIES: Mapping[str, type[_Begin | EndEntry]] = {"begin": _Begin, "end": EndEntry}
+
+
 def unfinished_clean(journal: Journal) -> UnfinishedClean | None:
     """The run under way, as far as the file tells; raises EosctlError."""
     begun: UnfinishedClean | None = None
-    for entry in journal.entries():
-        if entry.get("event") == "begin":
-            before = {str(name): None if value is None else str(value) for name, value in entry["before"].items()}
-            begun = UnfinishedClean(before, int(entry["time_ms"])) if begun is None else begun
-        elif entry.get("event") == "end":
-            begun = None
+    for entry in journal.read(_ENTRIES):
+        begun = (begun or UnfinishedClean(entry.before, entry.time_ms)) if isinstance(entry, _Begin) else None
     return begun
 
 

@@ -23,8 +23,8 @@ from eosctl.profiles.worker_files import with_files
 from eosctl.upgrade.drivers import Driver
 from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.gates import DRIVER_GATE_IDS, GATE_IDS, MEMBERS_GATE, MODES_GATE, evaluate_gates
+from eosctl.upgrade.memory import Memory, Roll, with_brought
 from eosctl.upgrade.rights import with_rights
-from eosctl.upgrade.roll.journal import Memory, Roll, with_brought
 from eosctl.upgrade.roll.step import members_of
 
 NOTHING_KNOWN = Memory()

@@ -18,7 +18,8 @@ from eosctl.upgrade.drivers import OwnsWorkers
 from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.gates import FORBIDDABLE_GATES, MODES_GATE, RIGHTS_GATE
 from eosctl.upgrade.look import NOTHING_KNOWN, GroupLook, lenience_of, look
-from eosctl.upgrade.roll.journal import Brought, Roll, describe_roll, newest_roll, upgrade_journal
+from eosctl.upgrade.memory import Brought, Roll, describe_roll
+from eosctl.upgrade.roll.journal import newest_roll, upgrade_journal
 from eosctl.upgrade.roll.owned import match_gates
 
 _JUDGED_PER_WORKER = MODES_GATE

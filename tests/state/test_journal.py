@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from eosctl.app import App
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, RefusedError
-from eosctl.state.journal import Journal, journal_of
+from eosctl.state.journal import EndEntry, Journal, journal_of
 from eosctl.target import Target
 from tests.fakes.clock import FakeTime
 
@@ -21,7 +21,7 @@ HOLDS = """
 import sys
 from pathlib import Path
 from eosctl.deadline import Clock
-from eosctl.state.journal import Journal
+from eosctl.state.journal import EndEntry, Journal
 with Journal(Path(sys.argv[1]), Clock()).hold("it"):
     print("held", flush=True)
     sys.stdin.read()
@@ -52,6 +52,37 @@ def test_what_a_crash_cut_off_is_no_entry_and_spoils_none(journal: Journal, left
         file.write(left)
     journal.write("resume")
     assert [entry["event"] for entry in journal.entries()] == ["begin", "resume"]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    step: str
+    time_ms: int
+    workers: tuple[str, ...] = ()
+
+
+def test_entries_are_read_as_values_of_their_classes(journal: Journal) -> None:
+    """What an older version left out has its default; events that nobody reads again are passed over."""
+    with journal.hold("it"):
+        journal.write("begin")
+        journal.write("done", step="a")
+        journal.write("done", step="b", workers=["w"], later="x")
+        journal.write("end")
+    kinds: dict[str, type[Done | EndEntry]] = {"done": Done, "end": EndEntry}
+    assert journal.read(kinds) == [Done("a", 1500), Done("b", 1500, ("w",)), EndEntry(1500)]
+
+
+@pytest.mark.parametrize(
+    ("members", "wrong"),
+    [({}, "it has no 'step'"), ({"step": "b", "workers": [1]}, r"workers\[0\]: expected str, got int")],
+)
+def test_an_entry_that_is_not_what_it_was_is_named(journal: Journal, members: dict[str, object], wrong: str) -> None:
+    """It used to be a KeyError with a traceback."""
+    journal.write("done", step="a")
+    journal.write("done", **members)
+    with pytest.raises(EosctlError, match=rf"cannot read .*it\.ndjson: entry 2 \(done\): {wrong}$") as unreadable:
+        journal.read({"done": Done})
+    assert unreadable.value.hint
 
 
 def test_a_journal_that_cannot_be_read_is_not_an_empty_one(journal: Journal) -> None:

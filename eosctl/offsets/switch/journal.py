@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-from eosctl.state.journal import Journal
+from eosctl.state.journal import EndEntry, Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,24 +26,58 @@ class UnfinishedSwitch:
     tasks: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class _Begin:
+    origin: str
+    target: str
+    state: str
+    time_ms: int
+    done: tuple[str, ...] | None = None
+    deletions: bool = True
+    tasks: int = 1
+
+    def switch(self) -> UnfinishedSwitch:
+        """The switch that began so."""
+        done = self.done or ()
+        there = (self.origin, self.target, self.state)
+        return UnfinishedSwitch(*there, self.time_ms, done, "resume" in done, self.deletions, self.tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    step: str
+
+
+_ENTRIES: Mapping[str, type[_Begin | _Start | _Done | EndEntry]] = {
+    "begin": _Begin,
+    "start": _Start,
+    "done": _Done,
+    "end": EndEntry,
+}
+
+
+def newest_target(journal: Journal) -> str | None:
+    """Where the newest switch was to lead, over or not; None where there was none. Raises EosctlError."""
+    begun = journal.read({"begin": _Begin})
+    return begun[-1].target if begun else None
+
+
 def unfinished_switch(journal: Journal) -> UnfinishedSwitch | None:
     """The switch under way, as far as the file tells; raises EosctlError."""
     begun: UnfinishedSwitch | None = None
-    for entry in journal.entries():
-        match entry.get("event"):
-            case "begin":
-                begun = _begun(entry)
-            case "start" if begun is not None and entry["step"] == "resume":
+    for entry in journal.read(_ENTRIES):
+        match entry:
+            case _Begin():
+                begun = entry.switch()
+            case _Start("resume") if begun is not None:
                 begun = replace(begun, resumed=True)
-            case "done" if begun is not None:
-                begun = replace(begun, done=(*begun.done, str(entry["step"])))
-            case "end":
+            case _Done(step) if begun is not None:
+                begun = replace(begun, done=(*begun.done, step))
+            case EndEntry():
                 begun = None
     return begun
-
-
-def _begun(entry: Mapping[str, Any]) -> UnfinishedSwitch:
-    origin, target, state = (str(entry[name]) for name in ("origin", "target", "state"))
-    done, deletions = tuple(entry.get("done") or ()), bool(entry.get("deletions", True))
-    tasks = int(entry.get("tasks", 1))
-    return UnfinishedSwitch(origin, target, state, int(entry["time_ms"]), done, "resume" in done, deletions, tasks)

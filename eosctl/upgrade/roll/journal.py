@@ -1,142 +1,15 @@
-"""What the journal of `upgrade apply` tells: how far a roll came, and what the group forgets about its workers."""
+"""The journal of `upgrade apply`: its entries, and the newest roll that they tell of."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
 
 from eosctl.app import App
-from eosctl.core.workers.modes import TARGETS, Mode, UpgradeWorker
-from eosctl.group.mirror_makers import KnownNodes
+from eosctl.core.workers.modes import TARGETS, Mode
 from eosctl.group.protocol import Work
-from eosctl.report import rfc3339
-from eosctl.state.journal import Journal, journal_of
-
-_Value = TypeVar("_Value")
-
-
-@dataclass(frozen=True, slots=True)
-class Brought:
-    """A worker that the roll brought to `mode`; the same `member_id` in the group is the same process as then."""
-
-    mode: Mode
-    member_id: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class OpenStep:
-    """A step that was begun and not ended; `restarted` means that the driver did its part.
-
-    `members` are all members of the group before it (URL -> member id). `backups` are the copies made in it.
-    """
-
-    mode: Mode
-    workers: tuple[str, ...]
-    members: Mapping[str, str | None]
-    restarted: bool = False
-    words: str = ""
-    backups: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Roll:
-    """The newest roll in the journal; `connectors` are their states at its beginning.
-
-    `known` are all members that its newest step saw; `steps` are those that are done.
-    `next_start` is in which modes each worker may start next, of all that this and former rolls had in hand.
-    `way_back`: it takes back the roll before; `excused` are connectors and tasks that did not run when it began.
-    `stopped` says why its last run ended, if it could say so; `ended_ms` is None while it is not finished. `origin` is
-    the mode to go back to, if there is one. `place` is what the driver changes, and where, if it told. `mirror_maker`:
-    the workers are a dedicated MirrorMaker's. `driver_options` and `accepted` gates are what its last run was given.
-    """
-
-    target: Mode
-    driver: str
-    digest: str
-    began_ms: int
-    connectors: Mapping[str, str]
-    brought: Mapping[str, Brought] = field(default_factory=dict)
-    known: frozenset[str] = frozenset()
-    next_start: Mapping[str, frozenset[Mode]] = field(default_factory=dict)
-    way_back: bool = False
-    excused: frozenset[Work] = frozenset()
-    steps: tuple[tuple[Mode, str], ...] = ()
-    open: OpenStep | None = None
-    stopped: str | None = None
-    ended_ms: int | None = None
-    origin: Mode | None = None
-    place: str | None = None
-    mirror_maker: bool = False
-    driver_options: tuple[str, ...] = ()
-    accepted: frozenset[str] = frozenset()
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether it was begun and did not come to its end."""
-        return self.ended_ms is None
-
-    @property
-    def memory(self) -> Memory:
-        """What it knows of workers."""
-        return Memory(self.brought, self.next_start)
-
-    @property
-    def lost_memory(self) -> Memory:
-        """What counts for another roll: who was brought where only if looking tells nothing, as of a MirrorMaker."""
-        return Memory(self.brought if self.mirror_maker else {}, self.next_start)
-
-    def is_taken_back_by(self, target: Mode) -> bool:
-        """Whether a roll to `target` is the way back from this one, or goes on with that."""
-        before, after = TARGETS.index(self.target), TARGETS.index(target)
-        return after < before or (self.way_back and after <= before)
-
-    def without(self, gone: Collection[str]) -> Roll:
-        """The same, and nothing is expected any more of workers that are gone for good."""
-        step = self.open
-        if step is not None:
-            members = {name: member_id for name, member_id in step.members.items() if name not in gone}
-            workers = tuple(name for name in step.workers if name not in gone)
-            step = replace(step, members=members, workers=workers) if workers else None
-        return replace(self, open=step, known=self.known - set(gone), next_start=_without(self.next_start, gone))
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """What a journal knows of workers: to which mode it brought them, and in which modes they may start next."""
-
-    brought: Mapping[str, Brought] = field(default_factory=dict)
-    next_start: Mapping[str, frozenset[Mode]] = field(default_factory=dict)
-
-    @property
-    def names(self) -> Mapping[str, str | None]:
-        """The members that were brought somewhere, by name."""
-        return {name: each.member_id for name, each in self.brought.items()}
-
-    def after(self, brought: Mapping[str, Brought], *, at_once: bool = False) -> Memory:
-        """The same, once these were brought there; `at_once`, by a controller, they come back under other URLs."""
-        starts = {} if at_once else {name: frozenset({each.mode}) for name, each in brought.items()}
-        return Memory({**self.brought, **brought}, {**self.next_start, **starts})
-
-    def without(self, names: Collection[str]) -> Memory:
-        """The same without workers that there are no more."""
-        return Memory(_without(self.brought, names), _without(self.next_start, names))
-
-    def lost(self, members: Collection[str], target: Mode) -> tuple[UpgradeWorker, ...]:
-        """Workers that left the group, and that may come back in another mode than `target`."""
-        return tuple(
-            UpgradeWorker(name, Mode.ABSENT, evidence=(f"it left the group, and may come back {_either(modes)}",))
-            for name, modes in sorted(self.next_start.items())
-            if name not in members and modes != {target}
-        )
-
-
-def _either(modes: Collection[Mode]) -> str:
-    return " or ".join(mode.value for mode in TARGETS if mode in modes)
-
-
-def _without(there: Mapping[str, _Value], gone: Collection[str]) -> dict[str, _Value]:
-    return {name: value for name, value in there.items() if name not in gone}
+from eosctl.state.journal import EndEntry, Journal, journal_of
+from eosctl.upgrade.memory import Brought, OpenStep, Roll, without
 
 
 def upgrade_journal(app: App, cluster_id: str) -> Journal:
@@ -144,103 +17,172 @@ def upgrade_journal(app: App, cluster_id: str) -> Journal:
     return journal_of(app, "upgrade", app.target.require_group_id(), cluster_id=cluster_id)
 
 
+@dataclass(frozen=True, slots=True)
+class _Begin:
+    """A roll began; `gone` are workers that were given up by then."""
+
+    target: Mode
+    driver: str
+    digest: str
+    time_ms: int
+    connectors: Mapping[str, str]
+    origin: Mode | None = None
+    gone: tuple[str, ...] = ()
+    way_back: bool = False
+    mirror_maker: bool = False
+    excused: frozenset[Work] = frozenset()
+    place: str | None = None
+    driver_options: tuple[str, ...] = ()
+    accepted_gates: frozenset[str] = frozenset()
+
+    def roll(self, former: Roll | None) -> Roll:
+        """The roll at its beginning."""
+        return Roll(
+            target=self.target,
+            driver=self.driver,
+            digest=self.digest,
+            began_ms=self.time_ms,
+            connectors=self.connectors,
+            origin=self.origin,
+            next_start=without(former.next_start if former else {}, self.gone),
+            way_back=self.way_back,
+            mirror_maker=self.mirror_maker,
+            excused=self.excused,
+            place=self.place,
+            driver_options=self.driver_options,
+            accepted=self.accepted_gates,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A step began; `at_once`: a controller restarts the workers, which come back under other URLs."""
+
+    mode: Mode
+    workers: tuple[str, ...]
+    members: Mapping[str, str | None]
+    at_once: bool = False
+
+    def after(self, roll: Roll) -> Roll:
+        """The roll with the step under way."""
+        kept = roll.open.backups if roll.open else ()  # it is done again
+        step = OpenStep(self.mode, self.workers, self.members, backups=kept)
+        starts = {name: roll.next_start.get(name, frozenset(TARGETS)) | {self.mode} for name in self.workers}
+        starts = {} if self.at_once else {**roll.next_start, **starts}
+        known = frozenset(self.members) | set(self.workers)
+        return replace(roll, open=step, known=known, next_start=starts, stopped=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Backup:
+    """A copy was made in the step under way."""
+
+    path: str
+
+    def after(self, roll: Roll) -> Roll:
+        """The roll with the copy."""
+        step = roll.open
+        return roll if step is None else replace(roll, open=replace(step, backups=(*step.backups, self.path)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Restarted:
+    """The driver did its part of the step under way."""
+
+    words: str
+
+    def after(self, roll: Roll) -> Roll:
+        """The roll with the step further on."""
+        step = roll.open
+        return roll if step is None else replace(roll, open=replace(step, restarted=True, words=self.words))
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """The step under way ended; `renamed` maps workers to the URLs under which they came back."""
+
+    members: Mapping[str, str | None]
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    at_once: bool = False
+
+    def after(self, roll: Roll) -> Roll:
+        """The roll with the step done."""
+        step = roll.open
+        if step is None:
+            return roll
+        brought = {name: Brought(step.mode, member_id) for name, member_id in self.members.items()}
+        memory = roll.memory.without(self.renamed).after(brought, at_once=self.at_once)
+        known = roll.known.difference(self.renamed).union(self.renamed.values())
+        steps = (*roll.steps, *((step.mode, name) for name in step.workers))
+        roll = replace(roll, brought=memory.brought, next_start=memory.next_start, known=known)
+        return replace(roll, steps=steps, open=None, stopped=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Configured:
+    """A worker that is no member was given its mode where it lies."""
+
+    worker: str
+    mode: Mode
+
+    def after(self, roll: Roll) -> Roll:
+        """The roll with that worker done."""
+        starts = {**roll.next_start, self.worker: frozenset({self.mode})}
+        return replace(roll, next_start=starts, steps=(*roll.steps, (self.mode, self.worker)), stopped=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Resume:
+    """Another run goes on with the roll."""
+
+    driver: str
+    gone: tuple[str, ...] = ()
+    driver_options: tuple[str, ...] = ()
+    accepted_gates: frozenset[str] = frozenset()
+
+    def after(self, roll: Roll) -> Roll:
+        """The roll as the new run was told to do it."""
+        options, accepted = self.driver_options, self.accepted_gates
+        return replace(roll.without(self.gone), driver=self.driver, driver_options=options, accepted=accepted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stopped:
+    """The run ended before the roll did."""
+
+    message: str
+
+    def after(self, roll: Roll) -> Roll:
+        """The roll with what stopped it."""
+        return replace(roll, stopped=self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class _End(EndEntry):
+    """The roll ended."""
+
+    def after(self, roll: Roll) -> Roll:
+        """The roll, finished."""
+        return replace(roll, open=None, stopped=None, ended_ms=self.time_ms)
+
+
+_Later = _Start | _Backup | _Restarted | _Done | _Configured | _Resume | _Stopped | _End
+_ENTRIES: Mapping[str, type[_Begin | _Later]] = {
+    "begin": _Begin,
+    "start": _Start,
+    "backup": _Backup,
+    "restarted": _Restarted,
+    "done": _Done,
+    "configured": _Configured,
+    "resume": _Resume,
+    "stopped": _Stopped,
+    "end": _End,
+}
+
+
 def newest_roll(journal: Journal) -> Roll | None:
     """The roll that began last, as far as the file tells; raises EosctlError."""
     roll: Roll | None = None
-    for entry in journal.entries():
-        roll = _began(entry, roll) if entry.get("event") == "begin" else roll and _after(roll, entry)
+    for entry in journal.read(_ENTRIES):
+        roll = entry.roll(roll) if isinstance(entry, _Begin) else roll and entry.after(roll)
     return roll
-
-
-def _began(entry: Mapping[str, Any], former: Roll | None) -> Roll:
-    return Roll(
-        target=Mode(entry["target"]),
-        driver=str(entry["driver"]),
-        digest=str(entry["digest"]),
-        began_ms=int(entry["time_ms"]),
-        connectors=dict(entry["connectors"]),
-        origin=Mode(entry["origin"]) if entry.get("origin") else None,
-        next_start=_without(former.next_start if former else {}, entry.get("gone", ())),
-        way_back=bool(entry.get("way_back")),
-        mirror_maker=bool(entry.get("mirror_maker")),
-        excused=frozenset((str(name), int(number)) for name, number in entry.get("excused", ())),
-        place=entry.get("place"),
-        **_given(entry),
-    )
-
-
-def _given(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run was told, and its next one has to be told again."""
-    options, accepted = entry.get("driver_options", ()), entry.get("accepted_gates", ())
-    return {"driver_options": tuple(map(str, options)), "accepted": frozenset(map(str, accepted))}
-
-
-def _after(roll: Roll, entry: Mapping[str, Any]) -> Roll:
-    match entry.get("event"):
-        case "start":
-            kept = roll.open.backups if roll.open else ()  # it is done again
-            step = OpenStep(Mode(entry["mode"]), tuple(entry["workers"]), dict(entry["members"]), backups=kept)
-            starts = {name: roll.next_start.get(name, frozenset(TARGETS)) | {step.mode} for name in step.workers}
-            # where a controller restarts them, workers come back under other URLs
-            starts = {} if entry.get("at_once") else {**roll.next_start, **starts}
-            known = frozenset(step.members) | set(step.workers)
-            return replace(roll, open=step, known=known, next_start=starts, stopped=None)
-        case "backup" if roll.open is not None:
-            return replace(roll, open=replace(roll.open, backups=(*roll.open.backups, str(entry["path"]))))
-        case "restarted" if roll.open is not None:
-            return replace(roll, open=replace(roll.open, restarted=True, words=str(entry["words"])))
-        case "done" if roll.open is not None:
-            mode, members = roll.open.mode, entry["members"]
-            brought = {name: Brought(mode, members[name]) for name in members}
-            renamed = entry.get("renamed", {})
-            memory = roll.memory.without(renamed).after(brought, at_once=bool(entry.get("at_once")))
-            known = roll.known.difference(renamed).union(renamed.values())
-            steps = (*roll.steps, *((mode, name) for name in roll.open.workers))
-            roll = replace(roll, brought=memory.brought, next_start=memory.next_start, known=known)
-            return replace(roll, steps=steps, open=None, stopped=None)
-        case "configured":
-            name, mode = str(entry["worker"]), Mode(entry["mode"])
-            starts = {**roll.next_start, name: frozenset({mode})}
-            return replace(roll, next_start=starts, steps=(*roll.steps, (mode, name)), stopped=None)
-        case "resume":
-            return replace(roll.without(entry.get("gone", ())), driver=str(entry["driver"]), **_given(entry))
-        case "stopped":
-            return replace(roll, stopped=str(entry["message"]))
-        case "end":
-            return replace(roll, open=None, stopped=None, ended_ms=int(entry["time_ms"]))
-    return roll
-
-
-def with_brought(
-    workers: Sequence[UpgradeWorker], brought: Mapping[str, Brought], members: Mapping[str, str | None]
-) -> tuple[UpgradeWorker, ...]:
-    """Adds what the roll knows: a worker that is still the member it was has kept the mode it was brought to.
-
-    A mode changes by a restart only, and a restarted worker is another member. What is proven is never overruled.
-    """
-    return tuple(_with_brought(worker, brought.get(worker.name), members.get(worker.name)) for worker in workers)
-
-
-def _with_brought(worker: UpgradeWorker, brought: Brought | None, member_id: str | None) -> UpgradeWorker:
-    if brought is None or member_id is None or member_id != brought.member_id:
-        return worker
-    if len(worker.possible) == 1 or brought.mode not in worker.possible:
-        return worker
-    text = f"brought to {brought.mode.value} by eosctl, and not restarted since (the same group member)"
-    return replace(worker, mode=brought.mode, confirmed=True, evidence=(*worker.evidence, text))
-
-
-def known_nodes(memory: Memory, members: Mapping[str, str | None], restarted: Sequence[str] = ()) -> KnownNodes:
-    """The members, of which those that the roll has not restarted can't be told from others of their place."""
-    alike = frozenset(name for name, each in members.items() if memory.names.get(name) != each)
-    return KnownNodes({**memory.names, **members}, tuple(restarted), alike)
-
-
-def describe_roll(roll: Roll) -> str:
-    """A roll in a sentence."""
-    done = ", ".join(f"{name} {mode.value}" for mode, name in roll.steps) or "nothing"
-    text = f"an upgrade to {roll.target.value} was begun at {rfc3339(roll.began_ms)}"
-    if not roll.unfinished:
-        return f"{text} and finished at {rfc3339(roll.ended_ms)}"
-    under_way = f"; under way: {', '.join(roll.open.workers)} to {roll.open.mode.value}" if roll.open else ""
-    return f"{text} and not finished; done: {done}{under_way}"

@@ -17,7 +17,7 @@ from eosctl.report import Json
 from eosctl.upgrade.drivers import Driver, OwnsWorkers, TakenBackError
 from eosctl.upgrade.drivers.manifests.deployers import Origin
 from eosctl.upgrade.gate import Gate
-from eosctl.upgrade.roll.journal import Roll
+from eosctl.upgrade.memory import Roll
 
 _JOIN_S = 30.0
 

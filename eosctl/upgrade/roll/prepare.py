@@ -34,8 +34,9 @@ from eosctl.upgrade.look import (
     require_gates,
     with_driver_files,
 )
+from eosctl.upgrade.memory import Memory, OpenStep, Roll, describe_roll, known_nodes
 from eosctl.upgrade.plan_file import PlannedPass, UpgradePlan, make_plan
-from eosctl.upgrade.roll.journal import Memory, OpenStep, Roll, describe_roll, known_nodes, newest_roll, upgrade_journal
+from eosctl.upgrade.roll.journal import newest_roll, upgrade_journal
 from eosctl.upgrade.roll.owned import (
     absent_workers,
     already_made,

@@ -22,9 +22,9 @@ from eosctl.group.mirror_makers import KnownNodes
 from eosctl.state.steps import Note, Step
 from eosctl.upgrade.drivers import Acted, OwnsWorkers, SetsAlone
 from eosctl.upgrade.look import GroupLook
+from eosctl.upgrade.memory import Brought, Memory, OpenStep, known_nodes
 from eosctl.upgrade.roll.back import TOUCHED_HINT, touched_by_others
 from eosctl.upgrade.roll.claim import GroupClaim, require_ours
-from eosctl.upgrade.roll.journal import Brought, Memory, OpenStep, known_nodes
 from eosctl.upgrade.roll.owned import made_before, taken_back_error
 from eosctl.upgrade.roll.prepare import PreparedRoll
 from eosctl.upgrade.roll.settle import await_calm, await_settled, read_claim, read_ids, standings

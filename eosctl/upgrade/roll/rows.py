@@ -13,8 +13,8 @@ from eosctl.state.steps import Progress
 from eosctl.upgrade.drivers import DeletesPods, TakenBackError
 from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.look import accept_hint
+from eosctl.upgrade.memory import describe_roll
 from eosctl.upgrade.roll.back import UNPROVEN
-from eosctl.upgrade.roll.journal import describe_roll
 from eosctl.upgrade.roll.owned import manifests_of
 from eosctl.upgrade.roll.prepare import PreparedRoll, losses
 from eosctl.upgrade.roll.step import StepOutcome

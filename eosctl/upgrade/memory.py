@@ -1,0 +1,173 @@
+"""What is remembered of upgrades: how far a roll came, and what the group forgets about its workers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from eosctl.core.workers.modes import TARGETS, Mode, UpgradeWorker
+from eosctl.group.mirror_makers import KnownNodes
+from eosctl.group.protocol import Work
+from eosctl.report import rfc3339
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """A worker that the roll brought to `mode`; the same `member_id` in the group is the same process as then."""
+
+    mode: Mode
+    member_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStep:
+    """A step that was begun and not ended; `restarted` means that the driver did its part.
+
+    `members` are all members of the group before it (URL -> member id). `backups` are the copies made in it.
+    """
+
+    mode: Mode
+    workers: tuple[str, ...]
+    members: Mapping[str, str | None]
+    restarted: bool = False
+    words: str = ""
+    backups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """The newest roll in the journal; `connectors` are their states at its beginning.
+
+    `known` are all members that its newest step saw; `steps` are those that are done.
+    `next_start` is in which modes each worker may start next, of all that this and former rolls had in hand.
+    `way_back`: it takes back the roll before; `excused` are connectors and tasks that did not run when it began.
+    `stopped` says why its last run ended, if it could say so; `ended_ms` is None while it is not finished. `origin` is
+    the mode to go back to, if there is one. `place` is what the driver changes, and where, if it told. `mirror_maker`:
+    the workers are a dedicated MirrorMaker's. `driver_options` and `accepted` gates are what its last run was given.
+    """
+
+    target: Mode
+    driver: str
+    digest: str
+    began_ms: int
+    connectors: Mapping[str, str]
+    brought: Mapping[str, Brought] = field(default_factory=dict)
+    known: frozenset[str] = frozenset()
+    next_start: Mapping[str, frozenset[Mode]] = field(default_factory=dict)
+    way_back: bool = False
+    excused: frozenset[Work] = frozenset()
+    steps: tuple[tuple[Mode, str], ...] = ()
+    open: OpenStep | None = None
+    stopped: str | None = None
+    ended_ms: int | None = None
+    origin: Mode | None = None
+    place: str | None = None
+    mirror_maker: bool = False
+    driver_options: tuple[str, ...] = ()
+    accepted: frozenset[str] = frozenset()
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether it was begun and did not come to its end."""
+        return self.ended_ms is None
+
+    @property
+    def memory(self) -> Memory:
+        """What it knows of workers."""
+        return Memory(self.brought, self.next_start)
+
+    @property
+    def lost_memory(self) -> Memory:
+        """What counts for another roll: who was brought where only if looking tells nothing, as of a MirrorMaker."""
+        return Memory(self.brought if self.mirror_maker else {}, self.next_start)
+
+    def is_taken_back_by(self, target: Mode) -> bool:
+        """Whether a roll to `target` is the way back from this one, or goes on with that."""
+        before, after = TARGETS.index(self.target), TARGETS.index(target)
+        return after < before or (self.way_back and after <= before)
+
+    def without(self, gone: Collection[str]) -> Roll:
+        """The same, and nothing is expected any more of workers that are gone for good."""
+        step = self.open
+        if step is not None:
+            members = {name: member_id for name, member_id in step.members.items() if name not in gone}
+            workers = tuple(name for name in step.workers if name not in gone)
+            step = replace(step, members=members, workers=workers) if workers else None
+        return replace(self, open=step, known=self.known - set(gone), next_start=without(self.next_start, gone))
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a journal knows of workers: to which mode it brought them, and in which modes they may start next."""
+
+    brought: Mapping[str, Brought] = field(default_factory=dict)
+    next_start: Mapping[str, frozenset[Mode]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> Mapping[str, str | None]:
+        """The members that were brought somewhere, by name."""
+        return {name: each.member_id for name, each in self.brought.items()}
+
+    def after(self, brought: Mapping[str, Brought], *, at_once: bool = False) -> Memory:
+        """The same, once these were brought there; `at_once`, by a controller, they come back under other URLs."""
+        starts = {} if at_once else {name: frozenset({each.mode}) for name, each in brought.items()}
+        return Memory({**self.brought, **brought}, {**self.next_start, **starts})
+
+    def without(self, names: Collection[str]) -> Memory:
+        """The same without workers that there are no more."""
+        return Memory(without(self.brought, names), without(self.next_start, names))
+
+    def lost(self, members: Collection[str], target: Mode) -> tuple[UpgradeWorker, ...]:
+        """Workers that left the group, and that may come back in another mode than `target`."""
+        return tuple(
+            UpgradeWorker(name, Mode.ABSENT, evidence=(f"it left the group, and may come back {_either(modes)}",))
+            for name, modes in sorted(self.next_start.items())
+            if name not in members and modes != {target}
+        )
+
+
+def _either(modes: Collection[Mode]) -> str:
+    return " or ".join(mode.value for mode in TARGETS if mode in modes)
+
+
+def without(there: Mapping[str, _Value], gone: Collection[str]) -> dict[str, _Value]:
+    """Those that are `there` and not `gone`."""
+    return {name: value for name, value in there.items() if name not in gone}
+
+
+def with_brought(
+    workers: Sequence[UpgradeWorker], brought: Mapping[str, Brought], members: Mapping[str, str | None]
+) -> tuple[UpgradeWorker, ...]:
+    """Adds what the roll knows: a worker that is still the member it was has kept the mode it was brought to.
+
+    A mode changes by a restart only, and a restarted worker is another member. What is proven is never overruled.
+    """
+    return tuple(_with_brought(worker, brought.get(worker.name), members.get(worker.name)) for worker in workers)
+
+
+def _with_brought(worker: UpgradeWorker, brought: Brought | None, member_id: str | None) -> UpgradeWorker:
+    if brought is None or member_id is None or member_id != brought.member_id:
+        return worker
+    if len(worker.possible) == 1 or brought.mode not in worker.possible:
+        return worker
+    text = f"brought to {brought.mode.value} by eosctl, and not restarted since (the same group member)"
+    return replace(worker, mode=brought.mode, confirmed=True, evidence=(*worker.evidence, text))
+
+
+def known_nodes(memory: Memory, members: Mapping[str, str | None], restarted: Sequence[str] = ()) -> KnownNodes:
+    """The members, of which those that the roll has not restarted can't be told from others of their place."""
+    alike = frozenset(name for name, each in members.items() if memory.names.get(name) != each)
+    return KnownNodes({**memory.names, **members}, tuple(restarted), alike)
+
+
+def describe_roll(roll: Roll) -> str:
+    """A roll in a sentence."""
+    done = ", ".join(f"{name} {mode.value}" for mode, name in roll.steps) or "nothing"
+    text = f"an upgrade to {roll.target.value} was begun at {rfc3339(roll.began_ms)}"
+    if not roll.unfinished:
+        return f"{text} and finished at {rfc3339(roll.ended_ms)}"
+    under_way = f"; under way: {', '.join(roll.open.workers)} to {roll.open.mode.value}" if roll.open else ""
+    return f"{text} and not finished; done: {done}{under_way}"
