@@ -172,11 +172,11 @@ class UnconfirmedError(RefusedError):
 
 
 class InterruptedByUserError(EosctlError):
-    """Ctrl-C or SIGTERM; the message says what was done before."""
+    """Ctrl-C or SIGTERM; the rows, or the message, say what was done before."""
 
     code = error(
         "interrupted",
-        "Ctrl-C or SIGTERM; the message says what was done before.",
+        "Ctrl-C or SIGTERM; the rows, or the message, say what was done before.",
         "Run the same command again: it goes on, or plans anew.",
     )
     exit_code = ExitCode.INTERRUPTED
