@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from eosctl.app import App
+from eosctl.core.ids import WorkerId
 from eosctl.errors import NotFoundError, UnauthorizedError
 from eosctl.group.gather import read_group, worker_id_of
 from eosctl.group.members import STABLE
@@ -36,9 +37,9 @@ class TasksLeft:
     """`ending` is what may still run; `members` are the group's workers, as REST names them, where it is stable."""
 
     ending: tuple[EndingTask, ...] = ()
-    members: frozenset[str] = frozenset()
+    members: frozenset[WorkerId] = frozenset()
 
-    def disproves(self, worker_ids: Collection[str]) -> bool:
+    def disproves(self, worker_ids: Collection[WorkerId]) -> bool:
         """Whether tasks that REST shows at these workers are known to have ended: they are members, and hold none."""
         return not self.ending and self.members.issuperset(worker_ids)
 

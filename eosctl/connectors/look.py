@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
 from eosctl.connectors.unknown import unknown_connector
+from eosctl.core.ids import WorkerId
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.versions import is_older, shown_version
@@ -38,7 +39,7 @@ class ConnectorNow:
     kind: str
     state: str
     tasks: tuple[str, ...]
-    task_workers: frozenset[str]
+    task_workers: frozenset[WorkerId]
     task_count: int
     trace: str
     parts: ObservedConnector

@@ -12,6 +12,8 @@ from eosctl.core.frozen import NamedTuple
 
 TransactionalId = NewType("TransactionalId", str)
 ProducerId = NewType("ProducerId", int)
+WorkerId = NewType("WorkerId", str)
+"""`host:port`, as REST and the status topic name a worker; its URL has a scheme, too."""
 
 FLINK_SINK: Literal["flink-sink"] = "flink-sink"
 KAFKA_STREAMS: Literal["kafka-streams"] = "kafka-streams"
@@ -36,6 +38,11 @@ _SHAPES: tuple[tuple[Application, re.Pattern[str]], ...] = (
 def task_transactional_id(group_id: str, connector: str, task: int) -> TransactionalId:
     """The transactional id of a source task (Kafka 3.3+, `Worker.taskTransactionalId`)."""
     return TransactionalId(f"{group_id}-{connector}-{task}")
+
+
+def worker_id_of_url(url: str) -> WorkerId:
+    """How the worker that is reached at `url` is named by REST."""
+    return WorkerId(url.partition("://")[2])
 
 
 def connector_path(connector: str) -> str:

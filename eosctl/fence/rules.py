@@ -12,7 +12,15 @@ from enum import Enum, StrEnum, unique
 
 from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
 from eosctl.core.frozen import NamedTuple, frozen
-from eosctl.core.ids import FLINK_SINK, Owner, ProducerId, TransactionalId, application_of, leader_transactional_id
+from eosctl.core.ids import (
+    FLINK_SINK,
+    Owner,
+    ProducerId,
+    TransactionalId,
+    WorkerId,
+    application_of,
+    leader_transactional_id,
+)
 from eosctl.core.transactions import (
     TRANSACTIONAL_ID_NOT_FOUND,
     Coordinator,
@@ -51,7 +59,7 @@ class LiveTask:
 
     connector: str
     task: int
-    worker: str
+    worker: WorkerId
     group_id: str | None = None
 
 
@@ -161,7 +169,7 @@ def _plan_item(
 
 
 def judge_task(
-    state: str | None, worker: str | None, *, holders: Collection[str], members: Collection[str] | None
+    state: str | None, worker: WorkerId | None, *, holders: Collection[WorkerId], members: Collection[WorkerId] | None
 ) -> TaskLiveness:
     """One task: REST says that it is in `state` at `worker`, and the group that `holders` may run it.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from eosctl.app import App
 from eosctl.connectors.ending_tasks import ENDING_PATIENCE_S
 from eosctl.connectors.statuses import running_tasks
+from eosctl.core.ids import WorkerId, worker_id_of_url
 from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.deadline import Deadline
@@ -47,7 +48,7 @@ class _Rest:
     connectors: frozenset[str] = frozenset()
     silence: EosctlError | None = None
 
-    def may_be_of(self, members: Collection[str] | None) -> bool:
+    def may_be_of(self, members: Collection[WorkerId] | None) -> bool:
         """Whether workers have answered who do not show by their tasks that they are of another group."""
         at = {status.worker_id for status in self.tasks.values()}
         return self.silence is None and (not at or members is None or not at.isdisjoint(members))
@@ -90,10 +91,10 @@ def _look(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits: bo
     return RunningTasks(running, may_run, doubt, known | rest.connectors, ending=ending and not running, gone=gone)
 
 
-def _silent(app: App, group: ConnectGroup | None, workers: Collection[str]) -> Mapping[str, EosctlError]:
+def _silent(app: App, group: ConnectGroup | None, workers: Collection[WorkerId]) -> Mapping[WorkerId, EosctlError]:
     """Those of `workers` that do not answer, and why: the others tell what they know of their tasks from before."""
     given = {parse_worker_url(url).text: url for url in app.target.connect_urls}
-    at = {url.partition("://")[2]: url for url in (urls_of(group) if group else ())}
+    at = {worker_id_of_url(url): url for url in (urls_of(group) if group else ())}
     return silences_of(app, {worker: given.get(at[worker], at[worker]) for worker in workers if worker in at})
 
 
@@ -110,9 +111,9 @@ def _read_group(app: App, *, waits: bool) -> tuple[ConnectGroup | None, Problem 
     return group, None
 
 
-def _holders(group: ConnectGroup | None) -> dict[Work, list[str]]:
+def _holders(group: ConnectGroup | None) -> dict[Work, list[WorkerId]]:
     """Each task that a member may run, and the workers that may run it."""
-    holders: dict[Work, list[str]] = {}
+    holders: dict[Work, list[WorkerId]] = {}
     for member in group.members if group is not None else ():
         for work in member.held:
             if work[1] != CONNECTOR_ITSELF:

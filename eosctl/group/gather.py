@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
+from eosctl.core.ids import WorkerId, worker_id_of_url
 from eosctl.core.workers.modes import Mode
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.deadline import Deadline
@@ -227,9 +228,9 @@ def urls_of(group: ConnectGroup) -> list[str]:
     return [url for url in (_normalised(member.url) for member in group.members if member.has_rest) if url is not None]
 
 
-def worker_id_of(member: ConnectMember) -> str:
+def worker_id_of(member: ConnectMember) -> WorkerId:
     """How REST calls the member, HOST:PORT of its URL; where that is not known, what else there is to call it."""
-    return (_normalised(member.url) or f"://{member.member_id}").partition("://")[2]
+    return worker_id_of_url(_normalised(member.url) or f"://{member.member_id}")
 
 
 def in_turn(app: App, urls: Sequence[str]) -> Iterator[tuple[str, ConnectWorker]]:

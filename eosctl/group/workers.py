@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from eosctl.app import App
 from eosctl.core.ids import why_unreachable
@@ -29,6 +30,7 @@ ROOT_PATIENCE_S = 8.0  # which version it is a worker knows by heart
 PARALLEL_WORKERS = 32
 STANDALONE = "a standalone worker, which is of no group and does not know exactly-once"
 _PROBE_ATTEMPTS = 3
+K = TypeVar("K")
 _NEWEST = (sys.maxsize, 0)
 
 
@@ -74,7 +76,7 @@ def _silence_of(app: App, url: str) -> EosctlError | None:
     return None
 
 
-def silences_of(app: App, urls: Mapping[str, str]) -> dict[str, EosctlError]:
+def silences_of(app: App, urls: Mapping[K, str]) -> dict[K, EosctlError]:
     """Those of `urls` (by any name) where nothing answers, and why; asked side by side, for they may all hang."""
     found = side_by_side(lambda url: _silence_of(app, url), urls.values(), most=PARALLEL_WORKERS)
     return {name: silence for name, silence in zip(urls, found, strict=True) if silence is not None}

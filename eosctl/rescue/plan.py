@@ -14,6 +14,7 @@ from eosctl.app import App
 from eosctl.connectors.elsewhere import Elsewhere, where_ids_are
 from eosctl.connectors.statuses import running_tasks
 from eosctl.core.fencing_rounds import ROUND_S
+from eosctl.core.ids import worker_id_of_url
 from eosctl.core.wording import counted
 from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.core.workers.url import parse_worker_url
@@ -130,7 +131,7 @@ def examine(app: App, name: str) -> Patient:
         scene=scene_of(topic, connector, group),
         tasks=tasks,
         diagnosis=diagnose(connector, tasks, restarted=begun is not None and begun.restarted is not None),
-        round_over=all(leader.partition("://")[2] == task.worker_id for task in tasks),
+        round_over=all(worker_id_of_url(leader) == task.worker_id for task in tasks),
         journal=journal,
         begun=begun,
         at=where_ids_are(app, name, connector.config),

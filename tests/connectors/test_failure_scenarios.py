@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.connectors.failures import failed_in_fencing, failure_findings
+from eosctl.core.ids import WorkerId
 from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.group.observation.rules import ObservedConnector
 
@@ -180,5 +181,5 @@ def test_a_denied_topic_is_named() -> None:
 )
 def test_rescue_heals_what_fencing_heals(trace: str, expected: bool) -> None:
     """A leader whose name nobody resolves was taken for one that fences slowly."""
-    assert failed_in_fencing(TaskStatus(0, "FAILED", "w:1", trace)) is expected
-    assert not failed_in_fencing(TaskStatus(0, "RUNNING", "w:1", trace))
+    assert failed_in_fencing(TaskStatus(0, "FAILED", WorkerId("w:1"), trace)) is expected
+    assert not failed_in_fencing(TaskStatus(0, "RUNNING", WorkerId("w:1"), trace))

@@ -11,7 +11,7 @@ import pytest
 
 from eosctl.app import App
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.ids import Owner, ProducerId, TransactionalId
+from eosctl.core.ids import Owner, ProducerId, TransactionalId, WorkerId
 from eosctl.core.transactions import Coordinator, KafkaFault, TransactionDescription, TransactionState
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import ExitCode
@@ -56,7 +56,7 @@ def test_a_row_says_who_had_the_id_before_and_has_it_after() -> None:
         Owner("task", "c", 0),
         FenceOutcome.FENCED,
         before=BEFORE,
-        live=LiveTask("c", 0, "w1:8083"),
+        live=LiveTask("c", 0, WorkerId("w1:8083")),
         coordinator=BROKER,
         after=(ProducerId(7), 4),
         confirmed_by="answer",
@@ -100,7 +100,7 @@ def _of_every_kind() -> list[FenceItem]:
                 empty._replace(transaction_timeout_ms=30_000),
                 empty._replace(producer_id=ProducerId(-1)),
             ],
-            [None, LiveTask("c", 0, "w1:8083")],
+            [None, LiveTask("c", 0, WorkerId("w1:8083"))],
             [None, (ProducerId(7), 4), (ProducerId(2**62), 32_767)],
             [None, LOST],
             [None, "answer"],
@@ -172,7 +172,12 @@ def test_a_transaction_from_a_clock_that_is_ahead_began_just_now() -> None:
 def test_a_report_counts() -> None:
     report = report_of(
         item(FenceOutcome.FENCED),
-        FenceItem(TransactionalId("g-c-1"), Owner("other"), FenceOutcome.SKIPPED_UNKNOWN, live=LiveTask("c", 1, "w1")),
+        FenceItem(
+            TransactionalId("g-c-1"),
+            Owner("other"),
+            FenceOutcome.SKIPPED_UNKNOWN,
+            live=LiveTask("c", 1, WorkerId("w1")),
+        ),
         item(FenceOutcome.FENCED),
     )
     counts = {"fenced": 2, "skipped_unknown": 1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.ids import Owner, ProducerId, TransactionalId, owner_of, task_transactional_id
+from eosctl.core.ids import Owner, ProducerId, TransactionalId, WorkerId, owner_of, task_transactional_id
 from eosctl.core.transactions import Coordinator, FenceAnswer, KafkaFault, TransactionDescription, TransactionState
 from eosctl.errors import InputFileError
 from eosctl.fence.rules import (
@@ -27,6 +27,7 @@ from eosctl.fence.rules import (
 )
 
 BROKER = Coordinator(1, "b1", 9092)
+W1, W2 = WorkerId("w1:8083"), WorkerId("w2:8083")
 NOT_FOUND = KafkaFault(105, "TRANSACTIONAL_ID_NOT_FOUND")
 DENIED = KafkaFault(53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED")
 TIMED_OUT = KafkaFault(7, "REQUEST_TIMED_OUT", "no answer within 60 s")
@@ -89,8 +90,8 @@ def test_what_becomes_of_an_id(
 
 @pytest.mark.parametrize("state", [state_of("g-c-0"), NOT_FOUND, DENIED])
 def test_an_item_says_which_task_runs_under_its_id(state: TransactionDescription | KafkaFault) -> None:
-    live = held(LiveTask("c", 0, "w1"))
-    assert [item.live for item in plan({"g-c-0": state}, live=live)] == [LiveTask("c", 0, "w1")]
+    live = held(LiveTask("c", 0, W1))
+    assert [item.live for item in plan({"g-c-0": state}, live=live)] == [LiveTask("c", 0, W1)]
 
 
 def test_an_id_left_out_of_the_answer_is_failed_and_order_is_kept() -> None:
@@ -133,19 +134,16 @@ def test_a_leader_id_that_is_skipped_anyway_blocks_nothing() -> None:
 
 
 def test_live_tasks_block_their_ids_only() -> None:
-    live = held(LiveTask("c", 0, "w1:8083"), LiveTask("c", 2, "w2:8083"))
+    live = held(LiveTask("c", 0, W1), LiveTask("c", 2, W2))
     items = plan({"g-c-0": state_of("g-c-0"), "g-c-1": state_of("g-c-1"), "g-c-2": NOT_FOUND}, live=live)
-    assert [item.live for item in blocked_live(items)] == [LiveTask("c", 0, "w1:8083")]
+    assert [item.live for item in blocked_live(items)] == [LiveTask("c", 0, W1)]
 
 
 def test_a_task_that_starts_after_the_plan_makes_it_stale_but_one_known_before_does_not() -> None:
-    before = held(LiveTask("c", 0, "w1"))
+    before = held(LiveTask("c", 0, W1))
     items = plan({"g-c-0": state_of("g-c-0"), "g-c-1": state_of("g-c-1")}, live=before)
-    now = held(LiveTask("c", 0, "w1"), LiveTask("c", 1, "w1"), LiveTask("c", 9, "w1"))
-    assert newly_live(items, now) == [LiveTask("c", 1, "w1")]
-
-
-W1, W2 = "w1:8083", "w2:8083"
+    now = held(LiveTask("c", 0, W1), LiveTask("c", 1, W1), LiveTask("c", 9, W1))
+    assert newly_live(items, now) == [LiveTask("c", 1, W1)]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +168,11 @@ W1, W2 = "w1:8083", "w2:8083"
     ],
 )
 def test_whether_a_task_runs(
-    state: str | None, worker: str | None, holders: list[str], members: list[str] | None, verdict: TaskLiveness
+    state: str | None,
+    worker: WorkerId | None,
+    holders: list[WorkerId],
+    members: list[WorkerId] | None,
+    verdict: TaskLiveness,
 ) -> None:
     """What REST says counts for members of the group; what it does not say is no proof of anything."""
     assert judge_task(state, worker, holders=holders, members=members) is verdict

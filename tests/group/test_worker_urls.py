@@ -11,6 +11,7 @@ import pytest
 from eosctl.app import App
 from eosctl.checks.workers import list_workers, probe_workers
 from eosctl.connectors.statuses import running_tasks
+from eosctl.core.ids import WorkerId
 from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.core.workers.url import NOT_REACHED_HINT
 from eosctl.errors import (
@@ -146,8 +147,8 @@ def test_running_tasks_come_from_the_first_worker_that_answers(world: World) -> 
     assert running_tasks(world.app()) == {
         "a": (),
         "b": (
-            TaskStatus(0, "RUNNING", "w0:8083"),
-            TaskStatus(1, "FAILED", "w1:8083", "java.lang.RuntimeException: it broke"),
+            TaskStatus(0, "RUNNING", WorkerId("w0:8083")),
+            TaskStatus(1, "FAILED", WorkerId("w1:8083"), "java.lang.RuntimeException: it broke"),
         ),
     }
 

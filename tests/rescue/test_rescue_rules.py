@@ -9,7 +9,7 @@ import pytest
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.configs.records import task_count_value
 from eosctl.core.fencing_rounds import FENCING_FAILED
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import TransactionalId, WorkerId
 from eosctl.core.transactions import TransactionState
 from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.rescue.rules import RescueVerdict, diagnose
@@ -37,7 +37,7 @@ def connector(**changes: Any) -> ConnectorState:
 
 
 def tasks(*seen: tuple[str, str]) -> list[TaskStatus]:
-    return [TaskStatus(number, state, "w:1", trace) for number, (state, trace) in enumerate(seen)]
+    return [TaskStatus(number, state, WorkerId("w:1"), trace) for number, (state, trace) in enumerate(seen)]
 
 
 FENCED_OUT = (("FAILED", TRACE), ("FAILED", TRACE))

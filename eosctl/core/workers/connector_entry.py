@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from eosctl.core.ids import WorkerId
+
+_NOWHERE = WorkerId("")
 UNTOLD = "unknown"
 """The state of a part of which the answer says nothing."""
 
@@ -17,7 +20,7 @@ class PartStatus:
     """The connector itself: `worker_id` is the host:port where it is, `trace` that of its failure."""
 
     state: str = UNTOLD
-    worker_id: str = ""
+    worker_id: WorkerId = _NOWHERE
     trace: str = ""
 
 
@@ -30,7 +33,7 @@ class TaskStatus:
 
     task: int
     state: str
-    worker_id: str
+    worker_id: WorkerId
     trace: str = ""
 
 
@@ -61,7 +64,7 @@ class ConnectorEntry:
         """The connector itself, where its state is told, and its tasks."""
         return self.tasks if self.itself is None else (self.itself, *self.tasks)
 
-    def workers(self) -> frozenset[str]:
+    def workers(self) -> frozenset[WorkerId]:
         """The host:port of each worker that has a part of it."""
         return frozenset(part.worker_id for part in self.parts() if part.worker_id)
 
@@ -82,7 +85,9 @@ def read_entry(entry: Mapping[str, object]) -> ConnectorEntry:
 
 def read_part(said: Mapping[str, object]) -> PartStatus:
     """The connector's own status, as REST and the status topic spell it."""
-    return PartStatus(str(said.get("state", UNTOLD)), str(said.get("worker_id") or ""), str(said.get("trace") or ""))
+    return PartStatus(
+        str(said.get("state", UNTOLD)), WorkerId(str(said.get("worker_id") or "")), str(said.get("trace") or "")
+    )
 
 
 def read_task(number: int, said: Mapping[str, object]) -> TaskStatus:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from eosctl.core.ids import WorkerId
 from eosctl.core.workers.connector_entry import ConnectorEntry, PartStatus, TaskStatus, read_entry
 
 
@@ -19,8 +20,8 @@ def test_an_entry_has_config_states_and_the_newest_task_set() -> None:
         },
     }  # fmt: skip
     assert read_entry(entry) == ConnectorEntry(
-        "source", {"a": "1"}, PartStatus("RUNNING", "w:1"),
-        (TaskStatus(0, "FAILED", "w:2", "boom"), TaskStatus(1, "unknown", "")), (0, 1),
+        "source", {"a": "1"}, PartStatus("RUNNING", WorkerId("w:1")),
+        (TaskStatus(0, "FAILED", WorkerId("w:2"), "boom"), TaskStatus(1, "unknown", WorkerId(""))), (0, 1),
     )  # fmt: skip
 
 
@@ -36,7 +37,7 @@ def test_the_type_is_taken_from_the_status_where_the_info_does_not_tell() -> Non
 
 
 def test_the_workers_are_those_of_all_parts() -> None:
-    tasks = (TaskStatus(0, "RUNNING", "w:2"), TaskStatus(1, "UNASSIGNED", ""))
-    entry = ConnectorEntry("source", {}, PartStatus("RUNNING", "w:1"), tasks)
+    tasks = (TaskStatus(0, "RUNNING", WorkerId("w:2")), TaskStatus(1, "UNASSIGNED", WorkerId("")))
+    entry = ConnectorEntry("source", {}, PartStatus("RUNNING", WorkerId("w:1")), tasks)
     assert entry.workers() == {"w:1", "w:2"}
     assert ConnectorEntry().workers() == frozenset()
