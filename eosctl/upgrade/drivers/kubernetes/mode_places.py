@@ -31,7 +31,7 @@ _CONFLICT, _TRIES = "(Conflict)", 5
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundMode:
     """The field that says the mode: in which object, as it is now, and where in it; `value` None: it is not there.
 
     `is_file`: the field has all properties of a worker.
@@ -55,7 +55,7 @@ class ModePlace(Protocol):
     def action(self, kubectl: Kubectl, workload: Workload, mode: Mode, /) -> str:
         """What `change` does, for the plan."""
 
-    def find(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest, /, *options: str) -> Found:
+    def find(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest, /, *options: str) -> FoundMode:
         """The field as it is now; `options` are kubectl's for what is read beside `now`. Raises EosctlError."""
 
     def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest, /) -> str | None:
@@ -77,10 +77,10 @@ class Variable:
     def action(self, kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
         return kubectl.line(*self._words(workload, mode))
 
-    def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
+    def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> FoundMode:
         path = _variable_path(workload, self.name)
         value = value_at(now, path)
-        return Found(workload.text, now, path, None if value is None else str(value))
+        return FoundMode(workload.text, now, path, None if value is None else str(value))
 
     def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
         return self.find(app, kubectl, workload, now).value
@@ -110,10 +110,10 @@ class PropertiesVariable:
     def action(self, _kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
         return f"set {SETTING}={mode.value} in the properties that variable {self.name} of {workload.text} has"
 
-    def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
+    def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> FoundMode:
         path = _variable_path(workload, self.name)
         said = _said(str(value_at(now, path) or ""), f"variable {self.name}")
-        return Found(workload.text, now, path, said, is_file=True)
+        return FoundMode(workload.text, now, path, said, is_file=True)
 
     def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
         return self.find(app, kubectl, workload, now).value
@@ -136,10 +136,10 @@ class ResourceConfig:
     def action(self, kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
         return kubectl.line(*self._patch(workload, mode).words())
 
-    def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
+    def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> FoundMode:
         path = (*workload.config, SETTING)
         value = value_at(now, path)
-        return Found(workload.text, now, path, None if value is None else str(value))
+        return FoundMode(workload.text, now, path, None if value is None else str(value))
 
     def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
         return self.find(app, kubectl, workload, now).value
@@ -168,10 +168,10 @@ class ServerOverrides:
     def action(self, _kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
         return self._words(workload, mode)
 
-    def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> Found:
+    def find(self, _app: App, _kubectl: Kubectl, workload: Workload, now: Manifest, *_options: str) -> FoundMode:
         said = [line.partition("=") for line in _overrides(now)]
         values = [value.strip() for name, _equals, value in said if name.strip() == SETTING]
-        return Found(workload.text, now, _OVERRIDES, values[-1] if values else None)
+        return FoundMode(workload.text, now, _OVERRIDES, values[-1] if values else None)
 
     def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> str | None:
         return self.find(app, kubectl, workload, now).value
@@ -220,14 +220,14 @@ class MountedProperties:
     def action(self, _kubectl: Kubectl, workload: Workload, mode: Mode) -> str:
         return f"{self._change(mode)}, and annotation {ANNOTATION} in the template of {workload.text}"
 
-    def find(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest, *options: str) -> Found:
+    def find(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest, *options: str) -> FoundMode:
         """Of several ConfigMaps with that key the one that the template mounts now: its name may change (kustomize)."""
         for name in sorted(mounted(now), key=lambda name: name != self.configmap):
             found = kubectl.find(app, f"configmap/{name}", *options)
             text = section(found or {}, "data").get(self.key)
             if found is not None and text is not None:
                 said = _said(str(text), f"configmap/{name}, {self.key}")
-                return Found(f"configmap/{name}", found, ("data", self.key), said, is_file=True)
+                return FoundMode(f"configmap/{name}", found, ("data", self.key), said, is_file=True)
         raise NotFoundError(
             f"{workload.text} mounts no ConfigMap that has the key {self.key}", hint="Check --configmap and --key."
         )

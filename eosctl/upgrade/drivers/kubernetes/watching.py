@@ -12,7 +12,7 @@ from eosctl.errors import ConnectError, DeadlineError
 from eosctl.events import Event, Standing
 from eosctl.upgrade.drivers import TakenBackError
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, Manifest
-from eosctl.upgrade.drivers.kubernetes.mode_places import Found, ModePlace
+from eosctl.upgrade.drivers.kubernetes.mode_places import FoundMode, ModePlace
 from eosctl.upgrade.drivers.kubernetes.patient_looks import PatientLooks
 from eosctl.upgrade.drivers.kubernetes.workloads import Workload, list_pods
 from eosctl.upgrade.drivers.manifests.deployers import writer_words
@@ -28,7 +28,7 @@ def await_change(app: App, kubectl: Kubectl, workload: Workload, place: ModePlac
 
     Raises DeadlineError, and ConnectError where it gets another value than that and the one that it had first.
     """
-    first: Found | None = None
+    first: FoundMode | None = None
     spoken = ""
     deadline = Deadline.after(app.deadline.remaining_s(), app.clock)
     looks = PatientLooks(app, deadline)
@@ -90,7 +90,7 @@ def await_newer_pods(app: App, kubectl: Kubectl, workload: Workload, place: Mode
         app.clock.sleep_s(_POLL_S)
 
 
-def _older_pods(app: App, kubectl: Kubectl, workload: Workload, now: Manifest, found: Found) -> list[str]:
+def _older_pods(app: App, kubectl: Kubectl, workload: Workload, now: Manifest, found: FoundMode) -> list[str]:
     """The pods that were made before the field got its value; none where nothing says when it did."""
     writers = writers_of(found.manifest, found.path)
     pods = list_pods(app, kubectl, workload, now) if writers else ()
@@ -114,11 +114,11 @@ def taken_back(
     return f"{_state(found)}, no longer {' or '.join(mode.value for mode in allowed)}{_by(found)}"
 
 
-def _state(found: Found) -> str:
+def _state(found: FoundMode) -> str:
     return f"{found.thing}: {found.words} is {found.value or 'not set'}"
 
 
-def _by(found: Found) -> str:
+def _by(found: FoundMode) -> str:
     """Who wrote the field last; of one that is gone, who wrote the object last."""
     writers = writers_of(found.manifest, found.path)
     writer = writers[-1] if writers and found.value is not None else newest_writer(found.manifest)
