@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -56,15 +57,20 @@ class Column(msgspec.Struct, frozen=True):
 
     def cell(self, row: Any) -> str:
         """The text of this column in `row`."""
+        [text] = self.cells([row])
+        return text
+
+    def cells(self, rows: Sequence[Any]) -> list[str]:
+        """The texts of this column in `rows`, of which listings have hundreds of thousands: most hold plain text."""
         source = self.source
-        # most columns are plain members holding text, and listings have hundreds of thousands of cells
+        values: Iterable[object]
         if callable(source):
-            value = source(row)
-        elif isinstance(row, msgspec.Struct):
-            value = getattr(row, source)
+            values = map(source, rows)
+        elif rows and isinstance(rows[0], msgspec.Struct):
+            values = map(attrgetter(source), rows)
         else:
-            value = dig(row, source) if "." in source else row.get(source)
-        return value if type(value) is str and value.isprintable() else format_cell(value)
+            values = (dig(row, source) for row in rows)
+        return [value if type(value) is str and value.isprintable() else format_cell(value) for value in values]
 
     def style(self, row: Any) -> str:
         """A colour for words that mean good or bad."""

@@ -84,10 +84,10 @@ def terminal_width(stream: IO[str]) -> int | None:
 
 def plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> list[str]:
     """Aligned columns with upper-case headers; the last column is never padded."""
-    cells = [[column.header for column in columns]]
-    cells += [[column.cell(row) for column in columns] for row in rows]
-    line = _GAP.join(f"{{:<{max(map(len, column))}}}" for column in zip(*cells, strict=True))
-    return [line.format(*row_cells).rstrip() for row_cells in cells]
+    rows = list(rows)  # they may be made at each look
+    cells = [[column.header, *column.cells(rows)] for column in columns]
+    line = _GAP.join(f"{{:<{max(map(len, texts))}}}" for texts in cells)
+    return [line.format(*row_cells).rstrip() for row_cells in zip(*cells, strict=True)]
 
 
 def _write_rows(
