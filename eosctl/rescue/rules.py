@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
-from eosctl.connectors.failures import failed_in_fencing
+from eosctl.connectors.failures import FAILED, failed_in_fencing
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.fencing_rounds import FENCING_FAILED
 from eosctl.core.wording import counted
@@ -49,20 +49,29 @@ def diagnose(connector: ConnectorState, tasks: Sequence[TaskStatus], *, restarte
 
 
 def _verdict(connector: ConnectorState, tasks: Sequence[TaskStatus], *, restarted: bool) -> RescueVerdict:
-    failed = [task for task in tasks if task.state == "FAILED"]
     complete = bool(tasks) and [task.task for task in tasks] == connector.task_ids
     if not complete or connector.target_state != "STARTED":
         return RescueVerdict.OTHER
-    if not connector.pending_fencing:
-        if restarted and not failed:
-            return RescueVerdict.WATCH
-        if all(task.state == "RUNNING" for task in tasks):
-            return RescueVerdict.HEALTHY
-        blamed = bool(failed) and all(failed_in_fencing(task) for task in failed)
-        return RescueVerdict.RESTART if blamed else RescueVerdict.OTHER
-    blamed = any(FENCING_FAILED in task.trace for task in failed)
-    due = fencing_decision(connector).fence_count > 0
-    return RescueVerdict.FENCE if blamed and due and len(failed) == len(tasks) else RescueVerdict.OTHER
+    if connector.pending_fencing:
+        return RescueVerdict.FENCE if _waits_for_fencing(connector, tasks) else RescueVerdict.OTHER
+    return _verdict_once_fenced(tasks, restarted=restarted)
+
+
+def _waits_for_fencing(connector: ConnectorState, tasks: Sequence[TaskStatus]) -> bool:
+    """Whether all tasks have failed, one of them in a fencing round, and there is something to fence."""
+    all_failed = all(task.state == FAILED for task in tasks)
+    blamed = any(FENCING_FAILED in task.trace for task in tasks)
+    return all_failed and blamed and fencing_decision(connector).fence_count > 0
+
+
+def _verdict_once_fenced(tasks: Sequence[TaskStatus], *, restarted: bool) -> RescueVerdict:
+    failed = [task for task in tasks if task.state == FAILED]
+    if restarted and not failed:
+        return RescueVerdict.WATCH
+    if all(task.state == "RUNNING" for task in tasks):
+        return RescueVerdict.HEALTHY
+    blamed = bool(failed) and all(failed_in_fencing(task) for task in failed)
+    return RescueVerdict.RESTART if blamed else RescueVerdict.OTHER
 
 
 def describe_tasks(tasks: Sequence[TaskStatus]) -> str:

@@ -82,22 +82,34 @@ def _too_low(case: Case) -> Iterable[Finding]:
     connector, recorded = case.connector, case.connector.task_count_record
     if recorded is None:
         return
+    beyond = _alive_beyond(case, recorded)
     now = connector.task_count or 0
-    beyond = [task for task in case.alive or () if task.task >= recorded and (task.is_open or task.task < now)]
     suppressed = not connector.pending_fencing and recorded < now and not connector.inconsistent
     if not beyond and not suppressed:
         return
-    ids = ", ".join(task.transactional_id for task in beyond[:3]) + (", …" if len(beyond) > 3 else "")
     certain = suppressed or any(task.is_open for task in beyond)
+    missed = (
+        f"{_first_ids(beyond)} beyond it are alive: a fencing round would miss them"
+        if beyond
+        else f"the newest task set has {now}: a fencing round would miss the rest"
+    )
     yield Finding(
         "too_low",
         "error" if certain else "warning",
-        case.connector.name,
-        f"the record says {recorded}, but {ids} beyond it are alive: a fencing round would miss them"
-        if beyond
-        else f"the record says {recorded}, but the newest task set has {now}: a fencing round would miss the rest",
+        connector.name,
+        f"the record says {recorded}, but {missed}",
         f"{_while_stopped(connector.name, _fence_all(case))}.",
     )
+
+
+def _alive_beyond(case: Case, recorded: int) -> list[AliveTask]:
+    """The ids that a fencing round would miss: of the newest task set, or with an open transaction."""
+    now = case.connector.task_count or 0
+    return [task for task in case.alive or () if task.task >= recorded and (task.is_open or task.task < now)]
+
+
+def _first_ids(tasks: Sequence[AliveTask]) -> str:
+    return ", ".join(task.transactional_id for task in tasks[:3]) + (", …" if len(tasks) > 3 else "")
 
 
 def _fence_all(case: Case) -> Sequence[str]:

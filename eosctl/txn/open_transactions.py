@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from eosctl.app import App
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import Bounds
 from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListings
 from eosctl.errors import EosctlError
 from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem
+
+Place = tuple[str, int]
+"""A topic and one of its partitions."""
 
 Stuck = Sequence[tuple[str, Bounds]]
 """Topics and partitions of theirs, with an LSO behind the end."""
@@ -20,39 +24,59 @@ def find_open_transactions(app: App, stuck: Stuck) -> tuple[list[OpenTransaction
     """One for each of `stuck`, with as much as the brokers tell, and warnings for what they don't (Kafka 2.8+)."""
     if not stuck:
         return [], []
-    problems: list[Problem] = []
     try:
         with app.transactions() as admin:
-            return _ask(admin, stuck, problems), problems
+            return _ask(admin, stuck)
     except EosctlError as exc:
         nobody = [OpenTransaction(topic, bound) for topic, bound in stuck]
         return nobody, [Problem(exc.code, exc.message, hint=exc.hint, severity="warning")]
 
 
-def _ask(admin: TransactionAdmin, stuck: Stuck, problems: list[Problem]) -> list[OpenTransaction]:
+def _ask(admin: TransactionAdmin, stuck: Stuck) -> tuple[list[OpenTransaction], list[Problem]]:
     answers = admin.describe_producers([(topic, bound.partition) for topic, bound in stuck])
-    holders = {place: _holder(answer) for place, answer in answers.items()}
+    holders = {place: holder for place, answer in answers.items() if (holder := _holder(answer)) is not None}
+    users, missing = _users_of(admin, holders.values())
+    if missing:
+        holders = {place: holder for place, holder in holders.items() if holder.producer_id in users}
+    described = admin.describe_transactions(sorted(set(users.values()))) if users else {}
+    found = [_open_transaction(topic, bound, holders, users, described) for topic, bound in stuck]
+    return found, [*_unknown_producers(answers), *missing]
+
+
+def _users_of(
+    admin: TransactionAdmin, holders: Iterable[ActiveProducer]
+) -> tuple[dict[ProducerId, TransactionalId], list[Problem]]:
+    """The transactional id of each producer that has one, and a warning for each place that did not answer."""
+    ids = sorted({holder.producer_id for holder in holders})
+    listings = admin.list_transactions(producer_ids=ids) if ids else TransactionListings(())
+    text = "some transactional ids are not known, so nothing is said of producers without one"
+    missing = [Problem("producers_unknown", f"{text}: {fault}", severity="warning") for fault in listings.missing]
+    return {one.producer_id: one.transactional_id for one in listings.found}, missing
+
+
+def _open_transaction(
+    topic: str,
+    bound: Bounds,
+    holders: Mapping[Place, ActiveProducer],
+    users: Mapping[ProducerId, TransactionalId],
+    described: Mapping[TransactionalId, TransactionDescription | KafkaFault],
+) -> OpenTransaction:
+    """What is known of the transaction at one LSO; its coordinator's word counts if it has the partition in it."""
+    holder = holders.get((topic, bound.partition))
+    if holder is None or holder.producer_id not in users:
+        return OpenTransaction(topic, bound, holder)
+    user = users[holder.producer_id]
+    state = described.get(user)
+    if not isinstance(state, TransactionDescription) or (topic, bound.partition) not in state.partitions:
+        return OpenTransaction(topic, bound, holder, user)
+    return OpenTransaction(topic, bound, holder, user, state)
+
+
+def _unknown_producers(answers: Mapping[Place, Sequence[ActiveProducer] | KafkaFault]) -> Iterator[Problem]:
     for (topic, partition), answer in answers.items():
         if isinstance(answer, KafkaFault):
             message = f"the producers of {topic}-{partition} can't be told: {answer.name} {answer.message}".rstrip()
-            problems.append(Problem("producers_unknown", message, severity="warning"))
-    ids = sorted({holder.producer_id for holder in holders.values() if holder is not None})
-    listings = admin.list_transactions(producer_ids=ids) if ids else TransactionListings(())
-    users = {one.producer_id: one.transactional_id for one in listings.found}
-    for fault in listings.missing:
-        message = f"some transactional ids are not known, so nothing is said of producers without one: {fault}"
-        problems.append(Problem("producers_unknown", message, severity="warning"))
-    if listings.missing:
-        holders = {place: one if one and one.producer_id in users else None for place, one in holders.items()}
-    described = admin.describe_transactions(sorted(set(users.values()))) if users else {}
-    found = []
-    for topic, bound in stuck:
-        holder = holders.get((topic, bound.partition))
-        user = users.get(holder.producer_id) if holder is not None else None
-        state = described.get(user) if user is not None else None
-        accounted = isinstance(state, TransactionDescription) and (topic, bound.partition) in state.partitions
-        found.append(OpenTransaction(topic, bound, holder, user, state if accounted else None))  # type: ignore[arg-type]
-    return found
+            yield Problem("producers_unknown", message, severity="warning")
 
 
 def _holder(answer: Sequence[ActiveProducer] | KafkaFault) -> ActiveProducer | None:
