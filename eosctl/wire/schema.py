@@ -19,6 +19,7 @@ from eosctl.errors import ProtocolError, UnsupportedError
 from eosctl.wire.primitives import (
     Codec,
     Read,
+    Write,
     read_compact_length,
     read_length32,
     read_varint,
@@ -127,7 +128,7 @@ class Struct(Generic[M]):
         """The compiled codec of one version."""
         key = (version, flexible)
         if key not in self._codecs:
-            self._codecs[key] = Codec(_compile_write(self, version, flexible), _compile_read(self, version, flexible))
+            self._codecs[key] = _compile(self, version, flexible=flexible)
         return self._codecs[key]
 
 
@@ -149,66 +150,90 @@ class NotCarriedError(UnsupportedError):
         self.since_version = since_version
 
 
-def _compile_write(layout: Struct[Any], version: int, flexible: bool) -> Any:
+def _compile(layout: Struct[Any], version: int, *, flexible: bool) -> Codec:
+    carried = _carried_fields(layout, version, flexible=flexible)
+    write = _compile_write(carried, _absent_fields(layout, version), flexible=flexible)
+    defaults = [layout.defaults().get(name) for name in layout.fields]
+    return Codec(write, _compile_read(layout.message, carried, defaults, flexible=flexible))
+
+
+class _Carried(NamedTuple):
+    """A field that a version carries: its place in the message, its tag if it has one, its default and its codec."""
+
+    place: int
+    tag: int | None
+    default: Any
+    codec: Codec
+
+
+def _carried_fields(layout: Struct[Any], version: int, *, flexible: bool) -> list[_Carried]:
     defaults = layout.defaults()
-    steps = [
-        (index, name, field, field.type.codec(version, flexible=flexible).write if field.carried(version) else None)
+    return [
+        _Carried(index, field.tag, defaults.get(name), field.type.codec(version, flexible=flexible))
         for index, (name, field) in enumerate(layout.fields.items())
-    ]
-    plain = [(index, write) for index, _, field, write in steps if write and field.tag is None]
-    tags = [
-        (index, field.tag, defaults[name], write)
-        for index, name, field, write in steps
-        if write and field.tag is not None
-    ]
-    absent = [
-        (index, name, field.since if version < field.since else None, defaults.get(name))
-        for index, name, field, write in steps
-        if write is None and not field.ignorable
+        if field.carried(version)
     ]
 
+
+class _Absent(NamedTuple):
+    """A field that a version can't carry, so that it must have its default; `since` is None where it has ended."""
+
+    place: int
+    name: str
+    default: Any
+    since: int | None
+
+    def refusal(self) -> ProtocolError | NotCarriedError:
+        """Why another value can't be written."""
+        if self.since is None:
+            return ProtocolError(f"{self.name} ended before this version")
+        return NotCarriedError(self.name, self.since)
+
+
+def _absent_fields(layout: Struct[Any], version: int) -> list[_Absent]:
+    defaults = layout.defaults()
+    return [
+        _Absent(index, name, defaults.get(name), field.since if version < field.since else None)
+        for index, (name, field) in enumerate(layout.fields.items())
+        if not field.carried(version) and not field.ignorable
+    ]
+
+
+def _compile_write(carried: Sequence[_Carried], absent: Sequence[_Absent], *, flexible: bool) -> Write:
+    plain = [(field.place, field.codec.write) for field in carried if field.tag is None]
+    tagged = [field for field in carried if field.tag is not None]
+
     def write(out: bytearray, value: Any) -> None:
-        for index, name, first_version, default in absent:
-            if value[index] == default:
-                continue
-            if first_version is None:
-                raise ProtocolError(f"{name} ended before this version")
-            raise NotCarriedError(name, first_version)
+        for field in absent:
+            if value[field.place] != field.default:
+                raise field.refusal()
         for index, write_field in plain:
             write_field(out, value[index])
-        if tags:
-            _write_tags(out, [(tag, value[index], put) for index, tag, default, put in tags if value[index] != default])
+        if tagged:
+            _write_tags(out, [(each, value[each.place]) for each in tagged if value[each.place] != each.default])
         elif flexible:
             out.append(0)
 
     return write
 
 
-def _write_tags(out: bytearray, tags: list[tuple[Any, Any, Any]]) -> None:
-    write_varint(out, len(tags))
-    for tag, value, write in tags:
+def _write_tags(out: bytearray, tagged: Sequence[tuple[_Carried, Any]]) -> None:
+    write_varint(out, len(tagged))
+    for field, value in tagged:
         body = bytearray()
-        write(body, value)
-        write_varint(out, tag)
+        field.codec.write(body, value)
+        write_varint(out, cast("int", field.tag))
         write_varint(out, len(body))
         out += body
 
 
-def _compile_read(layout: Struct[Any], version: int, flexible: bool) -> Any:
-    defaults = layout.defaults()
-    template = [defaults.get(name) for name in layout.fields]
-    codecs = {
-        index: field.type.codec(version, flexible=flexible)
-        for index, field in enumerate(layout.fields.values())
-        if field.carried(version)
-    }
-    tag_of = {index: field.tag for index, field in enumerate(layout.fields.values()) if index in codecs}
-    steps = _steps([(index, codec) for index, codec in codecs.items() if tag_of[index] is None])
-    tags = {tag: (index, codecs[index].read) for index, tag in tag_of.items() if tag is not None}
-    make = partial(tuple.__new__, cast("Any", layout.message))  # what _make does, and nothing else
+def _compile_read(message: type[Any], carried: Sequence[_Carried], defaults: list[Any], *, flexible: bool) -> Read:
+    steps = _steps([(field.place, field.codec) for field in carried if field.tag is None])
+    tags = {field.tag: (field.place, field.codec.read) for field in carried if field.tag is not None}
+    make = partial(tuple.__new__, cast("Any", message))  # what _make does, and nothing else
 
     def read(data: bytes, offset: int) -> tuple[Any, int]:
-        values = template.copy()
+        values = defaults.copy()
         for index, many, read_step in steps:
             if many is None:
                 values[index], offset = read_step(data, offset)
