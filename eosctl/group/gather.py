@@ -24,7 +24,7 @@ from eosctl.errors import (
 from eosctl.group.listing import with_groups_there
 from eosctl.group.members import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
 from eosctl.group.mirror_makers import KnownNodes, NodeMember, name_nodes
-from eosctl.group.modes import files_of, mode_of_files, read_worker_file, refine_mode
+from eosctl.group.modes import Refined, files_of, mode_of_files, read_worker_file, refine_mode
 from eosctl.group.protocol import Work
 from eosctl.group.ways import Way, judge_way
 from eosctl.group.workers import PARALLEL_WORKERS, STANDALONE, WORKER_PATIENCE_S, WorkerView, connectors_at, view_worker
@@ -280,48 +280,81 @@ def _observe(
 
 def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str | None) -> WorkerObservation:
     member, url = pair
-    evidence, problems = list(view.evidence), []
-    if member is not None and not member.has_rest:
-        evidence.append(NO_REST)
-    elif url is None:
-        evidence.append("the group does not tell this member's URL now")
-    if member is None and kafka_cluster_id is not None:
-        evidence.append("no member of the group advertises this URL")
-    if kafka_cluster_id is not None and view.kafka_cluster_id not in (None, kafka_cluster_id):
-        evidence.append(f"this worker uses another Kafka cluster, {view.kafka_cluster_id}")
-        message = f"the worker at {url} uses Kafka cluster {view.kafka_cluster_id}, not {kafka_cluster_id}"
-        problems.append(Problem("other_kafka_cluster", message, "Compare -u and -b.", "warning"))
-    if STANDALONE in evidence:
-        message = f"the worker at {url} is {STANDALONE}"
-        problems.append(Problem("standalone_worker", message, "Give -u of a distributed worker.", "warning"))
-    given_files = [config.properties for config in app.target.worker_configs]
-    read = [read_worker_file(file.source, file.values) for file in given_files]
+    refined = _mode_by_files(app, pair, view)
+    alone = WorkerObservation(
+        url=url,
+        member_id=None,
+        leader=False,
+        version=view.version,
+        health=view.health,
+        config_offset=None,
+        connectors=None,
+        tasks=None,
+        mode=refined.mode,
+        evidence=(*view.evidence, *_place_in_group(pair, view, kafka_cluster_id), *refined.said),
+        problems=tuple(_problems_of(url, view, refined, kafka_cluster_id)),
+        failure=view.failure,
+    )
+    return alone if member is None else _as_member(alone, member)
+
+
+def _as_member(alone: WorkerObservation, member: ConnectMember) -> WorkerObservation:
+    """The worker, with what the group knows of it."""
+    return replace(
+        alone,
+        url=member.url if alone.url is None else alone.url,
+        member_id=member.member_id,
+        leader=member.leader,
+        config_offset=member.config_offset,
+        connectors=member.connectors(),
+        tasks=member.tasks(),
+        client_host=member.host.removeprefix("/"),
+        wanted_offset=member.wanted_offset,
+        has_rest=member.has_rest,
+        client_id=member.client_id,
+        node=None if member.has_rest or alone.url is not None else member.member_id,
+    )
+
+
+def _mode_by_files(app: App, pair: _Pair, view: WorkerView) -> Refined:
+    """The worker's mode, by what it says itself and by the files that may be its own."""
+    member, url = pair
+    given = [config.properties for config in app.target.worker_configs]
+    read = [read_worker_file(file.source, file.values) for file in given]
     files = files_of(url, read, group_id=app.target.group_id)
-    has_rest = member is None or member.has_rest
-    refined = refine_mode(view.mode, files) if has_rest else mode_of_files(files)
+    return refine_mode(view.mode, files) if member is None or member.has_rest else mode_of_files(files)
+
+
+def _place_in_group(pair: _Pair, view: WorkerView, kafka_cluster_id: str | None) -> Iterator[str]:
+    """What is to be known of how the worker belongs to the group: evidence, in sentences."""
+    member, url = pair
+    if member is not None and not member.has_rest:
+        yield NO_REST
+    elif url is None:
+        yield "the group does not tell this member's URL now"
+    if member is None and kafka_cluster_id is not None:
+        yield "no member of the group advertises this URL"
+    if _is_elsewhere(view, kafka_cluster_id):
+        yield f"this worker uses another Kafka cluster, {view.kafka_cluster_id}"
+
+
+def _is_elsewhere(view: WorkerView, kafka_cluster_id: str | None) -> bool:
+    return kafka_cluster_id is not None and view.kafka_cluster_id not in (None, kafka_cluster_id)
+
+
+def _problems_of(
+    url: str | None, view: WorkerView, refined: Refined, kafka_cluster_id: str | None
+) -> Iterator[Problem]:
+    if _is_elsewhere(view, kafka_cluster_id):
+        message = f"the worker at {url} uses Kafka cluster {view.kafka_cluster_id}, not {kafka_cluster_id}"
+        yield Problem("other_kafka_cluster", message, "Compare -u and -b.", "warning")
+    if STANDALONE in view.evidence:
+        message = f"the worker at {url} is {STANDALONE}"
+        yield Problem("standalone_worker", message, "Give -u of a distributed worker.", "warning")
     if refined.contradiction is not None:
         message = f"the worker at {url} is {view.mode.value}: {refined.contradiction}"
         hint = "Restart the worker with the file that is meant, or give the file that it reads with -w."
-        problems.append(Problem("file_contradicts_probe", message, hint, "warning"))
-    return WorkerObservation(
-        url=url if member is None or url is not None else member.url,
-        member_id=member.member_id if member else None,
-        leader=member.leader if member else False,
-        version=view.version,
-        health=view.health,
-        config_offset=member.config_offset if member else None,
-        connectors=member.connectors() if member else None,
-        tasks=member.tasks() if member else None,
-        mode=refined.mode,
-        evidence=(*evidence, *refined.said),
-        problems=tuple(problems),
-        failure=view.failure,
-        client_host=member.host.removeprefix("/") if member else None,
-        wanted_offset=member.wanted_offset if member else None,
-        has_rest=has_rest,
-        client_id=member.client_id if member else "",
-        node=None if has_rest or url is not None or member is None else member.member_id,
-    )
+        yield Problem("file_contradicts_probe", message, hint, "warning")
 
 
 def _judge_strangers(
