@@ -38,7 +38,7 @@ from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.events import Event
-from eosctl.group.gather import WorkerObservation
+from eosctl.group.observed import WorkerObservation
 from eosctl.observation.connectors.commit_age import by_worker
 from eosctl.observation.connectors.folds import MOST_ALIKE, fold_alike
 from eosctl.observation.connectors.rules import connector_findings, group_findings

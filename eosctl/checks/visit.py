@@ -12,9 +12,10 @@ from eosctl.core.workers.url import parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, UnsupportedError
 from eosctl.group.absent import require_ever_there
-from eosctl.group.gather import NO_REST, GroupObservation, WorkerObservation, observe_workers
+from eosctl.group.gather import NO_REST, observe_workers
 from eosctl.group.members import DEAD
 from eosctl.group.observation.rules import Observation
+from eosctl.group.observed import GroupObservation, WorkerObservation
 from eosctl.observation.gather import observe_upgrade
 from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.gates import SUMMING_GATES, evaluate_gates

@@ -12,8 +12,9 @@ from eosctl.core.configs.behind import behind_findings
 from eosctl.core.findings import Finding
 from eosctl.core.workers.url import NOT_REACHED_HINT, is_loopback_url, is_this_machine, shared_urls
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, UnreachableError
-from eosctl.group.gather import GroupObservation, WorkerObservation, observe_workers
+from eosctl.group.gather import observe_workers
 from eosctl.group.members import DEAD, EMPTY, STABLE, UNSIGNED_PROTOCOLS
+from eosctl.group.observed import GroupObservation, WorkerObservation
 from eosctl.group.topics.config import read_config_topic
 from eosctl.report import Problem, Report
 

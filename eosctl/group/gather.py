@@ -6,12 +6,11 @@ Read-only. Members and their work come from Kafka's group coordinator; version, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
 from eosctl.core.ids import WorkerId, worker_id_of_url
-from eosctl.core.workers.modes import Mode
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import (
@@ -21,19 +20,19 @@ from eosctl.errors import (
     UnreachableError,
     UsageError,
 )
+from eosctl.group.addresses import own_urls
 from eosctl.group.listing import with_groups_there
 from eosctl.group.members import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
-from eosctl.group.mirror_makers import KnownNodes, NodeMember, name_nodes
+from eosctl.group.mirror_makers import KnownNodes
 from eosctl.group.modes import Refined, files_of, mode_of_files, read_worker_file, refine_mode
-from eosctl.group.protocol import Work
+from eosctl.group.observed import GroupObservation, WorkerObservation
 from eosctl.group.ways import Way, judge_way
 from eosctl.group.workers import PARALLEL_WORKERS, STANDALONE, WORKER_PATIENCE_S, WorkerView, connectors_at, view_worker
 from eosctl.machine.side_by_side import side_by_side
-from eosctl.report import Problem, Row
+from eosctl.report import Problem
 
 if TYPE_CHECKING:
     from eosctl.ports import ConnectWorker
-from eosctl.group.addresses import own_urls
 
 REBALANCE_PATIENCE_S = 10.0
 # A worker answers REST up to a second before it joins its group (seen on 4.3.1), which is unknown (Dead) until then.
@@ -45,107 +44,6 @@ NO_REST_HINT = "What the group, its topics and its transactions tell can be know
 
 _Pair = tuple[ConnectMember | None, str | None]
 """A member and its normalised URL; either may be missing, not both."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerObservation:
-    """One worker. `connectors` and `tasks` are None when the group was not stable, or was not asked.
-
-    `health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` says what `mode` and doubts rest on.
-    `config_lag` is None unless the config topic was read; `failure` is why the worker itself says nothing.
-    `client_host` is the address from which the member is connected to its coordinator. `wanted_offset` is the config
-    offset that the group has told it and that it does not reach, if so. Workers of a dedicated MirrorMaker have no
-    REST interface for us (`has_rest`); one that advertises no URL is a `node`.
-    """
-
-    url: str | None
-    member_id: str | None
-    leader: bool
-    version: str | None
-    health: str
-    config_offset: int | None
-    connectors: tuple[str, ...] | None
-    tasks: tuple[Work, ...] | None
-    mode: Mode
-    evidence: tuple[str, ...]
-    problems: tuple[Problem, ...] = ()
-    failure: EosctlError | None = None
-    config_lag: int | None = None
-    client_host: str | None = None
-    wanted_offset: int | None = None
-    has_rest: bool = True
-    client_id: str = ""
-    node: str | None = None
-
-    @property
-    def name(self) -> str:
-        """What it is called: its URL, or its node."""
-        return self.url or self.node or str(self.member_id)
-
-    def as_row(self) -> Row:
-        """The row of workers-list and workers-probe."""
-        assigned = None
-        if self.connectors is not None and self.tasks is not None:
-            tasks = [{"connector": connector, "task": task} for connector, task in self.tasks]
-            assigned = {"connectors": list(self.connectors), "tasks": tasks}
-        return {
-            "url": self.url,
-            "member_id": self.member_id,
-            "leader": self.leader,
-            "version": self.version,
-            "health": self.health,
-            "config_offset": self.config_offset,
-            "config_lag": self.config_lag,
-            "assigned": assigned,
-            "mode": self.mode.value,
-            "evidence": list(self.evidence),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class GroupObservation:
-    """A group and its workers; `state` is None when only REST was asked (no Kafka cluster or no group was named).
-
-    `ways_in` are given URLs that lead to one or another of the members, and are none of theirs.
-    """
-
-    group_id: str | None
-    kafka_cluster_id: str | None
-    state: str | None
-    protocol: str | None
-    leader_member_id: str | None
-    leader_url: str | None
-    members: tuple[WorkerObservation, ...]
-    ways_in: tuple[WorkerObservation, ...] = ()
-
-    @property
-    def is_mirror_maker(self) -> bool:
-        """Whether its workers are those of a dedicated MirrorMaker, which no request reaches."""
-        return bool(self.members) and not any(member.has_rest for member in self.members)
-
-    @property
-    def leader_name(self) -> str | None:
-        """The name of the member that leads, where it is known."""
-        return next((member.name for member in self.members if member.leader), self.leader_url)
-
-    def named_as(self, known: KnownNodes) -> GroupObservation:
-        """The same; MirrorMaker's nodes that are `known` are called what they were."""
-        if all(member.node is None for member in self.members):
-            return self
-        mute = [
-            NodeMember(each.member_id, each.client_host or "", each.client_id)
-            for each in self.members
-            if each.node is not None and each.member_id is not None
-        ]
-        there = {each.member_id for each in mute}
-        names = name_nodes(mute, known.now(there) if self.stable else known.members)
-        members = (replace(each, node=names.get(each.member_id or "", each.node)) for each in self.members)
-        return replace(self, members=tuple(sorted(members, key=lambda each: each.name)))
-
-    @property
-    def stable(self) -> bool:
-        """Whether members and their work are known for sure."""
-        return self.state == STABLE
 
 
 def observe_workers(app: App, *, gone_ok: bool = False) -> GroupObservation:

@@ -21,7 +21,7 @@ from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.core.workers.modes import CONNECT_SETTING, MIRROR_MAKER_SETTING, Mode, UpgradeWorker
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, UnauthorizedError
-from eosctl.group.gather import NO_REST, GroupObservation, WorkerObservation
+from eosctl.group.gather import NO_REST
 from eosctl.group.modes import files_of, read_worker_file
 from eosctl.group.observation.rules import (
     BROKER_SETTINGS,
@@ -32,6 +32,7 @@ from eosctl.group.observation.rules import (
     WorkerFile,
     observed_connector,
 )
+from eosctl.group.observed import GroupObservation, WorkerObservation
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 from eosctl.group.topics.config import read_both_views, read_config_topic
 from eosctl.group.topics.statuses import connectors_as_written, version_at

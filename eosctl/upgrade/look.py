@@ -13,11 +13,12 @@ from eosctl.core.allowances import Waiver
 from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import UsageError
-from eosctl.group.gather import GroupObservation, observe_workers, read_group
+from eosctl.group.gather import observe_workers, read_group
 from eosctl.group.members import EMPTY, STABLE
 from eosctl.group.mirror_makers import KnownNodes, NodeMember, name_nodes
 from eosctl.group.modes import files_of, read_worker_file
 from eosctl.group.observation.rules import Observation
+from eosctl.group.observed import GroupObservation
 from eosctl.observation.gather import observe_upgrade
 from eosctl.profiles.worker_files import with_files
 from eosctl.upgrade.drivers import Driver

@@ -13,8 +13,8 @@ from typing import ClassVar, Protocol, runtime_checkable
 from eosctl.app import App
 from eosctl.core.workers.modes import CONNECT_SETTING, Mode
 from eosctl.errors import ConnectError, RefusedError
-from eosctl.group.gather import WorkerObservation
 from eosctl.group.mirror_makers import is_node
+from eosctl.group.observed import WorkerObservation
 from eosctl.upgrade.drivers.manifests.deployers import Origin
 from eosctl.upgrade.drivers.manifests.fields import Patch
 from eosctl.upgrade.gate import Gate

@@ -13,8 +13,9 @@ from dataclasses import replace
 from eosctl.app import App
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError
-from eosctl.group.gather import GroupObservation, WorkerObservation, in_turn
+from eosctl.group.gather import in_turn
 from eosctl.group.mirror_makers import KnownNodes, NodeName, are_alike
+from eosctl.group.observed import GroupObservation, WorkerObservation
 from eosctl.upgrade.roll.step import Expected, GateFailedError, members_of, reachable_url
 
 UNPROVEN = "by file and membership; nothing without REST proves the mode"

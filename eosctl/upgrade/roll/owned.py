@@ -12,7 +12,8 @@ from eosctl.app import App
 from eosctl.core.workers.modes import POSSIBLE, Mode, UpgradeWorker
 from eosctl.deadline import Deadline
 from eosctl.errors import RefusedError
-from eosctl.group.gather import GroupObservation, WorkerObservation, observe_workers
+from eosctl.group.gather import observe_workers
+from eosctl.group.observed import GroupObservation, WorkerObservation
 from eosctl.report import Json
 from eosctl.upgrade.drivers import Driver, OwnsWorkers, TakenBackError
 from eosctl.upgrade.drivers.manifests.deployers import Origin

@@ -16,9 +16,10 @@ from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.events import Event
-from eosctl.group.gather import GroupObservation, observe_workers
+from eosctl.group.gather import observe_workers
 from eosctl.group.members import EMPTY
 from eosctl.group.mirror_makers import KnownNodes
+from eosctl.group.observed import GroupObservation
 from eosctl.state.steps import Note, Step
 from eosctl.upgrade.drivers import Acted, OwnsWorkers, SetsAlone
 from eosctl.upgrade.look import GroupLook

@@ -15,8 +15,9 @@ from eosctl.core.workers.modes import POSSIBLE, Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError
 from eosctl.events import Event, Standing
-from eosctl.group.gather import GroupObservation, WorkerObservation, in_turn, observe_workers, read_group
+from eosctl.group.gather import in_turn, observe_workers, read_group
 from eosctl.group.modes import files_of, read_worker_file
+from eosctl.group.observed import GroupObservation, WorkerObservation
 from eosctl.observation.written_connectors import written_connectors
 from eosctl.ports import ConnectWorker
 from eosctl.profiles.worker_files import with_files

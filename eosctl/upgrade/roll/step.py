@@ -14,7 +14,7 @@ from eosctl.core.workers.url import parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError
 from eosctl.events import Event
-from eosctl.group.gather import GroupObservation
+from eosctl.group.observed import GroupObservation
 from eosctl.group.protocol import Work
 from eosctl.state.journal import Journal
 from eosctl.upgrade.drivers import Acted

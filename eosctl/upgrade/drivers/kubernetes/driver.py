@@ -17,7 +17,7 @@ from eosctl.app import App
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import TARGETS, Mode
 from eosctl.errors import RefusedError, UsageError
-from eosctl.group.gather import WorkerObservation
+from eosctl.group.observed import WorkerObservation
 from eosctl.upgrade.drivers import Acted, TakenBackError
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, Manifest
 from eosctl.upgrade.drivers.kubernetes.mode_places import ModePlace, MountedProperties, Variable, place_in_spec
