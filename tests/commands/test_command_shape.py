@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import ast
+import inspect
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
+
+from tests.command_tree import leaves
 
 FILES = sorted((Path(__file__).resolve().parents[2] / "commands").rglob("*.py"))
 
@@ -65,3 +71,31 @@ def test_the_lines_of_a_body_are_counted() -> None:
     (function,) = ast.parse(source).body
     assert isinstance(function, ast.FunctionDef)
     assert body_lines(function) == 4
+
+
+def taken(function: Any) -> dict[str, bool]:
+    """Which options a command's function takes, by name or as members of a value, and whether each is needed."""
+    found = dict[str, bool]()
+    for parameter in inspect.signature(function).parameters.values():
+        kind = function.__globals__.get(parameter.annotation)
+        if is_dataclass(kind) and parameter.name != "app":
+            found |= {each.name: each.default is MISSING for each in fields(kind)}
+        elif parameter.name not in ("app", "ctx"):
+            found[parameter.name] = True
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(leaves()))
+def test_a_command_takes_what_it_has_options_for(name: str) -> None:
+    """An option without a member, or a member without an option, would be found by running the command only."""
+    command = leaves()[name]
+    options = {param.name for param in command.params if param.expose_value}
+    takes = taken(inspect.unwrap(command.callback)) if command.callback else {}
+    assert options - takes.keys() == set()
+    assert {each for each, is_needed in takes.items() if is_needed} - options == set()
+
+
+def test_a_member_without_an_option_is_found() -> None:
+    def command(app: object, options: click.Option, *, yes: bool) -> None: ...
+
+    assert taken(command) == {"options": True, "yes": True}
