@@ -110,39 +110,69 @@ def gather_stores(
     connector that neither Connect nor a store knows, InputFileError for a profile that there is not.
     """
     away = {name: read_away(app, name) for name in extra if parse_store(name).profile is not None}
-    extra = [name for name in extra if name not in away]
+    here = [name for name in extra if name not in away]
     with app.topics() as topics:
+        reading = _Reading(app, topics)
         dedicated = gather_dedicated_topics(app, topics, pattern=pattern)
-        global_topic = app.target.offset_topic
-        needed = list(dict.fromkeys([global_topic, *extra]))
-        refuse_unfit_sources(app, topics, extra)
-        descriptions = dict(topics.describe(needed))
-        _require(needed, descriptions)
-        reads = {topic: read_settled(app, topics, topic) for topic in needed}
-        seen = [*(store for store, _bounds in reads.values()), *(there.store for there in away.values())]
-        known = set[str]().union(*(store.names() for store in seen))
-        own_stores, unseen = _read_own(app, dedicated, connectors)
-        own = _own_topics(dedicated, connectors if connectors is not None else known | set(dedicated.configured))
-        descriptions |= topics.describe([topic for topic in own if topic not in reads])
-        for topic in own:
-            if topic in descriptions:
-                reads.setdefault(topic, read_settled(app, topics, topic))
-            else:
-                reads[topic] = (Store(topic, descriptions[global_topic].partitions), ())
-        found = OffsetStores(
-            cluster_id=topics.cluster_id(),
-            global_topic=global_topic,
-            stores={topic: store for topic, (store, _bounds) in reads.items()},
-            bounds={topic: bounds for topic, (_store, bounds) in reads.items()},
-            descriptions=descriptions,
-            dedicated=dedicated,
-            extra=tuple(topic for topic in extra if topic != global_topic),
-            away=away,
-            own=own_stores,
-            unseen=unseen,
-        )
+        refuse_unfit_sources(app, topics, here)
+        reading.read_all([reading.global_topic, *here])
+        own, unseen = _read_own(app, dedicated, connectors)
+        known = reading.connectors().union(dedicated.configured, *(there.store.names() for there in away.values()))
+        reading.read_those_there(_own_topics(dedicated, known if connectors is None else connectors))
+        others = tuple(topic for topic in here if topic != reading.global_topic)
+        found = replace(reading.found(), dedicated=dedicated, extra=others, away=away, own=own, unseen=unseen)
     _require_connectors(app, found, connectors or ())
     return found
+
+
+class _Reading:
+    """Topics of one cluster, each described and read once."""
+
+    def __init__(self, app: App, topics: TopicStore) -> None:
+        self.global_topic = app.target.offset_topic
+        self._app, self._topics = app, topics
+        self._descriptions: dict[str, TopicDescription] = {}
+        self._stores: dict[str, Store] = {}
+        self._bounds: dict[str, tuple[Bounds, ...]] = {}
+
+    def read_all(self, names: Sequence[str]) -> None:
+        """Reads the topics; raises NotFoundError for a missing one."""
+        self._describe(names)
+        _require(names, self._descriptions)
+        for topic in dict.fromkeys(names):
+            self._read(topic)
+
+    def read_those_there(self, names: Sequence[str]) -> None:
+        """Reads the topics that exist; one that does not is an empty store, as large as the global topic."""
+        new = [topic for topic in names if topic not in self._stores]
+        self._describe(new)
+        partitions = self._descriptions[self.global_topic].partitions
+        for topic in new:
+            if topic in self._descriptions:
+                self._read(topic)
+            else:
+                self._stores[topic], self._bounds[topic] = Store(topic, partitions), ()
+
+    def _describe(self, names: Sequence[str]) -> None:
+        self._descriptions |= self._topics.describe(list(dict.fromkeys(names)))
+
+    def _read(self, topic: str) -> None:
+        self._stores[topic], self._bounds[topic] = read_settled(self._app, self._topics, topic)
+
+    def connectors(self) -> set[str]:
+        """Every connector that has an offset in what was read, seen or hidden."""
+        return set[str]().union(*(store.names() for store in self._stores.values()))
+
+    def found(self) -> OffsetStores:
+        """What was read, and nothing of any connector's own."""
+        return OffsetStores(
+            cluster_id=self._topics.cluster_id(),
+            global_topic=self.global_topic,
+            stores=self._stores,
+            bounds=self._bounds,
+            descriptions=self._descriptions,
+            dedicated=DedicatedTopics(),
+        )
 
 
 def read_away(app: App, name: str) -> AwayStore:
@@ -159,17 +189,9 @@ def read_away(app: App, name: str) -> AwayStore:
 def gather_topics(app: App, names: Sequence[str]) -> OffsetStores:
     """Reads the topics `names` as they are, whoever uses them; raises NotFoundError for a missing one."""
     with app.topics() as topics:
-        descriptions = topics.describe(names)
-        _require(names, descriptions)
-        reads = {topic: read_settled(app, topics, topic) for topic in names}
-        return OffsetStores(
-            cluster_id=topics.cluster_id(),
-            global_topic=app.target.offset_topic,
-            stores={topic: store for topic, (store, _bounds) in reads.items()},
-            bounds={topic: bounds for topic, (_store, bounds) in reads.items()},
-            descriptions=descriptions,
-            dedicated=DedicatedTopics(),
-        )
+        reading = _Reading(app, topics)
+        reading.read_all(names)
+        return reading.found()
 
 
 def read_settled(app: App, topics: TopicStore, topic: str) -> tuple[Store, tuple[Bounds, ...]]:
