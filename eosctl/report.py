@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum, unique
 from typing import Any, Protocol, TypeVar, cast, overload, runtime_checkable
 
+from eosctl.codes import Code
 from eosctl.core.frozen import frozen
 from eosctl.errors import EosctlError, ExitCode
 
@@ -49,7 +50,7 @@ _STATUS_OF_EXIT = {
 class Problem:
     """One entry of the envelope's `errors`; warnings use it too (`severity` is `error` or `warning`)."""
 
-    code: str
+    code: Code
     message: str
     hint: str | None = None
     severity: str = "error"
@@ -109,7 +110,8 @@ class Report:
             "target": dict(self.target),
             "data": {"rows": [plain(row) for row in self.rows], "summary": plain(self.summary), **plain(self.data)},
             "errors": [
-                {"code": p.code, "message": p.message, "hint": p.hint, "severity": p.severity} for p in self.problems
+                {"code": str(p.code), "message": p.message, "hint": p.hint, "severity": p.severity}
+                for p in self.problems
             ],
         }
 

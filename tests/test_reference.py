@@ -1,28 +1,31 @@
-"""`eosctl explain` and docs/codes.md: every code that the source can print is in the one table."""
+"""`eosctl explain` and docs/codes.md: a code is declared once, beside its rule, and whatever prints it names that."""
 
 from __future__ import annotations
 
 import ast
+import copy
 import importlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from eosctl import errors
 from eosctl.errors import ExitCode
-from eosctl.explain.entries import KINDS, known_entries
-from eosctl.fence.pace import Pace
+from eosctl.explain.entries import KINDS, MODULES, known_entries
 from tests.conftest import Invoke
 
 ROOT = Path(__file__).resolve().parent.parent
 ENTRIES = known_entries()
 CODES = set(ENTRIES)
-MADE_WITH_A_CODE = {"Problem", "Finding", "_Rule", "Gate"}
+DECLARERS = ("error", "warning", "finding", "gate")
+MADE_WITH_A_CODE = {"Problem", "Finding", "_Rule", "Gate", "Scenario"}
 HEAD = """\
 # Codes and words
 
-What `eosctl explain CODE` prints, in one page. Made by `pytest --update-golden`.
+What `eosctl explain CODE` prints, in one page. Made from the declarations of the codes by `pytest --update-golden`.
 """
 TITLES = {
     "error": "Errors",
@@ -34,56 +37,129 @@ TITLES = {
 }
 
 
+TREES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts): ast.parse(path.read_text(encoding="utf-8"))
+    for top in ("eosctl", "commands")
+    for path in sorted((ROOT / top).rglob("*.py"))
+}
+
+
+class Declared(NamedTuple):
+    """Where a code is declared, and under which name; empty where it has none."""
+
+    module: str
+    name: str
+    code: str
+
+
+def _called(node: ast.AST) -> str:
+    if not isinstance(node, ast.Call):
+        return ""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
 def _written_codes(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """(line, code) of every code that is written out where a problem, a finding or a gate is made."""
+    """(line, text) of every code that is written out where a problem, a finding or a gate is made or changed."""
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or ast.unparse(node.func).rpartition(".")[2] not in MADE_WITH_A_CODE:
+        if not isinstance(node, ast.Call) or _called(node) not in {*MADE_WITH_A_CODE, "replace"}:
             continue
-        given = node.args[:1] or [word.value for word in node.keywords if word.arg in ("code", "id")]
+        given = [word.value for word in node.keywords if word.arg in ("code", "id")]
+        given += node.args[:1] if _called(node) in MADE_WITH_A_CODE else []
         for value in given:
             branches = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
-            for branch in branches:
-                if isinstance(branch, ast.Constant) and isinstance(branch.value, str):
-                    yield node.lineno, branch.value
+            yield from ((node.lineno, ast.unparse(each)) for each in branches if isinstance(each, _TEXTS))
 
 
-def test_every_code_in_the_source_is_explained() -> None:
-    found = {
-        (f"{path.relative_to(ROOT)}:{line}", code)
-        for path in (ROOT / "eosctl").rglob("*.py")
-        for line, code in _written_codes(ast.parse(path.read_text(encoding="utf-8")))
+_TEXTS = (ast.Constant, ast.JoinedStr, ast.BinOp)
+
+
+def _declared(module: str, tree: ast.Module) -> Iterator[Declared]:
+    """What `eosctl/codes.py` is called for, wherever that is; named where it is at the top of a module or a class."""
+    imported = {
+        name.asname or name.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "eosctl.codes"
+        for name in node.names
     }
-    assert len(found) > 100
-    assert sorted(pair for pair in found if pair[1] not in CODES) == []
+    scopes: list[ast.Module | ast.ClassDef] = [tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))]
+    names = {
+        id(node.value): ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
+        for scope in scopes
+        for node in scope.body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _called(node) in imported & {*DECLARERS}:
+            [code] = [each.value if isinstance(each, ast.Constant) else "" for each in node.args[:1]]
+            yield Declared(module, names.get(id(node), ""), str(code))
+
+
+DECLARED = [each for module, tree in TREES.items() for each in _declared(module, tree)]
+
+
+def test_no_code_is_written_out_where_it_is_used() -> None:
+    """A code stood as a literal in the source, and its meaning and its fix a second time in a table."""
+    found = [f"{module}:{line} {text}" for module, tree in TREES.items() for line, text in _written_codes(tree)]
+    assert found == []
+
+
+def test_every_code_is_declared_by_its_name_in_a_module_that_is_listed() -> None:
+    assert len(DECLARED) > 200
+    assert {each.module for each in DECLARED} == {module.__name__ for module in MODULES}
+    of_errors = {each for each in DECLARED if (each.module, each.name) == ("eosctl.errors", "code")}
+    assert [each for each in DECLARED if each not in of_errors and each.name != each.code.upper()] == []
+    assert {each.code for each in DECLARED} == {entry for entry in ENTRIES if entry.kind in DECLARERS}
+    assert [code for code, times in Counter(each.code for each in DECLARED).items() if times > 1] == []
+
+
+def test_codes_are_made_by_the_declarations_and_by_what_explains_words() -> None:
+    """`Code(…)` itself, in the middle of a function, would be a code that nothing explains."""
+    makers = {module for module, tree in TREES.items() if any(_called(node) == "Code" for node in ast.walk(tree))}
+    assert makers == {"eosctl.codes", "eosctl.explain.operations", "eosctl.explain.words"}
+
+
+def _named(tree: ast.Module) -> Iterator[str]:
+    """The names that are read in a module, and what it takes from modules of codes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id.endswith("codes"):
+            yield node.attr
 
 
 def test_what_is_explained_can_be_printed() -> None:
     """A code that the source no longer has would stay in the docs for ever."""
-    files = [path for path in (ROOT / "eosctl").rglob("*.py") if path.parent.name != "reference"]
-    source = "".join(path.read_text(encoding="utf-8") for path in files)
-    codes = [entry for entry in ENTRIES if entry.kind in ("error", "warning", "finding", "gate")]
-    assert [code for code in codes if f'"{code}"' not in source and not code.startswith("fencing_")] == []
+    used = Counter[str]()
+    for tree in TREES.values():
+        used.update(_named(tree))
+    assert [each for each in DECLARED if each.name != "code" and not used[each.name]] == []
+    classes = [name for name, each in vars(errors).items() if isinstance(each, type) and hasattr(each, "code")]
+    assert [name for name in classes if not used[name]] == []
 
 
-def test_the_collector_sees_every_spelling() -> None:
-    source = "x.Problem('a', m); Finding(code='b'); _Rule('c'); Gate(id='d'); Finding('e' if x else 'f', m)"
-    assert {code for _line, code in _written_codes(ast.parse(source))} == set("abcdef")
+def test_the_collectors_see_every_spelling() -> None:
+    source = (
+        "from eosctl.codes import finding, gate as g\n"
+        "x.Problem('a', m); Finding(code='b'); _Rule('c'); Gate(id='d'); Finding('e' if x else C, m)\n"
+        "Finding(f'f{x}'); replace(it, code='g'); Finding(codes.X); Problem(each.code)\n"
+        "X = finding('x', 'y')\nclass E:\n    code: str = finding('e', 'y')\ndef f():\n    return finding('z', 'y')\n"
+    )
+    tree = ast.parse(source)
+    assert [text for _line, text in _written_codes(tree)] == ["'a'", "'b'", "'c'", "'d'", "'e'", "f'f{x}'", "'g'"]
+    assert [(each.name, each.code) for each in _declared("m", tree)] == [("X", "x"), ("code", "e"), ("", "z")]
 
 
-def test_codes_that_come_from_tables_are_explained() -> None:
-    classes = [each for each in vars(errors).values() if isinstance(each, type) and hasattr(each, "code")]
-    assert {each.code for each in classes} <= CODES
+def test_gates_and_exit_codes_are_all_there_are() -> None:
     assert {str(int(code)) for code in ExitCode} == {entry for entry in ENTRIES if entry.kind == "exit code"}
-    assert {f"fencing_{pace.value}" for pace in Pace if pace is not Pace.FINE} <= CODES
-    lint = importlib.import_module("eosctl.core.offsets.findings")
-    assert {code for code, _words in lint._IGNORED.values()} <= CODES
-    assert {"value_not_json", "value_not_a_map", "value_not_primitive"} <= CODES
-    assert {"wrong_type", "kip_text_key", "kip_text_field", "unparsable", "tombstoned"} <= CODES
-    assert set(importlib.import_module("eosctl.offsets.files.export")._LEFT_OUT) <= CODES
-    scenarios = importlib.import_module("eosctl.connectors.failures")
-    assert {each.code for each in scenarios.SCENARIOS} <= CODES
     gates = importlib.import_module("eosctl.upgrade.gates")
     assert [*gates.GATE_IDS, *gates.DRIVER_GATE_IDS] == [entry for entry in ENTRIES if entry.kind == "gate"]
+
+
+def test_a_code_is_text_and_stays_one_when_it_is_copied() -> None:
+    [code] = [entry for entry in ENTRIES if entry == "stale_plan"]
+    again = copy.deepcopy(code)
+    assert (again, again.kind, again.meaning, again.next) == (code, code.kind, code.meaning, code.next)
+    assert type(str(code)) is str
 
 
 def test_each_code_is_explained_once_and_in_sentences() -> None:

@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from eosctl.errors import ExitCode, RefusedError
+from eosctl.codes import warning
+from eosctl.errors import EosctlError, ExitCode, RefusedError
 from eosctl.output import render_problems, render_report
 from eosctl.output.cells import Column, format_cell, printable
 from eosctl.output.text import plain_table
@@ -21,7 +22,7 @@ def test_envelope_keys() -> None:
         summary={"n": 1},
         data={"backup": "x"},
         target={"group_id": "g"},
-        problems=[Problem("c", "m", "h", "warning")],
+        problems=[Problem(warning("c", "It is so."), "m", "h", "warning")],
         exit_code=ExitCode.PARTIAL,
     )
     assert report.envelope() == {
@@ -116,5 +117,5 @@ def test_names_cannot_steer_the_terminal() -> None:
     """A connector name with an escape sequence was printed as it is."""
     assert printable("a\x1b[31mb\nc") == "a\\x1b[31mb\\nc"
     out = io.StringIO()
-    render_problems(Report(kind="x", problems=[Problem("c", "bad \x1b[2J name")]), stream=out)
+    render_problems(Report(kind="x", problems=[Problem(EosctlError.code, "bad \x1b[2J name")]), stream=out)
     assert "\x1b" not in out.getvalue()

@@ -17,7 +17,15 @@ from eosctl.core.acls.binding import Acl
 from eosctl.core.acls.lines import kafka_acls_lines
 from eosctl.core.acls.request import AclRequest
 from eosctl.core.wording import counted
-from eosctl.errors import DeadlineError, EosctlError, ExitCode, RefusedError, StalePlanError, UnreachableError
+from eosctl.errors import (
+    DeadlineError,
+    EosctlError,
+    ExitCode,
+    RefusedError,
+    StalePlanError,
+    UnconfirmedError,
+    UnreachableError,
+)
 from eosctl.events import Event
 from eosctl.plan import Plan
 from eosctl.ports import AclStore
@@ -138,7 +146,7 @@ def _apply_report(
     problems = [*plan.problems, *({error.message: Problem.of(error) for error in (refused or {}).values()}.values())]
     if unconfirmed := counts.get("unconfirmed", 0):
         message = f"the cluster does not yet say that {counted(unconfirmed, 'new ACL is', 'new ACLs are')} there"
-        problems.append(Problem("unconfirmed", message, hint="Look again: eosctl acls check."))
+        problems.append(Problem(UnconfirmedError.code, message, hint="Look again: eosctl acls check."))
     added = [
         acl_of(each.right, each.principal)
         for each, action in zip(plan.judgements, actions, strict=True)

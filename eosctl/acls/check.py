@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from eosctl.acls import codes
 from eosctl.acls.rules import AclIndex, RightJudgement, RightVerdict, acl_of, is_certain, judge
 from eosctl.acls.wanted import Wanted, gather_wanted
 from eosctl.app import App
@@ -17,12 +18,11 @@ from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnsupportedE
 from eosctl.report import Problem, Report
 
 SUPER_USERS, OPEN_TO_ALL = "super.users", "allow.everyone.if.no.acl.found"
-MISSING = "acl_missing"
 _CODES = {
-    RightVerdict.MISSING: MISSING,
-    RightVerdict.DENIED: "acl_denied",
-    RightVerdict.ALLOWED_TO_HOSTS: "acl_for_some_hosts",
-    RightVerdict.DENIED_TO_HOSTS: "acl_denied_to_hosts",
+    RightVerdict.MISSING: codes.ACL_MISSING,
+    RightVerdict.DENIED: codes.ACL_DENIED,
+    RightVerdict.ALLOWED_TO_HOSTS: codes.ACL_FOR_SOME_HOSTS,
+    RightVerdict.DENIED_TO_HOSTS: codes.ACL_DENIED_TO_HOSTS,
 }
 
 
@@ -89,7 +89,7 @@ def judge_acls(app: App, request: AclRequest) -> CheckedAcls:
             return CheckedAcls(cluster_id, [], [_no_authorizer(exc)], wanted.problems)
     judgements, problems = judge_all(app, wanted, AclIndex(acls))
     findings = acl_findings(app, judgements)
-    if any(finding.code == MISSING for finding in findings):
+    if any(finding.code == codes.ACL_MISSING for finding in findings):
         findings += _hidden_settings(app)
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return CheckedAcls(cluster_id, judgements, findings, [*wanted.problems, *problems])
@@ -147,7 +147,7 @@ def _existing(app: App, topics: Sequence[str]) -> tuple[set[str], list[str]]:
 
 def _existence_unknown(topics: Sequence[str]) -> Problem:
     return Problem(
-        "topics_unknown",
+        codes.TOPICS_UNKNOWN,
         f"whether {', '.join(topics)} exist may not be known here; the right to create them is left out",
         hint="DESCRIBE on a topic tells.",
         severity="warning",
@@ -184,7 +184,7 @@ def _finding(app: App, alike: Sequence[RightJudgement]) -> Finding:
 
 def _no_authorizer(error: UnsupportedError) -> Finding:
     return Finding(
-        code="no_authorizer",
+        code=codes.NO_AUTHORIZER,
         severity=INFO,
         subject="brokers",
         message="the brokers have no authorizer: every client may do everything, and there are no ACLs",
@@ -200,7 +200,7 @@ def _hidden_settings(app: App) -> list[Finding]:
         return []
     return [
         Finding(
-            code="super_users_unknown",
+            code=codes.SUPER_USERS_UNKNOWN,
             severity=INFO,
             subject="brokers",
             message="a super user needs no ACL, and who is one can't be read from the brokers",

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from eosctl.acls import codes
 from eosctl.acls.connectors import KnownConnectors, read_connectors
 from eosctl.app import App
+from eosctl.connectors import codes as connector_codes
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
 from eosctl.connectors.topics import ConnectorTopics, FoundTopics, find_topics
 from eosctl.core.acls.request import AclRequest
@@ -96,7 +98,7 @@ def _look_up(
         if needed:
             raise
         message = f"what the connectors' configurations say is not known: {exc.message}"
-        problems.append(Problem("connectors_unknown", message, hint=exc.hint, severity="warning"))
+        problems.append(Problem(codes.CONNECTORS_UNKNOWN, message, hint=exc.hint, severity="warning"))
         return None
 
 
@@ -190,7 +192,7 @@ def _in_worker_file(app: App, role: str) -> str | None:
 
 def _outputs_unknown() -> Problem:
     return Problem(
-        "output_topics_unknown",
+        connector_codes.OUTPUT_TOPICS_UNKNOWN,
         "the topics that the connectors write to are not known, and rights on them are not part of this",
         hint="Name a worker (-u) or the cluster (-b) to look them up, or the topics: --output-topic NAME; NAME* is a "
         "prefix.",
@@ -201,7 +203,7 @@ def _outputs_unknown() -> Problem:
 def _offsets_topic_unknown(known: KnownConnectors, connector: str) -> Problem:
     value = str(known.config(connector).get(TOPIC_PROPERTY))
     return Problem(
-        "dedicated_topics_unknown",
+        connector_codes.DEDICATED_TOPICS_UNKNOWN,
         f"{describe_unknown(connector, value)}; rights on it are not part of this",
         hint="Name it with --dedicated-topic NAME.",
         severity="warning",
@@ -210,7 +212,7 @@ def _offsets_topic_unknown(known: KnownConnectors, connector: str) -> Problem:
 
 def _elsewhere(connector: str) -> Problem:
     return Problem(
-        "other_cluster",
+        connector_codes.OTHER_CLUSTER,
         f"{connector} writes to another cluster ({CLUSTER_PROPERTY}): the rights of its clients belong there",
         hint=f"Run the same with -b of that cluster, --connector {connector} and --tasks N.",
         severity="warning",

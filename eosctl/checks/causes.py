@@ -7,19 +7,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
 
-from eosctl.acls.check import MISSING
+from eosctl.acls import codes as acl_codes
+from eosctl.checks import codes
 from eosctl.checks.group.rules import gate_finding
 from eosctl.checks.ignored import IgnoredFinding, split_ignored
-from eosctl.checks.standstill import BROKER_DOWN
 from eosctl.checks.visit import Visit
 from eosctl.checks.workers import SILENT_CODES
+from eosctl.connectors import codes as connector_codes
 from eosctl.connectors.failures import RESTART
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.ids import task_transactional_id
+from eosctl.core.offsets import codes as offset_topic_codes
 from eosctl.errors import EosctlError
+from eosctl.observation.connectors import codes as config_check_codes
 from eosctl.observation.connectors.folds import fold_alike, under_cause
+from eosctl.task_counts import codes as task_count_codes
+from eosctl.upgrade import codes as gate_codes
 
-KAFKA, MIRROR_MAKER = "kafka", "dedicated_mirror_maker"
+KAFKA = "kafka"
 _NO_LEADER = "LEADER_NOT_AVAILABLE"  # the name of the Kafka error, which messages have
 _Findings = Mapping[str, Sequence[Finding]]
 
@@ -28,7 +33,7 @@ def kafka_findings(visit: Visit) -> Iterable[Finding]:
     """Brokers that are listed and do not answer; raises where none does."""
     for broker, failure in sorted(visit.silent_brokers().items()):
         yield Finding(
-            "broker_unreachable", ERROR, f"broker {broker}",
+            codes.BROKER_UNREACHABLE, ERROR, f"broker {broker}",
             f"broker {broker} is one of the cluster and does not answer: {failure.message}",
             "Start it; if it runs, the address that it advertises (advertised.listeners) can't be reached from here.",
             {"broker": broker, "error": failure.code},
@@ -38,7 +43,7 @@ def kafka_findings(visit: Visit) -> Iterable[Finding]:
 def unreached(error: EosctlError, servers: Iterable[str]) -> Finding:
     """In place of all that needs Kafka."""
     return Finding(
-        "kafka_unreachable", ERROR, ",".join(servers), f"nothing could be checked without Kafka: {error.message}",
+        codes.KAFKA_UNREACHABLE, ERROR, ",".join(servers), f"nothing could be checked without Kafka: {error.message}",
         error.hint or "Run again with -v to see why.", {"error": error.code},
     )  # fmt: skip
 
@@ -64,9 +69,9 @@ def under_settings(findings: _Findings) -> dict[str, Sequence[Finding]]:
     kept = dict(findings)
     for check, causes in findings.items():
         for cause in causes:
-            codes = _BRINGS_ABOUT.get((check, cause.code), frozenset())
-            following = [(at, each) for at in kept for each in kept[at] if each.code in codes and _is_of(cause, each)]
-            if all(each.code == _FENCING_DUE for _at, each in following):
+            due = _BRINGS_ABOUT.get((check, cause.code), frozenset())
+            following = [(at, each) for at in kept for each in kept[at] if each.code in due and _is_of(cause, each)]
+            if all(each.code == task_count_codes.MIS_ORDERED for _at, each in following):
                 continue
             for at, gone in following:
                 kept[at] = [each for each in kept[at] if each is not gone]
@@ -75,18 +80,23 @@ def under_settings(findings: _Findings) -> dict[str, Sequence[Finding]]:
     return kept
 
 
-_FENCING_DUE = "mis_ordered"
 _BRINGS_ABOUT = {
-    ("connectors", "producer_refuses"): frozenset({"producer_refuses", _FENCING_DUE}),
-    ("connectors", "timeout_above_broker"): frozenset({"timeout_refused", _FENCING_DUE}),
-    ("connectors", "writes_own_offsets"): frozenset({"own_offsets_topic", _FENCING_DUE}),
-    ("offsets", "not_compacted"): frozenset({"offset_topic"}),
-    ("offsets", "deletes_old_offsets"): frozenset({"offset_topic"}),
+    ("connectors", connector_codes.PRODUCER_REFUSES): frozenset(
+        {connector_codes.PRODUCER_REFUSES, task_count_codes.MIS_ORDERED}
+    ),
+    ("connectors", config_check_codes.TIMEOUT_ABOVE_BROKER): frozenset(
+        {connector_codes.TIMEOUT_REFUSED, task_count_codes.MIS_ORDERED}
+    ),
+    ("connectors", config_check_codes.WRITES_OWN_OFFSETS): frozenset(
+        {connector_codes.OWN_OFFSETS_TOPIC, task_count_codes.MIS_ORDERED}
+    ),
+    ("offsets", offset_topic_codes.NOT_COMPACTED): frozenset({gate_codes.OFFSET_TOPIC}),
+    ("offsets", offset_topic_codes.DELETES_OLD_OFFSETS): frozenset({gate_codes.OFFSET_TOPIC}),
 }
 """Check and code of a setting that is wrong -> what is found because of it; that fencing is due, of dead tasks only."""
 
 
-_DENIED = frozenset({"task_not_authorized", "fencing_not_authorized"})
+_DENIED = frozenset({connector_codes.TASK_NOT_AUTHORIZED, connector_codes.FENCING_NOT_AUTHORIZED})
 
 
 def under_missing_rights(findings: _Findings, *, group_id: str | None) -> dict[str, Sequence[Finding]]:
@@ -97,7 +107,7 @@ def under_missing_rights(findings: _Findings, *, group_id: str | None) -> dict[s
     kept = dict(findings)
     for cause in findings.get("acls", ()):
         denied = [each for each in kept["failures"] if each.code in _DENIED and _lacked(cause, each, group_id)]
-        if cause.code != MISSING or not denied:
+        if cause.code != acl_codes.ACL_MISSING or not denied:
             continue
         kept["failures"] = [each for each in kept["failures"] if each not in denied]
         connectors = dict.fromkeys(each.subject.partition("/")[0] for each in denied)
@@ -139,7 +149,7 @@ def _under_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
     silent = {each.subject for each in causes}
 
     def caused(each: Finding) -> bool:
-        return not each.certain or (each.code == BROKER_DOWN and each.subject in silent)
+        return not each.certain or (each.code == codes.BROKER_DOWN and each.subject in silent)
 
     following = [each for check, found in findings.items() if check != KAFKA for each in found if caused(each)]
     kept = {check: [each for each in found if not caused(each)] for check, found in findings.items()}
@@ -149,7 +159,7 @@ def _under_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
 def under_dead_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
     """What has no leader, and so could not be looked at, is put down to the first broker that is down."""
     place = next(
-        ((check, each) for check, found in findings.items() for each in found if each.code == BROKER_DOWN), None
+        ((check, each) for check, found in findings.items() for each in found if each.code == codes.BROKER_DOWN), None
     )
     if place is None:
         return dict(findings)
@@ -165,7 +175,7 @@ def under_dead_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
 
 
 def _under_workers(visit: Visit, findings: _Findings) -> dict[str, Sequence[Finding]]:
-    causes = [each for each in findings["workers"] if each.code in (*SILENT_CODES, MIRROR_MAKER)]
+    causes = [each for each in findings["workers"] if each.code in (*SILENT_CODES, codes.DEDICATED_MIRROR_MAKER)]
     if not causes:
         return dict(findings)
     reasons = [failure.message for _worker, failure in visit.silent()]

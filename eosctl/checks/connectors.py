@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eosctl.app import App
+from eosctl.checks import codes
 from eosctl.checks.group.rules import gate_finding
 from eosctl.connectors.unknown import unknown_connector
 from eosctl.core.findings import INFO, Finding, is_bad, severity_counts, worst_first
@@ -17,7 +18,8 @@ from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.observation.connectors.rules import connector_findings, group_findings
 from eosctl.observation.gather import observe_connectors
 from eosctl.report import Problem, Report
-from eosctl.upgrade.gates import FILES_GATE, evaluate_gates
+from eosctl.upgrade import codes as gate_codes
+from eosctl.upgrade.gates import evaluate_gates
 
 
 def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = False, validate: bool = True) -> Report:
@@ -55,7 +57,7 @@ def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = Fals
 
 def _as_written() -> Problem:
     message = f"no worker says what runs: each {NO_REST}; configs and states are those of its config and status topics"
-    return Problem("connectors_as_written", message, NO_REST_HINT, "warning")
+    return Problem(codes.CONNECTORS_AS_WRITTEN, message, NO_REST_HINT, "warning")
 
 
 def _chosen(connectors: Sequence[ObservedConnector], names: Sequence[str]) -> list[ObservedConnector]:
@@ -70,13 +72,15 @@ def _files(observation: Observation) -> list[Finding]:
     """A worker whose file names another topic than the group's, on which any of the connectors may run."""
     gates = evaluate_gates(observation) if observation.files else ()
     subject = observation.group_id or "group"
-    return [finding for gate in gates if gate.id == FILES_GATE for finding in gate_finding(gate, subject)]
+    return [finding for gate in gates if gate.id == gate_codes.WORKER_FILES for finding in gate_finding(gate, subject)]
 
 
 def _sinks(chosen: Sequence[ObservedConnector]) -> list[Finding]:
     """A sink that was named is not passed over in silence."""
     return [
-        Finding("not_a_source", INFO, each.name, f"{each.name} is a {each.type} connector: nothing to check", "None.")
+        Finding(
+            codes.NOT_A_SOURCE, INFO, each.name, f"{each.name} is a {each.type} connector: nothing to check", "None."
+        )
         for each in chosen
         if each.type != "source"
     ]

@@ -11,6 +11,7 @@ from shlex import quote
 
 from eosctl.app import App
 from eosctl.checks.standstill import LEAST_LONG_MS, HeldTopic, held_topics_finding, is_open_long
+from eosctl.connectors import codes as connector_codes
 from eosctl.connectors.topics import FoundTopics, find_topics
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.findings import Finding
@@ -93,7 +94,7 @@ def _unjudged_connectors(topics: FoundTopics, holders: Sequence[TransactionDescr
     first = holders[0].transactional_id
     return [
         Problem(
-            "output_topics_unknown",
+            connector_codes.OUTPUT_TOPICS_UNKNOWN,
             f"whether the transaction of {first} holds up {', '.join(names)} is not known: no worker tells the topics "
             "that they write to, and their configs name none",
             hint=f"See its topics: `eosctl txn describe {quote(first)}`.",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
+from eosctl.checks import codes
 from eosctl.core.findings import WARNING, Finding, is_bad, severity_counts, worst_first
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.transactions import TransactionDescription, TransactionState
@@ -115,7 +116,7 @@ def _limits(app: App, seen: Sequence[_Seen]) -> tuple[Mapping[str, TimeLimits], 
             described = admin.describe_transactions(ids)
     except EosctlError as error:
         message = f"transaction timeouts are unknown: {error.message}"
-        return {}, [Problem("timeouts_unknown", message, error.hint, severity="warning")]
+        return {}, [Problem(codes.TIMEOUTS_UNKNOWN, message, error.hint, severity="warning")]
     known = {name: state for name, state in described.items() if isinstance(state, TransactionDescription)}
     return {name: _time_limits(state, app.clock.now_ms()) for name, state in known.items()}, []
 
@@ -157,7 +158,10 @@ def _report(
     failed = any(problem.severity != WARNING for problem in problems)
     if not rows and not failed:
         hint = "A worker without source tasks has none; or the exporter's rules leave kafka.connect MBeans out."
-        problems = [*problems, Problem("no_source_tasks", "no endpoint has metrics of a source task", hint, WARNING)]
+        problems = [
+            *problems,
+            Problem(codes.NO_SOURCE_TASKS, "no endpoint has metrics of a source task", hint, WARNING),
+        ]
     bad = is_bad(findings, strict=strict)
     return Report(
         kind="metrics",

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from eosctl.acls.check import MISSING, judge_acls
+from eosctl.acls import codes as acl_codes
+from eosctl.acls.check import judge_acls
 from eosctl.app import App
-from eosctl.checks.causes import KAFKA, MIRROR_MAKER, kafka_findings, under_causes, unreached
+from eosctl.checks import codes
+from eosctl.checks.causes import KAFKA, kafka_findings, under_causes, unreached
 from eosctl.checks.group.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
 from eosctl.checks.group.rules import (
     gate_finding,
@@ -29,6 +31,7 @@ from eosctl.checks.unassigned import with_ages
 from eosctl.checks.unfinished import unfinished_work
 from eosctl.checks.visit import Visit
 from eosctl.checks.workers import group_problems, silent_problem, workers_behind
+from eosctl.codes import Code
 from eosctl.connectors.failures import failure_findings
 from eosctl.core.acls.request import AclRequest
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
@@ -47,6 +50,7 @@ from eosctl.offsets.lint.past_writes import with_past_fences
 from eosctl.ports import TopicStore
 from eosctl.report import Problem, Report, plain
 from eosctl.task_counts.gather import find_task_count_problems
+from eosctl.txn import codes as txn_codes
 from eosctl.txn.faults import NOT_CHECKED
 from eosctl.txn.partitions import find_hanging_transactions
 from eosctl.txn.rows import HangingRow, HangingSummary
@@ -74,7 +78,7 @@ def _mirror_maker(visit: Visit) -> Finding:
     """Nothing is wrong with it: what needs a worker's answer is no finding."""
     workers = counted(len(visit.group().members), "worker")
     return Finding(
-        MIRROR_MAKER, INFO, str(visit.group().group_id),
+        codes.DEDICATED_MIRROR_MAKER, INFO, str(visit.group().group_id),
         f"{visit.group().group_id} is the group of a dedicated MirrorMaker: {workers} without a REST interface",
         "Nothing; the modes of its workers are in its files and logs only.",
     )  # fmt: skip
@@ -175,7 +179,7 @@ def _topics(visit: Visit) -> _Found:
             log = there[TRANSACTION_LOG]
             return [*found, *transaction_topic_findings(log, _known_bounds(store, log))]
     unseen = Finding(
-        "transaction_topic_unseen", INFO, TRANSACTION_LOG, f"topic {TRANSACTION_LOG} can't be seen",
+        codes.TRANSACTION_TOPIC_UNSEEN, INFO, TRANSACTION_LOG, f"topic {TRANSACTION_LOG} can't be seen",
         "Grant DESCRIBE on it; brokers make it with the first transaction.",
     )  # fmt: skip
     return [*found, unseen] if _uses(visit) else found
@@ -211,13 +215,13 @@ def _acls(visit: Visit) -> _Found:
 
 def _with_grant(finding: Finding) -> Finding:
     """What `acls check` says, led by the one command that grants all that is missing."""
-    if finding.code != MISSING:
+    if finding.code != acl_codes.ACL_MISSING:
         return finding
     return replace(finding, fix=f"`eosctl acls apply --all` grants it; with Kafka's own script:\n{finding.fix}")
 
 
 def _acls_not_checked(reason: str, fix: str) -> Finding:
-    return Finding("acls_not_checked", INFO, "acls", f"rights are not checked: {reason}", fix)
+    return Finding(codes.ACLS_NOT_CHECKED, INFO, "acls", f"rights are not checked: {reason}", fix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,14 +301,14 @@ def _without_kafka(app: App, error: EosctlError) -> tuple[dict[str, Sequence[Fin
 
 def _not_checked(check: str, error: EosctlError) -> Finding:
     return Finding(
-        "not_checked", WARNING, check, f"{check} could not be checked: {error.message}",
+        txn_codes.NOT_CHECKED, WARNING, check, f"{check} could not be checked: {error.message}",
         error.hint or "Run again with -v to see why.", {"error": error.code}, certain=False,
     )  # fmt: skip
 
 
 def _of_problems(check: str, problems: Iterable[Problem]) -> _Found:
     """What a check could not see is no silence either; of many of one kind the first ones, and how many there are."""
-    by_code: dict[str, list[Problem]] = {}
+    by_code: dict[Code, list[Problem]] = {}
     for each in problems:
         by_code.setdefault(each.code, []).append(each)
     for code, alike in by_code.items():

@@ -13,6 +13,7 @@ from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.offsets.lint.rules import BEFORE_RESTARTS
 from eosctl.report import Problem, Report, Row
+from eosctl.txn import codes as txn_codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,9 @@ class CheckResults:
 
     def missed(self) -> Mapping[str, EosctlError]:
         """Checks that could not run, unless that is ignored; of all if none ran: nothing is known then."""
-        left_out = {each.subject for found in self.ignored.values() for each in found if each.code == "not_checked"}
+        left_out = {
+            each.subject for found in self.ignored.values() for each in found if each.code == txn_codes.NOT_CHECKED
+        }
         accepted = set() if _nothing_ran(self.failed, self.findings.keys()) else left_out
         return {check: error for check, error in self.failed.items() if check not in accepted}
 
@@ -102,7 +105,7 @@ def _problems(failed: Mapping[str, EosctlError], *, checks: Collection[str]) -> 
     if _nothing_ran(failed, checks):
         return [Problem.of(_reason(failed))]
     message = f"{counted(len(failed), 'check')} of {len(checks)} could not run: {', '.join(failed)}"
-    return [Problem("not_checked", message, "The rows say why.", severity="warning")]
+    return [Problem(txn_codes.NOT_CHECKED, message, "The rows say why.", severity="warning")]
 
 
 def _nothing_ran(failed: Mapping[str, EosctlError], checks: Collection[str]) -> bool:

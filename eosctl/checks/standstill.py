@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
+from eosctl.checks import codes
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.records import Bounds, Placement, TopicDescription
@@ -15,7 +16,6 @@ from eosctl.core.wording import counted
 from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.observation.connectors.commit_age import commit_interval_ms
 
-BROKER_DOWN = "broker_down"
 _MOST_NAMED = 3
 _ADD_REPLICAS = "Add replicas (kafka-reassign-partitions.sh), or lower min.insync.replicas."
 
@@ -36,7 +36,7 @@ def _brokers_down(topics: Sequence[TopicDescription]) -> Iterable[Finding]:
             names.setdefault(broker, []).append(topic.name)
     for broker, on_it in sorted(names.items()):
         yield Finding(
-            BROKER_DOWN, ERROR, f"broker {broker}",
+            codes.BROKER_DOWN, ERROR, f"broker {broker}",
             f"broker {broker} is down: the cluster does not have it, and replicas of {', '.join(on_it)} are on it",
             f"Start broker {broker}; if it is gone for good, move its replicas (kafka-reassign-partitions.sh).",
             {"broker": broker, "topics": on_it},
@@ -52,7 +52,7 @@ def _below_min_isr(topic: TopicDescription) -> Iterable[Finding]:
     below = [each for each in topic.placements if each.leader is not None and len(each.in_sync) < least]
     if below:
         yield Finding(
-            "below_min_isr", ERROR, topic.name,
+            codes.BELOW_MIN_ISR, ERROR, topic.name,
             f"{counted(len(below), 'partition')} of {topic.name} with fewer replicas in sync than "
             f"min.insync.replicas={least}: no transaction and no offset can be written to them",
             _ADD_REPLICAS if never else _bring_back(below),
@@ -69,7 +69,7 @@ def _without_leader(topic: TopicDescription) -> Iterable[Finding]:
     headless = [each for each in topic.placements if each.leader is None]
     if headless:
         yield Finding(
-            "partition_without_leader", ERROR, topic.name,
+            codes.PARTITION_WITHOUT_LEADER, ERROR, topic.name,
             f"{counted(len(headless), 'partition')} of {topic.name} without a leader: nothing can be read from or "
             "written to them",
             _bring_back(headless), {"topic": topic.name, "partitions": [each.partition for each in headless]},
@@ -95,7 +95,7 @@ def at_rest(observation: Observation) -> Iterable[Finding]:
         if names:
             more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
             yield Finding(
-                "at_rest", INFO, names[0] if len(names) == 1 else f"{len(names)} connectors",
+                codes.AT_REST, INFO, names[0] if len(names) == 1 else f"{len(names)} connectors",
                 f"{state}: {', '.join(names[:_MOST_NAMED])}{more}; no task of {'them' if names[1:] else 'it'} runs",
                 f"Nothing, if that is meant; `eosctl connectors resume {quote(names[0])}` starts it again.",
                 {"state": state, "connectors": names},
@@ -116,7 +116,7 @@ def long_transactions(observation: Observation) -> Iterable[Finding]:
                 continue
             subject = f"{connector.name}/{task}"
             yield Finding(
-                "transaction_open_long", ERROR, subject,
+                codes.TRANSACTION_OPEN_LONG, ERROR, subject,
                 f"{subject} has a transaction open for {ongoing.open_ms // 1000:,} s ({ongoing.state}); brokers abort "
                 f"it at {ongoing.timeout_ms // 1000:,} s, and the task fails",
                 f"See `eosctl txn describe {quote(transactional_id)}` and the log of "
@@ -175,7 +175,7 @@ def held_topics_finding(
     others = f" and {len(writers) - _MOST_NAMED} more" if len(writers) > _MOST_NAMED else ""
     write = "may write" if not certain else "writes" if len(writers) == 1 else "write"
     return Finding(
-        "data_topic_held", ERROR if certain else WARNING, name,
+        codes.DATA_TOPIC_HELD, ERROR if certain else WARNING, name,
         f"{name} (producer {holder.producer_id}) has had a transaction open for {age_s:,} s ({holder.state.value}): it "
         f"keeps the last stable offset of {', '.join(places[:_MOST_NAMED])}{more}, where "
         f"{', '.join(writers[:_MOST_NAMED])}{others} {write}; consumers with read_committed wait there",

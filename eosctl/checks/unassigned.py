@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eosctl.app import App
+from eosctl.connectors import codes
 from eosctl.connectors.failures import REBALANCE_DELAY_MS, long_unassigned
 from eosctl.core.findings import Finding
 from eosctl.errors import EosctlError, InterruptedByUserError
@@ -18,7 +19,7 @@ _DELAY = "scheduled.rebalance.max.delay.ms"
 def with_ages(app: App, findings: Sequence[Finding], observation: Observation) -> list[Finding]:
     """The findings, those of what is UNASSIGNED with its age; as they are where the status topic can't be read."""
     topics = sorted(app.target.status_topics())
-    if not topics or all(each.code != "unassigned" for each in findings):
+    if not topics or all(each.code != codes.UNASSIGNED for each in findings):
         return list(findings)
     try:
         with app.topics() as store:
@@ -33,7 +34,7 @@ def with_ages(app: App, findings: Sequence[Finding], observation: Observation) -
     now_ms = app.clock.now_ms()
     return [
         long_unassigned(each, now_ms - since_ms[each.subject], delay_ms=delay_ms)
-        if each.code == "unassigned" and each.subject in since_ms
+        if each.code == codes.UNASSIGNED and each.subject in since_ms
         else each
         for each in findings
     ]

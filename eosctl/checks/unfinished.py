@@ -6,18 +6,23 @@ from collections.abc import Iterable, Iterator
 from shlex import quote
 
 from eosctl.app import App
+from eosctl.codes import Code
 from eosctl.connectors.look import switch_command
 from eosctl.core.configs.fold import ConfigState, ConnectorState
 from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.group.observation.rules import ObservedConnector
+from eosctl.offsets.switch import codes as switch_codes
 from eosctl.offsets.switch.journal import newest_target, unfinished_switch
 from eosctl.offsets.switch.traces import begun_before_the_config
 from eosctl.report import rfc3339
+from eosctl.rescue import codes as rescue_codes
 from eosctl.rescue.journal import unfinished_rescue
 from eosctl.state.journal import journal_of
+from eosctl.task_counts import codes as task_count_codes
 from eosctl.task_counts.clean import clean_journal, unfinished_clean
+from eosctl.upgrade import codes as upgrade_codes
 from eosctl.upgrade.memory import describe_roll
 from eosctl.upgrade.roll.journal import newest_roll, upgrade_journal
 from eosctl.upgrade.roll.undo import command_to_resume
@@ -54,7 +59,7 @@ def _upgrade(app: App, cluster_id: str) -> Iterator[Finding]:
     roll = newest_roll(journal)
     if roll is not None and roll.unfinished:
         yield _finding(
-            "upgrade_unfinished", str(app.target.group_id), describe_roll(roll),
+            upgrade_codes.UPGRADE_UNFINISHED, str(app.target.group_id), describe_roll(roll),
             f"`{command_to_resume(roll.driver, roll.driver_options, roll.accepted)}` goes on; `eosctl upgrade status` "
             "shows it.",
             journal.holder(),
@@ -67,7 +72,7 @@ def _clean(app: App, cluster_id: str) -> Iterator[Finding]:
     begun = unfinished_clean(journal)
     if begun is not None:
         yield _finding(
-            "clean_unfinished", topic,
+            task_count_codes.CLEAN_UNFINISHED, topic,
             f"a run of task-counts clean, begun {rfc3339(begun.began_ms)}, is not over: {topic} still has the settings "
             "that it set",
             "`eosctl task-counts clean` goes on, and sets them back. Restart no worker before.", journal.holder(),
@@ -82,7 +87,7 @@ def _switch(app: App, cluster_id: str, connector: str, state: str) -> Iterator[F
     on, back = (switch_command(connector, to) for to in (begun.target, begun.origin))
     moves = f"from {begun.origin} to {begun.target}, begun {rfc3339(begun.began_ms)}"
     yield _finding(
-        "switch_unfinished", connector,
+        switch_codes.SWITCH_UNFINISHED, connector,
         f"a switch of {connector} {moves}, is not over: the connector is {state}, and was "
         f"{begun.state} before",
         f"`{on}` goes on, `{back}` goes back.", journal.holder(),
@@ -101,7 +106,7 @@ def _moved(app: App, cluster_id: str, connector: ConnectorState) -> Iterator[Fin
         return
     name = connector.name
     yield Finding(
-        "switch_begun_elsewhere", WARNING, name,
+        switch_codes.SWITCH_BEGUN_ELSEWHERE, WARNING, name,
         f"{name} is STOPPED, and since it was stopped its config went from offsets topic {origin} to {target}: a "
         "switch may have been cut off on another machine, where it can go on",
         f"Otherwise `{switch_command(name, target)}` tells whether {target} has all offsets that {origin} has, and "
@@ -123,14 +128,14 @@ def _rescue(app: App, cluster_id: str, connector: ObservedConnector, state: Conn
     if begun is None or not (state.pending_fencing or any(task != "RUNNING" for task in tasks)):
         return
     yield _finding(
-        "rescue_unfinished", connector.name,
+        rescue_codes.RESCUE_UNFINISHED, connector.name,
         f"a rescue of {connector.name}, begun {rfc3339(begun.began_ms)}, is not over; done: "
         f"{', '.join(begun.done) or 'nothing'}",
         f"`eosctl rescue --connector {quote(connector.name)}` goes on.", journal.holder(),
     )  # fmt: skip
 
 
-def _finding(code: str, subject: str, message: str, fix: str, holder: str | None) -> Finding:
+def _finding(code: Code, subject: str, message: str, fix: str, holder: str | None) -> Finding:
     """An error, unless an eosctl is at work on it now."""
     if holder is None:
         return Finding(code, ERROR, subject, message, fix)

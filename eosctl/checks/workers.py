@@ -8,17 +8,19 @@ from dataclasses import replace
 from shlex import quote
 
 from eosctl.app import App
+from eosctl.checks import codes
 from eosctl.core.configs.behind import behind_findings
 from eosctl.core.findings import Finding
 from eosctl.core.workers.url import NOT_REACHED_HINT, is_loopback_url, is_this_machine, shared_urls
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, UnreachableError
+from eosctl.group import codes as group_codes
 from eosctl.group.gather import observe_workers
 from eosctl.group.members import DEAD, EMPTY, STABLE, UNSIGNED_PROTOCOLS
 from eosctl.group.observed import GroupObservation, WorkerObservation
 from eosctl.group.topics.config import read_config_topic
 from eosctl.report import Problem, Report
 
-SILENT_CODES = frozenset({"worker_unreachable", "worker_not_answering"})
+SILENT_CODES = frozenset({group_codes.WORKER_UNREACHABLE, codes.WORKER_NOT_ANSWERING})
 
 
 def list_workers(app: App) -> Report:
@@ -67,7 +69,7 @@ def _with_lag(app: App, group: GroupObservation) -> tuple[GroupObservation, list
             offsets = [record.offset for record in read_config_topic(app, store).read.records]
     except EosctlError as exc:
         message = f"how far the workers are behind the config topic is not known: {exc.message}"
-        return group, [Problem("config_topic_unread", message, exc.hint, "warning")]
+        return group, [Problem(codes.CONFIG_TOPIC_UNREAD, message, exc.hint, "warning")]
 
     def lag(member: WorkerObservation) -> int | None:
         told = member.config_offset
@@ -103,7 +105,7 @@ def _problems(group: GroupObservation, before: Sequence[Problem]) -> Iterator[Pr
     yield from before
     if group.state not in (None, STABLE, EMPTY, DEAD):
         message = f"the group {group.group_id} is not stable but {group.state}; who runs what is not known now"
-        yield Problem("group_not_stable", message, "Run again when the rebalance is over.", "warning")
+        yield Problem(codes.GROUP_NOT_STABLE, message, "Run again when the rebalance is over.", "warning")
     yield from _of_the_group(group)
     for member in group.members:
         yield from member.problems
@@ -124,7 +126,7 @@ def _of_the_group(group: GroupObservation) -> Iterator[Problem]:
             f"{count} members advertise {url}, {what}: each request reaches whichever answers, so that none is proven; "
             f"they are connected to Kafka from {', '.join(hosts)}"
         )
-        yield Problem("shared_url", message, hint, "warning")
+        yield Problem(codes.SHARED_URL, message, hint, "warning")
     for member in members:
         if member.url in shared or not is_loopback_url(member.url or "") or is_this_machine(member.client_host or ""):
             continue
@@ -132,18 +134,18 @@ def _of_the_group(group: GroupObservation) -> Iterator[Problem]:
             f"the member that is connected to Kafka from {member.client_host} advertises {member.url}, {_THEMSELVES}: "
             "other workers, and eosctl elsewhere, do not reach it there"
         )
-        yield Problem("loopback_url", message, hint, "warning")
+        yield Problem(codes.LOOPBACK_URL, message, hint, "warning")
     if group.protocol in UNSIGNED_PROTOCOLS:
         message = f"the group's protocol is {group.protocol}: PUT /connectors/C/fence needs no signature of a worker"
         hint = "Set connect.protocol=sessioned, the default since Kafka 2.4 (KIP-507), on every worker."
-        yield Problem("unsigned_protocol", message, hint, "warning")
+        yield Problem(codes.UNSIGNED_PROTOCOL, message, hint, "warning")
 
 
 def silent_problem(failure: EosctlError) -> Problem:
     """A worker that does not answer, or not as one of Connect does."""
     if isinstance(failure, UnreachableError | DeadlineError):
-        return Problem("worker_unreachable", failure.message, failure.hint or NOT_REACHED_HINT)
-    return Problem("worker_not_answering", failure.message, failure.hint)
+        return Problem(group_codes.WORKER_UNREACHABLE, failure.message, failure.hint or NOT_REACHED_HINT)
+    return Problem(codes.WORKER_NOT_ANSWERING, failure.message, failure.hint)
 
 
 def _with_way(group: GroupObservation, member: WorkerObservation, problem: Problem) -> Problem:

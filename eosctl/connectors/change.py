@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import partial
 
 from eosctl.app import App
+from eosctl.connectors import codes
 from eosctl.connectors.ending_tasks import tasks_left
 from eosctl.connectors.failures import FAILED, failures_of
 from eosctl.connectors.look import (
@@ -133,7 +134,7 @@ def _stay_failed(plan: ChangePlan) -> list[Problem]:
         return []
     return [
         Problem(
-            "failed_stays",
+            codes.FAILED_STAYS,
             f"{plan.verb} changes nothing of what is FAILED: {counted(len(failed), 'part')} of {plan.connector}",
             f"eosctl connectors restart {shlex.quote(plan.connector)} --failed",
             severity="warning",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eosctl.app import App
+from eosctl.connectors import codes
 from eosctl.core.clients.own_brokers import OwnBrokers, own_brokers
 from eosctl.core.java.properties import PROVIDER
 from eosctl.core.offsets.names import PLACE, topic_for
@@ -100,7 +101,7 @@ def describe_unknown(connector: str, value: str) -> str:
 def _unknown_problem(connector: str, value: str) -> Problem:
     message = f"{describe_unknown(connector, value)}; what it has there is not looked at"
     hint = "Name that topic as a store, or by --dedicated-topic where the command takes it."
-    return Problem("dedicated_topics_unknown", message, hint=hint, severity="warning")
+    return Problem(codes.DEDICATED_TOPICS_UNKNOWN, message, hint=hint, severity="warning")
 
 
 def _from_workers(app: App, problems: list[Problem]) -> Configs | None:
@@ -108,7 +109,7 @@ def _from_workers(app: App, problems: list[Problem]) -> Configs | None:
         try:
             there = app.worker(url).connectors()
         except EosctlError as exc:
-            problems.append(Problem("connect_not_asked", exc.message, hint=exc.hint, severity="warning"))
+            problems.append(Problem(codes.CONNECT_NOT_ASKED, exc.message, hint=exc.hint, severity="warning"))
             continue
         return {name: entry.config for name, entry in there.items()}
     return None
@@ -119,7 +120,7 @@ def _from_config_topic(app: App, topics: TopicStore, problems: list[Problem]) ->
     if found is None:
         problems.append(
             Problem(
-                "dedicated_topics_unknown",
+                codes.DEDICATED_TOPICS_UNKNOWN,
                 "which connectors have offsets topics of their own is not known: no worker, no config topic "
                 f"{app.target.config_topic}",
                 hint="Give --connect-url, --config-topic, or --dedicated-topic 'offsets-{connector}'.",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from eosctl.app import App
+from eosctl.connectors import codes
 from eosctl.core.allowances import Waiver
 from eosctl.core.clients.own_brokers import brokers_of_ids
 from eosctl.core.clients.settings import ClientSettings
@@ -65,7 +66,7 @@ def ids_are_there(connector: str, at: Elsewhere, cluster_id: str) -> Problem:
     """Where the ids of a connector are, which is not where the command was sent."""
     servers = ",".join(at.client.bootstrap_servers)
     message = f"{connector} writes to Kafka cluster {cluster_id} ({servers}): its transactional ids are looked at there"
-    return Problem("other_cluster", message, severity="warning")
+    return Problem(codes.OTHER_CLUSTER, message, severity="warning")
 
 
 def servers_of(app: App) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from shlex import quote
 
+from eosctl.codes import Code
+from eosctl.connectors import codes
 from eosctl.connectors.stack_trace import causes_of
 from eosctl.core.fencing_rounds import FENCING_FAILED
 from eosctl.core.findings import ERROR, WARNING, Finding
@@ -35,7 +37,7 @@ class Scenario:
     `fencing`: a task died of it because the old ones were not fenced, and may run when they are.
     """
 
-    code: str
+    code: Code
     texts: tuple[str, ...]
     meaning: str
     fix: str
@@ -45,27 +47,27 @@ class Scenario:
 _FORWARDED = "IO Error trying to forward REST request"
 SCENARIOS = (
     Scenario(
-        "fencing_not_authorized",
+        codes.FENCING_NOT_AUTHORIZED,
         ("TransactionalIdAuthorizationException",),
         "the connector's principal may not use its transactional ids: its producer, or the admin client that fences",
         "`eosctl acls apply --connector {c}` shows what is missing, and grants it; then " + RESTART,
     ),
     Scenario(
-        "fencing_superseded",
+        codes.FENCING_SUPERSEDED,
         ("new set of task config",),
         "the connector was reconfigured while it was being fenced, or started",
         RESTART + "; after a PUT wait for its task-count record before the next one",
         fencing=True,
     ),
     Scenario(
-        "fencing_superseded",
+        codes.FENCING_SUPERSEDED,
         ("new task configurations were generated",),
         "the connector was reconfigured while it was being fenced",
         RESTART + "; after a PUT wait for its task-count record before the next one",
         fencing=True,
     ),
     Scenario(
-        "leader_not_reached",
+        codes.LEADER_NOT_REACHED,
         (_FORWARDED, "UnknownHostException"),
         "its worker can't resolve the host name under which the leader is to be reached, and so can't have old tasks "
         "fenced",
@@ -73,19 +75,19 @@ SCENARIOS = (
         + RESTART,
     ),
     Scenario(
-        "leader_not_reached",
+        codes.LEADER_NOT_REACHED,
         (_FORWARDED, "Connection refused"),
         "its worker found nobody at the leader's URL, and so could not have old tasks fenced",
         "`eosctl workers list` shows the leader's URL, which every worker has to reach; then " + RESTART,
     ),
     Scenario(
-        "leader_not_reached",
+        codes.LEADER_NOT_REACHED,
         (_FORWARDED, "SSLHandshakeException"),
         "its worker does not trust the leader's REST interface, and so could not have old tasks fenced",
         "Mend the workers' listeners.https.ssl.* settings; then " + RESTART,
     ),
     Scenario(
-        "fencing_forward_timeout",
+        codes.FENCING_FORWARD_TIMEOUT,
         (_FORWARDED, "imeout"),
         "the leader had not fenced the old tasks when the follower's 30 s were over",
         "`eosctl rescue --connector {c}`, or, when the leader's round has ended, " + RESTART + "; then set the two "
@@ -93,96 +95,96 @@ SCENARIOS = (
         fencing=True,
     ),
     Scenario(
-        "fencing_timed_out",
+        codes.FENCING_TIMED_OUT,
         (FENCING_FAILED, "Timed out waiting for a node assignment"),
         "Connect could not fence the old tasks in its 90 s; brokers and ids may be well, and a restart fails again",
         "`eosctl rescue --connector {c}`",
         fencing=True,
     ),
     Scenario(
-        "fencing_failed",
+        codes.FENCING_FAILED,
         ("zombie fencing",),
         "the old tasks could not be fenced, for example because the leader was restarting",
         RESTART + "; if it fails again see `eosctl rescue --connector {c}`",
         fencing=True,
     ),
     Scenario(
-        "fencing_failed",
+        codes.FENCING_FAILED,
         (_FORWARDED,),
         "its worker could not have the old tasks fenced by the leader",
         RESTART + "; if it fails again see `eosctl rescue --connector {c}`",
         fencing=True,
     ),
     Scenario(
-        "internal_rest_off",
+        codes.INTERNAL_REST_OFF,
         ("dedicated.mode.enable.internal.rest",),
         "MirrorMaker's workers can't reach their leader, which exactly-once tasks need",
         "Set dedicated.mode.enable.internal.rest=true on every MirrorMaker node",
     ),
     Scenario(
-        "timeout_refused",
+        codes.TIMEOUT_REFUSED,
         ("transaction timeout is larger than the maximum",),
         "brokers refuse the transaction timeout of its producer",
         "Lower producer.override.transaction.timeout.ms, or raise the brokers' transaction.max.timeout.ms",
     ),
     Scenario(
-        "task_fenced",
+        codes.TASK_FENCED,
         ("ProducerFencedException",),
         "another producer took its transactional id: a newer run of the task, a group with the same ids, or eosctl",
         RESTART + "; if it comes back, see `eosctl connectors check` for id_collision",
     ),
     Scenario(
-        "task_fenced_or_expired",
+        codes.TASK_FENCED_OR_EXPIRED,
         ("before its producer transaction expired",),
         "its transaction took longer than the timeout, or another producer took its id (Connect says the same of both)",
         RESTART + "; for the first raise producer.override.transaction.timeout.ms or use transaction.boundary=poll",
     ),
     Scenario(
-        "producer_refuses",
+        codes.PRODUCER_REFUSES,
         ("the idempotent producer",),
         "its config overrides a setting that an idempotent producer needs otherwise",
         "`eosctl connectors check --connector {c}` names the override; without it the task starts",
     ),
     Scenario(
-        "brokers_not_resolved",
+        codes.BROKERS_NOT_RESOLVED,
         ("No resolvable bootstrap urls",),
         "its worker can't resolve the host names of the brokers that its config, or its worker's, gives its clients",
         "Correct the bootstrap.servers of producer.override, consumer.override and admin.override, or the worker's "
         "DNS; then " + RESTART,
     ),
     Scenario(
-        "record_too_large",
+        codes.RECORD_TOO_LARGE,
         ("RecordTooLargeException",),
         "a record is larger than its producer, or the topic, takes",
         "Raise producer.override.max.request.size, and max.message.bytes of the topic where that is the limit; then "
         + RESTART,
     ),
     Scenario(
-        "own_offsets_topic",
+        codes.OWN_OFFSETS_TOPIC,
         ("may not produce to their own offsets topics",),
         "the task writes records into the topic of its own offsets",
         "Give it another topic, or another offsets.storage.topic",
     ),
     Scenario(
-        "offsets_not_written",
+        codes.OFFSETS_NOT_WRITTEN,
         ("Failed to flush offsets",),
         "its offsets could not be written; with a dedicated topic, Kafka 3.8 to 4.3 fail at each null offset",
         "See the cause in the trace. For null offsets: `eosctl offsets switch --connector {c} --to global`",
     ),
     Scenario(
-        "connector_is_a_ghost",
+        codes.CONNECTOR_IS_A_GHOST,
         ("not a recognizable type",),
         "its connector came from an aborted config record, and vanished when the workers' mode changed",
         "`eosctl task-counts replay --topic`; then create and DELETE the connector, which leaves tombstones",
     ),
     Scenario(
-        "brokers_too_old",
+        codes.BROKERS_TOO_OLD,
         ("allows admin clients to read consumer offsets",),
         "brokers are too old for exactly-once sources",
         "Upgrade the brokers to 2.5 or newer",
     ),
     Scenario(
-        "task_not_authorized",
+        codes.TASK_NOT_AUTHORIZED,
         ("AuthorizationException",),
         "the connector's principal lacks a right",
         "`eosctl acls apply --connector {c}` shows what is missing, and grants it; then " + RESTART,
@@ -227,7 +229,7 @@ def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Find
     evidence = {"state": state}
     if state == UNASSIGNED:
         yield Finding(
-            "unassigned", WARNING, subject, f"{subject} has no worker: the group is rebalancing, or lost "
+            codes.UNASSIGNED, WARNING, subject, f"{subject} has no worker: the group is rebalancing, or lost "
             "one and waits for scheduled.rebalance.max.delay.ms (5 min)",
             "`eosctl workers list` shows who is there; look again after the rebalance.", evidence,
         )  # fmt: skip
@@ -237,7 +239,7 @@ def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Find
         known, denied = known_failure(trace), _topics_in(trace)
         fix = known.fix if known else "`eosctl connectors trace {name} -o json` has the whole trace."
         yield Finding(
-            known.code if known else "task_failed", ERROR, subject,
+            known.code if known else codes.TASK_FAILED, ERROR, subject,
             f"{subject} is FAILED: {what_it_died_of(trace)}",
             fix.replace("{c}", " ".join([quote(connector.name), *(f"--output-topic {quote(each)}" for each in denied)]))
             .replace("{name}", quote(connector.name)),
@@ -270,7 +272,7 @@ def denied_topics(trace: str) -> tuple[str, ...]:
 def _topics_in(trace: str) -> tuple[str, ...]:
     """Those that a task's principal lacks rights on, where that is what it died of."""
     known = known_failure(trace)
-    return denied_topics(trace) if known is not None and known.code == "task_not_authorized" else ()
+    return denied_topics(trace) if known is not None and known.code == codes.TASK_NOT_AUTHORIZED else ()
 
 
 def what_it_died_of(trace: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eosctl.app import App
+from eosctl.connectors import codes
 from eosctl.connectors.topic_rules import ConfiguredTopics, configured_topics
 from eosctl.errors import EosctlError
 from eosctl.group.gather import discover_urls, in_turn
@@ -86,4 +87,4 @@ def _ask_workers(app: App, connectors: Sequence[str]) -> tuple[Mapping[str, Sequ
 
 def _unknown(message: str, what: str) -> Problem:
     hint = f"Name {what} with --output-topic NAME; NAME* is a prefix."
-    return Problem("output_topics_unknown", message, hint=hint, severity="warning")
+    return Problem(codes.OUTPUT_TOPICS_UNKNOWN, message, hint=hint, severity="warning")

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from eosctl.codes import Code
+
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
 """Worst first."""
@@ -18,7 +20,7 @@ class Finding:
     Not `certain` is what could not be looked at, or does not tell: a gate then stays unknown.
     """
 
-    code: str
+    code: Code
     severity: str
     subject: str
     message: str
@@ -29,7 +31,7 @@ class Finding:
     def as_row(self) -> dict[str, object]:
         """The finding as plain data."""
         return {
-            "code": self.code,
+            "code": str(self.code),
             "severity": self.severity,
             "subject": self.subject,
             "message": self.message,

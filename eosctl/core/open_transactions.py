@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eosctl.codes import warning
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Bounds
 from eosctl.core.transactions import ActiveProducer, TransactionDescription
+
+OPEN_TRANSACTION = warning(
+    "open_transaction",
+    "A transaction is open in a topic: what lies behind it can't be read, and starting workers wait for it.",
+    "`eosctl txn hanging --topic TOPIC`, then `eosctl fence` or `eosctl txn abort`.",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,36 @@ from collections.abc import Iterable, Sequence
 from types import ModuleType
 
 from eosctl import errors
+from eosctl.acls import codes as acls
+from eosctl.checks import codes as checks
 from eosctl.codes import Code
+from eosctl.connectors import codes as connectors
+from eosctl.core import open_transactions
+from eosctl.core.configs import behind
+from eosctl.core.offsets import codes as offsets_topics
+from eosctl.core.workers import codes as metrics
 from eosctl.explain.words import EXIT_CODES, WORDS
-from eosctl.reference import SECTIONS
+from eosctl.fence import codes as fence
+from eosctl.group import codes as group
+from eosctl.migrate import codes as migrate
+from eosctl.observation.connectors import codes as connector_configs
+from eosctl.offsets import codes as offsets
+from eosctl.offsets.edit import codes as edits
+from eosctl.offsets.files import codes as files
+from eosctl.offsets.lint import codes as lint
+from eosctl.offsets.switch import codes as switch
+from eosctl.rescue import codes as rescue
+from eosctl.state import codes as state
+from eosctl.task_counts import codes as task_counts
+from eosctl.txn import codes as txn
+from eosctl.upgrade import codes as upgrade
 
-MODULES: tuple[ModuleType, ...] = ()
+MODULES = (
+    *(errors, open_transactions, behind, offsets_topics, metrics),
+    *(state, group, connectors, txn, acls, fence),
+    *(offsets, edits, files, lint, switch, task_counts, migrate),
+    *(rescue, connector_configs, upgrade, checks),
+)
 """Where codes are declared."""
 KINDS = ("error", "warning", "finding", "gate", "exit code", "word")
 """Types of entries, as docs/codes.md has them."""
@@ -22,10 +47,9 @@ _IN_THEIR_OWN_ORDER = ("gate", "exit code", "word")
 
 def known_entries() -> list[Code]:
     """Everything that can be explained, by type; codes by name, gates in the order in which they are repaired."""
-    declared = [each for module in (errors, *MODULES) for each in _codes_of(module)]
-    former = [Code(one.code, kind, one.meaning, one.next) for kind, some in SECTIONS.items() for one in some]
-    entries = {str(each): each for each in (*declared, *former, *EXIT_CODES, *WORDS)}
-    return [entry for kind in KINDS for entry in _in_order(kind, entries.values())]
+    declared = {each: each for module in MODULES for each in _codes_of(module)}
+    entries = (*declared, *EXIT_CODES, *WORDS)
+    return [entry for kind in KINDS for entry in _in_order(kind, entries)]
 
 
 def finding_codes() -> Sequence[str]:

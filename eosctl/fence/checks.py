@@ -9,6 +9,7 @@ from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.ids import TransactionalId
 from eosctl.errors import RefusedError
+from eosctl.fence import codes
 from eosctl.fence.rules import FenceItem, FenceOutcome, LiveTask, blocked_leaders, blocked_live
 from eosctl.report import Problem
 
@@ -89,7 +90,7 @@ def cautions(app: App, items: Sequence[FenceItem], prepared: Sequence[FenceItem]
     if prepared:
         cautions.append(
             Problem(
-                code="prepared_transactions",
+                code=codes.PREPARED_TRANSACTIONS,
                 severity="warning",
                 message=f"fencing {_some(item.transactional_id for item in prepared)} may lose data: {PREPARED}",
                 hint="What Flink has checkpointed and not yet committed can't be written again by it.",
@@ -98,7 +99,7 @@ def cautions(app: App, items: Sequence[FenceItem], prepared: Sequence[FenceItem]
     if blocked_leaders(items):
         cautions.append(
             Problem(
-                code="leader_id",
+                code=codes.LEADER_ID,
                 severity="warning",
                 message="a leader that loses its id notices at its next write, which fails once with HTTP 500",
                 hint="PUT the unchanged config of any connector right after; do so before any restart with "
@@ -108,7 +109,7 @@ def cautions(app: App, items: Sequence[FenceItem], prepared: Sequence[FenceItem]
     if blocked_live(items):
         cautions.append(
             Problem(
-                code="live_tasks",
+                code=codes.LIVE_TASKS,
                 severity="warning",
                 message="running tasks are fenced: they go FAILED at their next commit and stay so",
                 hint="Afterwards run:\n" + "\n".join(restart_commands(app, items)),

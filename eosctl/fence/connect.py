@@ -19,6 +19,7 @@ from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.errors import ConnectError, EosctlError, RefusedError, UnauthorizedError, UsageError
+from eosctl.fence import codes
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.fence.rules import FenceItem, FenceOutcome
@@ -74,12 +75,12 @@ def pace_caution(app: App, connector: str, items: Sequence[FenceItem]) -> list[P
         policy = override_policy([worker.properties.values for worker in app.target.worker_configs])
         hint = f"Fence without --via connect, or set {cure_text(policy)} first."
         return [
-            Problem("fencing_impossible", f"{message}, and it gives up after {ROUND_S:g}", hint, severity="warning")
+            Problem(codes.FENCING_IMPOSSIBLE, f"{message}, and it gives up after {ROUND_S:g}", hint, severity="warning")
         ]
     if seconds < left_s:
         return []
     hint = f"Give it --timeout {seconds + _MARGIN_S:.0f}s; the round goes on all the same when eosctl waits no longer."
-    return [Problem("fencing_slow", f"{message}, and --timeout leaves {left_s:.0f}", hint, severity="warning")]
+    return [Problem(codes.FENCING_SLOW, f"{message}, and --timeout leaves {left_s:.0f}", hint, severity="warning")]
 
 
 def fence_through_connect(

@@ -12,6 +12,7 @@ from eosctl.app import App
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import Owner, TransactionalId, task_transactional_ids
 from eosctl.errors import EosctlError, NotFoundError, UsageError
+from eosctl.fence import codes
 from eosctl.fence.rules import unique_ids
 from eosctl.report import Problem
 
@@ -134,7 +135,7 @@ def _with_connector(
         count = request.tasks
         tasks = {0: "no task", 1: "task 0"}.get(count, f"tasks 0 to {count - 1}")
         message = f"fencing {tasks} of {connector} as told by --tasks, not by the task-count record"
-        problems.append(Problem("task_count_overridden", message, severity="warning"))
+        problems.append(Problem(codes.TASK_COUNT_OVERRIDDEN, message, severity="warning"))
     at = where_ids_are(app, connector, found.config)
     if at is not None and ids:
         raise UsageError(

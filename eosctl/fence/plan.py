@@ -19,7 +19,15 @@ from eosctl.core.ids import TransactionalId, task_of
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, StalePlanError, UnsupportedError
+from eosctl.errors import (
+    EosctlError,
+    ExitCode,
+    InterruptedByUserError,
+    NotFoundError,
+    RefusedError,
+    StalePlanError,
+    UnsupportedError,
+)
 from eosctl.events import Event
 from eosctl.fence.checks import (
     PREPARED,
@@ -367,7 +375,7 @@ def _ask_again(app: App, items: dict[TransactionalId, FenceItem]) -> None:
 def _interruption(items: Iterable[FenceItem]) -> Problem:
     outcomes = [item.outcome for item in items]
     return Problem(
-        code="interrupted",
+        code=InterruptedByUserError.code,
         message=f"interrupted: {counted(outcomes.count(FenceOutcome.FENCED), 'id is', 'ids are')} fenced, "
         f"{outcomes.count(FenceOutcome.UNCONFIRMED)} have no answer",
         hint="Run the same command again: its plan marks ids that are fenced already.",

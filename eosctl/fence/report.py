@@ -11,7 +11,7 @@ from eosctl.app import App
 from eosctl.core.frozen import NamedTuple
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import TransactionDescription
-from eosctl.errors import ExitCode
+from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnconfirmedError
 from eosctl.fence.rows import FENCE_PLAN, Described, Fenced, FenceRow, FenceSummary, Running
 from eosctl.fence.rules import FenceItem, FenceOutcome, count_outcomes
 from eosctl.output.rows import Kind
@@ -20,7 +20,7 @@ from eosctl.txn.faults import AUTHORIZATION_CODES, NOT_CHECKED, error_cell, exit
 from eosctl.txn.rows import owner_part
 
 _MARK, _MOST_KINDS = 10**30, 1000
-_BAD = (FenceOutcome.FAILED, FenceOutcome.UNCONFIRMED)
+_BAD = {FenceOutcome.FAILED: EosctlError.code, FenceOutcome.UNCONFIRMED: UnconfirmedError.code}
 
 
 class FenceRows(Sequence[FenceRow]):
@@ -199,7 +199,7 @@ def _failure_problem(app: App, kind: Kind, items: Sequence[FenceItem]) -> Proble
     verb = "unconfirmed" if first.outcome is FenceOutcome.UNCONFIRMED else f"could not {doing}"
     detail = fault.name if fault.message in ("", fault.name) else f"{fault.name}: {fault.message}"
     return Problem(
-        code="not_authorized" if fault.code in AUTHORIZATION_CODES else first.outcome.value,
+        code=UnauthorizedError.code if fault.code in AUTHORIZATION_CODES else _BAD[first.outcome],
         message=f"{verb} {subject}: {detail}",
         hint=_HINTS.get(fault.code, _no_hint)(app, doing, ids),
     )

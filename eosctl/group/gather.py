@@ -20,6 +20,7 @@ from eosctl.errors import (
     UnreachableError,
     UsageError,
 )
+from eosctl.group import codes
 from eosctl.group.addresses import own_urls
 from eosctl.group.listing import with_groups_there
 from eosctl.group.members import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
@@ -245,14 +246,14 @@ def _problems_of(
 ) -> Iterator[Problem]:
     if _is_elsewhere(view, kafka_cluster_id):
         message = f"the worker at {url} uses Kafka cluster {view.kafka_cluster_id}, not {kafka_cluster_id}"
-        yield Problem("other_kafka_cluster", message, "Compare -u and -b.", "warning")
+        yield Problem(codes.OTHER_KAFKA_CLUSTER, message, "Compare -u and -b.", "warning")
     if STANDALONE in view.evidence:
         message = f"the worker at {url} is {STANDALONE}"
-        yield Problem("standalone_worker", message, "Give -u of a distributed worker.", "warning")
+        yield Problem(codes.STANDALONE_WORKER, message, "Give -u of a distributed worker.", "warning")
     if refined.contradiction is not None:
         message = f"the worker at {url} is {view.mode.value}: {refined.contradiction}"
         hint = "Restart the worker with the file that is meant, or give the file that it reads with -w."
-        yield Problem("file_contradicts_probe", message, hint, "warning")
+        yield Problem(codes.FILE_CONTRADICTS_PROBE, message, hint, "warning")
 
 
 def _judge_strangers(
@@ -297,7 +298,7 @@ def _judge_stranger(
 def _of_another_group(worker: WorkerObservation, how: str) -> WorkerObservation:
     message = f"the worker at {worker.url} {how}: it is of another group"
     hint = "Compare -u, and -g with the worker's group.id. A worker that has just started joins within a second."
-    return replace(worker, problems=(*worker.problems, Problem("other_group", message, hint, "warning")))
+    return replace(worker, problems=(*worker.problems, Problem(codes.OTHER_GROUP, message, hint, "warning")))
 
 
 def _given_urls(app: App) -> dict[str, str]:

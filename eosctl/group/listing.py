@@ -5,6 +5,7 @@ from __future__ import annotations
 from eosctl.app import App
 from eosctl.core.transactions import PROTOCOL_TYPE
 from eosctl.errors import EosctlError, NotFoundError
+from eosctl.group import codes
 from eosctl.report import Problem
 
 
@@ -35,4 +36,4 @@ def list_connect_groups(app: App) -> tuple[frozenset[str] | None, Problem | None
 def liveness_unknown(reason: str, hint: str | None = None) -> Problem:
     """The warning that nobody can say whether tasks hold some ids."""
     message = f"whether running tasks hold these ids is unknown: {reason}"
-    return Problem("liveness_unknown", message, hint, severity="warning")
+    return Problem(codes.LIVENESS_UNKNOWN, message, hint, severity="warning")

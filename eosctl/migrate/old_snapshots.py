@@ -11,6 +11,7 @@ from pathlib import Path
 from eosctl.core.wording import counted
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError
+from eosctl.migrate import codes
 from eosctl.migrate.journal import migration_journal, read_past
 from eosctl.report import Problem
 
@@ -33,7 +34,7 @@ class OldSnapshots:
             return None
         take = counted(self.folders, "older snapshot takes", "older snapshots take")
         message = f"{take} {_in_words(self.size)} in {snapshots}"
-        return Problem("old_snapshots", message, hint="--prune removes them; backups stay.", severity="warning")
+        return Problem(codes.OLD_SNAPSHOTS, message, hint="--prune removes them; backups stay.", severity="warning")
 
     def remove(self) -> None:
         """Removes them; what can't be removed stays, and is counted again the next time."""

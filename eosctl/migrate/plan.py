@@ -32,11 +32,10 @@ from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCo
 from eosctl.core.records import Record
 from eosctl.errors import NotFoundError
 from eosctl.events import Event
-from eosctl.migrate.hidden import hidden_offsets
 from eosctl.migrate.rows import plan_row
 from eosctl.migrate.stores import target_name_of
 from eosctl.migrate.targets import AS_SOURCE, TopicSize, planned_targets
-from eosctl.migrate.topics import expected_records, present_topics, refuse_open_transactions, some
+from eosctl.migrate.topics import expected_records, hidden_offsets, present_topics, refuse_open_transactions, some
 from eosctl.report import rfc3339
 from eosctl.state.work_folders import work_folder
 

@@ -13,6 +13,7 @@ from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode, RefusedError
+from eosctl.migrate import codes
 from eosctl.migrate.journal import Stage, resume_command, stages_of
 from eosctl.offsets.comparison import comparison_exit_code, hidden_problem
 from eosctl.offsets.rows import MOST_ROWS, value_json
@@ -172,7 +173,7 @@ def _not_created(plan: MigrationPlan, made: TopicsMade) -> list[Problem]:
     )
     again = f"When that is mended: {resume_command(Path(_snapshot(plan)))}"
     reasons = [Problem.of(refusal) for refusal in made.refused.values()]
-    return [*reasons[:_MOST_REASONS], Problem("topics_not_created", message, hint=again)]
+    return [*reasons[:_MOST_REASONS], Problem(codes.TOPICS_NOT_CREATED, message, hint=again)]
 
 
 def _snapshot(plan: MigrationPlan) -> str:
@@ -238,7 +239,7 @@ def _differ(compared: Comparison, side: str) -> Iterator[Problem]:
         message = f"{compared.differing:,} of {counted(compared.compared, 'key')} in the {side} {wrong}"
         shown = len(compared.mismatches)
         more = f"the first {shown} are shown; " if compared.differing > shown else ""
-        yield Problem("plan_mismatch", message, hint=f"{more}has someone written since?")
+        yield Problem(codes.PLAN_MISMATCH, message, hint=f"{more}has someone written since?")
     if compared.hidden:
         yield hidden_problem(len(compared.hidden), compared.compared, where=f" in the {side}")
 

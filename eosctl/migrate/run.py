@@ -14,6 +14,7 @@ from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, plan_file
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError
+from eosctl.migrate import codes
 from eosctl.migrate.apply import apply_plan, past_of, refuse, source_profiles
 from eosctl.migrate.journal import migration_journal, read_past
 from eosctl.migrate.old_snapshots import OldSnapshots, old_snapshots
@@ -22,6 +23,7 @@ from eosctl.migrate.rows import plan_report, result_report, verify_report
 from eosctl.migrate.stale import refuse_stale
 from eosctl.migrate.stores import profile_of, source_names
 from eosctl.migrate.topics import app_of, expected_records, gather_sources
+from eosctl.offsets import codes as offset_codes
 from eosctl.offsets.guard import running_connectors, source_problem
 from eosctl.offsets.stale_copies import stale_problem
 from eosctl.plan import Plan
@@ -187,7 +189,7 @@ def _show(app: App, plan: MigrationPlan, plan_file: Path, untold: EosctlError | 
     undecided = plan.tally.counts.get("conflict", 0)
     if undecided:
         problem = Problem(
-            "conflicts",
+            offset_codes.CONFLICTS,
             f"{counted(undecided, 'key is', 'keys are')} in conflict and --conflict fail decides none; nothing will be "
             "written",
             hint="Plan again with --conflict keep-target, take-source or newest.",
@@ -244,7 +246,7 @@ def _running(app: App, plan: MigrationPlan) -> tuple[Problem, ...]:
     if not running:
         return ()
     message = f"not stopped: {', '.join(running)}"
-    return (Problem("running", message, hint="The plan can't be applied while they run.", severity="warning"),)
+    return (Problem(codes.RUNNING, message, hint="The plan can't be applied while they run.", severity="warning"),)
 
 
 def _unchecked(app: App, plan: MigrationPlan) -> Iterator[Problem]:

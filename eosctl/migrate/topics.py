@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.offsets.migration import FILE_PREFIX, PlannedTopic, topic_of
+from eosctl.core.offsets.migration_results import Mismatch
+from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.records import Bounds, TopicDescription
 from eosctl.deadline import Deadline
 from eosctl.errors import InputFileError, NotFoundError, RefusedError, StalePlanError
+from eosctl.offsets.comparison import HIDDEN
 from eosctl.offsets.stores.targets import other_partitions, refuse_unfit_sources
 from eosctl.ports import TopicStore
 
@@ -193,3 +196,23 @@ def some(names: Sequence[str], limit: int = 5) -> str:
     """The first names of a list, and how many more there are."""
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+def hidden_offsets(
+    app: App, topics: Sequence[PlannedTopic], connectors: Collection[str], *, side: str
+) -> tuple[Mismatch, ...]:
+    """The keys of `connectors` that open transactions hide in `topics`, as they are now, by topic and key."""
+    found: dict[tuple[str, bytes], Mismatch] = {}
+    for topic in topics:
+        held_back = set(topic.has_open_transaction())
+        if topic.file is not None or not held_back:
+            continue
+        with app_of(app, topic).topics() as store:
+            behind = store.read_behind(topic.topic, [one for one in topic.bounds if one.partition in held_back])
+        for record in behind:
+            key = decode_key(record.key)
+            if isinstance(key, OffsetKey) and key.connector in connectors:
+                found[topic.name, key.raw] = Mismatch(
+                    side, HIDDEN, key.connector, topic.name, record.partition, key.raw, None, None
+                )
+    return tuple(hidden for _place, hidden in sorted(found.items()))

@@ -15,6 +15,7 @@ from eosctl.core.offsets.records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.offsets.views import Store
 from eosctl.core.wording import counted
 from eosctl.errors import UsageError
+from eosctl.migrate import codes
 from eosctl.offsets.comparison import HIDDEN, comparison_exit_code, hidden_problem
 from eosctl.offsets.files.restore import gather_backup_topics
 from eosctl.offsets.rows import value_json
@@ -92,6 +93,6 @@ def _problems(rows: Sequence[Row], compared: int, *, before: bool) -> list[Probl
         wrong = "does not hold" if differing == 1 else "do not hold"
         message = f"{differing:,} of {counted(compared, 'key')} {wrong} {what}"
         problems.append(
-            Problem("backup_mismatch", message, hint="Has someone written since, or was the write cut off?")
+            Problem(codes.BACKUP_MISMATCH, message, hint="Has someone written since, or was the write cut off?")
         )
     return problems + ([hidden_problem(hidden, compared)] if hidden else [])

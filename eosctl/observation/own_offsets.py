@@ -7,10 +7,10 @@ from dataclasses import replace
 from eosctl.app import App
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.configs.records import OFFSETS_TOPIC
-from eosctl.core.offsets.stale import stale_offsets
 from eosctl.core.offsets.views import fold_store
 from eosctl.core.workers.modes import Mode
 from eosctl.group.observation.rules import Observation
+from eosctl.group.observation.stale import stale_offsets
 from eosctl.ports import TopicStore
 
 

@@ -14,11 +14,13 @@ from pathlib import Path
 from eosctl.app import App
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.offsets.views import PlannedWrite, Store, fold_store
+from eosctl.core.open_transactions import OPEN_TRANSACTION
 from eosctl.core.records import OutRecord
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError, UnreachableError
 from eosctl.events import Event
+from eosctl.offsets import codes
 from eosctl.offsets.journal import offsets_journal
 from eosctl.offsets.listing import report_target
 from eosctl.offsets.rows import first_rows
@@ -243,7 +245,7 @@ def _left_problems(left: Sequence[Row], sends: Sequence[PlannedWrite], backup: P
     if left:
         are = "is" if len(left) == 1 else "are"
         message = f"{len(left):,} of {counted(len(sends), 'offset')} {are} not, or not known to be, as planned"
-        yield Problem("not_as_planned", message, hint=f"Take it back: {undo_command(backup)}")
+        yield Problem(codes.NOT_AS_PLANNED, message, hint=f"Take it back: {undo_command(backup)}")
 
 
 def _behind_problems(read: _ReadBack) -> Iterator[Problem]:
@@ -251,13 +253,13 @@ def _behind_problems(read: _ReadBack) -> Iterator[Problem]:
         message = f"{read.behind} of them are committed, but lie behind somebody's open transaction: workers that read "
         message += "committed records get them when it ends"
         hint = "`eosctl txn hanging` tells whose it is."
-        yield Problem("open_transaction", message, hint=hint, severity="warning")
+        yield Problem(OPEN_TRANSACTION, message, hint=hint, severity="warning")
 
 
 def _failure_problems(failure: EosctlError | None, read: _ReadBack, *, wrong: int) -> Iterator[Problem]:
     if failure is not None and not wrong:
         message = f"the write was reported as failed ({failure.message}), and yet all of it is there"
-        yield Problem("answer_lost", message, severity="warning")
+        yield Problem(codes.ANSWER_LOST, message, severity="warning")
         return
     if failure is not None:
         yield Problem.of(failure)
@@ -265,4 +267,4 @@ def _failure_problems(failure: EosctlError | None, read: _ReadBack, *, wrong: in
         some = counted(read.aborted, "of them is", "of them are")
         message = f"{some} in an aborted transaction, which workers that are not enabled still read"
         hint = "Run the same command again, before such a worker starts or rebalances: what is committed last counts."
-        yield Problem("aborted_but_visible", message, hint=hint, severity="warning")
+        yield Problem(codes.ABORTED_BUT_VISIBLE, message, hint=hint, severity="warning")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eosctl.core.offsets.views import DiffStatus
+from eosctl.core.open_transactions import OPEN_TRANSACTION
 from eosctl.errors import ExitCode
 from eosctl.report import Problem
 
@@ -20,4 +21,4 @@ def comparison_exit_code(*, differing: bool, hidden: bool, strict: bool) -> Exit
 def hidden_problem(hidden: int, compared: int, *, where: str = "") -> Problem:
     """Says of how many keys nothing is said; `where` begins with a space."""
     message = f"{hidden} of {compared} keys{where} can't be compared: an open transaction hides newer records of them"
-    return Problem("open_transaction", message, hint="`eosctl txn hanging` tells whose it is; run again when it ended.")
+    return Problem(OPEN_TRANSACTION, message, hint="`eosctl txn hanging` tells whose it is; run again when it ended.")

@@ -17,6 +17,7 @@ from eosctl.errors import NotFoundError, RefusedError
 from eosctl.group.absent import Known, refuse_never_there, require_ever_there
 from eosctl.group.gather import discover_urls, read_group
 from eosctl.group.topics.config_reader import find_config_topic
+from eosctl.offsets import codes
 from eosctl.report import Problem
 
 _POLL_S = 0.25
@@ -65,7 +66,7 @@ def source_problem(there: App, profile: str) -> Problem | None:
     if _urls(there):
         return None
     return Problem(
-        "source_not_checked",
+        codes.SOURCE_NOT_CHECKED,
         f"whether the connectors still run on the cluster of profile {profile} is not known: it names no worker, and "
         "no group that has one",
         hint="Stop them there first, or add connect_url to the profile: else both clusters read on from here.",

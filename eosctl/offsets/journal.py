@@ -13,6 +13,7 @@ from shlex import quote
 
 from eosctl.app import App
 from eosctl.core.wording import counted
+from eosctl.offsets import codes
 from eosctl.report import Problem, rfc3339
 from eosctl.state.backups import undo_command
 from eosctl.state.journal import EndEntry, Journal
@@ -45,4 +46,4 @@ def cut_off_problems(app: App, cluster_id: str) -> list[Problem]:
     message = f"{last.name} of {when} ({offsets}) was cut off before its end was seen"
     undo = undo_command(Path(last.backup))
     hint = f"`eosctl offsets verify {quote(last.backup)}` tells what of it is there; `{undo}` takes it back."
-    return [Problem("write_cut_off", message, hint=hint, severity="warning")]
+    return [Problem(codes.WRITE_CUT_OFF, message, hint=hint, severity="warning")]

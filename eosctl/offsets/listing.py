@@ -16,6 +16,7 @@ from eosctl.core.offsets.views import DiffStatus, Flag, OffsetView, diff_status,
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.group.absent import Known, require_ever_there
+from eosctl.offsets import codes
 from eosctl.offsets.comparison import comparison_exit_code, hidden_problem
 from eosctl.offsets.rest import compare_with_rest
 from eosctl.offsets.rows import cell_row, ignored_rows, view_row
@@ -219,7 +220,7 @@ def _gone_problems(views: Sequence[OffsetView]) -> list[Problem]:
         f"nothing from before them. For a new beginning: `eosctl offsets reset --connector {quote(gone[0])} "
         "--all-partitions`. If the connector does exist, -u or --config-topic is of another group."
     )
-    return [Problem("connector_gone", message, hint=hint, severity="warning")]
+    return [Problem(codes.CONNECTOR_GONE, message, hint=hint, severity="warning")]
 
 
 def _problems(app: App, found: OffsetStores) -> list[Problem]:

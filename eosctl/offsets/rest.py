@@ -18,6 +18,7 @@ from eosctl.core.offsets.views import OffsetView
 from eosctl.core.records import Record
 from eosctl.core.wording import counted
 from eosctl.group.gather import discover_urls
+from eosctl.offsets import codes
 from eosctl.report import Json, Problem, Report
 
 
@@ -105,4 +106,4 @@ def _problems(differing: int, url: str) -> list[Problem]:
         f"the worker at {url} answers something else than the topics hold for {counted(differing, 'source partition')}"
     )
     hint = "null: it looks under another spelling of the key, so PATCH and DELETE would change the wrong one."
-    return [Problem("rest_differs", message, hint=hint, severity="warning")]
+    return [Problem(codes.REST_DIFFERS, message, hint=hint, severity="warning")]

@@ -13,6 +13,7 @@ from shlex import quote
 from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances, Waiver
 from eosctl.core.ids import offsets_transactional_id
+from eosctl.core.offsets import codes as offset_topic_codes
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.offsets.stale_copies import STALE_COPY
@@ -20,6 +21,7 @@ from eosctl.core.offsets.views import PlannedWrite, Prefer, Store, plan_merge
 from eosctl.core.records import NewTopic
 from eosctl.core.wording import counted
 from eosctl.errors import RefusedError, UsageError
+from eosctl.offsets import codes
 from eosctl.offsets.guard import refuse_running, refuse_running_source, source_problem
 from eosctl.offsets.journal import cut_off_problems
 from eosctl.offsets.listing import refuse_same, report_target, require_store
@@ -219,7 +221,7 @@ def _scattered_problems(writes: Sequence[PlannedWrite], stores: Mapping[str, Sto
             continue
         when = "as soon as the connector has written its own" if write.partition != home else "when this is written"
         yield Problem(
-            "wrong_partition",
+            offset_topic_codes.WRONG_PARTITION,
             f"topic {write.topic} has an offset of {write.key.connector} on partition {there.partition}, but "
             f"Connect's producer puts it on {home}: {when} there are two, and a worker takes the one that it happens "
             "to read last",
@@ -282,7 +284,7 @@ def _split_problems(plan: OffsetWritePlan) -> list[Problem]:
     if parts < 2:
         return []
     message = f"{len(plan.sends())} offsets are too many for one transaction: they go in {parts}, one after the other"
-    return [Problem("split", message, hint="If it breaks off, run the same command again.", severity="warning")]
+    return [Problem(codes.SPLIT, message, hint="If it breaks off, run the same command again.", severity="warning")]
 
 
 def plan_summary(plan: OffsetWritePlan) -> dict[str, object]:

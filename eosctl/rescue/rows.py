@@ -9,6 +9,7 @@ from eosctl.app import App
 from eosctl.fence.pace import cure_of
 from eosctl.group.observation.override_policy import override_policy
 from eosctl.report import Problem, Report, Row, rfc3339
+from eosctl.rescue import codes
 from eosctl.rescue.plan import STEPS, RescuePlan, describe_step
 from eosctl.state.steps import Progress
 
@@ -30,7 +31,7 @@ def result_report(app: App, plan: RescuePlan, progress: Progress[str], *, left: 
     if error is not None:
         during = f"{progress.failed}: " if progress.failed else ""
         problems.append(Problem(error.code, during + error.message, error.hint))
-        problems.append(Problem("rescue_again", "the steps after it were not done", "Run the same command again."))
+        problems.append(Problem(codes.RESCUE_AGAIN, "the steps after it were not done", "Run the same command again."))
     problems += progress.problems
     report = _report(app, "rescue-result", plan, said, data=left, problems=problems)
     return replace(report, exit_code=progress.exit_code(touched=bool(progress.done)))
@@ -45,7 +46,7 @@ def _earlier(plan: RescuePlan) -> list[Problem]:
         f"a rescue of {plan.connector} was begun at {rfc3339(begun.began_ms)} and not finished; "
         f"done then: {', '.join(begun.done) or 'nothing'}"
     )
-    return [Problem("rescue_unfinished", message, severity="warning")]
+    return [Problem(codes.RESCUE_UNFINISHED, message, severity="warning")]
 
 
 def _rows(plan: RescuePlan, said: Mapping[str, tuple[str, str]]) -> Sequence[Row]:

@@ -25,6 +25,7 @@ from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.machine.kept_file import sync_directory
 from eosctl.report import AlikeRows, Json, Problem, Report, plain, rfc3339
+from eosctl.state import codes
 from eosctl.state.audit_file import append_entry, appending, entry_in, lock_now, read_entries, write_all
 from eosctl.state.touched import Touched
 from eosctl.target import Target
@@ -168,7 +169,9 @@ class AuditLog:
         elif isinstance(exc, KeyboardInterrupt):
             report = Report("error", exit_code=ExitCode.INTERRUPTED)
         else:
-            report = Report("error", exit_code=ExitCode.FAILED, problems=[Problem("failed", type(exc).__name__)])
+            report = Report(
+                "error", exit_code=ExitCode.FAILED, problems=[Problem(EosctlError.code, type(exc).__name__)]
+            )
         undo = {} if isinstance(exc, StalePlanError) else {"undo": plan.datum("undo")}
         return self._done(report) | undo
 
@@ -269,7 +272,7 @@ def _look_at(report: Report, member: str, action: AuditedCommand, *, whole: Dige
 
 def _unrecorded(result: Report, path: Path, exc: OSError) -> Report:
     problem = Problem(
-        "audit_failed",
+        codes.AUDIT_FAILED,
         f"the write was done, and its line could not be added to {path}: {exc.strerror or exc}",
         "The next eosctl adds it, once the file can be written.",
     )

@@ -14,6 +14,7 @@ from typing import Any
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, UsageError
 from eosctl.report import Problem, Report
+from eosctl.state import codes
 from eosctl.state.audit import REFUSED, AuditLog
 from eosctl.state.audit_file import read_entries
 from eosctl.state.touched import touched_in
@@ -37,7 +38,9 @@ def read_history(log: AuditLog, *, since_ms: int | None = None, command: str | N
     rows = [{**each, "touched": touched_in(each)} for each in found.entries if _is_wanted(each, since_ms, words)]
     if found.damaged:
         message = f"{log.path}: {found.damaged} damaged lines are left out"
-        problems.append(Problem("damaged_history", message, "A crash or a full disk cut them off.", severity="warning"))
+        problems.append(
+            Problem(codes.DAMAGED_HISTORY, message, "A crash or a full disk cut them off.", severity="warning")
+        )
     outcomes = Counter(str(row.get("outcome")) for row in rows)
     writes = len(rows) - outcomes[REFUSED]
     summary = {"writes": writes, "outcomes": dict(sorted(outcomes.items())), "damaged": found.damaged}
@@ -50,7 +53,7 @@ def _add_killed(log: AuditLog) -> list[Problem]:
         log.add_killed()
     except OSError as exc:
         message = f"a write that was killed can't be added to {log.path}: {exc.strerror or exc}"
-        return [Problem("audit_failed", message, severity="warning")]
+        return [Problem(codes.AUDIT_FAILED, message, severity="warning")]
     return []
 
 

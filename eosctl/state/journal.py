@@ -23,6 +23,7 @@ from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.machine.kept_file import sync_directory
 from eosctl.report import Json, Problem, rfc3339
+from eosctl.state import codes
 from eosctl.state.audit_file import lock_now
 
 T = TypeVar("T")
@@ -91,7 +92,7 @@ class Journal:
             self.write(event, **members)
         except EosctlError as exc:
             hint = "The next run says that this one was cut off; it was not."
-            return [Problem("journal_not_closed", exc.message, hint=hint, severity="warning")]
+            return [Problem(codes.JOURNAL_NOT_CLOSED, exc.message, hint=hint, severity="warning")]
         return []
 
     @contextmanager

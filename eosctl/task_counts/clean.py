@@ -26,6 +26,7 @@ from eosctl.group.topics.config import read_config_topic
 from eosctl.group.topics.config_reader import ConfigTopic
 from eosctl.report import Json, Problem, Report, Row, rfc3339
 from eosctl.state.journal import EndEntry, Journal, journal_of
+from eosctl.task_counts import codes
 from eosctl.task_counts.record import refuse_hidden_records
 
 Settings = Mapping[str, str | None]
@@ -204,7 +205,7 @@ def _cautions(plan: CleanPlan, rows: Sequence[Row]) -> list[Problem]:
     if plan.breaks_readers() and any(row["outcome"] != "removed" for row in rows):
         found.append(
             Problem(
-                "restart_no_worker",
+                codes.RESTART_NO_WORKER,
                 "do not restart a worker until the records are gone: it would stay behind the config topic for ever",
                 hint="Workers that run have passed them already.",
                 severity="warning",
@@ -213,7 +214,7 @@ def _cautions(plan: CleanPlan, rows: Sequence[Row]) -> list[Problem]:
     for name in forgotten_by_compaction(plan.topic.state, plan.topic.read.records) if plan.records else ():
         found.append(
             Problem(
-                "tasks_forgotten",
+                codes.TASKS_FORGOTTEN,
                 f"compaction leaves the config of {name} behind its tasks: a worker that starts then has none of them",
                 hint=f"{stop_and_resume(name)}, before a worker is restarted: it writes its tasks again.",
                 severity="warning",
@@ -222,7 +223,7 @@ def _cautions(plan: CleanPlan, rows: Sequence[Row]) -> list[Problem]:
     if plan.begun is not None:
         found.append(
             Problem(
-                "clean_unfinished",
+                codes.CLEAN_UNFINISHED,
                 f"a run of {rfc3339(plan.begun.began_ms)} was cut off: the settings that it found are set back",
                 severity="warning",
             )

@@ -13,7 +13,7 @@ from eosctl.core.ids import leader_transactional_id, own_transactional_id
 from eosctl.core.records import OutRecord
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
-from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError
+from eosctl.errors import DeadlineError, EosctlError, ExitCode, InterruptedByUserError, StalePlanError
 from eosctl.events import Event
 from eosctl.group.topics.config import read_config_topic
 from eosctl.group.topics.config_reader import ConfigTopic
@@ -21,6 +21,7 @@ from eosctl.plan import Plan
 from eosctl.report import Json, Problem, Report
 from eosctl.state.backups import keep_removed
 from eosctl.state.steps import Note, Progress, Step, Work, carry_out
+from eosctl.task_counts import codes
 from eosctl.task_counts.clean import CleanPlan, clean_report, plan_clean, require_unchanged, show_clean
 
 _POLL_S = 1.0
@@ -89,8 +90,8 @@ def _result(app: App, plan: CleanPlan, progress: Progress[None], data: dict[str,
     error, code = progress.error, progress.exit_code(touched=False)
     problems = [] if error is None else [Problem.of(error)]
     if progress.interrupted:
-        problems = [Problem("interrupted", "interrupted before the records were gone", hint=_AGAIN)]
-    elif any(each.code == _NOT_SET_BACK for each in progress.problems):
+        problems = [Problem(InterruptedByUserError.code, "interrupted before the records were gone", hint=_AGAIN)]
+    elif any(each.code == codes.SETTINGS_NOT_SET_BACK for each in progress.problems):
         code = ExitCode.PARTIAL
     try:
         left = _left(app.with_whole_timeout(), plan) if plan.records else frozenset()
@@ -102,7 +103,6 @@ def _result(app: App, plan: CleanPlan, progress: Progress[None], data: dict[str,
     return replace(report, exit_code=code)
 
 
-_NOT_SET_BACK = "settings_not_set_back"
 _AGAIN = "Run the same command again. Until then do not restart a worker."
 
 
@@ -196,7 +196,7 @@ def _set_back(app: App, plan: CleanPlan) -> Problem | None:
 def _not_back(plan: CleanPlan, reason: str) -> Problem:
     before = ", ".join(f"{name}={'the default' if value is None else value}" for name, value in plan.before.items())
     return Problem(
-        _NOT_SET_BACK,
+        codes.SETTINGS_NOT_SET_BACK,
         f"the settings of topic {plan.topic.read.topic} are not set back to {before}: {reason}",
         hint="`eosctl task-counts clean` sets them back.",
     )

@@ -5,10 +5,11 @@ Judges values that were read elsewhere; reads and writes nothing. A finding is c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import join
 
+from eosctl.codes import Code
 from eosctl.core.allowances import Waiver
 from eosctl.core.configs.cleaning import stop_and_resume, written_anew
 from eosctl.core.configs.fold import ConnectorState, IgnoredRecord
@@ -16,6 +17,7 @@ from eosctl.core.findings import Finding
 from eosctl.core.ids import TransactionalId, leader_transactional_id, task_transactional_id
 from eosctl.core.transactions import TransactionState
 from eosctl.core.wording import counted
+from eosctl.task_counts import codes
 
 MAX_PLAUSIBLE_TASKS = 10_000
 _SETTLED = frozenset({TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
@@ -67,7 +69,7 @@ def _missing(case: Case) -> Iterable[Finding]:
     if not alive and connector.task_count == 0:
         return  # it has no task to fence, and gets a record before its first one starts
     yield Finding(
-        "missing",
+        codes.MISSING,
         "error" if alive else "warning",
         case.connector.name,
         f"no task-count record, and {alive} of its ids are known to the coordinators: the next start fences nobody"
@@ -94,7 +96,7 @@ def _too_low(case: Case) -> Iterable[Finding]:
         else f"the newest task set has {now}: a fencing round would miss the rest"
     )
     yield Finding(
-        "too_low",
+        codes.TOO_LOW,
         "error" if certain else "warning",
         connector.name,
         f"the record says {recorded}, but {missed}",
@@ -132,7 +134,7 @@ def _mis_ordered(case: Case) -> Iterable[Finding]:
     if not due or not connector.task_count or connector.target_state == "STOPPED":
         return
     yield Finding(
-        "mis_ordered",
+        codes.MIS_ORDERED,
         "warning",
         case.connector.name,
         f"the record (offset {connector.record_offset}) is older than the newest task commit (offset "
@@ -145,7 +147,7 @@ def _incomplete(case: Case) -> Iterable[Finding]:
     connector = case.connector
     if connector.inconsistent and connector.config is not None:
         yield Finding(
-            "incomplete_task_set",
+            codes.INCOMPLETE_TASK_SET,
             "error",
             case.connector.name,
             f"the newest commit names {counted(connector.task_count or 0, 'task')}, but not all configs are in the "
@@ -159,7 +161,7 @@ def _forgotten(case: Case) -> Iterable[Finding]:
     connector = case.connector
     if connector.config is not None and connector.forgotten_commit is not None:
         yield Finding(
-            "tasks_forgotten",
+            codes.TASKS_FORGOTTEN,
             "error",
             case.connector.name,
             f"its tasks were committed at offset {connector.forgotten_commit}, before the config that is left of it: "
@@ -173,7 +175,7 @@ def _implausible(case: Case) -> Iterable[Finding]:
     write = ("task-counts", "write", Waiver.NO_FENCE, "--count", str(connector.task_count or 0))
     if recorded is not None and not 0 <= recorded <= MAX_PLAUSIBLE_TASKS:
         yield Finding(
-            "implausible",
+            codes.IMPLAUSIBLE,
             "error",
             case.connector.name,
             f"the record says {recorded} tasks, which no connector has: a fencing round would do nothing or never end",
@@ -181,12 +183,19 @@ def _implausible(case: Case) -> Iterable[Finding]:
         )
 
 
+_CODES: Mapping[str, Code] = {
+    "tombstone": codes.TOMBSTONED,
+    **{code: code for code in (codes.WRONG_TYPE, codes.KIP_TEXT_FIELD, codes.KIP_TEXT_KEY, codes.UNPARSABLE)},
+}
+"""Why the fold passes a record over -> the finding about it."""
+
+
 def _unreadable(case: Case) -> Iterable[Finding]:
     """Overwriting such a record heals no worker that starts: it reads both, and may lose the second with the first."""
     for record in case.ignored:
         if record.breaks_reader:
             yield Finding(
-                record.code,
+                _CODES[record.code],
                 "error",
                 case.connector.name,
                 f"record {record.key} at offset {record.offset}: {record.reason}, and stays behind the config topic; "
@@ -215,9 +224,9 @@ def _ill_written(case: Case) -> Iterable[Finding]:
     newest_good = case.connector.record_offset
     for record in (each for each in case.ignored if not each.breaks_reader):
         superseded = newest_good is not None and newest_good > record.offset
-        harmless = record.code in ("tombstone", "kip_text_key") or superseded
+        harmless = _CODES[record.code] in (codes.TOMBSTONED, codes.KIP_TEXT_KEY) or superseded
         yield Finding(
-            "tombstoned" if record.code == "tombstone" else record.code,
+            _CODES[record.code],
             "warning" if harmless else "error",
             case.connector.name,
             f"record {record.key} at offset {record.offset} is ignored: {record.reason}",
@@ -226,7 +235,7 @@ def _ill_written(case: Case) -> Iterable[Finding]:
 
 
 def _ill_written_fix(case: Case, record: IgnoredRecord, *, superseded: bool) -> str:
-    if record.code == "kip_text_key":
+    if record.code == codes.KIP_TEXT_KEY:
         return _KIP_TEXT_KEY
     if superseded:
         return _PASSED_OVER
@@ -239,7 +248,7 @@ def _ill_written_fix(case: Case, record: IgnoredRecord, *, superseded: bool) -> 
 def _orphan(case: Case) -> Iterable[Finding]:
     if case.connector.config is None and case.connector.task_count_record is not None:
         yield Finding(
-            "orphan",
+            codes.ORPHAN,
             "info",
             case.connector.name,
             "the connector was deleted; Connect keeps its record, to fence old tasks if it is created again",
@@ -260,7 +269,7 @@ def _id_collision(case: Case) -> Iterable[Finding]:
             readings.append(f"task 0 of a connector {connector!r} of group {group!r}")
     if readings and case.connector.config is not None:
         yield Finding(
-            "id_collision",
+            codes.ID_COLLISION,
             "info",
             case.connector.name,
             f"{first_id} is also {' and '.join(readings)}: if that exists, the two fence each other",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eosctl.app import App
+from eosctl.connectors import codes as connector_codes
 from eosctl.connectors.elsewhere import task_clusters
 from eosctl.core.configs.fold import ConfigState, fold_config_topic
 from eosctl.core.configs.view import aborted_records, differing_connectors, state_document
@@ -24,6 +25,7 @@ from eosctl.group.gather import discover_urls, in_turn, read_group
 from eosctl.group.topics.config import blocked_problems, read_both_views, read_config_topic
 from eosctl.group.topics.config_reader import ConfigTopic
 from eosctl.report import Json, Problem, Report, Row
+from eosctl.task_counts import codes
 from eosctl.task_counts.findings import Case, find_problems
 from eosctl.task_counts.rules import case_row, cases
 
@@ -90,10 +92,10 @@ def _group_problems(app: App, topic: ConfigTopic, listings: Sequence[Transaction
         raise
     except EosctlError as exc:
         message = f"can't tell whether the group {app.target.group_id} exists: {exc.message}"
-        return [Problem("group_unknown", message, hint=exc.hint, severity="warning")]
+        return [Problem(codes.GROUP_UNKNOWN, message, hint=exc.hint, severity="warning")]
     ids = [listing.transactional_id for listing in listings]
     doubt = doubt_about(app, group, topic.state.connectors, Known(ids, Recorded.of(topic.state, topic.read)))
-    return [] if doubt is None else [Problem("group_without_members", doubt, severity="warning")]
+    return [] if doubt is None else [Problem(codes.GROUP_WITHOUT_MEMBERS, doubt, severity="warning")]
 
 
 def _list_transactions(app: App, problems: list[Problem]) -> Sequence[TransactionListing] | None:
@@ -103,7 +105,7 @@ def _list_transactions(app: App, problems: list[Problem]) -> Sequence[Transactio
             return admin.list_transactions().complete()
     except EosctlError as exc:
         message = f"can't tell which transactional ids are alive: {exc.message}"
-        problems.append(Problem("alive_ids_unknown", message, hint=exc.hint, severity="warning"))
+        problems.append(Problem(codes.ALIVE_IDS_UNKNOWN, message, hint=exc.hint, severity="warning"))
         return None
 
 
@@ -128,7 +130,7 @@ def _listed_elsewhere(
             found |= dict.fromkeys(names)
     for name, reason in sorted(reasons.items()):
         message = f"{name} writes to another Kafka cluster: which of its transactional ids are alive there is unknown: "
-        problems.append(Problem("alive_ids_unknown", f"{message}{reason}", severity="warning"))
+        problems.append(Problem(codes.ALIVE_IDS_UNKNOWN, f"{message}{reason}", severity="warning"))
     return found
 
 
@@ -155,7 +157,7 @@ def _ask_connect(app: App, topic: ConfigTopic, problems: list[Problem]) -> Mappi
 
 
 def _not_asked(message: str, hint: str | None = None) -> Problem:
-    return Problem("connect_not_asked", message, hint=hint, severity="warning")
+    return Problem(connector_codes.CONNECT_NOT_ASKED, message, hint=hint, severity="warning")
 
 
 def _foreign_topic_problems(topic: ConfigTopic, url: str, at_connect: set[str]) -> list[Problem]:
@@ -166,7 +168,7 @@ def _foreign_topic_problems(topic: ConfigTopic, url: str, at_connect: set[str]) 
     only_topic, only_connect = sorted(in_topic - at_connect), sorted(at_connect - in_topic)
     return [
         Problem(
-            "other_connectors",
+            codes.OTHER_CONNECTORS,
             f"topic {topic.read.topic} and the worker at {url} know different connectors: only in the topic "
             f"{only_topic}, only at the worker {only_connect}",
             hint="Is this the group's config.storage.topic? A connector that was just made or deleted also shows so.",
@@ -236,7 +238,7 @@ def replay_topic(app: App) -> Report:
 
 def _aborted_problem(topic: str, differing: Sequence[str]) -> Problem:
     return Problem(
-        "aborted_records_matter",
+        codes.ABORTED_RECORDS_MATTER,
         f"topic {topic} holds aborted records that preparing and disabled workers would take: {', '.join(differing)}",
         hint="Before changing any worker's mode, overwrite them: `eosctl task-counts replay --topic` names each.",
         severity="warning",

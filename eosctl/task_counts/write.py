@@ -22,6 +22,7 @@ from eosctl.fence.plan import FencePlan, apply_fence, plan_recorded
 from eosctl.plan import Plan
 from eosctl.report import Problem, Report, Row, plain
 from eosctl.state.steps import Progress, Step, Work, carry_out
+from eosctl.task_counts import codes
 from eosctl.task_counts.guards import (
     observe_for_write,
     refuse_implausible,
@@ -91,7 +92,7 @@ def _not_fenced(request: WriteRequest, scene: Scene) -> list[Problem]:
     stay = counted(recorded, "recorded id stays as it is", "recorded ids stay as they are")
     return [
         Problem(
-            "not_fenced",
+            codes.NOT_FENCED,
             f"{Waiver.NO_FENCE}: {stay}{lost}",
             hint=f"eosctl fence --connector {shlex.quote(request.connector)} --tasks {recorded}",
             severity="warning",
@@ -106,7 +107,7 @@ def _connect_can(request: WriteRequest, scene: Scene) -> list[Problem]:
         return []
     return [
         Problem(
-            "connect_can",
+            codes.CONNECT_CAN,
             f"Connect can do this itself: its leader ({scene.leader_url}) would fence "
             f"{counted(due.fence_count, 'recorded id')} and write a record of {due.writes}",
             hint=f"eosctl fence --connector {shlex.quote(request.connector)} --via connect",
@@ -183,7 +184,7 @@ def _result(app: App, plan: TaskCountWritePlan, so_far: _SoFar, progress: Progre
         problems.append(Problem.of(progress.error))
     if fenced is not None and so_far.fencing_failed:
         problems += [problem for problem in fenced.problems if problem.severity == "error"]
-        problems.append(Problem("not_written", "not every recorded id is fenced, so the record was not written"))
+        problems.append(Problem(codes.NOT_WRITTEN, "not every recorded id is fenced, so the record was not written"))
         code = fenced.exit_code
     if written is not None:
         after, outcome = written.now, written.outcome

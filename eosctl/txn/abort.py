@@ -27,12 +27,14 @@ from eosctl.errors import (
     RefusedError,
     StalePlanError,
     UnauthorizedError,
+    UnconfirmedError,
     UnreachableError,
     UsageError,
 )
 from eosctl.plan import Plan
 from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem, Report
+from eosctl.txn import codes
 from eosctl.txn.faults import AUTHORIZATION_CODES, LOST_ANSWER_CODES, error_cell, exit_code_of_faults
 from eosctl.txn.hanging import coordinator_accounts_for, find_hanging
 from eosctl.txn.hidden_ids import unseen_ids_warning
@@ -83,7 +85,7 @@ class AbortPlan:
         if self.known_as is None:
             return (*missing, *unseen_ids_warning([self.reason]))
         message = f"forced: the coordinator of {self.known_as} still knows this transaction and is not told"
-        return (*missing, Problem("not_hanging", message, severity="warning"))
+        return (*missing, Problem(codes.NOT_HANGING, message, severity="warning"))
 
 
 def plan_abort(app: App, request: AbortRequest) -> AbortPlan:
@@ -243,7 +245,7 @@ def _unconfirmed(request: AbortRequest, fault: KafkaFault | None) -> Problem:
     if fault is not None:
         message = f"whether the marker was written on {place} is not known: {fault}"
     hint = f"Look again: eosctl txn producers --topic {quote(request.topic)} --partition {request.partition}"
-    return Problem("unconfirmed", message, hint)
+    return Problem(UnconfirmedError.code, message, hint)
 
 
 def _abort_problem(app: App, plan: AbortPlan, fault: KafkaFault) -> Problem:
@@ -251,8 +253,8 @@ def _abort_problem(app: App, plan: AbortPlan, fault: KafkaFault) -> Problem:
     if fault.code in AUTHORIZATION_CODES:
         hint = grant_hint("ALTER", "Cluster", [""], settings=app.target.client)
         hint += "\n(brokers before Kafka 3.8 want ClusterAction instead of Alter)"
-        return Problem("not_authorized", f"could not abort on {place}: {fault}", hint)
-    return Problem("failed", f"could not abort on {place}: {fault}", _HINTS.get(fault.code))
+        return Problem(UnauthorizedError.code, f"could not abort on {place}: {fault}", hint)
+    return Problem(EosctlError.code, f"could not abort on {place}: {fault}", _HINTS.get(fault.code))
 
 
 _HINTS = {

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from eosctl.app import App
 from eosctl.core.acls.lines import kafka_acls_line
 from eosctl.report import Problem
+from eosctl.txn import codes
 from eosctl.txn.hanging import Reason
 
 
@@ -16,7 +17,7 @@ def unseen_ids_warning(reasons: Iterable[str | None]) -> list[Problem]:
         return []
     return [
         Problem(
-            "ids_may_be_hidden",
+            codes.IDS_MAY_BE_HIDDEN,
             "no listed id uses this producer id; an id that this principal may not DESCRIBE is not listed either",
             hint="Be sure that the principal may DESCRIBE every TransactionalId before you abort anything.",
             severity="warning",
@@ -33,7 +34,7 @@ def hidden_ids_warning(app: App, found: Sequence[object]) -> list[Problem]:
     line = kafka_acls_line(["DESCRIBE"], "TransactionalId", "*", settings=client)
     return [
         Problem(
-            "ids_may_be_hidden",
+            codes.IDS_MAY_BE_HIDDEN,
             f"ids may be hidden: brokers list only those that {user} may DESCRIBE, and do not say so",
             hint=f"To let it see all of them:\n{line}",
             severity="warning",

@@ -14,6 +14,7 @@ from eosctl.core.transaction_log import TOPIC, LoggedTransaction, decode_key, de
 from eosctl.errors import ExitCode, ProtocolError
 from eosctl.output.parts import Place
 from eosctl.report import Problem, Report, rfc3339
+from eosctl.txn import codes
 from eosctl.txn.faults import NOT_CHECKED
 from eosctl.txn.owners import owners_of_ids
 from eosctl.txn.rows import TXN_LOG, LogRow, LogSummary, owner_part
@@ -46,7 +47,7 @@ def read_transaction_log(app: App, request: LogRequest) -> Report:
         try:
             row = _row(record, request)
         except ProtocolError as error:
-            problems.append(Problem("undecodable", f"{TOPIC}-{record.partition}@{record.offset}: {error.message}"))
+            problems.append(Problem(codes.UNDECODABLE, f"{TOPIC}-{record.partition}@{record.offset}: {error.message}"))
         else:
             found += [(TransactionalId(str(row.transactional_id)), row)] if row is not None else []
     owners = owners_of_ids(app, sorted({name for name, _row in found}))
@@ -67,7 +68,7 @@ def _unread(read: TopicRead) -> list[Problem]:
     why = next(iter(read.missing.values()))
     numbers = ", ".join(map(str, sorted(read.missing)))
     some = f"{'partition' if len(read.missing) == 1 else 'partitions'} {numbers} of {TOPIC}"
-    return [Problem(NOT_CHECKED, f"{some} could not be read: {why}", "Bring the broker back, then run again.")]
+    return [Problem(codes.NOT_CHECKED, f"{some} could not be read: {why}", "Bring the broker back, then run again.")]
 
 
 def _exit_code(rows: Collection[LogRow], problems: Collection[Problem]) -> ExitCode:

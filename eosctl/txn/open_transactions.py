@@ -12,6 +12,7 @@ from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDesc
 from eosctl.errors import EosctlError
 from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem
+from eosctl.txn import codes
 
 Place = tuple[str, int]
 """A topic and one of its partitions."""
@@ -50,7 +51,7 @@ def _users_of(
     ids = sorted({holder.producer_id for holder in holders})
     listings = admin.list_transactions(producer_ids=ids) if ids else TransactionListings(())
     text = "some transactional ids are not known, so nothing is said of producers without one"
-    missing = [Problem("producers_unknown", f"{text}: {fault}", severity="warning") for fault in listings.missing]
+    missing = [Problem(codes.PRODUCERS_UNKNOWN, f"{text}: {fault}", severity="warning") for fault in listings.missing]
     return {one.producer_id: one.transactional_id for one in listings.found}, missing
 
 
@@ -76,7 +77,7 @@ def _unknown_producers(answers: Mapping[Place, Sequence[ActiveProducer] | KafkaF
     for (topic, partition), answer in answers.items():
         if isinstance(answer, KafkaFault):
             message = f"the producers of {topic}-{partition} can't be told: {answer.name} {answer.message}".rstrip()
-            yield Problem("producers_unknown", message, severity="warning")
+            yield Problem(codes.PRODUCERS_UNKNOWN, message, severity="warning")
 
 
 def _holder(answer: Sequence[ActiveProducer] | KafkaFault) -> ActiveProducer | None:

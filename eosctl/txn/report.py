@@ -10,10 +10,11 @@ from eosctl.core.acls.lines import grant_hint
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, ActiveProducer, KafkaFault, TransactionListings
 from eosctl.core.wording import counted
-from eosctl.errors import ExitCode
+from eosctl.errors import EosctlError, ExitCode, NotFoundError, UnauthorizedError
 from eosctl.output.rows import Kind
 from eosctl.report import Problem, Report, rfc3339
-from eosctl.txn.faults import AUTHORIZATION_CODES, NOT_CHECKED, exit_code_of_faults
+from eosctl.txn import codes
+from eosctl.txn.faults import AUTHORIZATION_CODES, exit_code_of_faults
 from eosctl.txn.rows import WriterRow
 
 Partition = tuple[str, int]
@@ -40,10 +41,12 @@ def id_problem(app: App, transactional_id: TransactionalId, fault: KafkaFault, d
     """Why one id has no row."""
     if fault.code == TRANSACTIONAL_ID_NOT_FOUND:
         forgotten = "`eosctl txn list` shows what they know; an id that is not used for 7 days is forgotten."
-        return Problem("not_found", f"no coordinator knows {transactional_id}", forgotten)
+        return Problem(NotFoundError.code, f"no coordinator knows {transactional_id}", forgotten)
     denied = fault.code in AUTHORIZATION_CODES
     hint = grant_hint("DESCRIBE", "TransactionalId", [transactional_id], settings=app.target.client) if denied else None
-    return Problem("not_authorized" if denied else "failed", f"could not {doing} {transactional_id}: {fault}", hint)
+    return Problem(
+        UnauthorizedError.code if denied else EosctlError.code, f"could not {doing} {transactional_id}: {fault}", hint
+    )
 
 
 def partition_problems(app: App, faults: Mapping[Partition, KafkaFault]) -> list[Problem]:
@@ -62,7 +65,7 @@ def _partition_problem(app: App, places: Sequence[Partition], fault: KafkaFault)
     hint = grant_hint("READ", "Topic", topics, settings=app.target.client) if denied else None
     why = str(fault) if len(places) == 1 else fault.name
     return Problem(
-        "not_authorized" if denied else NOT_CHECKED,
+        UnauthorizedError.code if denied else codes.NOT_CHECKED,
         f"could not ask for the producers of {named}{more}: {why}",
         hint,
     )
@@ -71,7 +74,8 @@ def _partition_problem(app: App, places: Sequence[Partition], fault: KafkaFault)
 def missing_ids_problems(listings: TransactionListings) -> list[Problem]:
     """Of which coordinators the ids are not in a listing: one problem each, for these may be any number of ids."""
     return [
-        Problem(NOT_CHECKED, f"some transactional ids are not known: {each}", _ASK_AGAIN) for each in listings.missing
+        Problem(codes.NOT_CHECKED, f"some transactional ids are not known: {each}", _ASK_AGAIN)
+        for each in listings.missing
     ]
 
 

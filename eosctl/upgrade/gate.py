@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eosctl.codes import Code
+
 
 @dataclass(frozen=True, slots=True)
 class Gate:
@@ -13,7 +15,7 @@ class Gate:
     `guards_data`: to go on without knowing may lose records, or send them twice. `accepted`: the user goes on with it.
     """
 
-    id: str
+    id: Code
     status: str
     evidence: str
     fix: str = ""
@@ -33,7 +35,7 @@ class Gate:
     def as_row(self) -> dict[str, object]:
         """The gate as plain data."""
         return {
-            "id": self.id,
+            "id": str(self.id),
             "status": self.status,
             "evidence": self.evidence,
             "fix": self.fix,

@@ -9,21 +9,20 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from shlex import join
 
-from eosctl.core.allowances import Waiver
+from eosctl.codes import Code
 from eosctl.core.clients.kafka_scripts import one_partition, only_compacted
 from eosctl.core.findings import ERROR, Finding
-from eosctl.core.offsets.stale import StaleOffsets
 from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import TopicDescription
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.group.observation.rules import BROKER_SETTINGS, CONNECTOR_STATES, OTHER_GROUPS, Observation
+from eosctl.group.observation.stale import StaleOffsets
 from eosctl.observation.connectors import rules as connectors
 from eosctl.observation.connectors.client_overrides import client_overrides
 from eosctl.observation.connectors.collisions import collisions, leader_collisions
 from eosctl.observation.connectors.own_clusters import own_cluster
-from eosctl.upgrade.drivers.manifests.pods import KUBECTL_GATE, WORKLOAD_GATE
-from eosctl.upgrade.drivers.manifests.rolling import ROLLING_GATE
+from eosctl.upgrade import codes
 from eosctl.upgrade.gate import Gate, GateVerdict
 from eosctl.upgrade.worker_gates import (
     group_stable,
@@ -37,11 +36,10 @@ from eosctl.upgrade.worker_gates import (
 )
 
 SAFE_REPLICATION = 3
-MEMBERS_GATE, CONNECTORS_GATE, CLUSTERS_GATE = "members_known", "connectors_healthy", "own_clusters"
-MODES_GATE = "modes_proven"
-READABLE_GATE, RIGHTS_GATE, FILES_GATE = "config_topic_readable", "rights_granted", "worker_files"
-"""RIGHTS_GATE is the one gate that may stay unknown for good: ACLs and principals are not everybody's to see."""
-FORBIDDABLE_GATES = {"broker_transaction_timeout": (BROKER_SETTINGS,), "id_collisions": (OTHER_GROUPS,)}
+FORBIDDABLE_GATES = {
+    codes.BROKER_TRANSACTION_TIMEOUT: (BROKER_SETTINGS,),
+    codes.ID_COLLISIONS: (OTHER_GROUPS,),
+}
 """Gates that take what no role which only reads has a right to, and the parts of the observation that this is."""
 _MOST_SENTENCES = 5
 _NOT_READ = "no worker reads them, as all are enabled"
@@ -60,8 +58,7 @@ class _Rule:
     or are looked at again for each worker (its mode, its health).
     """
 
-    id: str
-    fix: str
+    id: Code
     judge: Callable[[Observation], GateVerdict]
     only_up: bool = False
     guards_data: bool = False
@@ -75,7 +72,7 @@ def _gate(rule: _Rule, observation: Observation, *, accepted: bool) -> Gate:
         return Gate(rule.id, "pass", verdict.proof)
     status = "fail" if verdict.failures else "unknown"
     evidence = "; ".join([*verdict.failures, *verdict.unknowns])
-    return Gate(rule.id, status, evidence, verdict.fix or rule.fix, rule.guards_data, accepted)
+    return Gate(rule.id, status, evidence, verdict.fix or rule.id.next, rule.guards_data, accepted)
 
 
 def _same_cluster(observation: Observation) -> GateVerdict:
@@ -275,67 +272,76 @@ def _the_first(sentences: Sequence[str]) -> list[str]:
 
 
 _RULES: tuple[_Rule, ...] = (
-    _Rule(MEMBERS_GATE,
-          f"Start it; --connect-map says where it is reached; `upgrade apply {Waiver.ACCEPT_GONE}` gives up one that "
-          "an upgrade lost. Each needs a URL of its own.", members_known),
-    _Rule("group_stable", "Start its workers, or wait for the end of the rebalance.", group_stable),
-    _Rule("same_kafka_cluster", "Check -b and -u: they lead to different clusters.", _same_cluster, guards_data=True),
-    _Rule("worker_versions", "Upgrade it to Kafka 3.3 or newer first.", worker_versions, guards_data=True),
-    _Rule("worker_health", "Look at the worker's log; GET /health needs Kafka 3.9.", worker_health),
-    _Rule("internal_rest", "Set dedicated.mode.enable.internal.rest=true and listeners in the file of every node, and "
-          "restart them one by one; a single node needs neither.", internal_rest, only_up=True, guards_data=True),
-    _Rule(MODES_GATE, "Give each worker's properties file with -w, or see `eosctl workers probe`.", modes_proven),
-    _Rule("no_mixed_modes", "Go through with the first pass of this plan without delay.", no_mixed_modes),
-    _Rule(FILES_GATE, "Make the files equal in these properties, and restart the workers whose files change.",
-          worker_files),
-    _Rule("config_topic", "Name it with --config-topic; DESCRIBE_CONFIGS shows its settings.",
-          _config_topic, guards_data=True),
-    _Rule("offset_topic", "Name it with --offset-topic; DESCRIBE_CONFIGS shows its settings.",
-          _offset_topic, guards_data=True),
-    _Rule(READABLE_GATE, "Restart no worker until it is compacted away: `eosctl task-counts clean`.",
-          _config_topic_readable, guards_data=True),
-    _Rule("no_open_transactions",
-          "Workers would hang behind it: fence its transactional id (eosctl fence), or, where no coordinator knows "
-          "one, abort it (eosctl txn abort).", _no_open_transactions, guards_data=True),
-    _Rule("no_aborted_records", "See `eosctl task-counts replay --topic`; overwrite them first.",
-          _no_aborted_records, guards_data=True),
-    _Rule("no_aborted_offsets", "Write the committed ones again: `eosctl upgrade plan --to disabled --hard` has how.",
-          _no_aborted_offsets, guards_data=True),
-    _Rule("own_offsets_current", "Its tasks read again what they read since; stop it, and `eosctl offsets merge "
-          "--connector NAME --into dedicated --prefer global`.",
-          _own_offsets_current, only_up=True, guards_data=True),
-    _Rule("task_sets_complete", "Change the connector's config, so that it writes them again.",
-          _task_sets_complete, guards_data=True),
-    _Rule(CONNECTORS_GATE, "Restart or repair what failed first.", _connectors_healthy, guards_data=True),
-    _Rule("connector_support",
-          "Do not require it, or ask the documentation for a config that supports it (MirrorMaker 2: "
-          "consumer.isolation.level=read_committed).",
-          _of_sources(connectors.support, "none requires a support that it lacks"), only_up=True),
-    _Rule("transaction_boundaries", "Set transaction.boundary=poll or interval.",
-          _of_sources(connectors.boundary, "no objection to a transaction boundary"), only_up=True),
-    _Rule("transaction_timeouts", "Raise producer.override.transaction.timeout.ms above it.",
-          _of_sources(connectors.interval, "no transaction interval is as long as its timeout"), only_up=True),
-    _Rule("broker_transaction_timeout", "Lower producer.override.transaction.timeout.ms, or raise the maximum.",
-          _of_sources(connectors.broker_maximum, "brokers accept every transaction timeout"), only_up=True),
-    _Rule("client_overrides", "Remove them, or set what the evidence names.",
-          _of_sources(client_overrides, "no producer setting that exactly-once tasks die of"), only_up=True),
-    _Rule(CLUSTERS_GATE, "Name the same brokers for all three clients; copy the offsets with `eosctl offsets switch`.",
-          _of_sources(own_cluster, "those with Kafka brokers of their own find their offsets there"), only_up=True,
-          guards_data=True),
-    _Rule("no_writes_to_own_offsets", "Give it another topic, or another offsets.storage.topic.",
-          _of_sources(connectors.own_topic, "none writes to the topic of its own offsets"), only_up=True),
-    _Rule("fencing_pace", "Set the two admin.override.retry.backoff properties that the evidence names.",
-          _of_sources(connectors.fencing_pace, "Connect can fence each of them in time"), only_up=True),
-    _Rule("id_collisions", "Rename the connector, or the group.", _id_collisions, only_up=True),
-    _Rule("tasks_exactly_once", "See `eosctl connectors check`.", _tasks_exactly_once, only_up=True),
-    _Rule("property_names", "Rename the property.", _property_names),
-    _Rule(RIGHTS_GATE, "`eosctl acls check --all` with the workers' files (-w) lists them, `acls apply` adds them.",
-          _rights_granted),
-)  # fmt: skip
+    _Rule(codes.MEMBERS_KNOWN, members_known),
+    _Rule(codes.GROUP_STABLE, group_stable),
+    _Rule(codes.SAME_KAFKA_CLUSTER, _same_cluster, guards_data=True),
+    _Rule(codes.WORKER_VERSIONS, worker_versions, guards_data=True),
+    _Rule(codes.WORKER_HEALTH, worker_health),
+    _Rule(codes.INTERNAL_REST, internal_rest, only_up=True, guards_data=True),
+    _Rule(codes.MODES_PROVEN, modes_proven),
+    _Rule(codes.NO_MIXED_MODES, no_mixed_modes),
+    _Rule(codes.WORKER_FILES, worker_files),
+    _Rule(codes.CONFIG_TOPIC, _config_topic, guards_data=True),
+    _Rule(codes.OFFSET_TOPIC, _offset_topic, guards_data=True),
+    _Rule(codes.CONFIG_TOPIC_READABLE, _config_topic_readable, guards_data=True),
+    _Rule(codes.NO_OPEN_TRANSACTIONS, _no_open_transactions, guards_data=True),
+    _Rule(codes.NO_ABORTED_RECORDS, _no_aborted_records, guards_data=True),
+    _Rule(codes.NO_ABORTED_OFFSETS, _no_aborted_offsets, guards_data=True),
+    _Rule(codes.OWN_OFFSETS_CURRENT, _own_offsets_current, only_up=True, guards_data=True),
+    _Rule(codes.TASK_SETS_COMPLETE, _task_sets_complete, guards_data=True),
+    _Rule(codes.CONNECTORS_HEALTHY, _connectors_healthy, guards_data=True),
+    _Rule(
+        codes.CONNECTOR_SUPPORT, _of_sources(connectors.support, "none requires a support that it lacks"), only_up=True
+    ),
+    _Rule(
+        codes.TRANSACTION_BOUNDARIES,
+        _of_sources(connectors.boundary, "no objection to a transaction boundary"),
+        only_up=True,
+    ),
+    _Rule(
+        codes.TRANSACTION_TIMEOUTS,
+        _of_sources(connectors.interval, "no transaction interval is as long as its timeout"),
+        only_up=True,
+    ),
+    _Rule(
+        codes.BROKER_TRANSACTION_TIMEOUT,
+        _of_sources(connectors.broker_maximum, "brokers accept every transaction timeout"),
+        only_up=True,
+    ),
+    _Rule(
+        codes.CLIENT_OVERRIDES,
+        _of_sources(client_overrides, "no producer setting that exactly-once tasks die of"),
+        only_up=True,
+    ),
+    _Rule(
+        codes.OWN_CLUSTERS,
+        _of_sources(own_cluster, "those with Kafka brokers of their own find their offsets there"),
+        only_up=True,
+        guards_data=True,
+    ),
+    _Rule(
+        codes.NO_WRITES_TO_OWN_OFFSETS,
+        _of_sources(connectors.own_topic, "none writes to the topic of its own offsets"),
+        only_up=True,
+    ),
+    _Rule(
+        codes.FENCING_PACE, _of_sources(connectors.fencing_pace, "Connect can fence each of them in time"), only_up=True
+    ),
+    _Rule(codes.ID_COLLISIONS, _id_collisions, only_up=True),
+    _Rule(codes.TASKS_EXACTLY_ONCE, _tasks_exactly_once, only_up=True),
+    _Rule(codes.PROPERTY_NAMES, _property_names),
+    _Rule(codes.RIGHTS_GRANTED, _rights_granted),
+)
 SUMMING_GATES = frozenset(
-    {READABLE_GATE, CONNECTORS_GATE, "property_names", RIGHTS_GATE, *(rule.id for rule in _RULES if rule.only_up)}
+    {
+        codes.CONFIG_TOPIC_READABLE,
+        codes.CONNECTORS_HEALTHY,
+        codes.PROPERTY_NAMES,
+        codes.RIGHTS_GRANTED,
+        *(rule.id for rule in _RULES if rule.only_up),
+    }
 )
 """Gates that sum up what `connectors check`, `task-counts validate`, `acls check` and failed tasks say one by one."""
 GATE_IDS = tuple(rule.id for rule in _RULES)
-DRIVER_GATE_IDS = (WORKLOAD_GATE, ROLLING_GATE, KUBECTL_GATE)
+DRIVER_GATE_IDS = (codes.WORKLOAD_MATCHES, codes.WORKLOAD_ROLLS, codes.KUBECTL_RIGHTS)
 """Gates of the platform that a driver changes; `upgrade apply` alone has them."""

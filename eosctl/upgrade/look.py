@@ -21,9 +21,10 @@ from eosctl.group.observation.rules import Observation
 from eosctl.group.observed import GroupObservation
 from eosctl.observation.gather import observe_upgrade
 from eosctl.profiles.worker_files import with_files
+from eosctl.upgrade import codes
 from eosctl.upgrade.drivers import Driver
 from eosctl.upgrade.gate import Gate
-from eosctl.upgrade.gates import DRIVER_GATE_IDS, GATE_IDS, MEMBERS_GATE, MODES_GATE, evaluate_gates
+from eosctl.upgrade.gates import DRIVER_GATE_IDS, GATE_IDS, evaluate_gates
 from eosctl.upgrade.memory import Memory, Roll, with_brought
 from eosctl.upgrade.rights import with_rights
 from eosctl.upgrade.roll.step import members_of
@@ -54,7 +55,7 @@ def lenience_of(accepted: frozenset[str], newest: Roll | None) -> Lenience:
     What a roll has written into files by now tells nothing of nodes that it has not restarted.
     """
     require_gates(accepted)
-    by_files = MODES_GATE in accepted and not (newest is not None and newest.unfinished)
+    by_files = codes.MODES_PROVEN in accepted and not (newest is not None and newest.unfinished)
     return Lenience(accepted=accepted, by_files=by_files)
 
 
@@ -128,7 +129,7 @@ def look(
         way_back=lenience.way_back,
     )
     gates = evaluate_gates(seen, accepted=lenience.accepted)
-    if MEMBERS_GATE in lenience.accepted:
+    if codes.MEMBERS_KNOWN in lenience.accepted:
         seen = replace(seen, workers=tuple(each for each in seen.workers if each.mode is not Mode.ABSENT))
     return GroupLook(group, seen, gates, lost if lenience.sets_lost else (), app.clock.monotonic_s() - since_s)
 

@@ -11,18 +11,20 @@ from eosctl.core.allowances import Waiver
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.errors import ExitCode
+from eosctl.group import codes as group_codes
 from eosctl.group.observation.rules import Observation
 from eosctl.report import Json, Problem, Report, rfc3339
 from eosctl.state.journal import Journal
+from eosctl.upgrade import codes
 from eosctl.upgrade.drivers import OwnsWorkers
 from eosctl.upgrade.gate import Gate
-from eosctl.upgrade.gates import FORBIDDABLE_GATES, MODES_GATE, RIGHTS_GATE
+from eosctl.upgrade.gates import FORBIDDABLE_GATES
 from eosctl.upgrade.look import NOTHING_KNOWN, GroupLook, lenience_of, look
 from eosctl.upgrade.memory import Brought, Roll, describe_roll
 from eosctl.upgrade.roll.journal import newest_roll, upgrade_journal
 from eosctl.upgrade.roll.owned import match_gates
 
-_JUDGED_PER_WORKER = MODES_GATE
+_JUDGED_PER_WORKER = codes.MODES_PROVEN
 
 
 def upgrade_status(app: App) -> Report:
@@ -36,7 +38,7 @@ def upgrade_status(app: App) -> Report:
     view = look(app, roll.target if roll else Mode.ENABLED, memory, validate=False)
     workers = view.observation.workers
     silent = [worker for worker in workers if worker.mode is Mode.UNREACHABLE]
-    problems = [Problem("worker_unreachable", f"the worker at {w.name} can't be reached") for w in silent]
+    problems = [Problem(group_codes.WORKER_UNREACHABLE, f"the worker at {w.name} can't be reached") for w in silent]
     if roll is not None and roll.unfinished:
         problems.append(_unfinished(roll, journal.holder()))
     modes = Counter(worker.mode.value for worker in workers)
@@ -65,14 +67,14 @@ def verify_upgrade(
     view = look(app, target, roll.memory if roll else NOTHING_KNOWN, lenience=lenience_of(accepted, roll))
     view = replace(view, gates=(*view.gates, *match_gates(app, driver, view.group, accepted=accepted)))
     elsewhere = [each for each in view.observation.workers if each.mode is not target or not each.confirmed]
-    taken = [each for each in elsewhere if MODES_GATE in accepted and target in each.possible]
+    taken = [each for each in elsewhere if codes.MODES_PROVEN in accepted and target in each.possible]
     findings = [
         *(_worker_finding(worker, target) for worker in elsewhere if worker not in taken),
         *(_gate_finding(gate, cluster_id) for gate in _open_gates(view)),
     ]
     if not view.observation.workers:
         findings.append(
-            Finding("no_workers", ERROR, str(app.target.group_id), "the group has no workers", "Start them.")
+            Finding(codes.NO_WORKERS, ERROR, str(app.target.group_id), "the group has no workers", "Start them.")
         )
     return Report(
         kind="upgrade-verify",
@@ -103,8 +105,8 @@ def _journal(app: App) -> tuple[Journal, str]:
 def _unfinished(roll: Roll, holder: str | None) -> Problem:
     if holder is not None:
         message = f"{describe_roll(roll)}; eosctl is at work on it now ({holder})"
-        return Problem("upgrade_unfinished", message, "Wait for it.", "warning")
-    return Problem("upgrade_unfinished", describe_roll(roll), "--resume goes on.", "warning")
+        return Problem(codes.UPGRADE_UNFINISHED, message, "Wait for it.", "warning")
+    return Problem(codes.UPGRADE_UNFINISHED, describe_roll(roll), "--resume goes on.", "warning")
 
 
 def _open_gates(view: GroupLook) -> list[Gate]:
@@ -113,9 +115,12 @@ def _open_gates(view: GroupLook) -> list[Gate]:
 
 
 def _may_stay_unknown(gate: Gate, seen: Observation) -> bool:
-    """Rights, and what no right of a reading role tells: neither says anything of what the workers do now."""
+    """Rights, and what no right of a reading role tells: neither says anything of what the workers do now.
+
+    Rights may stay unknown for good: ACLs and principals are not everybody's to see.
+    """
     hidden = (part in seen.forbidden for part in FORBIDDABLE_GATES.get(gate.id, ()))
-    return gate.status == "unknown" and (gate.id == RIGHTS_GATE or any(hidden))
+    return gate.status == "unknown" and (gate.id == codes.RIGHTS_GRANTED or any(hidden))
 
 
 def _gate_problem(gate: Gate) -> Problem:
@@ -126,7 +131,7 @@ def _gate_problem(gate: Gate) -> Problem:
 def _worker_finding(worker: UpgradeWorker, target: Mode) -> Finding:
     if not worker.confirmed:
         return Finding(
-            "mode_unproven", ERROR, worker.name,
+            codes.MODE_UNPROVEN, ERROR, worker.name,
             f"that it is {target.value} can't be proven: " + (
                 f"its file says {worker.mode.value}, and no request confirms it"
                 if worker.mode is not Mode.UNKNOWN else "no request reaches it, and no file tells"
@@ -138,7 +143,7 @@ def _worker_finding(worker: UpgradeWorker, target: Mode) -> Finding:
         target is Mode.ENABLED and worker.mode is Mode.NOT_ENABLED
     )
     return Finding(
-        code="mode_unproven" if unproven else "wrong_mode",
+        code=codes.MODE_UNPROVEN if unproven else codes.WRONG_MODE,
         severity=ERROR,
         subject=worker.name,
         message=f"that it is {target.value} can't be proven: it is {worker.mode.value}"

@@ -9,10 +9,13 @@ import pytest
 from eosctl.checks.causes import under_dead_brokers, under_missing_rights, under_settings, under_settings_and_rights
 from eosctl.checks.ignored import IgnoredFinding
 from eosctl.core.findings import ERROR, WARNING, Finding
+from eosctl.explain.entries import known_entries
+
+CODES = {str(code): code for code in known_entries()}
 
 
 def finding(code: str, subject: str, message: str = "", severity: str = ERROR) -> Finding:
-    return Finding(code, severity, subject, message or f"{subject} has it", "mend it")
+    return Finding(CODES[code], severity, subject, message or f"{subject} has it", "mend it")
 
 
 def test_what_tasks_died_of_stands_below_the_setting_that_they_die_of() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from eosctl.connectors.failures import SCENARIOS, Scenario
 from eosctl.core.records import Record
-from eosctl.upgrade.gates import MODES_GATE, SUMMING_GATES
+from eosctl.upgrade.gates import SUMMING_GATES
 from tests.conftest import Invoke
 from tests.fakes.acls import FakeAclStore
 from tests.fakes.broker_state import FakeTransaction
@@ -258,7 +258,7 @@ ELSEWHERE = {
     "wrong_type": "gameday/test_topics_live.py",
 }
 """Where the commands of other findings are run: on real brokers, or on a scene that is made for them."""
-NOT_DOCTORS = SUMMING_GATES | {MODES_GATE, "mode_unproven", "no_transaction_sizes"}
+NOT_DOCTORS = SUMMING_GATES | {"modes_proven", "mode_unproven", "no_transaction_sizes"}
 """What doctor says check by check and not as a sum, and what other commands say."""
 
 

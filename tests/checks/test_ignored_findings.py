@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import pytest
 
+from eosctl.checks.codes import FEW_REPLICAS
 from eosctl.checks.ignored import IgnoredFinding, parse_ignored, split_ignored
+from eosctl.codes import Code
 from eosctl.core.findings import WARNING, Finding
 from eosctl.observation.connectors.folds import fold_alike
 
 CODES = ("few_replicas", "worker_unreachable")
 
 
-def finding(subject: str, code: str = "few_replicas") -> Finding:
+def finding(subject: str, code: Code = FEW_REPLICAS) -> Finding:
     return Finding(code, WARNING, subject, f"{subject} is so", "Mend it.")
 
 
 def test_a_subject_may_have_colons_of_its_own() -> None:
     texts = ["few_replicas", "worker_unreachable:http://w1:8083"]
     assert parse_ignored(texts, CODES, origin="--ignore") == [
-        IgnoredFinding("few_replicas"), IgnoredFinding("worker_unreachable", "http://w1:8083"),
+        IgnoredFinding(FEW_REPLICAS), IgnoredFinding("worker_unreachable", "http://w1:8083"),
     ]  # fmt: skip
 
 
@@ -26,11 +28,11 @@ def test_a_subject_may_have_colons_of_its_own() -> None:
     ("ignored", "left"),
     [
         ([], ["a", "b"]),
-        ([IgnoredFinding("few_replicas")], []),
-        ([IgnoredFinding("few_replicas", "a")], ["b"]),
-        ([IgnoredFinding("few_replicas", "")], ["a", "b"]),
+        ([IgnoredFinding(FEW_REPLICAS)], []),
+        ([IgnoredFinding(FEW_REPLICAS, "a")], ["b"]),
+        ([IgnoredFinding(FEW_REPLICAS, "")], ["a", "b"]),
         ([IgnoredFinding("worker_unreachable")], ["a", "b"]),
-        ([IgnoredFinding("few_replicas", "a"), IgnoredFinding("few_replicas", "b")], []),
+        ([IgnoredFinding(FEW_REPLICAS, "a"), IgnoredFinding(FEW_REPLICAS, "b")], []),
     ],
 )
 def test_what_is_left(ignored: list[IgnoredFinding], left: list[str]) -> None:
@@ -41,9 +43,9 @@ def test_what_is_left(ignored: list[IgnoredFinding], left: list[str]) -> None:
 
 def test_one_that_stands_for_many_is_covered_where_all_of_them_are() -> None:
     [many] = fold_alike(finding(subject) for subject in "abcd")
-    [same] = fold_alike(Finding("few_replicas", WARNING, "a", f"{n} is so", "Mend it.") for n in range(4))
-    assert (IgnoredFinding("few_replicas").covers(many), IgnoredFinding("few_replicas", "a").covers(many)) == (
+    [same] = fold_alike(Finding(FEW_REPLICAS, WARNING, "a", f"{n} is so", "Mend it.") for n in range(4))
+    assert (IgnoredFinding(FEW_REPLICAS).covers(many), IgnoredFinding(FEW_REPLICAS, "a").covers(many)) == (
         True,
         False,
     )
-    assert IgnoredFinding("few_replicas", "a").covers(same)
+    assert IgnoredFinding(FEW_REPLICAS, "a").covers(same)

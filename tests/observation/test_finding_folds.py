@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eosctl.core.findings import ERROR, Finding
+from eosctl.core.offsets.codes import KEY_NULL
+from eosctl.fence.codes import FENCING_SLOW
+from eosctl.group.codes import WORKER_UNREACHABLE
+from eosctl.observation.connectors.codes import NOTHING_COMMITTED
 from eosctl.observation.connectors.folds import fold_alike, under_cause
 
 
 def junk(place: str, *, topic: str = "t", fix: str = "Delete it.") -> Finding:
-    return Finding("key_null", ERROR, place, "a record without a key", fix, {"topic": topic})
+    return Finding(KEY_NULL, ERROR, place, "a record without a key", fix, {"topic": topic})
 
 
 def test_three_alike_stay_three() -> None:
@@ -31,7 +35,9 @@ def test_more_are_one_for_each_topic_in_the_order_in_which_they_came() -> None:
 
 
 def test_without_a_topic_places_are_counted() -> None:
-    [one] = fold_alike(Finding("quiet", ERROR, f"c/{task}", f"c/{task} is quiet", "Look.") for task in range(4))
+    [one] = fold_alike(
+        Finding(NOTHING_COMMITTED, ERROR, f"c/{task}", f"c/{task} is quiet", "Look.") for task in range(4)
+    )
     assert (one.subject, one.message) == (
         "4 places",
         "4 times, the first 3 are: c/0 is quiet; c/1 is quiet; c/2 is quiet",
@@ -44,7 +50,7 @@ def test_what_is_mended_one_by_one_stays() -> None:
 
 
 def slow(name: str) -> Finding:
-    return Finding("fencing_slow", ERROR, name, f"{name} is slow", f"`eosctl connectors restart {name} --failed`")
+    return Finding(FENCING_SLOW, ERROR, name, f"{name} is slow", f"`eosctl connectors restart {name} --failed`")
 
 
 def test_remedies_that_differ_by_their_subject_alone_are_one_where_they_are_many() -> None:
@@ -68,7 +74,7 @@ def test_what_stands_for_many_already_is_not_folded_again() -> None:
 
 
 def test_what_follows_stands_below_its_cause() -> None:
-    cause = Finding("worker_unreachable", ERROR, "w", "refused", "Start it.", {"since": 1})
+    cause = Finding(WORKER_UNREACHABLE, ERROR, "w", "refused", "Start it.", {"since": 1})
     assert under_cause(cause, [junk("t-0")]).evidence == {
         "since": 1,
         "follows": [{"code": "key_null", "subject": "t-0", "message": "a record without a key"}],

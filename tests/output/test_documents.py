@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.errors import ExitCode
+from eosctl.errors import EosctlError, ExitCode
 from eosctl.output import render_report
 from eosctl.report import Problem, Report, Row
 
@@ -69,9 +69,12 @@ def test_yaml_names_no_anchors_and_no_python_types() -> None:
 
 def test_ndjson_is_the_rows_alone() -> None:
     rows: list[Row] = [{"id": "é\n"}, {"id": None}]
-    lines = _printed(Report(kind="x", rows=rows, summary={"n": 2}, problems=[Problem("c", "m")]), "ndjson")
+    lines = _printed(Report(kind="x", rows=rows, summary={"n": 2}, problems=[Problem(EosctlError.code, "m")]), "ndjson")
     assert [json.loads(line) for line in lines.splitlines()] == rows
-    assert _printed(Report(kind="error", problems=[Problem("c", "m")], exit_code=ExitCode.FAILED), "ndjson") == ""
+    assert (
+        _printed(Report(kind="error", problems=[Problem(EosctlError.code, "m")], exit_code=ExitCode.FAILED), "ndjson")
+        == ""
+    )
 
 
 class _Made(Sequence[Row]):

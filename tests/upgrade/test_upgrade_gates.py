@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from eosctl.core.configs.fold import ConfigState, ConnectorState, fold_config_topic
-from eosctl.core.offsets.stale import StaleOffsets
 from eosctl.core.records import Record
 from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.group.observation.rules import VALIDATION, Observation, RightsSeen, WorkerFile
+from eosctl.group.observation.stale import StaleOffsets
+from eosctl.upgrade.codes import MODES_PROVEN
 from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.gates import evaluate_gates
 from tests.group.observations import ENABLED, aborted, good, source, topic, worker
@@ -20,7 +21,7 @@ W = "http://w0:8083"
 
 
 def gate(gate_id: str, seen: Observation) -> Gate:
-    return {each.id: each for each in evaluate_gates(seen)}[gate_id]
+    return {str(each.id): each for each in evaluate_gates(seen)}[gate_id]
 
 
 def lacking(number: int) -> RightsSeen:
@@ -296,7 +297,7 @@ def test_own_offsets_that_are_older_than_the_global_ones_hold_up_the_way_up_only
 def test_an_unknown_gate_stops_apply_only_where_it_guards_data(
     status: str, guards_data: bool, accepted: bool, stops: bool
 ) -> None:
-    assert Gate("g", status, "", guards_data=guards_data, accepted=accepted).stops_apply is stops
+    assert Gate(MODES_PROVEN, status, "", guards_data=guards_data, accepted=accepted).stops_apply is stops
 
 
 def test_what_nobody_could_look_at_stops_apply_where_records_may_be_lost() -> None:
@@ -336,8 +337,9 @@ def test_gates_that_rest_on_a_validation_are_unknown_without_one() -> None:
 
 
 def test_a_gate_and_a_worker_as_plain_data() -> None:
-    assert Gate("g", "fail", "seen", "do this").as_row() == {
-        "id": "g", "status": "fail", "evidence": "seen", "fix": "do this", "stops_apply": True, "accepted": False,
+    assert Gate(MODES_PROVEN, "fail", "seen", "do this").as_row() == {
+        "id": "modes_proven", "status": "fail", "evidence": "seen", "fix": "do this",
+        "stops_apply": True, "accepted": False,
     }  # fmt: skip
     there = UpgradeWorker(W, Mode.ENABLED, leader=True, version="4.3.1", health="healthy", evidence=("a", "b"))
     assert there.as_row() == {

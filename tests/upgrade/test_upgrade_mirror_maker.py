@@ -141,7 +141,7 @@ def test_a_failed_task_is_seen_in_the_status_topic(tmp_path: Path) -> None:
 def test_without_the_status_topic_it_takes_a_waiver(tmp_path: Path) -> None:
     there = nodes()
     del there.topics.topics[STATUSES]
-    gates = {each.id: each for each in prepare_roll(
+    gates = {str(each.id): each for each in prepare_roll(
         there.app(tmp_path), RollRequest(Mode.PREPARING), NodeDriver(there)
     ).blocking}  # fmt: skip
     assert set(gates) == {"connectors_healthy", "worker_versions"}

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from eosctl.checks import codes
 from eosctl.core.findings import INFO, Finding
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.observation.connectors.commit_age import offset_age
 from eosctl.observation.connectors.rules import Rule, connector_findings, offsets_topic, properties, requires_support
+from eosctl.task_counts import codes as task_count_codes
 
 _RULES: Sequence[Rule] = (offset_age, offsets_topic, properties)
 _ELSEWHERE = frozenset({Mode.DISABLED, Mode.PREPARING, Mode.NOT_ENABLED, Mode.OLD_VERSION})
-NOT_WRITTEN = frozenset({"missing", "mis_ordered"})
+NOT_WRITTEN = frozenset({task_count_codes.MISSING, task_count_codes.MIS_ORDERED})
 """Findings about task-count records that workers without exactly-once neither write nor read."""
 
 
@@ -33,7 +35,7 @@ def _not_used(observation: Observation, others: Sequence[ObservedConnector]) -> 
     if others:
         tasks = counted(sum(len(each.tasks()) for each in others), "task")
         yield Finding(
-            "exactly_once_not_used", INFO, observation.group_id or "group",
+            codes.EXACTLY_ONCE_NOT_USED, INFO, observation.group_id or "group",
             f"no worker is enabled: {counted(len(others), 'source connector')} with {tasks} write without transactions",
             "Nothing, if that is meant; `eosctl upgrade plan --to enabled` has what exactly-once takes, and "
             "`eosctl connectors check` what stands against it.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from shlex import quote
 
+from eosctl.checks import codes
 from eosctl.core.clients.kafka_scripts import only_compacted
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
@@ -37,7 +38,7 @@ def unread_findings(observation: Observation) -> Iterable[Finding]:
     names = list(observation.differing_connectors or ())
     if names:
         yield Finding(
-            "aborted_configs_unread", INFO, group,
+            codes.ABORTED_CONFIGS_UNREAD, INFO, group,
             f"aborted records of {observation.config_topic} would change {', '.join(names)} for a worker that is not "
             "enabled; all are",
             _BEFORE_THE_WAY_DOWN, {"connectors": names},
@@ -46,7 +47,7 @@ def unread_findings(observation: Observation) -> Iterable[Finding]:
     if owners:
         names = sorted(set(owners))
         yield Finding(
-            "aborted_offsets_unread", INFO, group,
+            codes.ABORTED_OFFSETS_UNREAD, INFO, group,
             f"aborted offsets of {', '.join(names)} are the newest in {observation.offset_topic} for a worker that is "
             "not enabled; all are",
             _BEFORE_THE_WAY_DOWN, {"connectors": names, "keys": len(owners)},
@@ -58,7 +59,7 @@ def topic_findings(topics: Iterable[TopicDescription]) -> Iterable[Finding]:
     for topic in topics:
         if topic.replication_factor < SAFE_REPLICATION:
             yield Finding(
-                "few_replicas", WARNING, topic.name,
+                codes.FEW_REPLICAS, WARNING, topic.name,
                 f"topic {topic.name} has replication factor {topic.replication_factor}: a lost broker may lose it",
                 f"Raise it to {SAFE_REPLICATION} (kafka-reassign-partitions.sh).",
                 {"replication_factor": topic.replication_factor},
@@ -72,23 +73,23 @@ def transaction_topic_findings(topic: TopicDescription, bounds: KnownBounds) -> 
     text = f"topic {topic.name} has {counted(replicas, 'replica')} and min.insync.replicas={least}"
     if least.isdecimal() and int(least) > replicas:
         yield Finding(
-            "too_few_replicas", ERROR, topic.name, f"{text}: no transaction can begin or end",
+            codes.TOO_FEW_REPLICAS, ERROR, topic.name, f"{text}: no transaction can begin or end",
             "Add replicas (kafka-reassign-partitions.sh), or lower min.insync.replicas.", evidence,
         )  # fmt: skip
     elif least.isdecimal() and int(least) == replicas > 1:
         yield Finding(
-            "no_spare_replica", WARNING, topic.name, f"{text}: one lost broker stops transactions",
+            codes.NO_SPARE_REPLICA, WARNING, topic.name, f"{text}: one lost broker stops transactions",
             "Add a replica (kafka-reassign-partitions.sh), or lower min.insync.replicas by one.", evidence,
         )  # fmt: skip
     elif least == "1" and replicas > 1:
         yield Finding(
-            "one_insync_replica", WARNING, topic.name, f"{text}: a lost broker may lose transactions",
+            codes.ONE_INSYNC_REPLICA, WARNING, topic.name, f"{text}: a lost broker may lose transactions",
             "Set min.insync.replicas=2 (kafka-configs.sh).", evidence,
         )  # fmt: skip
     if bounds.missing:
         numbers = sorted(bounds.missing)
         yield Finding(
-            "partition_without_leader", ERROR, topic.name,
+            codes.PARTITION_WITHOUT_LEADER, ERROR, topic.name,
             f"{counted(len(numbers), 'partition')} of {topic.name} can't be asked ({bounds.missing[numbers[0]]}): "
             "transactional ids whose coordinator they are can't be used",
             "Start the brokers that have its replicas.", {"partitions": numbers},
@@ -100,7 +101,7 @@ def status_topic_findings(topic: TopicDescription, settings: ClientSettings | No
     policy = topic.config.get("cleanup.policy", "compact")
     if policy != "compact":
         yield Finding(
-            "status_not_compact", ERROR, topic.name,
+            codes.STATUS_NOT_COMPACT, ERROR, topic.name,
             f"topic {topic.name} has cleanup.policy={policy}: each worker that starts on it dies of a ConfigException",
             f"{only_compacted(topic.name, settings)}, then start the workers again.", {"cleanup.policy": policy},
         )  # fmt: skip
@@ -111,7 +112,7 @@ def hanging_finding(row: Mapping[str, object]) -> Finding:
     place = f"{row['topic']}-{row['partition']}"
     command = f"eosctl txn abort --topic {quote(str(row['topic']))} --partition {row['partition']}"
     return Finding(
-        "hanging_transaction", ERROR, place,
+        codes.HANGING_TRANSACTION, ERROR, place,
         f"{place} has a hanging transaction since offset {row['start_offset']} ({row['reason']}): readers of committed "
         "records wait behind it, and the topic is not compacted",
         f"`{command} --start-offset {row['start_offset']}`",

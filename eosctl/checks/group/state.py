@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from shlex import quote
 from urllib.parse import urlsplit
 
+from eosctl.checks import codes
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import POSSIBLE, Mode
@@ -94,12 +95,13 @@ def expectation_findings(observation: Observation, expected: Mode | None) -> Ite
     for worker in members:
         if expected not in POSSIBLE[worker.mode]:
             yield Finding(
-                "mode_not_expected", ERROR, worker.name, f"{worker.name} is {worker.mode}, and {expected} is expected",
+                codes.MODE_NOT_EXPECTED, ERROR, worker.name,
+                f"{worker.name} is {worker.mode}, and {expected} is expected",
                 fix, {"mode": worker.mode.value, "expected": expected.value},
             )  # fmt: skip
         elif POSSIBLE[worker.mode] != {expected}:
             yield Finding(
-                "mode_not_proven", WARNING, worker.name,
+                codes.MODE_NOT_PROVEN, WARNING, worker.name,
                 f"{worker.name} is {worker.mode}, and whether that is {expected}, as expected, is not known",
                 "Give the worker's file (-w), which tells.", {"mode": worker.mode.value, "expected": expected.value},
                 certain=False,
@@ -119,7 +121,7 @@ def _was_enabled(observation: Observation, group: str) -> Iterable[Finding]:
     if names:
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         yield Finding(
-            "enabled_before", ERROR, group,
+            codes.ENABLED_BEFORE, ERROR, group,
             f"no worker is enabled, and task-count records of {', '.join(names[:_MOST_NAMED])}{more} say that some "
             "were: tasks write without transactions now",
             "`eosctl upgrade plan --to enabled` has the way back there. Where it is meant to be so, say so: `--expect "

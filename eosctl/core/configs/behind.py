@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from eosctl.codes import finding
 from eosctl.core.configs.fold import ConfigState
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.records import TopicRead
 
 BEHIND_AFTER_MS = 60_000
 """How old the first record must be that such a worker lacks: one that only reads slowly is further by then."""
+
+WORKER_BEHIND = finding(
+    "worker_behind",
+    "A worker does not read as far in the config topic as the group has told it, and what it lacks is older than a "
+    "minute. It starts nothing, and makes the group rebalance again and again.",
+    "Have the record compacted away at which its reader fails (`eosctl task-counts validate`), then restart it.",
+)
 
 
 def behind_findings(
@@ -24,7 +32,7 @@ def behind_findings(
     end = max((bound.end for bound in read.bounds), default=wanted)
     age = f"; what it lacks was written {(now_ms - written_ms) // 60_000:,} m ago" if written_ms >= 0 else ""
     yield Finding(
-        "worker_behind", ERROR, worker,
+        WORKER_BEHIND, ERROR, worker,
         f"{worker} has read the config topic up to offset {own}, the group {wanted} (the topic ends at {end}){age}: it "
         "stays behind, starts nothing that it is assigned, and makes the group rebalance again and again",
         "Have the record compacted away at which its reader fails (`eosctl task-counts clean`), then restart it; no "

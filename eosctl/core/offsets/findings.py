@@ -10,13 +10,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from shlex import join, quote
 
+from eosctl.codes import Code
 from eosctl.core.clients.kafka_scripts import only_compacted
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.offsets import codes
 from eosctl.core.offsets.records import KeyFault, OffsetKey, is_nothing
 from eosctl.core.offsets.views import IgnoredOffsetRecord, Store
-from eosctl.core.open_transactions import OpenTransaction
+from eosctl.core.open_transactions import OPEN_TRANSACTION, OpenTransaction
 from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Record, TopicDescription
 from eosctl.core.wording import counted
@@ -24,12 +26,15 @@ from eosctl.core.wording import counted
 CONNECT_DEFAULT_PARTITIONS = 25  # offset.storage.partitions
 
 _IGNORED = {
-    KeyFault.NULL_KEY: ("key_null", "a record without a key"),
-    KeyFault.NOT_JSON: ("key_not_json", "a key that is not JSON"),
-    KeyFault.NOT_A_LIST: ("key_not_a_list", "a key that is not a JSON array"),
-    KeyFault.WRONG_SIZE: ("key_wrong_size", "a key whose array has not two elements"),
-    KeyFault.CONNECTOR_NOT_TEXT: ("key_connector_not_text", "a key whose first element, the connector, is not text"),
-    KeyFault.PARTITION_NOT_A_MAP: ("key_partition_not_a_map", "a key whose source partition is not an object"),
+    KeyFault.NULL_KEY: (codes.KEY_NULL, "a record without a key"),
+    KeyFault.NOT_JSON: (codes.KEY_NOT_JSON, "a key that is not JSON"),
+    KeyFault.NOT_A_LIST: (codes.KEY_NOT_A_LIST, "a key that is not a JSON array"),
+    KeyFault.WRONG_SIZE: (codes.KEY_WRONG_SIZE, "a key whose array has not two elements"),
+    KeyFault.CONNECTOR_NOT_TEXT: (
+        codes.KEY_CONNECTOR_NOT_TEXT,
+        "a key whose first element, the connector, is not text",
+    ),
+    KeyFault.PARTITION_NOT_A_MAP: (codes.KEY_PARTITION_NOT_A_MAP, "a key whose source partition is not an object"),
 }
 
 
@@ -38,7 +43,8 @@ def missing_topic_finding(topic: str, connectors: Iterable[str]) -> Finding:
     named = [word for name in sorted(connectors) for word in ("--connector", name)]
     merge = join(("eosctl", "offsets", "merge", *named, "--into", "dedicated"))
     return Finding(
-        "topic_missing", WARNING, topic, f"a connector's config names offsets topic {topic}, which does not exist yet",
+        codes.TOPIC_MISSING, WARNING, topic,
+        f"a connector's config names offsets topic {topic}, which does not exist yet",
         f"A task creates it when it starts, empty; `{merge}` gives it the offsets first.",
     )  # fmt: skip
 
@@ -49,14 +55,15 @@ def topic_findings(description: TopicDescription, settings: ClientSettings | Non
     name = description.name
     if description.replication_factor == 1:
         found.append(
-            Finding("single_replica", WARNING, name, f"topic {name} has one replica: one lost disk loses all offsets",
+            Finding(codes.SINGLE_REPLICA, WARNING, name,
+                    f"topic {name} has one replica: one lost disk loses all offsets",
                     "Raise the replication factor (kafka-reassign-partitions.sh).", {"replication_factor": 1})
         )  # fmt: skip
     if description.partitions != CONNECT_DEFAULT_PARTITIONS:
         there = counted(description.partitions, "partition")
         message = f"topic {name} has {there}, Connect makes {CONNECT_DEFAULT_PARTITIONS}"
         fix = "Fine if it was so from the start. Never add partitions: keys then have two homes."
-        found.append(Finding("partition_count", INFO, name, message, fix, {"partitions": description.partitions}))
+        found.append(Finding(codes.PARTITION_COUNT, INFO, name, message, fix, {"partitions": description.partitions}))
     return found
 
 
@@ -65,7 +72,7 @@ def _cleanup(description: TopicDescription, settings: ClientSettings | None) -> 
     fix = only_compacted(name, settings)
     if policy is None:
         yield Finding(
-            "settings_unreadable", WARNING, name, f"the settings of topic {name} can't be read",
+            codes.SETTINGS_UNREADABLE, WARNING, name, f"the settings of topic {name} can't be read",
             "Grant DescribeConfigs on the topic; a worker without it does not check them either.",
         )  # fmt: skip
         return
@@ -73,10 +80,10 @@ def _cleanup(description: TopicDescription, settings: ClientSettings | None) -> 
     evidence = {key: description.config[key] for key in ("cleanup.policy", "retention.ms") if key in description.config}
     if "compact" not in kinds:
         message = f"topic {name} is not compacted (cleanup.policy={policy}): offsets vanish after retention.ms"
-        yield Finding("not_compacted", ERROR, name, f"{message}, and no worker starts on it", fix, evidence)
+        yield Finding(codes.NOT_COMPACTED, ERROR, name, f"{message}, and no worker starts on it", fix, evidence)
     elif kinds != {"compact"}:
         message = f"topic {name} also deletes (cleanup.policy={policy}): offsets vanish after retention.ms"
-        yield Finding("deletes_old_offsets", ERROR, name, f"{message}, and no worker starts on it", fix, evidence)
+        yield Finding(codes.DELETES_OLD_OFFSETS, ERROR, name, f"{message}, and no worker starts on it", fix, evidence)
 
 
 def record_findings(store: Store) -> list[Finding]:
@@ -124,7 +131,7 @@ def _spelling_findings(store: Store, connector: str, keys: Sequence[OffsetKey]) 
         else:
             message = f"a source partition is deleted in one spelling and not in another: {' and '.join(texts)}"
         yield Finding(
-            "double_spelling",
+            codes.DOUBLE_SPELLING,
             ERROR if len(live) > 1 else WARNING,
             connector,
             f"{message}; a task reads only the one that it writes, REST shows and changes only one",
@@ -159,19 +166,19 @@ def _place_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
     if len(copies) == 1:
         message = f"{shown} is on partition {newest.partition}, Connect's producer puts it on {home}: the next offset"
         yield Finding(
-            "wrong_partition", ERROR, key.connector, f"{message} is a second record, and which counts is chance",
+            codes.WRONG_PARTITION, ERROR, key.connector, f"{message} is a second record, and which counts is chance",
             fix, evidence,
         )  # fmt: skip
     elif live == {home} and newest.partition == home:
         message = f"{shown} is deleted on partitions other than its own, {home}: until compaction removes that,"
         yield Finding(
-            "several_partitions", WARNING, key.connector, f"{message} a worker may read the deletion last",
+            codes.SEVERAL_PARTITIONS, WARNING, key.connector, f"{message} a worker may read the deletion last",
             "Wait for compaction (delete.retention.ms); restart no worker before.", evidence,
         )  # fmt: skip
     else:
         message = f"{shown} is on partitions {', '.join(map(str, sorted(copies)))}, its own is {home}"
         yield Finding(
-            "several_partitions", ERROR, key.connector,
+            codes.SEVERAL_PARTITIONS, ERROR, key.connector,
             f"{message}: a worker takes the one that it happens to read last", fix, evidence,
         )  # fmt: skip
 
@@ -212,18 +219,18 @@ def _value_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
         )
 
 
-def value_fault(value: bytes | None) -> tuple[str, str] | None:
+def value_fault(value: bytes | None) -> tuple[Code, str] | None:
     """Code and words for a value that is not an offset; None for one that is, or that says nothing."""
     try:
         parsed = decode_value(value)
     except UnparsableValueError:
-        return "value_not_json", "is not JSON"
+        return codes.VALUE_NOT_JSON, "is not JSON"
     if parsed is None:
         return None
     if not isinstance(parsed, dict):
-        return "value_not_a_map", "is not a JSON object"
+        return codes.VALUE_NOT_A_MAP, "is not a JSON object"
     nested = sorted(name for name, member in parsed.items() if isinstance(member, dict | list))
-    return ("value_not_primitive", f"has members that are not primitive ({', '.join(nested)})") if nested else None
+    return (codes.VALUE_NOT_PRIMITIVE, f"has members that are not primitive ({', '.join(nested)})") if nested else None
 
 
 def _partition_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
@@ -233,11 +240,13 @@ def _partition_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
         return
     if key.partition is None:
         message = f"connector {key.connector} has an offset for a null source partition, which REST neither shows nor"
-        yield Finding("partition_null", INFO, key.connector, f"{message} resets", "Nothing, if it means it.", evidence)
+        yield Finding(
+            codes.PARTITION_NULL, INFO, key.connector, f"{message} resets", "Nothing, if it means it.", evidence
+        )
     elif any(isinstance(member, dict | list) for member in key.partition.values()):
         message = f"the source partition in {encode_bytes(key.raw)} has members that are not primitive"
         yield Finding(
-            "partition_not_primitive", ERROR, key.connector, f"{message}: no connector can write or ask for it",
+            codes.PARTITION_NOT_PRIMITIVE, ERROR, key.connector, f"{message}: no connector can write or ask for it",
             "A tombstone under the same key.", evidence,
         )  # fmt: skip
 
@@ -261,7 +270,7 @@ def open_transaction_finding(blocked: OpenTransaction, *, now_ms: int) -> Findin
             f"`eosctl fence {quote(blocked.transactional_id)}` ends it now."
         )
     return Finding(
-        "open_transaction",
+        OPEN_TRANSACTION,
         ERROR,
         f"{blocked.topic}-{bound.partition}",
         f"a transaction is held open {who}: the last stable offset stays at {bound.lso}, the end is {bound.end}, and "

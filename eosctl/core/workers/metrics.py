@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.wording import counted
+from eosctl.core.workers import codes
 
 MBEANS = "kafka.connect:type=source-task-metrics,*"
 SIZES = ("transaction-size-min", "transaction-size-max", "transaction-size-avg")
@@ -122,7 +123,7 @@ def _unseen(metrics: TaskMetrics, subject: str) -> Finding | None:
     if any(name in metrics.values for name in SIZES):
         return None
     return Finding(
-        "no_transaction_sizes", WARNING, subject,
+        codes.NO_TRANSACTION_SIZES, WARNING, subject,
         f"the endpoint has metrics of {subject}, but no transaction sizes",
         "Is the worker enabled (`eosctl workers probe`)? Or the exporter's rules leave transaction-size-* out.",
     )  # fmt: skip
@@ -133,7 +134,7 @@ def _open_long(limits: TimeLimits, subject: str) -> Finding | None:
     if limits.open_ms is None or timeout_ms is None or limits.open_ms < NEAR * timeout_ms:
         return None
     return Finding(
-        "transaction_near_timeout", ERROR, subject,
+        codes.TRANSACTION_NEAR_TIMEOUT, ERROR, subject,
         f"{subject} has a transaction open for {limits.open_ms} ms, and brokers abort it at {timeout_ms} ms",
         "Commit more often (transaction.boundary, transaction.boundary.interval.ms), or raise "
         "producer.override.transaction.timeout.ms.",
@@ -146,7 +147,7 @@ def _wide(metrics: TaskMetrics, subject: str, wide_records: int) -> Finding | No
     if size is None or size < wide_records:
         return None
     return Finding(
-        "boundary_too_wide", WARNING, subject,
+        codes.BOUNDARY_TOO_WIDE, WARNING, subject,
         f"{subject} puts up to {counted(round(size), 'record')} into one transaction: read_committed consumers wait "
         "for all of it, and an abort throws all of it away",
         "Commit more often: transaction.boundary=poll, or a shorter transaction.boundary.interval.ms.",
@@ -161,7 +162,7 @@ def _may_be_long(metrics: TaskMetrics, limits: TimeLimits, subject: str) -> Find
         return None
     assumed = "" if limits.timeout_ms is not None else " (Kafka's default; -b and -g read the task's own)"
     return Finding(
-        "transaction_may_near_timeout", WARNING, subject,
+        codes.TRANSACTION_MAY_NEAR_TIMEOUT, WARNING, subject,
         f"at the rate at which {subject} writes, its largest transaction took up to {longest} ms, and brokers abort "
         f"one at {timeout_ms} ms{assumed}; less, if the task had pauses",
         "Look again under load; then commit more often, or raise producer.override.transaction.timeout.ms.",

@@ -13,6 +13,7 @@ from eosctl.core.java.lists import split_list
 from eosctl.core.java.properties import is_reference
 from eosctl.core.versions import kafka_version
 from eosctl.core.workers.modes import Mode
+from eosctl.group import codes
 from eosctl.group.observation.rules import Observation, ObservedConnector
 
 POLICY = "connector.client.config.override.policy"
@@ -87,7 +88,7 @@ def refused_overrides(connector: ObservedConnector, observation: Observation) ->
     if refused:
         allowed = ",".join(sorted({name.split(".override.", 1)[1] for name in refused}))
         yield Finding(
-            "override_refused", ERROR, connector.name,
+            codes.OVERRIDE_REFUSED, ERROR, connector.name,
             f"{connector.name}: {POLICY}={policy.name} of the workers refuses {', '.join(refused)}: neither the "
             "connector nor its tasks start with that",
             f"Set it in the workers' files, without .override; or allow it there: {POLICY}=Allowlist with "
@@ -104,7 +105,7 @@ def flush_timeouts(observation: Observation) -> Iterable[Finding]:
         value = file.properties.get(_FLUSH_TIMEOUT)
         if value:
             yield Finding(
-                "override_ignored", INFO, file.path,
+                codes.OVERRIDE_IGNORED, INFO, file.path,
                 f"{file.path}: {_FLUSH_TIMEOUT}={value} has no effect on exactly-once tasks: their offsets are part of "
                 "a transaction, which ends by its own timeout",
                 "Nothing, if it is meant for other tasks; else producer.transaction.timeout.ms.",

@@ -9,12 +9,12 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.configs.fold import ConfigState
 from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.aborted import AbortedOffset
-from eosctl.core.offsets.stale import StaleOffsets
 from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import TopicDescription
 from eosctl.core.workers.connector_entry import ConnectorEntry, PartStatus, TaskStatus
 from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.group.observation.id_collisions import GroupWork
+from eosctl.group.observation.stale import StaleOffsets
 
 OLDEST_VERSION = (3, 3)
 """The first Kafka release with exactly-once source support."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from eosctl.app import App
 from eosctl.core.configs.fold import fold_config_topic
+from eosctl.core.open_transactions import OPEN_TRANSACTION
 from eosctl.core.records import TopicRead
 from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError
@@ -44,7 +45,7 @@ def blocked_problems(read: TopicRead) -> list[Problem]:
     """A warning per partition where an open transaction hides what was written after it."""
     return [
         Problem(
-            "open_transaction",
+            OPEN_TRANSACTION,
             f"topic {read.topic}, partition {bound.partition}: a transaction is open since offset {bound.lso}; "
             f"{counted(bound.end - bound.lso, 'offset behind it is', 'offsets behind it are')} not visible",
             hint="If it stays open, workers hang on it too: see `eosctl txn hanging`.",

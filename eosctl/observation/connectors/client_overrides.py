@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from eosctl.connectors import codes as connector_codes
 from eosctl.core.findings import ERROR, WARNING, Finding
+from eosctl.group import codes as group_codes
 from eosctl.group.observation.override_policy import refused_overrides
 from eosctl.group.observation.rules import Observation, ObservedConnector
 
@@ -35,7 +37,7 @@ def client_overrides(connector: ObservedConnector, observation: Observation) -> 
         value = str(connector.config.get(override) or observation.worker_setting(setting) or "").strip()
         if value and is_refused(value):
             yield Finding(
-                "producer_refuses", ERROR, connector.name,
+                connector_codes.PRODUCER_REFUSES, ERROR, connector.name,
                 f"{connector.name}: {source}={value}, which an idempotent producer refuses: its tasks fail at their "
                 "start",
                 f"Remove it, or set {source}={good}.", {source: value},
@@ -44,7 +46,7 @@ def client_overrides(connector: ObservedConnector, observation: Observation) -> 
         value = connector.config.get(override, "").strip()
         if value and ignored in ("", value.lower()):
             yield Finding(
-                "override_ignored", WARNING, connector.name,
+                group_codes.OVERRIDE_IGNORED, WARNING, connector.name,
                 f"{connector.name}: {override}={value} has no effect on exactly-once tasks, which have {taken}",
                 "Remove it.", {override: value},
             )  # fmt: skip

@@ -8,6 +8,8 @@ from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.ids import TransactionalId, leader_transactional_id, task_transactional_id
 from eosctl.group.observation.id_collisions import rivals
 from eosctl.group.observation.rules import OTHER_GROUPS, Observation, ObservedConnector
+from eosctl.observation.connectors import codes
+from eosctl.task_counts import codes as task_count_codes
 
 _NEEDS_GROUPS = "Needs DESCRIBE on the groups whose names begin like this one's."
 
@@ -16,7 +18,7 @@ def collisions(connector: ObservedConnector, observation: Observation) -> Iterab
     """Whether another group's task or leader uses a transactional id of this connector."""
     if observation.group_id is None or observation.rival_groups is None:
         yield Finding(
-            "id_collision_unknown", WARNING, connector.name,
+            codes.ID_COLLISION_UNKNOWN, WARNING, connector.name,
             f"whether another group has the ids of {connector.name} is not known: "
             f"{observation.why_unseen(OTHER_GROUPS)}",
             _NEEDS_GROUPS, certain=False,
@@ -24,7 +26,7 @@ def collisions(connector: ObservedConnector, observation: Observation) -> Iterab
         return
     if OTHER_GROUPS in observation.forbidden:
         yield Finding(
-            "id_collision_unknown", INFO, "connectors",
+            codes.ID_COLLISION_UNKNOWN, INFO, "connectors",
             f"whether groups that one may not see have ids of these connectors is not known: "
             f"{observation.why_unseen(OTHER_GROUPS)}",
             _NEEDS_GROUPS, certain=False,
@@ -50,7 +52,8 @@ def _with_rivals(subject: str, ids: Iterable[TransactionalId], observation: Obse
             else:
                 words = "unless that is a sink, the two fence each other"
             yield Finding(
-                "id_collision" if sure else "id_collision_possible", ERROR if sure else WARNING, subject,
+                task_count_codes.ID_COLLISION if sure else codes.ID_COLLISION_POSSIBLE,
+                ERROR if sure else WARNING, subject,
                 f"{transactional_id} is also the id of {rival}: {words}",
                 "Rename the connector, or the group.", {"transactional_id": transactional_id}, certain=sure,
             )  # fmt: skip

@@ -12,12 +12,12 @@ from eosctl.core.findings import WARNING, Finding
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.wording import counted
 from eosctl.group.observation.rules import Observation, ObservedConnector
+from eosctl.observation.connectors import codes
 from eosctl.observation.connectors.folds import under_cause
 
 DEFAULT_INTERVAL_MS = 60_000
 QUIET_MS = 300_000
 """For so long a task may commit nothing before it is said; one that commits by the clock, twice its interval."""
-_NOTHING_COMMITTED = "nothing_committed"
 _FLUSH_INTERVAL = "offset.flush.interval.ms"
 
 
@@ -43,7 +43,7 @@ def commit_age(connector: ObservedConnector, observation: Observation) -> Iterab
         )
         worker = connector.workers.get(f"task {task}")
         yield Finding(
-            _NOTHING_COMMITTED, WARNING, f"{connector.name}/{task}",
+            codes.NOTHING_COMMITTED, WARNING, f"{connector.name}/{task}",
             f"{connector.name}/{task} is RUNNING, and {words}", _IDLE,
             {"transactional_id": transactional_id, "quiet_ms": quiet.quiet_ms, "worker": worker}, certain=False,
         )  # fmt: skip
@@ -65,7 +65,7 @@ def offset_age(connector: ObservedConnector, observation: Observation) -> Iterab
     quiet_ms = now_ms - max(committed_ms, observation.task_sets_ms.get(connector.name, -1))
     if quiet_ms >= max(QUIET_MS, 2 * _number(observation.worker_setting(_FLUSH_INTERVAL))):
         yield Finding(
-            _NOTHING_COMMITTED, WARNING, connector.name,
+            codes.NOTHING_COMMITTED, WARNING, connector.name,
             f"{counted(len(running), 'task')} of {connector.name} RUNNING, and no offset was committed for "
             f"{quiet_ms // 60_000:,} m", _IDLE, {"quiet_ms": quiet_ms}, certain=False,
         )  # fmt: skip
@@ -73,7 +73,7 @@ def offset_age(connector: ObservedConnector, observation: Observation) -> Iterab
 
 def by_worker(findings: Sequence[Finding], observation: Observation) -> list[Finding]:
     """One finding in place of those about all tasks of a worker, where tasks of another worker do commit."""
-    quiet = {each.subject: each for each in findings if each.code == _NOTHING_COMMITTED}
+    quiet = {each.subject: each for each in findings if each.code == codes.NOTHING_COMMITTED}
     tasks: dict[str, list[str]] = {}
     for connector in observation.sources():
         for task in connector.running():
@@ -93,7 +93,7 @@ def by_worker(findings: Sequence[Finding], observation: Observation) -> list[Fin
 
 def _worker_finding(worker: str, tasks: int) -> Finding:
     return Finding(
-        "worker_commits_nothing", WARNING, worker,
+        codes.WORKER_COMMITS_NOTHING, WARNING, worker,
         f"none of the {tasks} tasks that are RUNNING on {worker} has committed anything for five minutes or more, and "
         "tasks of other workers have",
         "See its log. If it hangs, end its process: the others take its tasks over.", certain=False,

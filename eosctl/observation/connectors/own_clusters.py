@@ -15,6 +15,7 @@ from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.group.observation.rules import Observation, ObservedConnector, OwnCluster
+from eosctl.observation.connectors import codes
 
 
 def own_cluster(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
@@ -26,7 +27,7 @@ def own_cluster(connector: ObservedConnector, observation: Observation) -> Itera
     if missing:
         names = " and ".join(f"{kind}.override.bootstrap.servers" for kind in missing)
         yield Finding(
-            "clients_disagree", ERROR, connector.name,
+            codes.CLIENTS_DISAGREE, ERROR, connector.name,
             f"{connector.name} writes to other Kafka brokers ({seen.servers}), and its config has no {names}: an "
             "exactly-once task then looks for its offsets, and Connect for its transactional ids, on two clusters",
             "Give all three, producer.override, consumer.override and admin.override, the same bootstrap.servers.",
@@ -60,7 +61,7 @@ def _moves(connector: ObservedConnector, observation: Observation, seen: OwnClus
     evidence = {"topic": seen.topic, "brokers": seen.servers, "lacking": seen.lacking}
     if seen.lacking is None:
         yield Finding(
-            "offsets_move_unknown", WARNING, connector.name,
+            codes.OFFSETS_MOVE_UNKNOWN, WARNING, connector.name,
             f"{connector.name}: with exactly-once its offsets are in {where}; whether they are there is not known: "
             f"{seen.topic_unseen}",
             first, evidence, certain=False,
@@ -71,7 +72,7 @@ def _moves(connector: ObservedConnector, observation: Observation, seen: OwnClus
             f"which lacks {only_here}" if seen.topic_exists else f"which does not exist yet; {only_here} stay behind"
         )
         yield Finding(
-            "offsets_move", ERROR, connector.name,
+            codes.OFFSETS_MOVE, ERROR, connector.name,
             f"{connector.name}: with exactly-once its offsets are in {where}, {lacks}: it would read its source again",
             first, evidence,
         )  # fmt: skip

@@ -18,10 +18,12 @@ from eosctl.core.offsets.findings import missing_topic_finding, topic_findings
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.versions import kafka_version
 from eosctl.core.workers.modes import Mode
+from eosctl.fence import codes as fence_codes
 from eosctl.fence.pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.group.modes import NOT_ENABLED_TEXT, PROPERTY
 from eosctl.group.observation.override_policy import flush_timeouts, policy_of, setting_to_change
 from eosctl.group.observation.rules import BROKER_SETTINGS, VALIDATION, Observation, ObservedConnector
+from eosctl.observation.connectors import codes
 from eosctl.observation.connectors.client_overrides import client_overrides
 from eosctl.observation.connectors.collisions import collisions, leader_collisions
 from eosctl.observation.connectors.commit_age import commit_age, commit_interval_ms, offset_age
@@ -62,7 +64,7 @@ def support(connector: ObservedConnector, observation: Observation) -> Iterable[
         yield _not_validated(observation)
     elif connector.support_errors is None:
         yield Finding(
-            "support_unknown", WARNING, name, f"{name} was not validated, so its support is not known",
+            codes.SUPPORT_UNKNOWN, WARNING, name, f"{name} was not validated, so its support is not known",
             "See whether a worker can be reached and has the connector's plugin, and run again.", certain=False,
         )  # fmt: skip
     required = requires_support(connector)
@@ -74,13 +76,13 @@ def support(connector: ObservedConnector, observation: Observation) -> Iterable[
             said = f"{name} does not declare whether it supports exactly-once"
             more = "it requires it, and Connect refuses that" if required else "it is taken on trust"
             yield Finding(
-                "support_undeclared", severity, name, f"{said}: {more}",
+                codes.SUPPORT_UNDECLARED, severity, name, f"{said}: {more}",
                 f"Read its documentation; {PROPERTY}=required is refused, requested is taken on trust.",
             )  # fmt: skip
         elif NOT_ENABLED_TEXT not in text:
             more = "it requires it, and would not start" if required else "it stays at-least-once"
             yield Finding(
-                "not_supported", severity, name, f"{name}: {text}: {more}",
+                codes.NOT_SUPPORTED, severity, name, f"{name}: {text}: {more}",
                 _support_fix(text),
             )  # fmt: skip
 
@@ -107,7 +109,7 @@ def _support_fix(text: str) -> str:
 def _not_validated(observation: Observation) -> Finding:
     """As it was asked for: one finding for all connectors."""
     return Finding(
-        "support_unknown", INFO, "connectors",
+        codes.SUPPORT_UNKNOWN, INFO, "connectors",
         f"whether source connectors support exactly-once is not known: {observation.why_unseen(VALIDATION)}",
         "Set SOURCE.consumer.isolation.level=read_committed in MirrorMaker's file: with that it does (Kafka 3.5)."
         if observation.mirror_maker
@@ -133,7 +135,7 @@ def boundary(connector: ObservedConnector, observation: Observation) -> Iterable
         yield _not_validated(observation)
     for text in connector.boundary_errors:
         yield Finding(
-            "boundary_refused", ERROR, connector.name, f"{connector.name}: {text}",
+            codes.BOUNDARY_REFUSED, ERROR, connector.name, f"{connector.name}: {text}",
             "Set transaction.boundary=poll or interval.",
             {"transaction.boundary": connector.config.get("transaction.boundary")},
         )  # fmt: skip
@@ -154,7 +156,7 @@ def interval(connector: ObservedConnector, observation: Observation) -> Iterable
     interval_ms, limit_ms = commit_interval_ms(connector, observation), timeout_ms(connector, observation)
     if limit_ms <= interval_ms:
         yield Finding(
-            "interval_exceeds_timeout", ERROR, connector.name,
+            codes.INTERVAL_EXCEEDS_TIMEOUT, ERROR, connector.name,
             f"{connector.name} commits every {interval_ms} ms, its transactions end after {limit_ms} ms",
             f"Raise {setting_to_change('producer', 'transaction.timeout.ms', policy_of(observation))} above "
             "transaction.boundary.interval.ms, with slack for slow commits.",
@@ -172,7 +174,7 @@ def broker_maximum(connector: ObservedConnector, observation: Observation) -> It
             yield _maximum_forbidden(observation)
             return
         yield Finding(
-            "broker_maximum_unknown", WARNING, connector.name,
+            codes.BROKER_MAXIMUM_UNKNOWN, WARNING, connector.name,
             f"whether brokers accept a transaction timeout of {limit_ms} ms is not known: "
             f"{observation.why_unseen(BROKER_SETTINGS)}",
             f"{_NEEDS_SETTINGS} is {DEFAULT_BROKER_MAXIMUM_MS}.",
@@ -180,7 +182,7 @@ def broker_maximum(connector: ObservedConnector, observation: Observation) -> It
         )  # fmt: skip
     elif limit_ms > maximum_ms and not connector.config.get(CLUSTER_PROPERTY):
         yield Finding(
-            "timeout_above_broker", ERROR, connector.name,
+            codes.TIMEOUT_ABOVE_BROKER, ERROR, connector.name,
             f"{connector.name} has a transaction timeout of {limit_ms} ms, brokers allow {maximum_ms} ms at most",
             f"Lower {setting_to_change('producer', 'transaction.timeout.ms', policy_of(observation))}, or raise the "
             "brokers' transaction.max.timeout.ms.",
@@ -191,7 +193,7 @@ def broker_maximum(connector: ObservedConnector, observation: Observation) -> It
 def _maximum_forbidden(observation: Observation) -> Finding:
     """One finding for all connectors whose timeouts brokers accept by default."""
     return Finding(
-        "broker_maximum_unknown", INFO, "connectors",
+        codes.BROKER_MAXIMUM_UNKNOWN, INFO, "connectors",
         f"the brokers' transaction.max.timeout.ms may not be read: {observation.why_unseen(BROKER_SETTINGS)}",
         f"{_NEEDS_SETTINGS}, {DEFAULT_BROKER_MAXIMUM_MS}, is enough for every connector here.", certain=False,
     )  # fmt: skip
@@ -204,7 +206,7 @@ def offsets_topic(connector: ObservedConnector, observation: Observation) -> Ite
         return
     if not is_topic_name(topic):
         yield Finding(
-            "offsets_topic_unknown", WARNING, connector.name,
+            codes.OFFSETS_TOPIC_UNKNOWN, WARNING, connector.name,
             f"the offsets.storage.topic of {connector.name} is {topic}, which can't be a topic, or which only its "
             "worker can resolve: its offsets topic is not looked at",
             "Put the topic's name itself into the config; it is no secret.", certain=False,
@@ -212,7 +214,7 @@ def offsets_topic(connector: ObservedConnector, observation: Observation) -> Ite
         return
     if observation.topics is None:
         yield Finding(
-            "offsets_topic_unknown", WARNING, topic,
+            codes.OFFSETS_TOPIC_UNKNOWN, WARNING, topic,
             f"{topic} could not be looked at: {observation.why_unseen('topics')}",
             "Give -b, and grant DESCRIBE and DESCRIBE_CONFIGS on the topic.", certain=False,
         )  # fmt: skip
@@ -230,7 +232,7 @@ def own_topic(connector: ObservedConnector, observation: Observation) -> Iterabl
     if connector.redefines_offsets_topic and connector.config.get(OFFSETS_TOPIC):
         named = connector.config[OFFSETS_TOPIC]
         yield Finding(
-            "offsets_topic_redefined", WARNING, connector.name,
+            codes.OFFSETS_TOPIC_REDEFINED, WARNING, connector.name,
             f"{connector.name} has a property of its own called {OFFSETS_TOPIC}, and Connect takes its value, {named}, "
             "for the topic of the connector's offsets as well",
             "See what the connector means by it; nobody can set the one without the other.", {"topic": named},
@@ -238,7 +240,7 @@ def own_topic(connector: ObservedConnector, observation: Observation) -> Iterabl
     topic = connector.config.get(OFFSETS_TOPIC) or observation.offset_topic
     if topic in configured_topics(connector.config).written:
         yield Finding(
-            "writes_own_offsets", ERROR, connector.name,
+            codes.WRITES_OWN_OFFSETS, ERROR, connector.name,
             f"{connector.name} writes to {topic}, the topic of its own offsets: its exactly-once tasks fail at once",
             "Give it another topic to write to, or another offsets.storage.topic.", {"topic": topic},
         )  # fmt: skip
@@ -249,7 +251,7 @@ def fencing_pace(connector: ObservedConnector, observation: Observation) -> Iter
     unseen = _ids_unseen(connector, observation) or observation.why_unseen("coordinators")
     if observation.crowding is None or _ids_unseen(connector, observation):
         yield Finding(
-            "fencing_pace_unknown", WARNING, connector.name,
+            fence_codes.FENCING_PACE_UNKNOWN, WARNING, connector.name,
             f"how long {connector.name} is fenced is not known: {unseen}",
             "Needs the config topic and the coordinators of the ids.", certain=False,
         )  # fmt: skip
@@ -260,9 +262,9 @@ def fencing_pace(connector: ObservedConnector, observation: Observation) -> Iter
     seconds = round_s(crowd, pause)
     pace = pace_of(seconds, workers=len(observation.workers))
     if pace is not Pace.FINE:
-        severity, words = _PACES[pace]
+        code, severity, words = _PACES[pace]
         yield Finding(
-            f"fencing_{pace.value}", severity, connector.name,
+            code, severity, connector.name,
             f"{connector.name}: each reconfiguration fences {crowd} ids at one coordinator, about {seconds:.0f} s: "
             f"{words}; set {cure_text(policy_of(observation))}",
             f"Set {cure_text(policy_of(observation), f'the config of {connector.name}')}.",
@@ -271,9 +273,13 @@ def fencing_pace(connector: ObservedConnector, observation: Observation) -> Iter
 
 
 _PACES = {
-    Pace.SLOW: (WARNING, "so long no task of it runs"),
-    Pace.LOSSY: (ERROR, "tasks of followers give up after 30 s and stay FAILED"),
-    Pace.IMPOSSIBLE: (ERROR, "the round dies after 90 s, every task FAILED, each time again"),
+    Pace.SLOW: (fence_codes.FENCING_SLOW, WARNING, "so long no task of it runs"),
+    Pace.LOSSY: (fence_codes.FENCING_LOSSY, ERROR, "tasks of followers give up after 30 s and stay FAILED"),
+    Pace.IMPOSSIBLE: (
+        fence_codes.FENCING_IMPOSSIBLE,
+        ERROR,
+        "the round dies after 90 s, every task FAILED, each time again",
+    ),
 }
 
 
@@ -287,7 +293,7 @@ def properties(connector: ObservedConnector, _observation: Observation) -> Itera
     """Property names of KIP drafts, and near misses, that Kafka ignores without a word."""
     for name, right in idle_connector_names(connector.config):
         yield Finding(
-            "idle_property", ERROR, connector.name,
+            codes.IDLE_PROPERTY, ERROR, connector.name,
             f"{connector.name} sets {name}, which does nothing: it is {right}", "Rename the property.",
             {"property": name},
         )  # fmt: skip
@@ -298,7 +304,7 @@ def worker_properties(observation: Observation) -> Iterable[Finding]:
     for file in observation.files:
         for name, right in idle_worker_names(file.properties):
             yield Finding(
-                "idle_property", ERROR, file.path, f"{file.path} sets {name}, which does nothing: it is {right}",
+                codes.IDLE_PROPERTY, ERROR, file.path, f"{file.path} sets {name}, which does nothing: it is {right}",
                 "Rename the property.", {"property": name},
             )  # fmt: skip
 
@@ -308,7 +314,7 @@ def task_audit(connector: ObservedConnector, observation: Observation) -> Iterab
     unseen = _ids_unseen(connector, observation)
     if observation.unknown_ids is None or observation.group_id is None or unseen:
         yield Finding(
-            "task_audit_unknown", WARNING, connector.name,
+            codes.TASK_AUDIT_UNKNOWN, WARNING, connector.name,
             f"whether the tasks of {connector.name} write transactions is not known: "
             f"{unseen or observation.why_unseen('transactions')}",
             "Needs -b, -g, and DESCRIBE on the transactional ids.", certain=False,
@@ -321,7 +327,7 @@ def task_audit(connector: ObservedConnector, observation: Observation) -> Iterab
             worker = connector.workers.get(f"task {task}")
             runs = f"is RUNNING on {worker or 'a worker'}"
             yield Finding(
-                "task_not_exactly_once", severity, f"{connector.name}/{task}",
+                codes.TASK_NOT_EXACTLY_ONCE, severity, f"{connector.name}/{task}",
                 f"{connector.name}/{task} {runs}, and no coordinator knows {transactional_id}: {words}",
                 fix, {"transactional_id": transactional_id, "state": state, "worker": worker}, certain=certain,
             )  # fmt: skip

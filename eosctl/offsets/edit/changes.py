@@ -10,6 +10,7 @@ from eosctl.core.offsets.records import as_plain_json, json_text
 from eosctl.core.offsets.views import PlannedWrite, Store, live
 from eosctl.core.wording import counted
 from eosctl.errors import RefusedError
+from eosctl.offsets.edit import codes
 from eosctl.offsets.history.changes import Change, MemberChange, offset_changes, type_name
 from eosctl.offsets.history.events import members_of
 from eosctl.offsets.history.sources import KnownSource, known_source, lsn_number, lsn_texts
@@ -108,8 +109,8 @@ def change_problems(changes: Sequence[KeyChange], *, read_before: bool = False) 
             if read_before
             else "Records of the source that are skipped here are nowhere in Kafka."
         )
-        yield Problem("goes_forward", message, hint=hint, severity="warning")
+        yield Problem(codes.GOES_FORWARD, message, hint=hint, severity="warning")
     back = [key.source for key in changes if key.source is not None and key.may_go_back()]
     for source in {each.name: each for each in back}.values():
         message = f"this looks like an offset of {source.name}: {source.keeps}"
-        yield Problem("source_keeps", message, hint=source.instead, severity="warning")
+        yield Problem(codes.SOURCE_KEEPS, message, hint=source.instead, severity="warning")

@@ -18,6 +18,7 @@ from eosctl.core.offsets.views import Flag, PlannedWrite, Store, connector_keys,
 from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.offsets.apply import apply_plan, send_to_topics, write_question
+from eosctl.offsets.edit import codes
 from eosctl.offsets.edit.changes import KeyChange, change_problems, key_changes, shape_refusal
 from eosctl.offsets.edit.route import AUTO, REST, EditRoute, choose_route, refuse_sink, send_by_rest
 from eosctl.offsets.edit.rules import plan_reset, plan_set, spellings
@@ -188,14 +189,14 @@ def _spelling_problems(found: OffsetStores, connector: str, writes: Sequence[Pla
     problems = []
     if any(write.key.raw in doubled for write in writes):
         message = "a source partition has keys in several spellings; all that have a value are written"
-        problems.append(Problem("several_spellings", message, severity="warning"))
+        problems.append(Problem(codes.SEVERAL_SPELLINGS, message, severity="warning"))
     known = {view.key.raw for view in views}
     made = sorted({write.key.raw for write in writes if write.key.raw not in known})
     if made:
         new = counted(len(made), "key is", "keys are")
         message = f"{new} new, first {made[0].decode()}: a connector that spells them otherwise never looks"
         hint = "Let the connector write an offset first; then its own key is used."
-        problems.append(Problem("new_key", message, hint=hint, severity="warning"))
+        problems.append(Problem(codes.NEW_KEY, message, hint=hint, severity="warning"))
     return problems
 
 

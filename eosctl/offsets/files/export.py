@@ -12,11 +12,13 @@ from eosctl.core.configs.view import without_secrets
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.offsets.views import fold_store
+from eosctl.core.open_transactions import OPEN_TRANSACTION
 from eosctl.core.record_file import record_line
 from eosctl.core.records import Record, TopicRead
 from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
+from eosctl.offsets.files import codes
 from eosctl.offsets.files.rules import RestBody, rest_body
 from eosctl.offsets.stores.gather import locate, settled_read
 from eosctl.ports import TopicStore
@@ -25,9 +27,9 @@ from eosctl.state.backups import write_lines
 
 NDJSON, REST = "ndjson", "rest"
 _LEFT_OUT = {
-    "null_partition": "with a null source partition, which REST refuses",
-    "not_an_offset": "with a value that is not an offset",
-    "other_spelling": "spelled otherwise and older than what is in the file",
+    codes.NULL_PARTITION: "with a null source partition, which REST refuses",
+    codes.NOT_AN_OFFSET: "with a value that is not an offset",
+    codes.OTHER_SPELLING: "spelled otherwise and older than what is in the file",
 }
 
 
@@ -156,7 +158,7 @@ def _blocked_problems(read: TopicRead) -> list[Problem]:
     if not partitions:
         return []
     message = f"topic {read.topic}, partition {partitions}: what lies behind an open transaction is not in the file"
-    return [Problem("open_transaction", message, hint="`eosctl txn hanging` tells whose it is.", severity="warning")]
+    return [Problem(OPEN_TRANSACTION, message, hint="`eosctl txn hanging` tells whose it is.", severity="warning")]
 
 
 def _hidden_problems(topic: str, whole: Sequence[Record], kept: Sequence[Record]) -> list[Problem]:
@@ -164,7 +166,7 @@ def _hidden_problems(topic: str, whole: Sequence[Record], kept: Sequence[Record]
     if not count:
         return []
     message = f"topic {topic} holds configs: in {count} of them, what may be a secret is *** in the file"
-    return [Problem("secrets_hidden", message, hint="--with-secrets keeps the file exact.", severity="warning")]
+    return [Problem(codes.SECRETS_HIDDEN, message, hint="--with-secrets keeps the file exact.", severity="warning")]
 
 
 def _left_out_problems(body: RestBody) -> list[Problem]:

@@ -10,14 +10,18 @@ from shlex import quote
 from typing import BinaryIO
 
 from eosctl.app import App
+from eosctl.codes import Code
 from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
+from eosctl.core.offsets import codes as topic_codes
 from eosctl.core.offsets.records import IgnoredKey
 from eosctl.core.offsets.views import PlannedWrite, Store
 from eosctl.core.records import NewTopic, TopicDescription
 from eosctl.core.wording import counted
 from eosctl.errors import InputFileError, NotFoundError
+from eosctl.offsets import codes as offset_codes
 from eosctl.offsets.apply import prepare_writes
+from eosctl.offsets.files import codes
 from eosctl.offsets.files.export import store_topic
 from eosctl.offsets.files.rules import ImportPlan, OffsetsFile, Superseded, parse_offsets_file, plan_import
 from eosctl.offsets.stores.gather import OffsetStores, read_settled
@@ -133,30 +137,30 @@ def _problems(request: ImportRequest, planned: ImportPlan) -> Iterable[Problem]:
     yield from _elsewhere(sent)
 
 
-def _warning(code: str, message: str, hint: str | None = None) -> Problem:
+def _warning(code: Code, message: str, hint: str | None = None) -> Problem:
     return Problem(code, message, hint, severity="warning")
 
 
 def _keyless(file: OffsetsFile) -> Iterator[Problem]:
     if file.keyless:
         message = f"{counted(len(file.keyless), 'record')} of {file.name} without a key"
-        yield _warning("no_key", f"{message}: a compacted topic takes none; they are not imported")
+        yield _warning(codes.NO_KEY, f"{message}: a compacted topic takes none; they are not imported")
 
 
 def _ignored(sent: Iterable[PlannedWrite]) -> Iterator[Problem]:
     faults = [write.key.fault for write in sent if isinstance(write.key, IgnoredKey)]
     if faults:
         message = f"{len(faults)} of the keys are such that Connect ignores them ({', '.join(sorted(set(faults)))})"
-        yield _warning("ignored_keys", f"{message}; they are written as they are")
+        yield _warning(offset_codes.IGNORED_KEYS, f"{message}; they are written as they are")
 
 
 def _superseded(superseded: Sequence[Superseded]) -> Iterator[Problem]:
     for each in superseded[:_MOST_SHOWN]:
         message = f"{each.incoming.place} is not written: {each.by.place} is newer and falls on the same key"
-        yield _warning("superseded", message)
+        yield _warning(codes.SUPERSEDED, message)
     if len(superseded) > _MOST_SHOWN:
         records = counted(len(superseded), "record is", "records are")
-        yield _warning("superseded", f"{records} not written in all, as newer ones fall on the same keys")
+        yield _warning(codes.SUPERSEDED, f"{records} not written in all, as newer ones fall on the same keys")
 
 
 def _over_newer(writes: Iterable[PlannedWrite]) -> Iterator[Problem]:
@@ -164,7 +168,7 @@ def _over_newer(writes: Iterable[PlannedWrite]) -> Iterator[Problem]:
     if older:
         newer = counted(older, "offset of the store is", "offsets of the store are")
         over = "it" if older == 1 else "them"
-        yield _warning("over_newer", f"{newer} newer than what the file puts over {over}")
+        yield _warning(codes.OVER_NEWER, f"{newer} newer than what the file puts over {over}")
 
 
 def _deletions(file: OffsetsFile, sent: Iterable[PlannedWrite]) -> Iterator[Problem]:
@@ -172,7 +176,7 @@ def _deletions(file: OffsetsFile, sent: Iterable[PlannedWrite]) -> Iterator[Prob
     if deletions and any(not each.spelled for each in file.incoming):
         message = f"{counted(deletions, 'offset is', 'offsets are')} null in the file and will be deleted"
         hint = "A worker's GET also answers null for offsets that it can't find under REST's spelling of the key."
-        yield _warning("deletes", message, hint)
+        yield _warning(codes.DELETES, message, hint)
 
 
 def _elsewhere(sent: Iterable[PlannedWrite]) -> Iterator[Problem]:
@@ -184,4 +188,4 @@ def _elsewhere(sent: Iterable[PlannedWrite]) -> Iterator[Problem]:
                 f"{write.partition}: a worker takes the one that it happens to read last"
             )
             hint = f"`eosctl offsets lint --store {quote(write.topic)}` gives the repair."
-            yield _warning("several_partitions", message, hint)
+            yield _warning(topic_codes.SEVERAL_PARTITIONS, message, hint)

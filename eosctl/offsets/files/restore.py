@@ -15,6 +15,7 @@ from eosctl.core.records import Record
 from eosctl.core.wording import counted
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.offsets.apply import prepare_writes
+from eosctl.offsets.files import codes
 from eosctl.offsets.files.newer_records import likely_writers
 from eosctl.offsets.rows import value_json
 from eosctl.offsets.stores.gather import OffsetStores, gather_topics
@@ -155,14 +156,14 @@ def _problems(entries: Sequence[BackupEntry], writes: Sequence[PlannedWrite]) ->
     absent = sum(write.reason == "absent_before" for write in writes)
     if absent:
         yield Problem(
-            "absent_before",
+            codes.ABSENT_BEFORE,
             f"{counted(absent, 'key')} had no record before; such a key gets a tombstone, read as no offset",
             severity="warning",
         )
     unchecked = sum(not entry.knows_written for entry in entries)
     if unchecked:
         yield Problem(
-            "unchecked",
+            codes.UNCHECKED,
             f"for {counted(unchecked, 'key')} the file does not tell what was written there, so a later write by "
             "someone else would not be noticed",
             severity="warning",

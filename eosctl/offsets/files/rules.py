@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from eosctl.codes import Code
 from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.java.json import encode_key, encode_offset
 from eosctl.core.offsets.decision import KeyAction
@@ -19,6 +20,7 @@ from eosctl.core.record_file import UNKNOWN, numbered_records
 from eosctl.core.records import Record
 from eosctl.core.wording import counted
 from eosctl.errors import InputFileError, RefusedError, UsageError
+from eosctl.offsets.files import codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +254,7 @@ class RestBody:
     """A KIP-875 body, and the records of the connector that it can't carry, each with the reason."""
 
     offsets: tuple[Mapping[str, object], ...]
-    left_out: tuple[tuple[Record, str], ...]
+    left_out: tuple[tuple[Record, Code], ...]
 
     def text(self) -> str:
         """The JSON document that `PATCH /connectors/NAME/offsets` takes."""
@@ -266,7 +268,7 @@ def rest_body(store: Store, connector: str) -> RestBody:
     `not_an_offset` for values that Connect can't read, `other_spelling` for all but the newest spelling.
     """
     found: dict[str, tuple[Record, OffsetKey]] = {}
-    left_out: list[tuple[Record, str]] = []
+    left_out: list[tuple[Record, Code]] = []
     for key in sorted(store.connectors.get(connector, ()), key=lambda key: key.raw):
         record = store.records[key.raw]
         reason = _unfit(key, record)
@@ -276,21 +278,21 @@ def rest_body(store: Store, connector: str) -> RestBody:
             other = found.get(key.identity)
             if other is not None:
                 older = min(other[0], record, key=lambda each: each.timestamp_ms)
-                left_out.append((older, "other_spelling"))
+                left_out.append((older, codes.OTHER_SPELLING))
                 record = other[0] if older is record else record
             found[key.identity] = (record, key)
     entries = [{"partition": key.partition, "offset": decode_value(record.value)} for record, key in found.values()]
     return RestBody(tuple(entries), tuple(left_out))
 
 
-def _unfit(key: OffsetKey, record: Record) -> str | None:
+def _unfit(key: OffsetKey, record: Record) -> Code | None:
     if is_nothing(record.value):
         return None
     if key.partition is None:
-        return "null_partition"
+        return codes.NULL_PARTITION
     try:
         parsed = decode_value(record.value)
     except UnparsableValueError:
-        return "not_an_offset"
+        return codes.NOT_AN_OFFSET
     primitive = isinstance(parsed, dict) and not any(isinstance(member, dict | list) for member in parsed.values())
-    return None if primitive else "not_an_offset"
+    return None if primitive else codes.NOT_AN_OFFSET

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from eosctl.app import App
+from eosctl.connectors import codes as connector_codes
 from eosctl.connectors.dedicated import DedicatedTopics, gather_dedicated_topics
 from eosctl.core.configs.view import without_secrets
 from eosctl.core.findings import SEVERITIES, Finding, is_bad
@@ -77,7 +78,7 @@ def _gather(app: App, stores: Sequence[str], *, watch: bool = False) -> tuple[Ap
         message = (
             f"these stores are on the cluster of profile {profile}: give -p {profile} to the commands that mend them"
         )
-        looked.problems.append(Problem("other_cluster", message, severity="warning"))
+        looked.problems.append(Problem(connector_codes.OTHER_CLUSTER, message, severity="warning"))
     findings = _findings(app, looked)
     for place in looked.elsewhere:
         try:

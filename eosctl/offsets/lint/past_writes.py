@@ -11,6 +11,7 @@ from shlex import quote
 from typing import Any
 
 from eosctl.app import App
+from eosctl.connectors import codes as connector_codes
 from eosctl.connectors.failures import RESTART
 from eosctl.core.findings import Finding
 from eosctl.core.ids import task_transactional_id
@@ -19,7 +20,7 @@ from eosctl.state.audit import REFUSED
 from eosctl.state.audit_file import log_path, read_entries
 from eosctl.state.touched import touched_in
 
-_OF_FENCING = {"task_fenced", "task_fenced_or_expired"}
+_OF_FENCING = {connector_codes.TASK_FENCED, connector_codes.TASK_FENCED_OR_EXPIRED}
 _CLOCKS_DIFFER_MS = 5_000
 """A worker that is asked to write offsets stamps them by its own clock."""
 _AT_RUNNING_TASKS = ("live", "unknown_liveness")

@@ -20,9 +20,9 @@ from eosctl.core.records import Record
 from eosctl.core.wording import counted
 from eosctl.offsets.history.events import lies_before
 from eosctl.offsets.history.rules import Course, OffsetHistory
+from eosctl.offsets.lint import codes
 
-HIDDEN, EMPTY, WENT_BACK = "offsets_hidden", "offsets_topic_empty", "offsets_went_back"
-BEFORE_RESTARTS = frozenset({HIDDEN, EMPTY, WENT_BACK})
+BEFORE_RESTARTS = frozenset({codes.OFFSETS_HIDDEN, codes.OFFSETS_TOPIC_EMPTY, codes.OFFSETS_WENT_BACK})
 """What is to be healed before anything is restarted: tasks that start go on from the wrong place."""
 ShowTime = Callable[[int], str]
 """A timestamp in ms as `offsets log` shows it, and `--as-of` takes it."""
@@ -101,12 +101,17 @@ def _hidden(connector: str, common: WatchedTopic, own: WatchedTopic) -> Iterable
     if own.written:
         message = f"{connector}: {offsets} not seen at runtime: {other} has what its own topic {topic} lacks"
         yield Finding(
-            HIDDEN, ERROR, connector, f"{message}, and tasks that start read that from the beginning", fix, evidence
+            codes.OFFSETS_HIDDEN,
+            ERROR,
+            connector,
+            f"{message}, and tasks that start read that from the beginning",
+            fix,
+            evidence,
         )
     else:
         message = f"{connector}: its own topic {topic} is empty, it was deleted and made anew, or never filled"
         more = f"{offsets} not seen at runtime, {other} has them; tasks that start read their source from the beginning"
-        yield Finding(EMPTY, ERROR, connector, f"{message}: {more}", fix, evidence)
+        yield Finding(codes.OFFSETS_TOPIC_EMPTY, ERROR, connector, f"{message}: {more}", fix, evidence)
 
 
 def _is_meant_or_undecided(view: OffsetView) -> bool:
@@ -125,7 +130,7 @@ def _left_behind(connector: str, common: Store, former: Store) -> Iterable[Findi
         return
     words = ["eosctl", "offsets", "merge", "--connector", connector, "--into", "global", "--from", former.topic]
     yield Finding(
-        HIDDEN, ERROR, connector,
+        codes.OFFSETS_HIDDEN, ERROR, connector,
         f"{connector}: {len(left)} of {counted(len(there), 'offset')} not seen at runtime: {former.topic}, which its "
         f"config named before, has what {common.topic} lacks, and tasks that start read that from the beginning",
         f"Before any restart: {_around(connector, f'`{join(words)}`')}.",
@@ -208,10 +213,10 @@ def _jump(course: Course, newest: Record) -> _Jump | None:
 def _went_back(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: ShowTime) -> Finding:
     first = jumps[0]
     more = f", and so did {counted(len(jumps) - 1, 'other offset')}" if len(jumps) > 1 else ""
-    meant = f"{WENT_BACK}:{connector}"
+    meant = f"{codes.OFFSETS_WENT_BACK}:{connector}"
     put_back = _commands(connector, jumps, keys=keys, show_time=show_time)
     return Finding(
-        WENT_BACK, ERROR, connector,
+        codes.OFFSETS_WENT_BACK, ERROR, connector,
         f"{connector}: the offset of {json_text(first.key.partition)} went back from {_value(first.furthest)} "
         f"({_place(first.furthest)}) to {_value(first.back)} ({_place(first.back)}){more}: what lies between is read "
         "again, and is in Kafka twice",

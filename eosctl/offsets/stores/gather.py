@@ -10,6 +10,7 @@ from eosctl.connectors.dedicated import DedicatedTopics, gather_dedicated_topics
 from eosctl.core.offsets.findings import CONNECT_DEFAULT_PARTITIONS
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.offsets.views import Store, fold_store
+from eosctl.core.open_transactions import OPEN_TRANSACTION
 from eosctl.core.records import Bounds, TopicDescription, TopicRead
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError
@@ -262,7 +263,7 @@ def _require_connectors(app: App, found: OffsetStores, connectors: Collection[st
 def _blocked_problem(store: Store) -> Problem:
     partitions = ", ".join(map(str, sorted(store.blocked)))
     return Problem(
-        "open_transaction",
+        OPEN_TRANSACTION,
         f"topic {store.topic}, partition {partitions}: what lies behind an open transaction can't be seen",
         hint="`eosctl txn hanging` tells whose it is; workers that read this topic wait for it too.",
         severity="warning",

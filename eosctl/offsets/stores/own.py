@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
 from eosctl.app import App
+from eosctl.connectors import codes as connector_codes
 from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, UnreachableError
@@ -41,13 +42,17 @@ class OwnPlace:
     def seen(self, cluster_id: str) -> Problem:
         """Where the topic was read, which is not where the command was sent."""
         message = f"{self.connector}: its own offsets are in topic {self.topic} on cluster {cluster_id}"
-        return Problem("other_cluster", f"{message} ({self.servers}), and are read there", severity="warning")
+        return Problem(
+            connector_codes.OTHER_CLUSTER, f"{message} ({self.servers}), and are read there", severity="warning"
+        )
 
     def unseen(self, why: str) -> Problem:
         """Why it is not read, and what leads there."""
         message = f"{self.connector}: its config names other Kafka brokers ({self.servers}), and {why}; its own offsets"
         hint = f"Make a profile that leads there, and name the store: {self.topic}@PROFILE."
-        return Problem("other_cluster", f"{message} there are not looked at", hint=hint, severity="warning")
+        return Problem(
+            connector_codes.OTHER_CLUSTER, f"{message} there are not looked at", hint=hint, severity="warning"
+        )
 
 
 def _own_places(app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None = None) -> Iterator[OwnPlace]:

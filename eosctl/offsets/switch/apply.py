@@ -25,6 +25,7 @@ from eosctl.events import Event
 from eosctl.fence.former_tasks import fence_former_tasks
 from eosctl.offsets.apply import apply_plan
 from eosctl.offsets.stores.gather import gather_topics
+from eosctl.offsets.switch import codes
 from eosctl.offsets.switch.checks import changed_config
 from eosctl.offsets.switch.first_commit import CommitWatch, before_the_start
 from eosctl.offsets.switch.plan import (
@@ -183,7 +184,7 @@ def _check(app: App, plan: SwitchPlan) -> StepDone:
         )
     keys = counted(len(nulls), "source partition has a key", "source partitions have keys")
     message = f"{keys} in an order that Connect's REST interface can't find; the tasks do"
-    return StepDone(message, problems=(Problem("rest_finds_other_keys", message, severity="warning"),))
+    return StepDone(message, problems=(Problem(codes.REST_FINDS_OTHER_KEYS, message, severity="warning"),))
 
 
 def _live_identities(store: Store, connector: str) -> set[str]:
@@ -219,7 +220,7 @@ def _committed(app: App, plan: SwitchPlan, commits: CommitWatch, tasks: int, sai
     if any_has:
         return StepDone(f"{said}; {more}")
     problem = Problem(
-        "nothing_committed_yet",
+        codes.NOTHING_COMMITTED_YET,
         f"{plan.connector} is RUNNING, which does not prove that it reads its source: {more}",
         hint="An idle source commits nothing. If this one is not idle, see the worker's log; `eosctl offsets list "
         f"--connector {quote(plan.connector)}` shows how old its offsets are.",

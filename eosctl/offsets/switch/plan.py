@@ -33,6 +33,7 @@ from eosctl.core.wording import counted
 from eosctl.errors import RefusedError
 from eosctl.offsets.stores.gather import OffsetStores, gather_topics
 from eosctl.offsets.stores.targets import refuse_unfit_targets
+from eosctl.offsets.switch import codes
 from eosctl.offsets.switch.checks import changed_config, require_valid_config
 from eosctl.offsets.switch.elsewhere import elsewhere_of, plan_merge_elsewhere, refuse_global, stores_elsewhere
 from eosctl.offsets.switch.journal import UnfinishedSwitch, unfinished_switch
@@ -287,4 +288,4 @@ def _only_in_target(merge: OffsetWritePlan) -> list[Problem]:
     topic = merge.writes[0].topic
     there = counted(count, "offset is", "offsets are")
     message = f"{there} in topic {topic} only; the tasks will get them there, and do not get them today"
-    return [Problem(ONLY_IN_TARGET, message, hint="`eosctl offsets list` shows which.", severity="warning")]
+    return [Problem(codes.ONLY_IN_TARGET, message, hint="`eosctl offsets list` shows which.", severity="warning")]

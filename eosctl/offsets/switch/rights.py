@@ -19,6 +19,7 @@ from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, RefusedError, UnsupportedError
 from eosctl.group.workers import probe_mode
+from eosctl.offsets.switch import codes
 from eosctl.ports import ConnectWorker
 from eosctl.report import Problem
 
@@ -74,7 +75,7 @@ def _judge(
             hint="\n".join(each.fix for each in findings),
         )
     warnings = [
-        Problem("rights_unsure", f"{each.subject}: {each.message}", hint=each.fix, severity="warning")
+        Problem(codes.RIGHTS_UNSURE, f"{each.subject}: {each.message}", hint=each.fix, severity="warning")
         for each in acl_findings(app, unsure)
     ]
     return [*problems, *more, *warnings]
@@ -99,7 +100,7 @@ def _topic(app: App, target: str) -> str:
 
 def _unknown(connector: str, reason: str) -> Problem:
     return Problem(
-        "rights_unknown",
+        codes.RIGHTS_UNKNOWN,
         f"whether {connector} may use that topic is not known: {reason}",
         hint="-w names the worker's file, which tells the principals; `eosctl acls check` looks at all rights.",
         severity="warning",

@@ -13,6 +13,7 @@ from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
 from eosctl.offsets.rows import write_row
+from eosctl.offsets.switch import codes
 from eosctl.offsets.switch.plan import (
     CHECK,
     CONFIGURE,
@@ -69,7 +70,7 @@ def _way_on(app: App, plan: SwitchPlan) -> Problem:
         why = exc.message if isinstance(exc, EosctlError) else "interrupted"
         there = f"in which state the connector is can't be told ({why})"
     return Problem(
-        "switch_unfinished",
+        codes.SWITCH_UNFINISHED,
         f"the switch of {plan.connector} is not finished: {there}; it is to be {plan.state} in the end",
         hint=_ways(plan),
     )
@@ -145,7 +146,7 @@ def _earlier(plan: SwitchPlan) -> list[Problem]:
     )
     if plan.state != begun.state:
         message += f", and is {plan.state} now, which it stays"
-    return [Problem("switch_unfinished", message, severity="warning")]
+    return [Problem(codes.SWITCH_UNFINISHED, message, severity="warning")]
 
 
 def _in_order(plan: SwitchPlan) -> list[str]:

@@ -22,7 +22,9 @@ from eosctl.core.records import Record
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.offsets.lint.past_writes import offsets_set_on_purpose
+from eosctl.offsets.switch import codes
 from eosctl.ports import TopicStore
+from eosctl.txn import codes as txn_codes
 
 MOST_CANDIDATES = 100
 """So many topics are looked at whose names speak of offsets, or of a connector."""
@@ -181,7 +183,7 @@ def _are_copies(records: Iterable[Record], connector: str, since_ms: int, origin
 def _finding(name: str, target: str, origin: str) -> Finding:
     command = switch_command(name, target)
     return Finding(
-        "switch_begun_elsewhere", WARNING, name,
+        codes.SWITCH_BEGUN_ELSEWHERE, WARNING, name,
         f"{name} is STOPPED, and since then its offsets were copied to {target}, which its config does not name (its "
         f"offsets topic is {origin}): a switch may have been cut off on another machine, where it can go on, or is "
         "prepared",
@@ -200,7 +202,7 @@ def _not_looked_at(connectors: Collection[str], why: str) -> Finding:
     names = sorted(connectors)
     subject = names[0] if len(names) == 1 else counted(len(names), "connector")
     return Finding(
-        "not_checked", INFO, subject,
+        txn_codes.NOT_CHECKED, INFO, subject,
         f"whether another machine began a switch of {subject}, now STOPPED, is not known: {why}",
         "Grant READ on the topics if you use dedicated offsets topics; else nothing.", certain=False,
     )  # fmt: skip

@@ -9,7 +9,9 @@ from eosctl.core.clients.hidden_secrets import holds_secrets
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import UsageError
+from eosctl.offsets.files import codes as file_codes
 from eosctl.report import Problem, Report, Row
+from eosctl.upgrade import codes
 from eosctl.upgrade.drivers import DeletesPods, OwnsWorkers
 from eosctl.upgrade.drivers.manifests.fields import Patch
 from eosctl.upgrade.roll.owned import manifests_of
@@ -70,7 +72,7 @@ def _by_hand_problems(driver: OwnsWorkers) -> list[Problem]:
         f"{names} has updateStrategy OnDelete: after the patch of each pass somebody must delete its pods, one by one"
     )
     hint = "Delete the next one when the pod before is Ready, and its worker in the group again."
-    return [Problem("pods_deleted_by_hand", message, hint=hint, severity="warning")]
+    return [Problem(codes.PODS_DELETED_BY_HAND, message, hint=hint, severity="warning")]
 
 
 def _hidden_problems(count: int) -> list[Problem]:
@@ -78,7 +80,7 @@ def _hidden_problems(count: int) -> list[Problem]:
         return []
     message = f"{counted(count, 'patch', 'patches')} would show passwords: only the change is shown"
     hint = "--with-secrets prints the whole patch: keep it out of logs."
-    return [Problem("secrets_hidden", message, hint=hint, severity="warning")]
+    return [Problem(file_codes.SECRETS_HIDDEN, message, hint=hint, severity="warning")]
 
 
 def _watch(roll: PreparedRoll) -> str:

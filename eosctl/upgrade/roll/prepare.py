@@ -20,10 +20,10 @@ from eosctl.group.observation.rules import Observation
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 from eosctl.observation.gather import mirror_maker_setting
 from eosctl.state.journal import Journal
+from eosctl.upgrade import codes
 from eosctl.upgrade.drivers import Driver, SetsAlone, SetsMirrorMaker
 from eosctl.upgrade.drivers.manifests.deployers import Origin
 from eosctl.upgrade.gate import Gate
-from eosctl.upgrade.gates import CLUSTERS_GATE, CONNECTORS_GATE, MEMBERS_GATE
 from eosctl.upgrade.look import (
     NOTHING_KNOWN,
     STRICT,
@@ -49,12 +49,14 @@ from eosctl.upgrade.roll.owned import (
 )
 
 # what the first pass mends itself
-_MENDED_BY_THE_ROLL = frozenset({"no_mixed_modes"})
+_MENDED_BY_THE_ROLL = frozenset({codes.NO_MIXED_MODES})
 # what a step that was cut off leaves behind, and its repetition mends; other workers are looked at by `_others_ill`
-_MENDED_BY_THE_OPEN_STEP = frozenset({MEMBERS_GATE, "worker_versions", "worker_health", CONNECTORS_GATE})
+_MENDED_BY_THE_OPEN_STEP = frozenset(
+    {codes.MEMBERS_KNOWN, codes.WORKER_VERSIONS, codes.WORKER_HEALTH, codes.CONNECTORS_HEALTHY}
+)
 
 # what nobody can be asked while no worker is there
-_MENDED_BY_ANY_WORKER = frozenset({"group_stable", "same_kafka_cluster", CLUSTERS_GATE})
+_MENDED_BY_ANY_WORKER = frozenset({codes.GROUP_STABLE, codes.SAME_KAFKA_CLUSTER, codes.OWN_CLUSTERS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +287,7 @@ def _mended(open_step: OpenStep | None, view: GroupLook, driver: Driver, *, nobo
     mended = _MENDED_BY_THE_ROLL | _MENDED_BY_THE_OPEN_STEP
     if view.group.state == EMPTY:
         return mended | _MENDED_BY_ANY_WORKER
-    untold = {gate.id for gate in view.gates if gate.status == "unknown" or gate.id == "group_stable"}
+    untold = {gate.id for gate in view.gates if gate.status == "unknown" or gate.id == codes.GROUP_STABLE}
     return mended | (_MENDED_BY_ANY_WORKER & untold) if driver.at_once else mended
 
 
@@ -305,14 +307,19 @@ def _others_ill(begun: Roll | None, view: GroupLook, driver: Driver, lenience: L
 
     Pods may come back under other names, so nobody is missed where a controller restarts them.
     """
-    if begun is None or driver.at_once or view.group.state not in (STABLE, EMPTY) or MEMBERS_GATE in lenience.accepted:
+    if (
+        begun is None
+        or driver.at_once
+        or view.group.state not in (STABLE, EMPTY)
+        or codes.MEMBERS_KNOWN in lenience.accepted
+    ):
         return []
     under_way = {*(begun.open.workers if begun.open else ()), *(worker.name for worker in view.lost)}
     silent = {worker.name for worker in view.observation.workers if worker.mode is Mode.UNREACHABLE}
     ill = sorted(((begun.known - view.members.keys()) | silent) - under_way)
     text = f"{', '.join(ill)}, seen when the upgrade ran last, is no member of the group now, or does not answer"
     fix = f"Start it; if it is gone for good, say so with {Waiver.ACCEPT_GONE} and its URL."
-    return [Gate(MEMBERS_GATE, "fail", text, fix)] if ill else []
+    return [Gate(codes.MEMBERS_KNOWN, "fail", text, fix)] if ill else []
 
 
 def _begun(app: App, request: RollRequest, newest: Roll | None, journal: Journal) -> Roll | None:
@@ -376,7 +383,7 @@ def _excused(observation: Observation, begun: Roll | None, lenience: Lenience) -
     While a step is open, its worker's tasks wait for it: those that are FAILED do not.
     """
     before = begun.excused if begun else frozenset()
-    if not lenience.way_back and CONNECTORS_GATE not in lenience.accepted:
+    if not lenience.way_back and codes.CONNECTORS_HEALTHY not in lenience.accepted:
         return before
     return before | {
         (each.name, CONNECTOR_ITSELF if part == "connector" else int(part.removeprefix("task ")))

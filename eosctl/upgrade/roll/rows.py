@@ -10,6 +10,7 @@ from eosctl.core.workers.modes import Mode
 from eosctl.errors import ExitCode
 from eosctl.report import Json, Problem, Report, Row
 from eosctl.state.steps import Progress
+from eosctl.upgrade import codes
 from eosctl.upgrade.drivers import DeletesPods, TakenBackError
 from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.look import accept_hint
@@ -20,7 +21,7 @@ from eosctl.upgrade.roll.prepare import PreparedRoll, losses
 from eosctl.upgrade.roll.step import StepOutcome
 from eosctl.upgrade.roll.undo import resume_command, undo_command
 
-PROVEN_BY_A_ROLL = frozenset({"modes_proven", "no_mixed_modes"})
+PROVEN_BY_A_ROLL = frozenset({codes.MODES_PROVEN, codes.NO_MIXED_MODES})
 """What the steps of a roll prove of each worker; no look at the whole group comes after the last one."""
 
 _TO_DO = ("planned", "failed", "not_reached")
@@ -140,7 +141,7 @@ def _earlier(roll: PreparedRoll) -> list[Problem]:
     if roll.begun is None:
         return []
     stopped = f"; it stopped because {roll.begun.stopped}" if roll.begun.stopped else ""
-    return [Problem("upgrade_unfinished", describe_roll(roll.begun) + stopped, severity="warning")]
+    return [Problem(codes.UPGRADE_UNFINISHED, describe_roll(roll.begun) + stopped, severity="warning")]
 
 
 def _of_mirror_maker(roll: PreparedRoll) -> list[Problem]:
@@ -149,12 +150,12 @@ def _of_mirror_maker(roll: PreparedRoll) -> list[Problem]:
         return []
     message = "these are nodes of a dedicated MirrorMaker: each step goes " + UNPROVEN
     hint = "Where a node leads, its claim of the leader's transactional id tells; where it runs tasks, their ids do."
-    problems = [Problem("mode_by_file_and_membership", message, hint, "warning")]
+    problems = [Problem(codes.MODE_BY_FILE_AND_MEMBERSHIP, message, hint, "warning")]
     groups = sorted({group for each in roll.configs for group in each.moved_with})
     if groups:
         message = f"the same property sets the mode of group {', '.join(groups)}, whose workers are in the same nodes"
         hint = "See `eosctl workers list` with -g of each: only these nodes may be its members."
-        problems.append(Problem("groups_moved_together", message, hint, "warning"))
+        problems.append(Problem(codes.GROUPS_MOVED_TOGETHER, message, hint, "warning"))
     return problems
 
 
@@ -163,7 +164,7 @@ def _of_pods(roll: PreparedRoll) -> list[Problem]:
     driver = roll.driver
     hint = "Its controller does not replace such a pod when the workload changes: it is deleted unless it gets Ready."
     told = driver.deletes().values() if isinstance(driver, DeletesPods) and roll.steps() else ()
-    return [Problem("pod_not_ready", each, hint, "warning") for each in told]
+    return [Problem(codes.POD_NOT_READY, each, hint, "warning") for each in told]
 
 
 def question(roll: PreparedRoll, *, watching: bool) -> str:
@@ -176,7 +177,7 @@ def question(roll: PreparedRoll, *, watching: bool) -> str:
 def _way_on(roll: PreparedRoll) -> Problem:
     back = undo_command(roll, unfinished=True)
     return Problem(
-        "upgrade_unfinished",
+        codes.UPGRADE_UNFINISHED,
         f"the upgrade to {roll.target.value} is not finished; the workers run as the rows say",
         hint=f"Go on: {resume_command(roll)}" + (f"\nGo back: {back}" if back else ""),
     )

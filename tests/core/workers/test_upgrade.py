@@ -345,7 +345,7 @@ def test_a_good_group_passes_every_gate() -> None:
     ],
 )
 def test_gates(gate_id: str, changes: dict[str, Any], status: str) -> None:
-    gate = {gate.id: gate for gate in evaluate_gates(replace(good(), **changes))}[gate_id]
+    gate = {str(gate.id): gate for gate in evaluate_gates(replace(good(), **changes))}[gate_id]
     assert gate.status == status
     assert gate.evidence
     assert bool(gate.fix) == (status != "pass")
@@ -353,6 +353,6 @@ def test_gates(gate_id: str, changes: dict[str, Any], status: str) -> None:
 
 def test_a_right_that_hundreds_lack_is_told_for_a_few() -> None:
     seen = replace(good(), rights=RightsSeen(500, lacking=tuple(f"c{number} lacks WRITE" for number in range(500))))
-    gate = {gate.id: gate for gate in evaluate_gates(seen)}["rights_granted"]
+    gate = {str(gate.id): gate for gate in evaluate_gates(seen)}["rights_granted"]
     assert gate.evidence.startswith("c0 lacks WRITE; ")
     assert gate.evidence.endswith("c4 lacks WRITE; 495 more like these")

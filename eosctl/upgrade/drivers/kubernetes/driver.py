@@ -18,6 +18,7 @@ from eosctl.core.wording import counted
 from eosctl.core.workers.modes import TARGETS, Mode
 from eosctl.errors import RefusedError, UsageError
 from eosctl.group.observed import WorkerObservation
+from eosctl.upgrade import codes
 from eosctl.upgrade.drivers import Acted, TakenBackError
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, Manifest
 from eosctl.upgrade.drivers.kubernetes.mode_places import ModePlace, MountedProperties, Variable, place_in_spec
@@ -52,8 +53,8 @@ from eosctl.upgrade.drivers.kubernetes.workloads import (
 from eosctl.upgrade.drivers.manifests.containers import worker_container
 from eosctl.upgrade.drivers.manifests.deployers import Origin, origin_of_field
 from eosctl.upgrade.drivers.manifests.fields import Patch
-from eosctl.upgrade.drivers.manifests.pods import KUBECTL_GATE, WORKLOAD_GATE, Member, Pod, judge_workload, match_pods
-from eosctl.upgrade.drivers.manifests.rolling import ROLLING_GATE, judge_rolling, several_at_once
+from eosctl.upgrade.drivers.manifests.pods import Member, Pod, judge_workload, match_pods
+from eosctl.upgrade.drivers.manifests.rolling import judge_rolling, several_at_once
 from eosctl.upgrade.gate import Gate
 
 _Now = tuple[Workload, Manifest]
@@ -241,7 +242,7 @@ class KubernetesDriver:
             [each.text for each in self.workloads],
             self._pods(app, self._now(app)),
             _members(members),
-            accepted=WORKLOAD_GATE in accepted,
+            accepted=codes.WORKLOAD_MATCHES in accepted,
             complete=complete,
         )
 
@@ -251,8 +252,8 @@ class KubernetesDriver:
         """The gates of DRIVER_GATE_IDS."""
         return (
             self.match(app, members, accepted=accepted, complete=complete),
-            judge_rolling(self.crowded, accepted=ROLLING_GATE in accepted),
-            self._rights(app, accepted=KUBECTL_GATE in accepted),
+            judge_rolling(self.crowded, accepted=codes.WORKLOAD_ROLLS in accepted),
+            self._rights(app, accepted=codes.KUBECTL_RIGHTS in accepted),
         )
 
     def bring(self, app: App, _workers: Sequence[str], mode: Mode) -> Acted:
@@ -346,7 +347,7 @@ class KubernetesDriver:
     def _rights(self, app: App, *, accepted: bool) -> Gate:
         """gate kubectl_rights: what reading does not prove."""
         if self.watches:
-            return Gate(KUBECTL_GATE, "pass", "nothing is written to Kubernetes (--no-write)")
+            return Gate(codes.KUBECTL_RIGHTS, "pass", "nothing is written to Kubernetes (--no-write)")
         files = [each.thing for each in self.places.values() if isinstance(each, MountedProperties)]
         made = [f"{STATEFUL_SET}/{each.name}" for each in self.workloads if each.kind == CONFLUENT]
         made += [each.pod_set for each in self.workloads if each.is_strimzi]
@@ -355,13 +356,13 @@ class KubernetesDriver:
         lacking = [f"{verb} {what}" for verb, what in wanted if not self.kubectl.may(app, verb, what)]
         if lacking:
             return Gate(
-                KUBECTL_GATE,
+                codes.KUBECTL_RIGHTS,
                 "fail",
                 f"kubectl auth can-i says no: {', '.join(lacking)}",
-                "docs/kubernetes.md has the Role that eosctl needs.",
+                codes.KUBECTL_RIGHTS.next,
                 accepted=accepted,
             )
-        return Gate(KUBECTL_GATE, "pass", "kubectl auth can-i says yes to every change")
+        return Gate(codes.KUBECTL_RIGHTS, "pass", "kubectl auth can-i says yes to every change")
 
     def _now(self, app: App) -> list[_Now]:
         """The workloads as they are now."""

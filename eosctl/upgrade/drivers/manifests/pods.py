@@ -9,13 +9,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from eosctl.upgrade import codes
 from eosctl.upgrade.gate import Gate
 
-WORKLOAD_GATE, KUBECTL_GATE = "workload_matches", "kubectl_rights"
-_FIX = (
-    "Compare -g with --workload and --namespace. --workload is repeatable: name all workloads of the group (in one "
-    "namespace)."
-)
 _POD_DNS = 3  # POD.SERVICE.NAMESPACE and more
 
 
@@ -94,8 +90,15 @@ def judge_workload(
     if missing and complete:
         failures.append(f"no member of the group is in {', '.join(missing)}")
     if failures:
-        return Gate(WORKLOAD_GATE, "fail", "; ".join(failures), _FIX, guards_data=True, accepted=accepted)
-    return Gate(WORKLOAD_GATE, "pass", f"{found.count} of {len(members)} members are in the pods of {named}")
+        return Gate(
+            codes.WORKLOAD_MATCHES,
+            "fail",
+            "; ".join(failures),
+            codes.WORKLOAD_MATCHES.next,
+            guards_data=True,
+            accepted=accepted,
+        )
+    return Gate(codes.WORKLOAD_MATCHES, "pass", f"{found.count} of {len(members)} members are in the pods of {named}")
 
 
 def _told(pod: Pod) -> str:

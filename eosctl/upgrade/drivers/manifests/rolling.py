@@ -10,12 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eosctl.core.wording import counted
+from eosctl.upgrade import codes
 from eosctl.upgrade.gate import Gate
-
-ROLLING_GATE = "workload_rolls"
-_FIX = (
-    "Give the container a readinessProbe (GET /health, or the REST port), strategy RollingUpdate and maxUnavailable 1."
-)
 
 
 def several_at_once(manifest: Mapping[str, Any], *, container: str | None = None) -> tuple[str, ...]:
@@ -54,5 +50,5 @@ def judge_rolling(found: Mapping[str, Sequence[str]], *, accepted: bool) -> Gate
     """gate workload_rolls, of all workloads: name -> what `several_at_once` found."""
     failures = [f"{name}: {'; '.join(reasons)}" for name, reasons in found.items() if reasons]
     if failures:
-        return Gate(ROLLING_GATE, "fail", "; ".join(failures), _FIX, accepted=accepted)
-    return Gate(ROLLING_GATE, "pass", "one pod at a time is down while they are restarted")
+        return Gate(codes.WORKLOAD_ROLLS, "fail", "; ".join(failures), codes.WORKLOAD_ROLLS.next, accepted=accepted)
+    return Gate(codes.WORKLOAD_ROLLS, "pass", "one pod at a time is down while they are restarted")

@@ -1,0 +1,168 @@
+"""What the checks of a whole group find: its workers and topics, brokers, modes."""
+
+from __future__ import annotations
+
+from eosctl.codes import error, finding, warning
+
+NOT_A_SOURCE = finding("not_a_source", "The connector is a sink: KIP-618 is about sources.")
+WORKER_NOT_ANSWERING = error(
+    "worker_not_answering",
+    "A worker can be reached and does not tell what was asked.",
+    "The message has its answer; look at its log.",
+)
+CONFIG_TOPIC_UNREAD = warning(
+    "config_topic_unread",
+    "How far workers are behind the config topic is not known.",
+    "Grant READ on it, or name it with --config-topic.",
+)
+CONNECTORS_AS_WRITTEN = warning(
+    "connectors_as_written",
+    "No worker can be asked, so connectors are judged by the group's config and status topics.",
+    "See the workers' logs for what runs.",
+)
+GROUP_NOT_STABLE = warning(
+    "group_not_stable",
+    "The Connect group rebalances: who runs what is not known now.",
+    "Run again when it is over.",
+)
+NO_SOURCE_TASKS = warning(
+    "no_source_tasks",
+    "No endpoint has metrics of a source task.",
+    "Name the endpoint of every worker; an exporter's rules must let kafka.connect MBeans through.",
+)
+TIMEOUTS_UNKNOWN = warning(
+    "timeouts_unknown",
+    "The coordinators did not tell the tasks' transaction timeouts.",
+    "Grant DESCRIBE on their TransactionalIds, or see the message.",
+)
+LOOPBACK_URL = warning(
+    "loopback_url",
+    "A member advertises localhost, by which each machine means itself, and is connected from another address: "
+    "other workers, and eosctl elsewhere, do not reach it there.",
+    "Give the worker a name of its own (rest.advertised.host.name).",
+)
+SHARED_URL = warning(
+    "shared_url",
+    "Several members of the group advertise one URL: REST reaches whichever answers, and proves none of them.",
+    "Give each worker a name of its own (rest.advertised.host.name).",
+)
+UNSIGNED_PROTOCOL = warning(
+    "unsigned_protocol",
+    "The group's protocol is eager or compatible: workers do not sign requests, and anybody may fence by REST.",
+    "Set connect.protocol=sessioned on every worker.",
+)
+EXACTLY_ONCE_NOT_USED = finding(
+    "exactly_once_not_used",
+    "No worker is enabled, so no task of the group is exactly-once.",
+    "Nothing, if that is meant; `eosctl upgrade plan --to enabled`.",
+)
+KAFKA_UNREACHABLE = finding(
+    "kafka_unreachable",
+    "No broker answers, or the address is that of a controller: nothing could be checked.",
+    "Check -b and the client's settings, and that the brokers run.",
+)
+BROKER_UNREACHABLE = finding(
+    "broker_unreachable",
+    "A broker that the cluster lists does not answer; what could not be looked at stands below the first of them.",
+    "Start it, or make the address that it advertises reachable from here.",
+)
+DEDICATED_MIRROR_MAKER = finding(
+    "dedicated_mirror_maker",
+    "The group's workers are those of a dedicated MirrorMaker, which have no REST interface.",
+    "Nothing; their files and logs have what only a worker can tell.",
+)
+ABORTED_CONFIGS_UNREAD = finding(
+    "aborted_configs_unread",
+    "Aborted config records would change connectors for a worker that is not enabled; all workers are enabled.",
+    "Nothing, until a worker becomes anything else: `eosctl upgrade plan --to disabled --hard`.",
+)
+ABORTED_OFFSETS_UNREAD = finding(
+    "aborted_offsets_unread",
+    "Aborted offsets are the newest for a worker that is not enabled; all workers are enabled.",
+    "Nothing, until a worker becomes anything else: `eosctl upgrade plan --to disabled --hard`.",
+)
+ACLS_NOT_CHECKED = finding(
+    "acls_not_checked", "Who the principals are is not known, so rights were not checked.", "Give -w."
+)
+STATUS_NOT_COMPACT = finding(
+    "status_not_compact",
+    "The status topic is not compacted, or also deletes: no worker starts on it.",
+    "Run the command of the fix, then start the workers again.",
+)
+TOO_FEW_REPLICAS = finding(
+    "too_few_replicas",
+    "A topic has fewer replicas than its min.insync.replicas: nothing can be written to it.",
+    "Add replicas, or lower min.insync.replicas.",
+)
+NO_SPARE_REPLICA = finding(
+    "no_spare_replica",
+    "All replicas of a topic have to be in sync: one lost broker stops transactions.",
+    "Add a replica, or lower min.insync.replicas by one.",
+)
+ONE_INSYNC_REPLICA = finding(
+    "one_insync_replica",
+    "One replica may take a write alone: a lost broker may lose what transactions there were.",
+    "Set min.insync.replicas=2.",
+)
+PARTITION_WITHOUT_LEADER = finding(
+    "partition_without_leader",
+    "Partitions of a topic have no leader that answers: nothing can be read from or written to them, and ids whose "
+    "coordinator they are can't be used.",
+    "Start the brokers that have their replicas.",
+)
+BROKER_DOWN = finding(
+    "broker_down",
+    "Replicas of an internal topic are on a broker that the cluster does not have now.",
+    "Start it; if it is gone for good, move its replicas.",
+)
+TRANSACTION_OPEN_LONG = finding(
+    "transaction_open_long",
+    "A RUNNING task has had a transaction open for more than half of its timeout; when that is over, brokers abort "
+    "it and the task fails.",
+    "See the task's worker's log; mend brokers that can't be written, or let the task commit more often.",
+)
+DATA_TOPIC_HELD = finding(
+    "data_topic_held",
+    "Another application's transaction has been open for more than half of its timeout (30 s at least), or for two "
+    "minutes, on a topic to which connectors of this group write: consumers with read_committed get nothing that "
+    "came after it. A warning where only configs say that they may write there.",
+    "`eosctl txn describe` shows who owns it; `eosctl fence` ends it, and its application fails. One of Flink's "
+    "is for its job to end.",
+)
+BELOW_MIN_ISR = finding(
+    "below_min_isr",
+    "Partitions of an internal topic have fewer replicas in sync than its min.insync.replicas: tasks are RUNNING "
+    "and commit nothing.",
+    "Start the brokers that have their replicas.",
+)
+TRANSACTION_TOPIC_UNSEEN = finding(
+    "transaction_topic_unseen",
+    "The topic __transaction_state can't be seen.",
+    "Grant DESCRIBE on it; brokers make it with the first transaction.",
+)
+FEW_REPLICAS = finding("few_replicas", "An internal topic has fewer than three replicas.", "Add replicas.")
+HANGING_TRANSACTION = finding(
+    "hanging_transaction",
+    "A transaction that no coordinator will end: readers of committed records wait behind it.",
+    "`eosctl txn abort` with the place that the fix names.",
+)
+ENABLED_BEFORE = finding(
+    "enabled_before",
+    "No worker is enabled, and the group's task-count records say that some were.",
+    "`eosctl upgrade plan --to enabled`; or say what is meant, with --expect or expect.mode of the profile.",
+)
+MODE_NOT_EXPECTED = finding(
+    "mode_not_expected",
+    "A worker is not in the mode that --expect, or the profile, expects.",
+    "`eosctl upgrade plan --to MODE`.",
+)
+MODE_NOT_PROVEN = finding(
+    "mode_not_proven",
+    "Whether a worker is in the mode that is expected can't be told from outside.",
+    "Give its file with -w.",
+)
+AT_REST = finding(
+    "at_rest",
+    "Connectors are PAUSED or STOPPED: none of their tasks runs.",
+    "Nothing, if that is meant; `eosctl connectors resume C`.",
+)

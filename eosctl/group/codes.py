@@ -1,0 +1,39 @@
+"""What is to be known of a Connect group and its workers."""
+
+from __future__ import annotations
+
+from eosctl.codes import error, finding, warning
+
+WORKER_UNREACHABLE = error(
+    "worker_unreachable",
+    "A worker of the group does not answer.",
+    "See whether it runs; -u or --connect-map ADVERTISED=REACHABLE says where it is reached from here.",
+)
+STANDALONE_WORKER = warning(
+    "standalone_worker",
+    "The worker is of no group: a standalone one, which does not know exactly-once.",
+    "Give the URL of a distributed worker.",
+)
+FILE_CONTRADICTS_PROBE = warning(
+    "file_contradicts_probe",
+    "A worker behaves otherwise than its properties file says.",
+    "Restart it with that file, or give the file that it reads.",
+)
+OTHER_KAFKA_CLUSTER = warning(
+    "other_kafka_cluster", "A worker that was named uses another Kafka cluster.", "Compare -u and -b."
+)
+OTHER_GROUP = warning(
+    "other_group", "A worker that was named is of another group.", "Compare -u, and -g with the worker's group.id."
+)
+LIVENESS_UNKNOWN = warning(
+    "liveness_unknown",
+    "Whether running tasks hold these ids is not known.",
+    "Give -u with the URL of a worker of their group.",
+)
+OVERRIDE_REFUSED = finding(
+    "override_refused",
+    "The workers' connector.client.config.override.policy refuses overrides that a connector's config has: it does "
+    "not start with them.",
+    "Set them in the workers' files, or allow them there.",
+)
+OVERRIDE_IGNORED = finding("override_ignored", "A setting that has no effect on exactly-once tasks.", "Remove it.")

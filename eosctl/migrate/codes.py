@@ -1,0 +1,23 @@
+"""What a migration of offsets warns of."""
+
+from __future__ import annotations
+
+from eosctl.codes import error, warning
+
+TOPICS_NOT_CREATED = error(
+    "topics_not_created",
+    "Brokers refused target topics of a migration; no offset was written.",
+    "The message above it has the reason. When that is mended, go on with --plan FILE --yes --resume.",
+)
+PLAN_MISMATCH = error("plan_mismatch", "Keys are not what the plan says.", "Has someone written since? Plan again.")
+BACKUP_MISMATCH = error(
+    "backup_mismatch", "Keys do not hold what a backup says.", "Has someone written since? Plan again."
+)
+RUNNING = warning(
+    "running", "Connectors are not stopped; the plan can be looked at, and would be refused.", "Stop them first."
+)
+OLD_SNAPSHOTS = warning(
+    "old_snapshots",
+    "Snapshots of earlier migrations take space; they are of plans that are over.",
+    "`eosctl offsets migrate --prune` removes them; backups stay.",
+)

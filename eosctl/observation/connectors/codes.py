@@ -1,0 +1,103 @@
+"""What can be wrong with a connector's config, and with its tasks."""
+
+from __future__ import annotations
+
+from eosctl.codes import finding
+
+_NOT_SEEN = "Grant the right that the message names, or give -b, -g and -u, and run again."
+SUPPORT_UNKNOWN = finding(
+    "support_unknown",
+    "The connector was not validated, so its exactly-once support is not known.",
+    "See whether a worker can be reached and has its plugin.",
+)
+SUPPORT_UNDECLARED = finding(
+    "support_undeclared",
+    "The connector does not declare whether it supports exactly-once.",
+    "Read its documentation; required is refused, requested taken on trust.",
+)
+NOT_SUPPORTED = finding(
+    "not_supported",
+    "The connector does not support exactly-once with this config.",
+    "Change the config as its documentation says (MirrorMaker 2: consumer.isolation.level=read_committed).",
+)
+BOUNDARY_REFUSED = finding(
+    "boundary_refused",
+    "The connector does not take the transaction boundary that its config asks for.",
+    "Set transaction.boundary=poll or interval.",
+)
+INTERVAL_EXCEEDS_TIMEOUT = finding(
+    "interval_exceeds_timeout",
+    "Transactions time out before they are committed by the clock.",
+    "Raise producer.override.transaction.timeout.ms above transaction.boundary.interval.ms.",
+)
+TIMEOUT_ABOVE_BROKER = finding(
+    "timeout_above_broker",
+    "The transaction timeout is above what brokers allow: tasks fail at their start.",
+    "Lower producer.override.transaction.timeout.ms, or raise transaction.max.timeout.ms.",
+)
+CLIENTS_DISAGREE = finding(
+    "clients_disagree",
+    "The connector's producer goes to other Kafka brokers than its consumer or admin client: exactly-once tasks "
+    "then commit offsets on one cluster and look for them, or are fenced, on another.",
+    "Give producer.override, consumer.override and admin.override the same bootstrap.servers.",
+)
+OFFSETS_MOVE = finding(
+    "offsets_move",
+    "With exactly-once the connector's offsets are on the Kafka cluster that it writes to, in a topic that lacks "
+    "them: its source would be read again.",
+    "Copy them first: `eosctl offsets switch --connector C --to TOPIC`.",
+)
+OFFSETS_MOVE_UNKNOWN = finding(
+    "offsets_move_unknown",
+    "With exactly-once the connector's offsets are on the Kafka cluster that it writes to; whether they are there "
+    "is not known.",
+    _NOT_SEEN,
+)
+BROKER_MAXIMUM_UNKNOWN = finding(
+    "broker_maximum_unknown", "Whether brokers accept the transaction timeout is not known.", _NOT_SEEN
+)
+OFFSETS_TOPIC_UNKNOWN = finding(
+    "offsets_topic_unknown", "The connector's own offsets topic could not be looked at.", _NOT_SEEN
+)
+IDLE_PROPERTY = finding(
+    "idle_property",
+    "A property that does nothing: the name of a KIP draft, or mistyped.",
+    "Rename it as the message says.",
+)
+ID_COLLISION_POSSIBLE = finding(
+    "id_collision_possible",
+    "A transactional id of this connector may also be another group's.",
+    "Rename the connector or the group, if both run.",
+)
+ID_COLLISION_UNKNOWN = finding(
+    "id_collision_unknown", "Whether another group has the same ids is not known.", _NOT_SEEN
+)
+NOTHING_COMMITTED = finding(
+    "nothing_committed",
+    "A RUNNING task, or a connector, has committed nothing for five minutes or more: its source is idle, or it "
+    "can't get at it.",
+    "If the source is not idle, see the worker's log.",
+)
+WORKER_COMMITS_NOTHING = finding(
+    "worker_commits_nothing",
+    "None of the tasks that are RUNNING on a worker has committed anything for five minutes or more, and tasks of "
+    "other workers have.",
+    "See the worker's log; if it hangs, end its process.",
+)
+TASK_NOT_EXACTLY_ONCE = finding(
+    "task_not_exactly_once",
+    "A RUNNING task whose transactional id no coordinator knows: it writes without transactions, or wrote nothing "
+    "for seven days (a warning).",
+    "Find its worker with `eosctl workers probe`, enable exactly-once there, restart the task.",
+)
+OFFSETS_TOPIC_REDEFINED = finding(
+    "offsets_topic_redefined",
+    "A connector has an offsets.storage.topic of its own, which Connect takes for the topic of its offsets.",
+    "See what the connector means by it.",
+)
+WRITES_OWN_OFFSETS = finding(
+    "writes_own_offsets",
+    "A connector writes to the topic of its own offsets, which exactly-once tasks may not.",
+    "Give it another topic for one of the two.",
+)
+TASK_AUDIT_UNKNOWN = finding("task_audit_unknown", "Whether the tasks write transactions is not known.", _NOT_SEEN)

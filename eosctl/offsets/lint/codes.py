@@ -1,0 +1,30 @@
+"""Offsets that a restart would cost."""
+
+from __future__ import annotations
+
+from eosctl.codes import finding
+
+OFFSETS_HIDDEN = finding(
+    "offsets_hidden",
+    "A connector has an offsets topic of its own, and some of its offsets are in the global topic only; or its "
+    "config names none any more, and they are in the one that it named before. Tasks that start do not see these, "
+    "and read that part of their source from the beginning.",
+    "Before any restart: `eosctl connectors stop`, `eosctl offsets merge --into dedicated` (or global), "
+    "`eosctl connectors resume`.",
+)
+OFFSETS_TOPIC_EMPTY = finding(
+    "offsets_topic_empty",
+    "A connector's own offsets topic never had a record, though the global topic has offsets of it: it was deleted "
+    "and made anew by a worker, or never filled.",
+    "Before any restart: `eosctl connectors stop`, `eosctl offsets merge --into dedicated`, `eosctl connectors "
+    "resume`.",
+)
+OFFSETS_WENT_BACK = finding(
+    "offsets_went_back",
+    "An offset lies before a former one that the log still has, with no deletion (reset) in between: the source is "
+    "read again from there. Said of FileStream, JDBC, MirrorMaker 2 and Debezium where their order is certain (not "
+    "of MySQL with GTIDs), and not of what an `eosctl offsets` command of this machine wrote. A PATCH of "
+    "/connectors/NAME/offsets can't be told from an accident.",
+    "Before any restart: `eosctl connectors stop`, `eosctl offsets set --as-of`, `eosctl connectors resume`; "
+    "`eosctl offsets log` shows every version. If it was meant: `eosctl doctor --ignore offsets_went_back:NAME`.",
+)

@@ -1,0 +1,19 @@
+"""What can be wrong with what eosctl keeps on disk."""
+
+from __future__ import annotations
+
+from eosctl.codes import error, warning
+
+AUDIT_FAILED = error(
+    "audit_failed",
+    "The write was done, and its line could not be added to the audit log.",
+    "Make the file writable; the next eosctl adds it.",
+)
+DAMAGED_HISTORY = warning(
+    "damaged_history", "Lines of the audit log were cut off by a crash or a full disk, and are left out."
+)
+JOURNAL_NOT_CLOSED = warning(
+    "journal_not_closed",
+    "The work was done, and the last line of its journal could not be written.",
+    "Make room; the next run says that this one was cut off, and finds nothing to do.",
+)
