@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from eosctl.codes import finding, warning
+from eosctl.core.allowances import Waiver
 
 _NOT_SEEN = "Grant the right that the message names, or give -b, -g and -u, and run again."
 TASK_COUNT_OVERRIDDEN = warning("task_count_overridden", "--tasks says how many ids, not the task-count record.")
 PREPARED_TRANSACTIONS = warning(
     "prepared_transactions",
-    "Transactions under ids like Flink's are fenced (--discard-prepared): what a checkpoint prepared is lost.",
+    f"Transactions under ids like Flink's are fenced ({Waiver.DISCARD_PREPARED}): what a checkpoint prepared is lost.",
     "Rather let the Flink job restore from its last checkpoint, which commits them.",
 )
 LEADER_ID = warning(

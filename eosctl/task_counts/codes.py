@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eosctl.codes import error, finding, warning
+from eosctl.core.allowances import Waiver
 
 MISSING = finding(
     "missing",
@@ -32,7 +33,8 @@ TASKS_FORGOTTEN = finding(
 IMPLAUSIBLE = finding(
     "implausible",
     "The record names a number of tasks that no connector has.",
-    "Stop the connector, fence its ids, write the true count (`eosctl task-counts write --no-fence`), resume it.",
+    "Stop the connector, fence its ids, write the true count "
+    f"(`eosctl task-counts write {Waiver.NO_FENCE}`), resume it.",
 )
 ORPHAN = finding("orphan", "The record of a deleted connector; Connect keeps it, to fence old tasks if it comes back.")
 TOMBSTONED = finding(
@@ -69,7 +71,9 @@ GROUP_WITHOUT_MEMBERS = warning(
     "Compare -g with the workers' group.id.",
 )
 NOT_FENCED = warning(
-    "not_fenced", "The recorded ids stay as they are (--no-fence).", "`eosctl fence --connector NAME --tasks N`."
+    "not_fenced",
+    f"The recorded ids stay as they are ({Waiver.NO_FENCE}).",
+    "`eosctl fence --connector NAME --tasks N`.",
 )
 NOT_WRITTEN = error(
     "not_written",

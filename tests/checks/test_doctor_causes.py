@@ -119,5 +119,5 @@ def test_what_has_no_leader_stands_below_the_broker_that_is_down() -> None:
     follows = found["topics"][0].evidence["follows"]
     assert isinstance(follows, list)
     assert [each["message"] for each in follows] == [unseen.message]
-    without = {"topics": [finding("no_leader", "orders")], "transactions": [unseen]}
+    without = {"topics": [finding("partition_without_leader", "orders")], "transactions": [unseen]}
     assert under_dead_brokers(without) == without
