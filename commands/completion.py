@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import click
 from click.shell_completion import get_completion_class
 
+from eosctl.explain.rows import COMPLETION, ScriptData, Shell
 from eosctl.report import Report
 
 from .frame.options import EosctlCommand
 
-SHELLS = ("bash", "zsh", "fish")
+SHELLS = get_args(Shell)
 
 
 @click.command(cls=EosctlCommand)
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
-def completion(ctx: click.Context, shell: str) -> Report:
+def completion(ctx: click.Context, shell: Shell) -> Report:
     """Print the completion script of a shell.
 
     The script asks eosctl itself for the candidates at each Tab, so it never goes stale. Needs no Kafka; bash 4.4 or
@@ -38,4 +41,4 @@ def completion(ctx: click.Context, shell: str) -> Report:
     script = template(ctx.find_root().command, {}, "eosctl", "_EOSCTL_COMPLETE")
     # not `source()`: that of bash starts a bash to check its version
     text = script.source_template % script.source_vars()
-    return Report(kind="completion", data={"shell": shell, "script": text})
+    return Report(kind=COMPLETION, data=ScriptData(shell=shell, script=text))

@@ -27,6 +27,7 @@ from eosctl.events import Event
 from eosctl.ports import ConnectWorker
 from eosctl.report import Report
 from eosctl.sandbox.lock import DEFAULT_VERSION
+from eosctl.sandbox.rows import DEMO, DemoRow, DemoSummary
 from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.zombie import Zombie
@@ -45,7 +46,7 @@ class Walk:
     app: App
     stack: Stack
     environ: Mapping[str, str]
-    rows: list[dict[str, object]] = field(default_factory=list)
+    rows: list[DemoRow] = field(default_factory=list)
 
     def say(self, text: str) -> None:
         """One line of narration."""
@@ -54,7 +55,7 @@ class Walk:
     def prove(self, step: str, what: str, *, expected: object, actual: object) -> None:
         """Keeps one row of the report, and says it."""
         right = expected == actual
-        self.rows.append({"step": step, "proved": what, "expected": expected, "actual": actual, "ok": right})
+        self.rows.append(DemoRow(step=step, proved=what, expected=expected, actual=actual, ok=right))
         self.say(f"   {'ok' if right else 'WRONG'}: {what}: {actual}" + ("" if right else f" (expected {expected})"))
 
     def exports(self, group: str) -> dict[str, str]:
@@ -143,11 +144,11 @@ def walk_through(app: App, stack: Stack, *, environ: Mapping[str, str]) -> Repor
         walk.say(f"   export {shlex.quote(name)}={shlex.quote(value)}")
     for step in (_deliver, _switch_naively, _migrate_and_switch, _fence_a_zombie, _look_at_upgrade):
         step(walk)
-    right = sum(1 for row in walk.rows if row["ok"])
+    right = sum(1 for row in walk.rows if row.ok)
     return Report(
-        kind="demo",
+        kind=DEMO,
         rows=walk.rows,
-        summary={"proved": right, "wrong": len(walk.rows) - right},
+        summary=DemoSummary(proved=right, wrong=len(walk.rows) - right),
         target={"group_id": GROUP},
         exit_code=ExitCode.OK if right == len(walk.rows) else ExitCode.FINDINGS,
     )

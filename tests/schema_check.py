@@ -7,7 +7,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from eosctl.kinds import all_kinds, schema_of
+from eosctl.explain.kinds import all_kinds, schema_of
 
 
 def faults_of(document: Any) -> list[str]:

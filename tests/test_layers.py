@@ -30,7 +30,6 @@ FLOORS = (
     {"upgrade"},
     {"checks"},
     {"demo"},
-    {"kinds"},
     {"explain"},
     {"commands", "__main__"},
 )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from eosctl.kinds import all_kinds, schema_of
+from eosctl.explain.kinds import all_kinds, schema_of
 from eosctl.output.views.views import VIEWS
 from eosctl.report import Report
 from eosctl.schemas.notation import schema

@@ -98,9 +98,9 @@ def _gates(_session: Session) -> Sequence[str]:
 
 
 def _kinds(_session: Session) -> Sequence[str]:
-    from eosctl.explain.operations import list_kinds
+    from eosctl.explain.kinds import all_kinds
 
-    return [str(row["kind"]) for row in list_kinds().rows]
+    return list(all_kinds())
 
 
 def _profiles(session: Session) -> Sequence[str]:

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 
 from eosctl.app import App
 from eosctl.checks import codes
+from eosctl.checks.metric_rows import METRICS, MetricsSummary, TaskMetricsRow
 from eosctl.core.findings import WARNING, Finding, is_bad, severity_counts, worst_first
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.core.workers.metrics import TaskMetrics, TimeLimits, longest_ms, task_findings
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, NotFoundError, UsageError
-from eosctl.report import Problem, Report, Row
+from eosctl.output.parts import finding_row
+from eosctl.report import Problem, Report
 
 if TYPE_CHECKING:
     from eosctl.connect.metrics import MetricsClient
@@ -134,26 +136,26 @@ def _limits_of(app: App, each: _Seen, limits: Mapping[str, TimeLimits]) -> TimeL
     return limits.get(name, TimeLimits())
 
 
-def _row(each: _Seen, limits: TimeLimits, findings: Sequence[Finding]) -> Row:
+def _row(each: _Seen, limits: TimeLimits, findings: Sequence[Finding]) -> TaskMetricsRow:
     metrics = each.metrics
-    return {
-        "connector": metrics.connector,
-        "task": metrics.task,
-        "url": each.url,
-        "transaction_size_min": metrics.value("transaction-size-min"),
-        "transaction_size_max": metrics.value("transaction-size-max"),
-        "transaction_size_avg": metrics.value("transaction-size-avg"),
-        "source_record_poll_rate": metrics.value("source-record-poll-rate"),
-        "source_record_write_rate": metrics.value("source-record-write-rate"),
-        "longest_ms": longest_ms(metrics),
-        "transaction_timeout_ms": limits.timeout_ms,
-        "open_ms": limits.open_ms,
-        "findings": [finding.as_row() for finding in worst_first(findings)],
-    }
+    return TaskMetricsRow(
+        connector=metrics.connector,
+        task=metrics.task,
+        url=each.url,
+        transaction_size_min=metrics.value("transaction-size-min"),
+        transaction_size_max=metrics.value("transaction-size-max"),
+        transaction_size_avg=metrics.value("transaction-size-avg"),
+        source_record_poll_rate=metrics.value("source-record-poll-rate"),
+        source_record_write_rate=metrics.value("source-record-write-rate"),
+        longest_ms=longest_ms(metrics),
+        transaction_timeout_ms=limits.timeout_ms,
+        open_ms=limits.open_ms,
+        findings=[finding_row(finding) for finding in worst_first(findings)],
+    )
 
 
 def _report(
-    app: App, rows: Sequence[Row], findings: Sequence[Finding], problems: Sequence[Problem], *, strict: bool
+    app: App, rows: Sequence[TaskMetricsRow], findings: Sequence[Finding], problems: Sequence[Problem], *, strict: bool
 ) -> Report:
     failed = any(problem.severity != WARNING for problem in problems)
     if not rows and not failed:
@@ -164,9 +166,11 @@ def _report(
         ]
     bad = is_bad(findings, strict=strict)
     return Report(
-        kind="metrics",
+        kind=METRICS,
         rows=rows,
-        summary={"tasks": len({(row["connector"], row["task"]) for row in rows}), "counts": severity_counts(findings)},
+        summary=MetricsSummary(
+            tasks=len({(row.connector, row.task) for row in rows}), counts=severity_counts(findings)
+        ),
         target={"group_id": app.target.group_id},
         problems=problems,
         exit_code=ExitCode.FINDINGS if bad else ExitCode.PARTIAL if failed else ExitCode.OK,

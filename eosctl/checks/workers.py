@@ -17,7 +17,9 @@ from eosctl.group import codes as group_codes
 from eosctl.group.gather import observe_workers
 from eosctl.group.members import DEAD, EMPTY, STABLE, UNSIGNED_PROTOCOLS
 from eosctl.group.observed import GroupObservation, WorkerObservation
+from eosctl.group.rows import WORKERS_LIST, WORKERS_PROBE, GroupData, GroupPart, WorkersSummary
 from eosctl.group.topics.config import read_config_topic
+from eosctl.output.rows import Kind
 from eosctl.report import Problem, Report
 
 SILENT_CODES = frozenset({group_codes.WORKER_UNREACHABLE, codes.WORKER_NOT_ANSWERING})
@@ -28,12 +30,12 @@ def list_workers(app: App) -> Report:
 
     Raises NotFoundError, UsageError, and what Kafka's connection raises.
     """
-    return _report("workers-list", *_with_lag(app, observe_workers(app)))
+    return _report(WORKERS_LIST, *_with_lag(app, observe_workers(app)))
 
 
 def probe_workers(app: App) -> Report:
     """`eosctl workers probe`; exits and raises as `list_workers`."""
-    return _report("workers-probe", *_with_lag(app, observe_workers(app)))
+    return _report(WORKERS_PROBE, *_with_lag(app, observe_workers(app)))
 
 
 def group_problems(app: App, group: GroupObservation) -> list[Problem]:
@@ -78,20 +80,20 @@ def _with_lag(app: App, group: GroupObservation) -> tuple[GroupObservation, list
     return replace(group, members=tuple(replace(member, config_lag=lag(member)) for member in group.members)), []
 
 
-def _report(kind: str, group: GroupObservation, problems: Sequence[Problem]) -> Report:
+def _report(kind: Kind, group: GroupObservation, problems: Sequence[Problem]) -> Report:
     modes = Counter(member.mode.value for member in group.members)
     return Report(
         kind=kind,
         rows=[member.as_row() for member in (*group.members, *group.ways_in)],
-        summary={"workers": len(group.members), "modes": dict(sorted(modes.items()))},
-        data={
-            "group": {
-                "state": group.state,
-                "protocol": group.protocol,
-                "leader_member_id": group.leader_member_id,
-                "leader_url": group.leader_url,
-            }
-        },
+        summary=WorkersSummary(workers=len(group.members), modes=dict(sorted(modes.items()))),
+        data=GroupData(
+            group=GroupPart(
+                state=group.state,
+                protocol=group.protocol,
+                leader_member_id=group.leader_member_id,
+                leader_url=group.leader_url,
+            )
+        ),
         target={"kafka_cluster_id": group.kafka_cluster_id, "group_id": group.group_id},
         problems=[
             *_problems(group, problems),

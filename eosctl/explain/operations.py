@@ -8,22 +8,33 @@ from eosctl.codes import Code
 from eosctl.core.wording import did_you_mean
 from eosctl.errors import NotFoundError
 from eosctl.explain.entries import known_entries
-from eosctl.kinds import all_kinds, declared_kinds, schema_of
+from eosctl.explain.kinds import all_kinds, declared_kinds, schema_of
+from eosctl.explain.rows import (
+    EXPLAIN,
+    SCHEMA,
+    SCHEMA_LIST,
+    EntriesSummary,
+    ExplainedRow,
+    KindRow,
+    KindsSummary,
+    KindSummary,
+    SchemaData,
+)
 from eosctl.output.columns import words_of_columns
 from eosctl.report import Report
 
 
 def list_kinds() -> Report:
     """Every kind of document, by name."""
-    rows = [{"kind": name, "what": what} for name, what in all_kinds().items()]
-    return Report(kind="schema-list", rows=rows, summary={"kinds": len(rows)})
+    rows = [KindRow(kind=name, what=what) for name, what in all_kinds().items()]
+    return Report(kind=SCHEMA_LIST, rows=rows, summary=KindsSummary(kinds=len(rows)))
 
 
 def show_schema(kind: str) -> Report:
     """The schema of one kind; raises NotFoundError naming those that are spelled nearly so."""
     if kind not in all_kinds():
         raise NotFoundError(f"there is no kind {kind!r}", hint=_nearest(kind, all_kinds(), listing="eosctl schema"))
-    return Report(kind="schema", summary={"kind": kind}, data={"schema": schema_of(kind)})
+    return Report(kind=SCHEMA, summary=KindSummary(kind=kind), data=SchemaData(schema=schema_of(kind)))
 
 
 def _nearest(word: str, known: Iterable[str], *, listing: str) -> str:
@@ -59,7 +70,7 @@ def known_columns() -> list[Code]:
 
 def _entries(entries: list[Code]) -> Report:
     rows = [
-        {"code": str(entry), "type": entry.kind, "meaning": entry.meaning, "next": entry.next or None}
+        ExplainedRow(code=str(entry), type=entry.kind, meaning=entry.meaning, next=entry.next or None)
         for entry in entries
     ]
-    return Report(kind="explain", rows=rows, summary={"entries": len(rows)})
+    return Report(kind=EXPLAIN, rows=rows, summary=EntriesSummary(entries=len(rows)))

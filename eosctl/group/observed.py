@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError
 from eosctl.group.members import STABLE
 from eosctl.group.mirror_makers import KnownNodes, NodeMember, name_nodes
 from eosctl.group.protocol import Work
-from eosctl.report import Problem, Row
+from eosctl.group.rows import AssignedPart, TaskPart, WorkerMode, WorkerRow
+from eosctl.report import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +49,24 @@ class WorkerObservation:
         """What it is called: its URL, or its node."""
         return self.url or self.node or str(self.member_id)
 
-    def as_row(self) -> Row:
+    def as_row(self) -> WorkerRow:
         """The row of workers-list and workers-probe."""
         assigned = None
         if self.connectors is not None and self.tasks is not None:
-            tasks = [{"connector": connector, "task": task} for connector, task in self.tasks]
-            assigned = {"connectors": list(self.connectors), "tasks": tasks}
-        return {
-            "url": self.url,
-            "member_id": self.member_id,
-            "leader": self.leader,
-            "version": self.version,
-            "health": self.health,
-            "config_offset": self.config_offset,
-            "config_lag": self.config_lag,
-            "assigned": assigned,
-            "mode": self.mode.value,
-            "evidence": list(self.evidence),
-        }
+            tasks = [TaskPart(connector=connector, task=task) for connector, task in self.tasks]
+            assigned = AssignedPart(connectors=list(self.connectors), tasks=tasks)
+        return WorkerRow(
+            url=self.url,
+            member_id=self.member_id,
+            leader=self.leader,
+            version=self.version,
+            health=self.health,
+            config_offset=self.config_offset,
+            config_lag=self.config_lag,
+            assigned=assigned,
+            mode=cast("WorkerMode", self.mode.value),
+            evidence=list(self.evidence),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_
 import msgspec
 
 from eosctl.output.cells import Column
-from eosctl.output.rows import Header, Kind, ShownAs
+from eosctl.output.rows import Header, Kind, Members, ShownAs
 
 
 class Field(NamedTuple):
@@ -49,7 +49,7 @@ def words_of_columns(kind: Kind) -> Iterator[tuple[str, str]]:
 def _column(kind: Kind, path: str) -> Column:
     found = path.removesuffix("?")
     field = field_at(kind.row, found)
-    plain = field.shown_as is None and field.type is not None and "." not in found
+    plain = field.shown_as is None and field.type is not None and "." not in found  # which `Column` reads by itself
     source = found if plain else _reader(found.split("."), field.shown_as)
     return Column(_header(found, field), source, optional=found != path)
 
@@ -64,9 +64,11 @@ def _reader(steps: Sequence[str], shown_as: Callable[[Any], object] | None) -> C
     def read(row: Any) -> object:
         value = row
         for step in steps:
-            value = value.get(step) if isinstance(value, Mapping) else getattr(value, step)
-            if callable(value):
-                value = value()
+            method = getattr(type(value), step, None)
+            if isinstance(method, types.FunctionType):
+                value = method(value)
+            else:
+                value = value.get(step) if isinstance(value, Mapping) else getattr(value, step)
             if value is None or value is msgspec.UNSET:
                 return None
         return value if shown_as is None else shown_as(value)
@@ -78,18 +80,27 @@ def field_at(row: Any, path: str) -> Field:
     """The field or the method at a dotted path of a row's class, or classes; raises LookupError naming the path."""
     found = Field(row)
     for step in path.split("."):
-        inside = None
-        for each in _choices(found.type):
-            inside = inside or _member(each, step, found)
+        inside = _inside(found.type, step, found)
         if inside is None:
             raise LookupError(f"{row} has nothing at {path}")
         found = inside
     return found
 
 
+def _inside(annotation: Any, name: str, above: Field) -> Field | None:
+    """What one of the classes that a type allows says of a member."""
+    found = (_member(each, name, above) for each in _choices(annotation, annotated=True))
+    return next((each for each in found if each is not None), None)
+
+
 def _member(owner: Any, name: str, above: Field) -> Field | None:
-    """A field, a method, or a member of a dict, which has the words of the dict itself."""
-    if (get_origin(owner) or owner) in (dict, Mapping):
+    """A field, a method, or a member of a dict, which has the words of the dict where it has none of its own."""
+    if get_origin(owner) is Annotated:
+        named = [mark.named for mark in owner.__metadata__ if isinstance(mark, Members)]
+        if named and isinstance(named[0], dict) and name in named[0]:
+            return _field(named[0][name])
+        return _inside(owner.__origin__, name, above)
+    if get_origin(owner) in (dict, Mapping):
         return Field(get_args(owner)[1], above.words)
     if not isinstance(owner, type):
         return None

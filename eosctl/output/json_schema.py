@@ -94,16 +94,18 @@ def schema_of_type(annotation: Any) -> Json:
 def _annotated(annotation: Any) -> Json:
     """The type's own schema, or the one that is given in its place, with the words as its description."""
     inner, marks = annotation.__origin__, annotation.__metadata__
-    made = schema_of_type(inner)
-    for mark in marks:
-        if isinstance(mark, Schema):
-            made = dict(mark.members)
-        elif isinstance(mark, Members):
-            others = get_args(inner)[1]
-            named = mark.named if isinstance(mark.named, dict) else dict.fromkeys(mark.named, others)
-            made = _object(named, others=others)
+    given = next((_given(mark, inner) for mark in marks if isinstance(mark, Schema | Members)), None)
+    made = schema_of_type(inner) if given is None else given
     words = [mark for mark in marks if isinstance(mark, str)]
     return {**made, "description": words[0]} if words else made
+
+
+def _given(mark: Schema | Members, inner: Any) -> Json:
+    if isinstance(mark, Schema):
+        return dict(mark.members)
+    others = get_args(inner)[1] if get_args(inner) else object
+    named = mark.named if isinstance(mark.named, dict) else dict.fromkeys(mark.named, others)
+    return _object(named, others=others)
 
 
 def _hints(owner: Any) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from msgspec import UNSET, UnsetType
 
+from eosctl.core.findings import Finding
 from eosctl.output.rows import Header, Printed
 
 Counts = dict[str, int]
@@ -52,3 +53,15 @@ class FindingRow(Printed):
     message: Annotated[str, "What is wrong."]
     evidence: Annotated[dict[str, object], "What it was found by."]
     fix: Annotated[str, "What to do about it."]
+
+
+def finding_row(finding: Finding) -> FindingRow:
+    """A finding as a row."""
+    return FindingRow(
+        code=finding.code,
+        severity=cast("Severity", finding.severity),
+        subject=finding.subject,
+        message=finding.message,
+        evidence=dict(finding.evidence),
+        fix=finding.fix,
+    )

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from eosctl.app import App
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode
-from eosctl.report import Problem, Report, Row
+from eosctl.profiles.rows import PROFILE_CHECK, Check, CheckRow, CheckStatus, CheckSummary
+from eosctl.report import Problem, Report
 
 _Found = Callable[[], tuple[str, str | None]]
 """Asks, and returns what there is and what is wrong with it."""
@@ -19,37 +20,31 @@ def check_target(app: App) -> Report:
     Exit 3 where something else answered than is expected; else, where nothing answers, the exit code of the first
     failure, and 7 where some do.
     """
-    rows: list[Row] = []
+    rows: list[CheckRow] = []
     failures: list[EosctlError] = []
     for name, subject, ask in _questions(app):
         try:
             found, wrong = ask()
-            rows.append(
-                {
-                    "check": name,
-                    "subject": subject,
-                    "status": "wrong" if wrong else "ok",
-                    "found": found,
-                    "reason": wrong,
-                }
-            )
+            status: CheckStatus = "wrong" if wrong else "ok"
+            rows.append(CheckRow(check=name, subject=subject, status=status, found=found, reason=wrong))
         except EosctlError as exc:
             failures.append(exc)
-            rows.append({"check": name, "subject": subject, "status": "failed", "found": None, "reason": exc.message})
-    counts = {status: sum(row["status"] == status for row in rows) for status in ("ok", "wrong", "failed")}
+            rows.append(CheckRow(check=name, subject=subject, status="failed", found=None, reason=exc.message))
+    counts = {status: sum(row.status == status for row in rows) for status in ("ok", "wrong", "failed")}
     if counts["wrong"]:
         code = ExitCode.FINDINGS
     elif failures:
         code = ExitCode.PARTIAL if counts["ok"] else failures[0].exit_code
     else:
         code = ExitCode.OK
-    cluster = next((row["found"] for row in rows if row["check"] == "kafka"), None)
+    cluster = next((row.found for row in rows if row.check == "kafka"), None)
     target = {"kafka_cluster_id": cluster, "group_id": app.target.group_id}
     problems = [Problem.of(failure) for failure in failures]
-    return Report("profile-check", rows, {"counts": counts}, target=target, problems=problems, exit_code=code)
+    summary = CheckSummary(counts=counts)
+    return Report(PROFILE_CHECK, rows, summary, target=target, problems=problems, exit_code=code)
 
 
-def _questions(app: App) -> Iterator[tuple[str, str, _Found]]:
+def _questions(app: App) -> Iterator[tuple[Check, str, _Found]]:
     target = app.target
     yield "kafka", ",".join(target.require_client().bootstrap_servers), lambda: _kafka(app)
     if target.group_id is not None or "group_id" in target.expect:

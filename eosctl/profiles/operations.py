@@ -20,7 +20,20 @@ from eosctl.core.workers.mirror_makers import CLUSTERS
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.profiles.config_file import ConfigFile, check_profile, parse_config
 from eosctl.profiles.edits import edit_yaml
-from eosctl.report import Json, Report, Row
+from eosctl.profiles.rows import (
+    PROFILE_FILE,
+    PROFILE_LIST,
+    PROFILE_ORIGINS,
+    PROFILE_SHOW,
+    ConfigFileData,
+    OriginRow,
+    ProfileRow,
+    ProfilesSummary,
+    ProfileSummary,
+    ValueRow,
+    ValuesSummary,
+)
+from eosctl.report import Json, Report
 from eosctl.state.backups import write_lines
 from eosctl.target import Target
 
@@ -38,26 +51,26 @@ def list_profiles(file: ConfigFile) -> Report:
         profile = file.profile(name)
         urls = profile.get("connect_url") or []
         rows.append(
-            {
-                "profile": name,
-                "current": name == file.current,
-                "bootstrap_server": profile.get("bootstrap_server"),
-                "group_id": profile.get("group_id"),
-                "connect_urls": [urls] if isinstance(urls, str) else list(urls),
-                "expect": dict(profile.get("expect") or {}),
-            }
+            ProfileRow(
+                profile=name,
+                current=name == file.current,
+                bootstrap_server=profile.get("bootstrap_server"),
+                group_id=profile.get("group_id"),
+                connect_urls=[urls] if isinstance(urls, str) else list(urls),
+                expect=dict(profile.get("expect") or {}),
+            )
         )
-    return Report("profile-list", rows, {"profiles": len(rows)}, data={"file": file.path})
+    return Report(PROFILE_LIST, rows, ProfilesSummary(profiles=len(rows)), data=ConfigFileData(file=file.path))
 
 
 def show_target(target: Target, *, with_origin: bool) -> Report:
     """Every value that a command would be told; with `with_origin` also who says it."""
-    rows: list[Row] = [
-        {"name": name, "value": value, **({"origin": origin} if with_origin else {})}
+    rows = [
+        OriginRow(name=name, value=value, origin=origin) if with_origin else ValueRow(name=name, value=value)
         for name, value, origin in _values(target)
     ]
-    kind = "profile-origins" if with_origin else "profile-show"
-    return Report(kind, rows, {"values": len(rows)}, target={"kafka_cluster_id": None, "group_id": target.group_id})
+    kind, summary = PROFILE_ORIGINS if with_origin else PROFILE_SHOW, ValuesSummary(values=len(rows))
+    return Report(kind, rows, summary, target={"kafka_cluster_id": None, "group_id": target.group_id})
 
 
 def _values(target: Target) -> Iterator[_Shown]:
@@ -173,10 +186,10 @@ def _write(file: ConfigFile, text: str, profile: str) -> Report:
     path = Path(file.path).expanduser().resolve()
     if text != file.text:
         write_lines(path, text.splitlines(), make_directory=True)
-    rows: list[Row] = [
-        {"name": f"{name}.{member}" if member else name, "value": value}
+    rows = [
+        ValueRow(name=f"{name}.{member}" if member else name, value=value)
         for name, section in values.items()
         for member, value in (section.items() if isinstance(section, dict) else [("", section)])
     ]
-    summary = {"profile": profile, "current": changed.current == profile, "changed": text != file.text}
-    return Report("profile-file", rows, summary, data={"file": str(path)})
+    summary = ProfileSummary(profile=profile, current=changed.current == profile, changed=text != file.text)
+    return Report(PROFILE_FILE, rows, summary, data=ConfigFileData(file=str(path)))

@@ -12,8 +12,22 @@ from shlex import quote
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import NotFoundError, RefusedError
 from eosctl.events import OnEvent
+from eosctl.output.rows import Kind
 from eosctl.report import Report
 from eosctl.sandbox.lock import DEFAULT_VERSION
+from eosctl.sandbox.rows import (
+    SANDBOX_DOWN,
+    SANDBOX_LOGS,
+    SANDBOX_STATUS,
+    SANDBOX_UP,
+    DownSummary,
+    FoundSandbox,
+    LogFiles,
+    LogLine,
+    NodeRow,
+    PrincipalPart,
+    StatusSummary,
+)
 from eosctl.sandbox.secure import SUPER_USER
 from eosctl.sandbox.security import grant_roles, secured
 from eosctl.sandbox.servers.readiness import log_tail
@@ -57,15 +71,15 @@ def up_sandbox(
             start_timeout_s=START_TIMEOUT_S if start_timeout_s is None else start_timeout_s,
             before_workers=(lambda stack: grant_roles(stack, spec.groups)) if secure else None,
         )  # fmt: skip
-    return _report("sandbox-up", stack)
+    return _report(SANDBOX_UP, stack)
 
 
 def sandbox_status(state_dir: Path, name: str) -> Report:
     """What is known of the stack and which of its processes run; without a stack, no rows."""
     stack = Stack.find(_directory(state_dir, name))
     if stack is None:
-        return Report(kind="sandbox-status", summary={"name": name, "up": False})
-    return _report("sandbox-status", stack)
+        return Report(kind=SANDBOX_STATUS, summary=StatusSummary(name=name, up=False), data=FoundSandbox())
+    return _report(SANDBOX_STATUS, stack)
 
 
 def sandbox_logs(state_dir: Path, name: str, *, node: str | None, lines: int) -> Report:
@@ -74,8 +88,8 @@ def sandbox_logs(state_dir: Path, name: str, *, node: str | None, lines: int) ->
     if stack is None:
         raise NotFoundError(f"there is no sandbox {name}", hint="Start one: eosctl sandbox up")
     nodes = [stack.node(node)] if node else stack.state.nodes
-    rows = [{"node": each.name, "line": line} for each in nodes for line in log_tail(Path(each.log), lines)]
-    return Report(kind="sandbox-logs", rows=rows, data={"files": {each.name: each.log for each in nodes}})
+    rows = [LogLine(node=each.name, line=line) for each in nodes for line in log_tail(Path(each.log), lines)]
+    return Report(kind=SANDBOX_LOGS, rows=rows, data=LogFiles(files={each.name: each.log for each in nodes}))
 
 
 def down_sandbox(state_dir: Path, name: str) -> Report:
@@ -87,7 +101,7 @@ def down_sandbox(state_dir: Path, name: str) -> Report:
         if stack is not None:
             stack.down()
         shutil.rmtree(directory, ignore_errors=True)
-    return Report(kind="sandbox-down", summary={"name": name, "stopped": stopped})
+    return Report(kind=SANDBOX_DOWN, summary=DownSummary(name=name, stopped=stopped))
 
 
 @contextmanager
@@ -109,21 +123,22 @@ def _directory(state_dir: Path, name: str) -> Path:
     return state_dir / "sandbox" / name
 
 
-def _report(kind: str, stack: Stack) -> Report:
+def _report(kind: Kind, stack: Stack) -> Report:
     groups = list(stack.state.topics)
     configs = stack.state.command_configs
     return Report(
         kind=kind,
         rows=[_row(node) for node in stack.state.nodes],
-        summary={"name": stack.state.name, "up": stack.alive(), "kafka_version": stack.state.kafka_version},
-        data={
-            "environ": _environ(stack, groups),
-            "directory": stack.state.directory,
-            "topics": stack.state.topics,
-            "principals": [
-                {"principal": f"User:{user}", "command_config": config} for user, config in sorted(configs.items())
+        summary=kind.summary(name=stack.state.name, up=stack.alive(), kafka_version=stack.state.kafka_version),
+        data=kind.data(
+            environ=_environ(stack, groups),
+            directory=stack.state.directory,
+            topics=stack.state.topics,
+            principals=[
+                PrincipalPart(principal=f"User:{user}", command_config=config)
+                for user, config in sorted(configs.items())
             ],
-        },
+        ),
         target={"group_id": groups[0] if len(groups) == 1 else None},
     )
 
@@ -140,15 +155,15 @@ def _environ(stack: Stack, groups: Sequence[str]) -> dict[str, str]:
     return environ
 
 
-def _row(node: Node) -> dict[str, object]:
-    return {
-        "node": node.name,
-        "address": node.secure_address or node.address,
-        "running": node.process.alive(),
-        "pid": node.pid,
-        "group_id": node.group_id,
-        "mode": node.mode,
-        "config": node.config,
-        "log": node.log,
-        "metrics_url": node.metrics_url,
-    }
+def _row(node: Node) -> NodeRow:
+    return NodeRow(
+        node=node.name,
+        address=node.secure_address or node.address,
+        running=node.process.alive(),
+        pid=node.pid,
+        group_id=node.group_id,
+        mode=node.mode,
+        config=node.config,
+        log=node.log,
+        metrics_url=node.metrics_url,
+    )

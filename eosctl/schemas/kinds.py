@@ -11,7 +11,7 @@ from eosctl.schemas.acl_kinds import ACL_KINDS
 from eosctl.schemas.notation import Kind, Shape
 from eosctl.schemas.offset_kinds import OFFSET_KINDS
 from eosctl.schemas.roll_kinds import ROLL_KINDS
-from eosctl.schemas.shapes import COUNTS, FENCE_ROW, FENCE_SUMMARY, FINDING, FINDING_ROW
+from eosctl.schemas.shapes import FENCE_ROW, FENCE_SUMMARY, FINDING
 from eosctl.schemas.upgrade_kinds import UPGRADE_KINDS
 
 _CONNECTOR_STATE: dict[str, Shape] = {
@@ -109,26 +109,7 @@ _CONNECTOR_CHANGE: dict[str, Any] = {
     "data": {"undo": "str|null"},
 }
 _RESCUE_DATA: dict[str, Shape] = {"seen": "str", "cure": {"*": "str"}, "journal": "str"}
-_NODE = {
-    "node": "str",
-    "address": "str",
-    "running": "bool",
-    "pid": "int",
-    "group_id": "str|null",
-    "mode": "str|null",
-    "config": "str",
-    "log": "str",
-    "metrics_url": "str|null",
-}
-_SANDBOX: dict[str, Shape] = {
-    "environ": {"*": "str"},
-    "directory": "str",
-    "topics": "any",
-    "principals": [{"principal": "str", "command_config": "str"}],
-}
-
 KINDS: dict[str, Kind] = {
-    "error": Kind("A command that failed before it had rows: see `errors`."),
     "task-counts-list": Kind("Task-count records and what a leader would do.", **_TASK_COUNTS),
     "task-counts-show": Kind("One connector's task-count record.", **_TASK_COUNTS),
     "task-counts-validate": Kind("Task-count records with what is wrong with them.", **_TASK_COUNTS),
@@ -194,90 +175,6 @@ KINDS: dict[str, Kind] = {
         "What was done to heal the connector.",
         **_RESCUE,
         data={**_RESCUE_DATA, "fence?": _FENCE, "backup?": "str|null"},
-    ),
-    "history": Kind(
-        "Entries of the audit log.",
-        "any",
-        {"writes": "int", "outcomes": COUNTS, "damaged": "int"},
-        {"log": "str"},
-    ),
-    "profile-list": Kind(
-        "The profiles of the config file.",
-        {
-            "profile": "str",
-            "current": "bool",
-            "bootstrap_server": "str|null",
-            "group_id": "str|null",
-            "connect_urls": ["str"],
-            "expect": {"*": "any"},
-        },
-        {"profiles": "int"},
-        {"file": "str"},
-    ),
-    "profile-show": Kind("What a command would be told.", {"name": "str", "value": "any"}, {"values": "int"}),
-    "profile-origins": Kind(
-        "What a command would be told, and by whom.",
-        {"name": "str", "value": "any", "origin": "str"},
-        {"values": "int"},
-    ),
-    "profile-file": Kind(
-        "A profile as it stands in the config file now.",
-        {"name": "str", "value": "any"},
-        {"profile": "str", "current": "bool", "changed": "bool"},
-        {"file": "str"},
-    ),
-    "profile-check": Kind(
-        "What answers where a profile points to.",
-        {
-            "check": {"kafka", "group", "worker"},
-            "subject": "str",
-            "status": {"ok", "wrong", "failed"},
-            "found": "str|null",
-            "reason": "str|null",
-        },
-        {"counts": COUNTS},
-    ),
-    "metrics": Kind(
-        "How large the transactions of source tasks are, per task and endpoint.",
-        {
-            "connector": "str",
-            "task": "int",
-            "url": "str",
-            "transaction_size_min": "num|null",
-            "transaction_size_max": "num|null",
-            "transaction_size_avg": "num|null",
-            "source_record_poll_rate": "num|null",
-            "source_record_write_rate": "num|null",
-            "longest_ms": "int|null",
-            "transaction_timeout_ms": "int|null",
-            "open_ms": "int|null",
-            "findings": [FINDING_ROW],
-        },
-        {"tasks": "int", "counts": COUNTS},
-    ),
-    "sandbox-up": Kind(
-        "The processes of a new sandbox.", _NODE, {"name": "str", "up": "bool", "kafka_version": "str"}, _SANDBOX
-    ),
-    "sandbox-status": Kind(
-        "The processes of a sandbox.",
-        _NODE,
-        {"name": "str", "up": "bool", "kafka_version?": "str"},
-        {f"{name}?": shape for name, shape in _SANDBOX.items()},
-    ),
-    "sandbox-logs": Kind("The last lines of logs.", {"node": "str", "line": "str"}, data={"files": {"*": "str"}}),
-    "sandbox-down": Kind("What was stopped.", summary={"name": "str", "stopped": ["str"]}),
-    "demo": Kind(
-        "What the demo proved.",
-        {"step": "any", "proved": "str", "expected": "any", "actual": "any", "ok": "bool"},
-        {"proved": "int", "wrong": "int"},
-    ),
-    "completion": Kind("A completion script.", data={"shell": {"bash", "zsh", "fish"}, "script": "str"}),
-    "schema-list": Kind("The kinds of documents.", {"kind": "str", "what": "str"}, {"kinds": "int"}),
-    "schema": Kind("The JSON Schema of one kind.", summary={"kind": "str"}, data={"schema": {"*": "any"}}),
-    "explain": Kind(
-        "What codes and words mean.",
-        {"code": "str", "type": "str", "meaning": "str", "next": "str|null"},
-        {"entries": "int"},
     ),
     **ACL_KINDS,
     **OFFSET_KINDS,

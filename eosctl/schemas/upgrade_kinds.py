@@ -38,32 +38,7 @@ _GROUP_STATE = (
     None,
 )
 _MODE = {"enabled", "not_enabled", "preparing", "disabled", "unknown"}
-_WORKERS: dict[str, Any] = {
-    "row": {
-        "url": "str|null",
-        "member_id": "str|null",
-        "leader": "bool",
-        "version": "str|null",
-        "health": "str",
-        "config_offset": "int|null",
-        "config_lag": "int|null",
-        "assigned": ({"connectors": ["str"], "tasks": [{"connector": "str", "task": "int"}]}, None),
-        "mode": _MODE,
-        "evidence": ["str"],
-    },
-    "summary": {"workers": "int", "modes": COUNTS},
-    "data": {
-        "group": {
-            "state": "str|null",
-            "protocol": "str|null",
-            "leader_member_id": "str|null",
-            "leader_url": "str|null",
-        }
-    },
-}
 UPGRADE_KINDS: dict[str, Kind] = {
-    "workers-list": Kind("The workers of a Connect group, and what each runs.", **_WORKERS),
-    "workers-probe": Kind("The workers' exactly-once modes, with the evidence.", **_WORKERS),
     "connectors-check": Kind(
         "What keeps source connectors and their tasks from being exactly-once.",
         FINDING_ROW,

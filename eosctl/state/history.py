@@ -17,6 +17,7 @@ from eosctl.report import Problem, Report
 from eosctl.state import codes
 from eosctl.state.audit import REFUSED, AuditLog
 from eosctl.state.audit_file import read_entries
+from eosctl.state.rows import HISTORY, Entry, HistoryData, HistorySummary
 from eosctl.state.touched import touched_in
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -35,7 +36,7 @@ def read_history(log: AuditLog, *, since_ms: int | None = None, command: str | N
             f"cannot read {log.path}: {exc.strerror or exc}", hint="Check the path and its rights."
         ) from exc
     words = (command or "").split()
-    rows = [{**each, "touched": touched_in(each)} for each in found.entries if _is_wanted(each, since_ms, words)]
+    rows = [Entry({**each, "touched": touched_in(each)}) for each in found.entries if _is_wanted(each, since_ms, words)]
     if found.damaged:
         message = f"{log.path}: {found.damaged} damaged lines are left out"
         problems.append(
@@ -43,8 +44,8 @@ def read_history(log: AuditLog, *, since_ms: int | None = None, command: str | N
         )
     outcomes = Counter(str(row.get("outcome")) for row in rows)
     writes = len(rows) - outcomes[REFUSED]
-    summary = {"writes": writes, "outcomes": dict(sorted(outcomes.items())), "damaged": found.damaged}
-    return Report("history", rows, summary, data={"log": str(log.path)}, problems=problems)
+    summary = HistorySummary(writes=writes, outcomes=dict(sorted(outcomes.items())), damaged=found.damaged)
+    return Report(HISTORY, rows, summary, data=HistoryData(log=str(log.path)), problems=problems)
 
 
 def _add_killed(log: AuditLog) -> list[Problem]:

@@ -44,14 +44,14 @@ def test_a_given_url_that_no_member_advertises_is_a_row_of_its_own(world: World)
     forwarded = "http://localhost:18083"
     world.connect.modes, world.connect.forwarded = {W0: "enabled"}, {forwarded: W0}
     rows = list_workers(world.app(connect_urls=(forwarded,))).rows
-    assert [(row["url"], row["member_id"]) for row in rows] == [(W0, f"member {W0}"), (forwarded, None)]
-    assert "no member of the group advertises this URL" in cast(list[str], rows[1]["evidence"])
+    assert [(row.url, row.member_id) for row in rows] == [(W0, f"member {W0}"), (forwarded, None)]
+    assert "no member of the group advertises this URL" in cast(list[str], rows[1].evidence)
 
 
 def test_a_worker_of_another_cluster_is_said(world: World) -> None:
     world.connect.kafka_cluster_id = "elsewhere"
     report = list_workers(world.app())
-    assert "another Kafka cluster, elsewhere" in str(report.rows[0]["evidence"])
+    assert "another Kafka cluster, elsewhere" in str(report.rows[0].evidence)
     assert [problem.code for problem in report.problems] == ["other_kafka_cluster"] * 2
     assert report.problems[0].message == f"the worker at {W0} uses Kafka cluster elsewhere, not {world.cluster_id}"
 
@@ -105,9 +105,9 @@ def test_a_url_of_another_group_is_told_from_a_forwarded_port(
         open_worker=lambda app, url: (there if url == stranger else world.connect).open_worker(app, url),
     )
     report = list_workers(app)
-    row = next(row for row in report.rows if row["url"] == stranger)
+    row = next(row for row in report.rows if row.url == stranger)
     assert [problem.code for problem in report.problems] == codes
-    assert said in str([*(problem.message for problem in report.problems), *cast(list[str], row["evidence"])])
+    assert said in str([*(problem.message for problem in report.problems), *cast(list[str], row.evidence)])
     assert report.exit_code is ExitCode.OK
 
 
@@ -122,7 +122,7 @@ def test_a_worker_that_answers_for_an_empty_group_is_of_another_one(world: World
 def test_urls_alone_are_enough(world: World) -> None:
     report = probe_workers(world.app(client=None, group_id=None, connect_urls=(W1,)))
     (row,) = report.rows
-    assert (row["url"], row["member_id"], row["mode"], row["assigned"]) == (W1, None, "not_enabled", None)
+    assert (row.url, row.member_id, row.mode, row.assigned) == (W1, None, "not_enabled", None)
     assert world.brokers.seen == []
 
 

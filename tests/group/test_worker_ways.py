@@ -34,7 +34,7 @@ def hide_members(world: World) -> None:
 
 
 def rows(report: Report) -> dict[object, object]:
-    return {row["url"]: row["member_id"] for row in report.rows}
+    return {row.url: row.member_id for row in report.rows}
 
 
 def gate(report: Report, gate_id: str) -> dict[str, str]:
@@ -46,8 +46,8 @@ def test_a_load_balancer_is_another_way_to_a_member(world: World) -> None:
     """It was taken for a worker that is not in the group, and `members_known` failed."""
     report = list_workers(world.app(connect_urls=(LB,)))
     assert rows(report) == {W0: f"member {W0}", W1: f"member {W1}", LB: None}
-    assert "another way to one of them" in str(report.rows[2]["evidence"])
-    assert (report.summary["workers"], report.problems) == (2, [])
+    assert "another way to one of them" in str(report.rows[2].evidence)
+    assert (report.summary.workers, report.problems) == (2, [])
     planned = plan_upgrade(world.app(connect_urls=(LB,)), Mode.ENABLED)
     assert gate(planned, "members_known")["status"] == "pass"
     assert [row["worker"] for row in planned.rows] == [W0, W1]
@@ -57,7 +57,7 @@ def test_it_is_known_where_no_member_can_be_reached(world: World) -> None:
     """Then nobody compared its connectors; the coordinator tells them, too."""
     hide_members(world)
     report = list_workers(world.app(connect_urls=(LB,)))
-    assert "another way to one of them" in str(report.rows[2]["evidence"])
+    assert "another way to one of them" in str(report.rows[2].evidence)
     assert {each.code for each in report.problems} == {"worker_unreachable"}
     assert str(report.problems[0].hint).startswith(f"{LB} leads to one of the members; --connect-map ADVERTISED=REACH")
     planned = plan_upgrade(world.app(connect_urls=(LB,)), Mode.ENABLED)
@@ -72,7 +72,7 @@ def test_the_way_to_the_only_member_is_said_so_that_it_can_be_pasted(world: Worl
     assert report.problems[0].hint == f"{LB} leads to it: --connect-map {W1}={LB}"
     mapped = world.app(connect_urls=(LB,), connect_map=parse_connect_map([f"{W1}={LB}"]))
     report = list_workers(mapped)
-    assert ([row["mode"] for row in report.rows], report.problems) == (["not_enabled", "not_enabled"], [])
+    assert ([row.mode for row in report.rows], report.problems) == (["not_enabled", "not_enabled"], [])
 
 
 def test_mapped_workers_are_asked_where_they_are_reached(world: World) -> None:
@@ -82,6 +82,6 @@ def test_mapped_workers_are_asked_where_they_are_reached(world: World) -> None:
     world.connect.forwarded = {reached: url for url, reached in ports.items()}
     app = world.app(connect_map=parse_connect_map(["w*:8083=http://127.0.0.1:1808*"]))
     report = list_workers(app)
-    assert [(row["url"], row["mode"]) for row in report.rows] == [(W0, "enabled"), (W1, "not_enabled")]
+    assert [(row.url, row.mode) for row in report.rows] == [(W0, "enabled"), (W1, "not_enabled")]
     assert (report.problems, set(world.connect.opened)) == ([], set(ports.values()))
     assert set(running_tasks(app)) == {"c"}

@@ -29,6 +29,7 @@ from eosctl.errors import (
     UnreachableError,
 )
 from eosctl.group.gather import observe_workers
+from eosctl.report import plain
 from eosctl.target import Target
 from tests.fakes.connect import FakeConnect
 from tests.fakes.connectors import FILE_SINK
@@ -102,13 +103,13 @@ def test_members_that_share_a_url_are_told_apart_by_their_own_addresses(host: st
         return raw._replace(members=tuple(members))
 
     world.brokers.state.groups["g"] = seen
-    assert [row["url"] for row in list_workers(world.app()).rows] == [service, service]
+    assert [row.url for row in list_workers(world.app()).rows] == [service, service]
     report = list_workers(world.app(connect_urls=tuple(pods)))
-    modes = {row["url"]: row["mode"] for row in report.rows}
+    modes = {row.url: row.mode for row in report.rows}
     assert modes == dict(zip(pods, ("enabled", "not_enabled"), strict=True))
-    assert (report.problems, report.data["group"]["leader_url"]) == ([], first)
+    assert (report.problems, report.data.group.leader_url) == ([], first)
     alone = list_workers(world.app(connect_urls=(first,)))
-    assert {row["url"] for row in alone.rows} == {first, service}
+    assert {row.url for row in alone.rows} == {first, service}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_members_are_joined_with_what_they_say_themselves(world: World) -> None:
     world.connect.add("c", {"tasks.max": "2"})
     report = list_workers(world.app())
     first, second = report.rows
-    assert first == {
+    assert plain(first) == {
         "url": W0,
         "member_id": f"member {W0}",
         "leader": True,
@@ -170,7 +171,7 @@ def test_members_are_joined_with_what_they_say_themselves(world: World) -> None:
     assert report.kind == "workers-list"
     assert report.target == {"kafka_cluster_id": world.cluster_id, "group_id": "g"}
     assert report.summary == {"workers": 2, "modes": {"enabled": 1, "not_enabled": 1}}
-    assert report.data["group"] == {
+    assert plain(report.data.group) == {
         "state": "Stable",
         "protocol": "sessioned",
         "leader_member_id": f"member {W0}",
@@ -182,7 +183,7 @@ def test_members_are_joined_with_what_they_say_themselves(world: World) -> None:
 def test_the_lag_counts_the_records_after_the_offset_that_a_member_told(world: World) -> None:
     for number in range(9):
         world.topics.write([OutRecord(CONFIGS, b"connector-%d" % number, None)])
-    assert [row["config_lag"] for row in list_workers(world.app()).rows] == [2, 2]  # told 7: has read 0 to 6
+    assert [row.config_lag for row in list_workers(world.app()).rows] == [2, 2]  # told 7: has read 0 to 6
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,7 @@ def test_without_a_config_topic_the_lag_is_null_and_that_is_said(
     if partitions is not None:
         world.topics.add_topic(CONFIGS, partitions)
     report = list_workers(world.app())
-    assert ([row["config_lag"] for row in report.rows], report.exit_code) == ([None, None], ExitCode.OK)
+    assert ([row.config_lag for row in report.rows], report.exit_code) == ([None, None], ExitCode.OK)
     (problem,) = report.problems
     assert (problem.code, problem.severity) == ("config_topic_unread", "warning")
     assert said in problem.message
@@ -221,7 +222,7 @@ def test_what_no_member_told_needs_no_config_topic(world: World) -> None:
 def test_a_file_that_contradicts_the_probe_is_a_finding(world: World) -> None:
     configs = (_config("a", "enabled", "w0"), _config("b", "enabled", "w1"))
     report = probe_workers(world.app(worker_configs=configs))
-    assert [row["mode"] for row in report.rows] == ["enabled", "not_enabled"]
+    assert [row.mode for row in report.rows] == ["enabled", "not_enabled"]
     (problem,) = report.problems
     assert (problem.code, problem.severity, report.exit_code) == ("file_contradicts_probe", "warning", ExitCode.OK)
     assert problem.message.startswith(
@@ -233,7 +234,7 @@ def test_the_workers_files_tell_preparing_from_disabled(world: World) -> None:
     world.connect.modes = {W0: "disabled", W1: "preparing"}
     configs = (_config("a", "disabled", "w0"), _config("b", "preparing", "w1"))
     rows = probe_workers(world.app(worker_configs=configs)).rows
-    assert [(row["mode"], cast(list[str], row["evidence"])[-1]) for row in rows] == [
+    assert [(row.mode, cast(list[str], row.evidence)[-1]) for row in rows] == [
         ("disabled", "a says disabled"),
         ("preparing", "b says preparing"),
     ]
@@ -243,8 +244,8 @@ def test_a_worker_that_is_down_is_a_row(world: World) -> None:
     world.connect.down.add(W1)
     report = probe_workers(world.app())
     row = report.rows[1]
-    assert (row["health"], row["mode"], row["version"]) == ("unreachable", "unknown", None)
-    assert row["evidence"] == [f"the Connect worker at {W1} can't be reached: Connection refused"]
+    assert (row.health, row.mode, row.version) == ("unreachable", "unknown", None)
+    assert row.evidence == [f"the Connect worker at {W1} can't be reached: Connection refused"]
     assert (report.kind, report.exit_code) == ("workers-probe", ExitCode.PARTIAL)
     world.connect.down.add(W0)
     assert probe_workers(world.app()).exit_code == ExitCode.UNREACHABLE
@@ -265,14 +266,14 @@ def test_what_a_worker_refuses_is_unknown_with_the_reason(
     world.connect.modes = {W0: "enabled"}
     world.connect.fail_next(call, error)
     (row,) = probe_workers(world.app()).rows
-    assert (row["health"], row["mode"], row["evidence"]) == (health, "unknown", [error.message])
+    assert (row.health, row.mode, row.evidence) == (health, "unknown", [error.message])
 
 
 def test_a_standalone_worker_is_told_from_an_enabled_one(world: World) -> None:
     """It objects to nothing, and was said to be enabled."""
     world.connect.modes = {W0: "standalone"}
     report = probe_workers(replace(world.app(), target=Target(connect_urls=(W0,))))
-    assert [(row["mode"], row["evidence"]) for row in report.rows] == [
+    assert [(row.mode, row.evidence) for row in report.rows] == [
         ("unknown", ["a standalone worker, which is of no group and does not know exactly-once"])
     ]
     assert [(each.code, each.severity) for each in report.problems] == [("standalone_worker", "warning")]
@@ -283,8 +284,8 @@ def test_a_plugin_that_fails_is_passed_over(world: World) -> None:
     world.connect.plugins.append({"class": "com.acme.Jdbc", "type": "source"})
     world.connect.fail_next("validate", ConnectError("answered 500: boom"))
     (row,) = probe_workers(world.app()).rows
-    assert row["mode"] == "not_enabled"
-    assert "validating Jdbc" in cast(list[str], row["evidence"])[0]
+    assert row.mode == "not_enabled"
+    assert "validating Jdbc" in cast(list[str], row.evidence)[0]
 
 
 @pytest.mark.parametrize(
@@ -299,8 +300,8 @@ def test_without_a_source_plugin_the_mode_is_unknown(
 ) -> None:
     world.connect.plugins = plugins
     row = probe_workers(world.app()).rows[0]
-    assert row["mode"] == "unknown"
-    assert reason in cast(list[str], row["evidence"])[0]
+    assert row.mode == "unknown"
+    assert reason in cast(list[str], row.evidence)[0]
 
 
 def test_a_rebalance_is_waited_out(world: World) -> None:
@@ -322,7 +323,7 @@ def test_a_rebalance_without_end_is_reported_with_what_is_known(world: World) ->
     world.connect.rebalance(lasts_s=math.inf)
     report = list_workers(world.app(connect_urls=(W0,)))
     assert waited_s(world) == pytest.approx(10, abs=0.5)
-    assert [(row["url"], row["member_id"], row["assigned"], row["leader"]) for row in report.rows] == [
+    assert [(row.url, row.member_id, row.assigned, row.leader) for row in report.rows] == [
         (None, f"member {W0}", None, False),
         (None, f"member {W1}", None, False),
         (W0, None, None, False),
@@ -336,7 +337,7 @@ def test_an_empty_group_has_no_rows(world: World) -> None:
     world.connect.modes = {}
     report = list_workers(world.app())
     assert (list(report.rows), report.exit_code, list(report.problems)) == ([], 0, [])
-    assert cast(dict[str, object], report.data["group"])["state"] == "Empty"
+    assert report.data.group.state == "Empty"
 
 
 def test_an_unknown_group_is_not_found(world: World) -> None:
@@ -365,11 +366,11 @@ def test_a_real_group(stack: Any, file_source: FileSource, tmp_path: Path) -> No
     target = Target(client=ClientSettings((stack.bootstrap_servers,)), group_id=GROUP)
     app = App(target, Deadline.after(120), tmp_path)
     (row,) = list_workers(app).rows
-    assert (row["url"], row["leader"], row["version"], row["health"]) == (file_source.url, True, "4.3.1", "healthy")
-    assigned = cast(dict[str, list[object]], row["assigned"])
+    assert (row.url, row.leader, row.version, row.health) == (file_source.url, True, "4.3.1", "healthy")
+    assigned = cast(dict[str, list[object]], row.assigned)
     assert file_source.name in assigned["connectors"]
     assert {"connector": file_source.name, "task": 0} in assigned["tasks"]
-    assert row["mode"] == "enabled"
+    assert row.mode == "enabled"
     (task,) = running_tasks(app)[file_source.name]
     assert (task.task, task.state, f"http://{task.worker_id}") == (0, "RUNNING", file_source.url)
 
@@ -393,7 +394,7 @@ def test_a_worker_that_does_not_reach_the_groups_offset_is_an_error_with_both(wo
     )
     assert finding.evidence == {"config_offset": 1, "group_offset": 3, "end_offset": 3}
     assert finding.fix.startswith("Restart it. If it stays behind again")
-    seen = {row["url"]: (row["config_offset"], row["config_lag"]) for row in list_workers(world.app()).rows}
+    seen = {row.url: (row.config_offset, row.config_lag) for row in list_workers(world.app()).rows}
     assert seen == {W0: (3, 0), W1: (1, 2)}
 
 

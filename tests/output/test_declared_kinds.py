@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eosctl.kinds import ROW_MODULES, all_kinds, declared_kinds, schema_of
+from eosctl.explain.kinds import ROW_MODULES, all_kinds, declared_kinds, schema_of
 from eosctl.output.columns import words_of_columns
 from eosctl.output.rows import Kind
 from eosctl.schemas import KINDS as OTHER_KINDS

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.errors import ExitCode
+from eosctl.group.rows import WORKERS_LIST, AssignedPart, GroupData, GroupPart, TaskPart, WorkerRow, WorkersSummary
 from eosctl.output import render_report
 from eosctl.output.cells import duration, format_cell
 from eosctl.output.views.views import VIEWS, view_of
@@ -83,10 +84,22 @@ def test_no_id_is_broken(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     """A URL used to be folded in its middle where the row was a little too wide, and could not be copied."""
     monkeypatch.setenv("COLUMNS", str(width))
     url = "http://connect-worker-1.kafka.svc.cluster.local:8083"
-    tasks = [{"connector": "orders-source", "task": task} for task in range(9)]
-    row = {"url": url, "leader": True, "health": "healthy", "mode": "enabled", "config_offset": 1, "config_lag": 0}
-    row |= {"version": "4.3.1", "assigned": {"connectors": ["orders-source"], "tasks": tasks}}
-    text = _text(Report(kind="workers-list", rows=[row, row], summary={"workers": 2, "modes": {}}), Terminal())
+    tasks = [TaskPart(connector="orders-source", task=task) for task in range(9)]
+    row = WorkerRow(
+        url=url,
+        member_id=None,
+        leader=True,
+        version="4.3.1",
+        health="healthy",
+        config_offset=1,
+        config_lag=0,
+        assigned=AssignedPart(connectors=["orders-source"], tasks=tasks),
+        mode="enabled",
+        evidence=[],
+    )
+    group = GroupPart(state=None, protocol=None, leader_member_id=None, leader_url=None)
+    summary = WorkersSummary(workers=2, modes={})
+    text = _text(Report(kind=WORKERS_LIST, rows=[row, row], summary=summary, data=GroupData(group=group)), Terminal())
     assert text.count(url) == 2
     assert text.count("orders-source/8") == 2
     assert max(map(len, text.splitlines())) <= width

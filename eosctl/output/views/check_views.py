@@ -4,9 +4,9 @@ each."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
-from eosctl.output.cells import Column, View, printable, summary_lines
+from eosctl.output.cells import View, printable, summary_lines
 from eosctl.report import Report, Row
 
 _MOST_FOLLOWING = 6
@@ -66,43 +66,7 @@ def findings_view(empty: str) -> View:
     return View((), footer=_finding_lines, empty=empty, prose=False)
 
 
-def _task_findings(report: Report) -> Iterable[str]:
-    """What the numbers of the table say, task by task."""
-    for row in report.rows:
-        findings = row["findings"]
-        for finding in findings if isinstance(findings, list) else []:
-            yield f"{finding['severity']}  {finding['code']}  {printable(finding['message'])}"
-            yield f"  fix: {printable(finding['fix'])}"
-    yield from summary_lines(report)
-
-
-def _records(member: str) -> Callable[[Row], object]:
-    """A size or a rate without more digits than it is worth; null stays null."""
-
-    def number(row: Row) -> object:
-        value = row[member]
-        return f"{value:.1f}".removesuffix(".0") if isinstance(value, int | float) else None
-
-    return number
-
-
-_METRICS = View(
-    (
-        Column("CONNECTOR", "connector"),
-        Column("TASK", "task"),
-        Column("MIN", _records("transaction_size_min")),
-        Column("AVG", _records("transaction_size_avg")),
-        Column("MAX", _records("transaction_size_max")),
-        Column("POLLED/S", _records("source_record_poll_rate")),
-        Column("WRITTEN/S", _records("source_record_write_rate")),
-        Column("TIMEOUT-MS", "transaction_timeout_ms"),
-        Column("OPEN-MS", "open_ms"),
-        Column("URL", "url"),
-    ),
-    footer=_task_findings,
-)
 CHECK_VIEWS = {
     "connectors-check": findings_view("Nothing stands against exactly-once."),
     "doctor": View((), footer=_doctor_lines, prose=False, wide_footer=_ignored_lines),
-    "metrics": _METRICS,
 }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
-from shlex import quote
+from collections.abc import Callable, Iterable
 
 from eosctl.output.cells import Column, View, dig, format_cell, printable, summary_lines
 from eosctl.output.views.acl_views import ACL_SCRIPT, ACL_VIEWS
@@ -14,69 +12,16 @@ from eosctl.output.views.hard_views import hard_lines
 from eosctl.output.views.offset_views import OFFSET_VIEWS
 from eosctl.output.views.replay_view import REPLAY
 from eosctl.output.views.rescue_views import RESCUE_VIEWS
-from eosctl.output.views.trust_views import TRUST_VIEWS
 from eosctl.output.views.upgrade_views import UPGRADE_VIEWS
 from eosctl.report import Report, Row
 
-
-def _sandbox_lines(report: Report) -> Iterable[str]:
-    """How to reach the sandbox: lines to paste into a shell."""
-    environ = report.data.get("environ")
-    if isinstance(environ, Mapping):
-        yield from (f"export {quote(str(name))}={quote(str(value))}" for name, value in environ.items())
-    users = report.data.get("principals")
-    for user in users if isinstance(users, list) else []:
-        yield f"{user['principal']}: --command-config {user['command_config']}"
-    urls = [row["metrics_url"] for row in report.rows if row.get("metrics_url")]
-    if urls:
-        yield "metrics: eosctl metrics " + " ".join(f"--prometheus {quote(str(url))}" for url in urls)
-    yield from summary_lines(report)
-
-
-def _explained(report: Report) -> Iterable[str]:
-    """Each entry as a sentence; what to do next below it."""
-    for row in report.rows:
-        yield f"{row['code']} ({row['type']}): {row['meaning']}"
-        if row["next"]:
-            yield f"  next: {row['next']}"
-
-
-_SANDBOX = View(
-    (
-        Column("NODE", "node"),
-        Column("ADDRESS", "address"),
-        Column("RUNNING", "running"),
-        Column("MODE", "mode"),
-        Column("PID", "pid"),
-        Column("LOG", "log"),
-    ),
-    footer=_sandbox_lines,
-)
-
 VIEWS: dict[str, View] = {
     **ACL_VIEWS,
-    **TRUST_VIEWS,
     **CHECK_VIEWS,
     **CONNECTOR_VIEWS,
     **OFFSET_VIEWS,
     **RESCUE_VIEWS,
     **UPGRADE_VIEWS,
-    "sandbox-up": _SANDBOX,
-    "sandbox-status": _SANDBOX,
-    "completion": View((), footer=lambda report: [str(report.data["script"]).rstrip("\n")], prose=False),
-    "explain": View((), footer=_explained),
-    "schema-list": View((Column("KIND", "kind"), Column("WHAT", "what"))),
-    "schema": View((), footer=lambda report: [json.dumps(report.data["schema"], indent=2)], prose=False),
-    "sandbox-logs": View((Column("NODE", "node"), Column("LINE", "line")), empty="the logs are empty"),
-    "demo": View(
-        (
-            Column("STEP", "step"),
-            Column("PROVED", "proved"),
-            Column("EXPECTED", "expected"),
-            Column("ACTUAL", "actual"),
-            Column("OK", "ok"),
-        )
-    ),
 }
 
 
@@ -217,49 +162,3 @@ VIEWS["upgrade-plan"] = View(
     footer=_plan_lines,
     empty="The group has no workers.",
 )
-
-
-def _assigned_tasks(row: Row) -> object:
-    """The row's tasks as `connector/number`, as the owners of transactional ids; null where they are not known."""
-    tasks = dig(row, "assigned.tasks")
-    return [f"{task['connector']}/{task['task']}" for task in tasks] if isinstance(tasks, list) else None
-
-
-def _group_line(report: Report) -> Iterable[str]:
-    """The group's state in one line; then the summary."""
-    state = dig(report.data, "group.state")
-    if state is not None:
-        protocol = format_cell(dig(report.data, "group.protocol"))
-        yield f"group: {format_cell(report.target.get('group_id'))}, state: {format_cell(state)}, protocol: {protocol}"
-    modes = report.summary["modes"]
-    counts = [f"{count} {mode}" for mode, count in modes.items()] if isinstance(modes, Mapping) else []
-    yield f"workers: {report.summary['workers']}" + (f" ({', '.join(counts)})" if counts else "")
-
-
-_WORKER_COLUMNS = (
-    Column("URL", "url"),
-    Column("LEADER", "leader"),
-    Column("VERSION", "version"),
-    Column("HEALTH", "health"),
-)
-VIEWS |= {
-    "workers-list": View(
-        (
-            *_WORKER_COLUMNS,
-            Column("MODE", "mode"),
-            Column("CONFIG-OFFSET", "config_offset"),
-            Column("LAG", "config_lag"),
-            Column("CONNECTORS", "assigned.connectors"),
-            Column("TASKS", _assigned_tasks),
-        ),
-        wide=(Column("MEMBER-ID", "member_id"), Column("EVIDENCE", "evidence")),
-        footer=_group_line,
-        empty="The group has no worker.",
-    ),
-    "workers-probe": View(
-        (*_WORKER_COLUMNS, Column("MODE", "mode"), Column("EVIDENCE", lambda row: row["evidence"])),
-        wide=(Column("MEMBER-ID", "member_id"), Column("CONFIG-OFFSET", "config_offset")),
-        footer=_group_line,
-        empty="The group has no worker.",
-    ),
-}

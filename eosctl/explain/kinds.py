@@ -11,8 +11,14 @@ from eosctl.schemas import KINDS as OTHER_KINDS
 from eosctl.schemas import schema_of as schema_of_other
 
 ROW_MODULES = (
+    "eosctl.checks.metric_rows",
+    "eosctl.explain.rows",
     "eosctl.fence.rows",
-    "eosctl.txn.rows",  # one a line
+    "eosctl.group.rows",
+    "eosctl.profiles.rows",
+    "eosctl.sandbox.rows",
+    "eosctl.state.rows",
+    "eosctl.txn.rows",
 )
 """Where kinds are declared; a test compares it with the tree."""
 

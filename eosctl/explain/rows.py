@@ -1,0 +1,96 @@
+"""What is printed of eosctl itself: codes and words, schemas, completion scripts; and of a command that failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from eosctl.output.rows import Kind, Printed, Text
+from eosctl.report import Report
+
+Shell = Literal["bash", "zsh", "fish"]
+
+
+class ExplainedRow(Printed):
+    """A code, a word or a column."""
+
+    code: Annotated[str, "The code, the word, or the header of the column."]
+    type: Annotated[str, "What it is."]
+    meaning: Annotated[str, "What it means."]
+    next: Annotated[str | None, "What to do about it; null where there is nothing to do."]
+
+
+class KindRow(Printed):
+    """A kind of document."""
+
+    kind: Annotated[str, "The name of the kind."]
+    what: Annotated[str, "What a document of this kind says."]
+
+
+class EntriesSummary(Printed):
+    """How many entries there are."""
+
+    entries: Annotated[int, "How many entries there are."]
+
+
+class KindsSummary(Printed):
+    """How many kinds there are."""
+
+    kinds: Annotated[int, "How many kinds there are."]
+
+
+class KindSummary(Printed):
+    """Which kind it is."""
+
+    kind: Annotated[str, "The name of the kind."]
+
+
+class SchemaData(Printed):
+    """The schema."""
+
+    schema: Annotated[dict[str, object], "The JSON Schema of the whole document."]
+
+
+class ScriptData(Printed):
+    """The script."""
+
+    shell: Annotated[Shell, "The shell that it is for."]
+    script: Annotated[str, "The script, to be loaded into the shell."]
+
+
+def _explained(report: Report) -> Iterable[str]:
+    """Each entry as a sentence; what to do next below it."""
+    for row in report.rows_of(ExplainedRow):
+        yield f"{row.code} ({row.type}): {row.meaning}"
+        if row.next:
+            yield f"  next: {row.next}"
+
+
+def _schema(report: Report) -> Iterable[str]:
+    yield json.dumps(report.data_of(SchemaData).schema, indent=2)
+
+
+def _script(report: Report) -> Iterable[str]:
+    yield report.data_of(ScriptData).script.rstrip("\n")
+
+
+ERROR = Kind("error", "A command that failed before it had rows: see `errors`.")
+EXPLAIN = Kind(
+    "explain",
+    "What codes and words mean.",
+    row=ExplainedRow,
+    summary=EntriesSummary,
+    text=Text(columns=(), lines=_explained),
+)
+SCHEMA_LIST = Kind("schema-list", "The kinds of documents.", row=KindRow, summary=KindsSummary)
+SCHEMA = Kind(
+    "schema",
+    "The JSON Schema of one kind.",
+    summary=KindSummary,
+    data=SchemaData,
+    text=Text(columns=(), lines=_schema, prose=False),
+)
+COMPLETION = Kind(
+    "completion", "A completion script.", data=ScriptData, text=Text(columns=(), lines=_script, prose=False)
+)
