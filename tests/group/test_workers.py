@@ -166,8 +166,8 @@ def test_members_are_joined_with_what_they_say_themselves(world: World) -> None:
             "validating FileStreamSourceConnector with exactly.once.support=required: no objection from the worker"
         ],
     }
-    assert (second["url"], second["leader"], second["mode"]) == (W1, False, "not_enabled")
-    assert second["assigned"] == {"connectors": [], "tasks": [{"connector": "c", "task": 1}]}
+    assert (second.url, second.leader, second.mode) == (W1, False, "not_enabled")
+    assert plain(second.assigned) == {"connectors": [], "tasks": [{"connector": "c", "task": 1}]}
     assert report.kind == "workers-list"
     assert report.target == {"kafka_cluster_id": world.cluster_id, "group_id": "g"}
     assert report.summary == {"workers": 2, "modes": {"enabled": 1, "not_enabled": 1}}
@@ -368,7 +368,7 @@ def test_a_real_group(stack: Any, file_source: FileSource, tmp_path: Path) -> No
     (row,) = list_workers(app).rows
     assert (row.url, row.leader, row.version, row.health) == (file_source.url, True, "4.3.1", "healthy")
     assigned = cast(dict[str, list[object]], row.assigned)
-    assert file_source.name in assigned["connectors"]
+    assert file_source.name in assigned.connectors
     assert {"connector": file_source.name, "task": 0} in assigned["tasks"]
     assert row.mode == "enabled"
     (task,) = running_tasks(app)[file_source.name]
