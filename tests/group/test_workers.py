@@ -29,6 +29,7 @@ from eosctl.errors import (
     UnreachableError,
 )
 from eosctl.group.gather import observe_workers
+from eosctl.group.rows import TaskPart
 from eosctl.report import plain
 from eosctl.target import Target
 from tests.fakes.connect import FakeConnect
@@ -367,9 +368,8 @@ def test_a_real_group(stack: Any, file_source: FileSource, tmp_path: Path) -> No
     app = App(target, Deadline.after(120), tmp_path)
     (row,) = list_workers(app).rows
     assert (row.url, row.leader, row.version, row.health) == (file_source.url, True, "4.3.1", "healthy")
-    assigned = cast(dict[str, list[object]], row.assigned)
-    assert file_source.name in assigned.connectors
-    assert {"connector": file_source.name, "task": 0} in assigned["tasks"]
+    assert file_source.name in row.assigned.connectors
+    assert TaskPart(connector=file_source.name, task=0) in row.assigned.tasks
     assert row.mode == "enabled"
     (task,) = running_tasks(app)[file_source.name]
     assert (task.task, task.state, f"http://{task.worker_id}") == (0, "RUNNING", file_source.url)
