@@ -168,9 +168,9 @@ class _Restart:
 
     def begin(self) -> Note | None:
         """Looks at what there is before the restart; None where a run that was killed had come further."""
-        again, run = self.again, self.run
-        if again is not None and self._came_further(again):
-            self.before = Before(dict(again.members))
+        again, run, further = self.again, self.run, self._further
+        if further is not None:
+            self.before = Before(dict(further.members))
             return None
         mode, at_once, look_s = self.outcome.mode, run.roll.driver.at_once, run.look_s
         as_it_is = again or nobody_there(run)
@@ -205,26 +205,34 @@ class _Restart:
         facts = {"members": dict(settled.members), "evidence": list(settled.evidence)}
         return Note("done", {**facts, "at_once": self.run.roll.driver.at_once, "renamed": dict(settled.renamed)})
 
-    def _came_further(self, again: OpenStep) -> bool:
-        """Whether a run that was killed had the driver's part done; a step that failed is done again."""
+    @property
+    def _further(self) -> OpenStep | None:
+        """What a run that was killed has left, if the driver's part was done; a step that failed is done again."""
         begun = self.run.roll.begun
-        return again.restarted and begun is not None and begun.stopped is None
+        if self.again is None or begun is None:
+            return None
+        return self.again if self.again.restarted and begun.stopped is None else None
 
     def _act(self) -> Acted:
-        again, roll, mode, app = self.again, self.run.roll, self.outcome.mode, self.app
-        if again is not None and self._came_further(again):
-            if not roll.driver.waits_for_person:
-                return Acted(again.words)
-        else:
+        """The driver's part; what is known to be done is not done again."""
+        roll, mode, further = self.run.roll, self.outcome.mode, self._further
+        if further is not None and not roll.driver.waits_for_person:
+            return Acted(further.words)
+        if further is None:
             words = f"{', '.join(self.workers)}: restarting as {mode.value}"
-            app.on_event(Event(words, standings=standings(self.workers, mode, "restarting")))
-        look = look_app(app, self.run.look_s)
-        if again is not None and made_before(look, roll.driver, mode, again.members.values()):
-            acted = Acted(f"the pods were made as {mode.value} before this run")
-        else:
-            acted = roll.driver.bring(app, self.workers, mode)
+            self.app.on_event(Event(words, standings=standings(self.workers, mode, "restarting")))
+        acted = self._made_before() or roll.driver.bring(self.app, self.workers, mode)
         roll.journal.write("restarted", words=acted.words, backup=acted.backup)
         return acted
+
+    def _made_before(self) -> Acted | None:
+        """What a controller did of a step that was cut off, if it has brought every pod to the mode."""
+        again, driver, mode = self.again, self.run.roll.driver, self.outcome.mode
+        if again is None:
+            return None
+        look = look_app(self.app, self.run.look_s)
+        is_made = made_before(look, driver, mode, again.members.values())
+        return Acted(f"the pods were made as {mode.value} before this run") if is_made else None
 
     def _expected(self, acted: Acted) -> Expected:
         run, roll, driver = self.run, self.run.roll, self.run.roll.driver
