@@ -13,10 +13,10 @@ from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import PROTOCOL_TYPE
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError, RefusedError
-from eosctl.group.absence import OtherGroup, Recorded, Traces, judge_absence
 from eosctl.group.gather import answering_url, read_group
 from eosctl.group.listing import with_groups_there
 from eosctl.group.members import DEAD, EMPTY, ConnectGroup, connect_group
+from eosctl.group.observation.absence import OtherGroup, Recorded, Traces, judge_absence
 
 _ANSWER_S = 5.0
 

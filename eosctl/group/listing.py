@@ -11,7 +11,7 @@ from eosctl.report import Problem
 
 def with_groups_there(app: App, error: NotFoundError) -> NotFoundError:
     """The same about the target's group, with the groups that exist as a hint; unchanged where nobody lists them."""
-    from eosctl.group.absence import groups_there  # most commands meet no absent group
+    from eosctl.group.observation.absence import groups_there  # most commands meet no absent group
 
     try:
         with app.transactions() as admin:

@@ -19,9 +19,9 @@ from eosctl.core.configs.cleaning import (
     stop_and_resume,
 )
 from eosctl.errors import RefusedError, StalePlanError
-from eosctl.group.absence import Recorded
 from eosctl.group.absent import Known, refuse_never_there
 from eosctl.group.gather import read_group
+from eosctl.group.observation.absence import Recorded
 from eosctl.group.topics.config import read_config_topic
 from eosctl.group.topics.config_reader import ConfigTopic
 from eosctl.report import Json, Problem, Report, Row, rfc3339

@@ -19,9 +19,9 @@ from eosctl.core.records import Record
 from eosctl.core.transactions import TransactionListing
 from eosctl.core.workers.connector_entry import plugin_type
 from eosctl.errors import EosctlError, ExitCode, InputFileError, NotFoundError
-from eosctl.group.absence import Recorded
 from eosctl.group.absent import Known, doubt_about
 from eosctl.group.gather import discover_urls, in_turn, read_group
+from eosctl.group.observation.absence import Recorded
 from eosctl.group.topics.config import blocked_problems, read_both_views, read_config_topic
 from eosctl.group.topics.config_reader import ConfigTopic
 from eosctl.report import Json, Problem, Report, Row

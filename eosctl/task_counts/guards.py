@@ -20,10 +20,10 @@ from eosctl.core.workers.connector_entry import plugin_type
 from eosctl.errors import RefusedError
 from eosctl.events import Event
 from eosctl.fence.rules import FenceOutcome, plan_items
-from eosctl.group.absence import Recorded
 from eosctl.group.absent import Known, refuse_never_there
 from eosctl.group.gather import read_group
 from eosctl.group.members import DEAD, EMPTY, STABLE
+from eosctl.group.observation.absence import Recorded
 from eosctl.group.topics.config import read_config_topic
 from eosctl.group.topics.config_reader import ConfigTopic
 from eosctl.task_counts.findings import MAX_PLAUSIBLE_TASKS

@@ -8,7 +8,7 @@ from eosctl.core.configs.fold import fold_config_topic
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Bounds, TopicRead
 from eosctl.errors import NotFoundError
-from eosctl.group.absence import OtherGroup, Recorded, Traces, groups_there, judge_absence
+from eosctl.group.observation.absence import OtherGroup, Recorded, Traces, groups_there, judge_absence
 from tests.fakes.config_topic import config_records, created
 
 
