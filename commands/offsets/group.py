@@ -20,6 +20,7 @@ from ..frame.session import Session
 
 if TYPE_CHECKING:
     from eosctl.offsets.files.restore import RestoreRequest
+    from eosctl.offsets.files.rows import Format
     from eosctl.offsets.writes import MergeRequest
 
 # sub-command -> the module that it is loaded from when it is asked for (`:name` where Python reserves its own)
@@ -264,7 +265,14 @@ def restore_command(app: App, options: RestoreOptions, *, yes: bool, dry_run: bo
 @click.argument("file", default="-")
 @pass_app
 def export_command(
-    app: App, store: str, connectors: tuple[str, ...], *, form: str, all_records: bool, with_secrets: bool, file: str
+    app: App,
+    store: str,
+    connectors: tuple[str, ...],
+    *,
+    form: Format,
+    all_records: bool,
+    with_secrets: bool,
+    file: str,
 ) -> Report | None:
     """Save a store: as NDJSON, lossless, or as a body for PATCH /connectors/NAME/offsets.
 

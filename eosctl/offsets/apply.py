@@ -23,10 +23,10 @@ from eosctl.events import Event
 from eosctl.offsets import codes
 from eosctl.offsets.journal import offsets_journal
 from eosctl.offsets.listing import report_target
-from eosctl.offsets.rows import first_rows
 from eosctl.offsets.stores.gather import OffsetStores, read_away, read_settled
 from eosctl.offsets.stores.new_topics import create_topics
 from eosctl.offsets.stores.targets import other_partitions
+from eosctl.offsets.write_rows import ResultData, ResultSummary, WrittenRow, first_rows
 from eosctl.offsets.writes import (
     MergeRequest,
     OffsetWritePlan,
@@ -39,7 +39,7 @@ from eosctl.offsets.writes import (
 )
 from eosctl.plan import Plan
 from eosctl.ports import TopicStore
-from eosctl.report import Problem, Report, Row
+from eosctl.report import Problem, Report
 from eosctl.state.backups import keep_backup, undo_command
 
 _LATE_WRITE_S, _POLL_S = 10.0, 0.2
@@ -212,11 +212,11 @@ def _result_report(
     missing = "unconfirmed" if lost else "failed" if failure else "differs"
     names = {True: "written", False: missing, None: "unconfirmed"}
     rows = [
-        plan.row(write, outcome=names[read.holds.get(write.place())] if write.sends() else "unchanged")
+        plan.result_row(write, names[read.holds.get(write.place())] if write.sends() else "unchanged")
         for write in plan.writes
     ]
-    wrong = [row for row in rows if row["outcome"] not in ("written", "unchanged")]
-    nothing_written = len(wrong) == len(sends) and all(row["outcome"] == "failed" for row in wrong)
+    wrong = [row for row in rows if row.outcome not in ("written", "unchanged")]
+    nothing_written = len(wrong) == len(sends) and all(row.outcome == "failed" for row in wrong)
     left = [] if nothing_written else wrong
     failures = [
         *_failure_problems(failure, read, wrong=len(wrong)),
@@ -224,10 +224,10 @@ def _result_report(
         *_behind_problems(read),
     ]
     return Report(
-        kind=f"{plan.name}-result",
+        kind=plan.kinds.result,
         rows=first_rows(rows),
-        summary={**plan_summary(plan), "written": len(sends) - len(wrong), "not_as_planned": len(wrong)},
-        data={**plan_data(plan), "backup": str(backup), "undo": undo_command(backup)},
+        summary=ResultSummary(**plan_summary(plan), written=len(sends) - len(wrong), not_as_planned=len(wrong)),
+        data=ResultData(**plan_data(plan), backup=str(backup), undo=undo_command(backup)),
         target=report_target(app, plan.found),
         problems=[*plan.problems, *failures],
         exit_code=_exit_code(failure, wrong=bool(wrong), nothing_written=nothing_written),
@@ -240,7 +240,7 @@ def _exit_code(failure: EosctlError | None, *, wrong: bool, nothing_written: boo
     return failure.exit_code if failure is not None and nothing_written else ExitCode.PARTIAL
 
 
-def _left_problems(left: Sequence[Row], sends: Sequence[PlannedWrite], backup: Path) -> Iterator[Problem]:
+def _left_problems(left: Sequence[WrittenRow], sends: Sequence[PlannedWrite], backup: Path) -> Iterator[Problem]:
     """For a write of which something is there, or may be."""
     if left:
         are = "is" if len(left) == 1 else "are"

@@ -6,22 +6,39 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from shlex import quote
+from typing import Any
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
 from eosctl.core.offsets.findings import open_transaction_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.typed import typed_partition
-from eosctl.core.offsets.views import DiffStatus, Flag, OffsetView, diff_status, offset_views
+from eosctl.core.offsets.views import DiffStatus, Flag, IgnoredOffsetRecord, OffsetView, diff_status, offset_views
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.group.absent import Known, require_ever_there
 from eosctl.offsets import codes
 from eosctl.offsets.comparison import comparison_exit_code, hidden_problem
 from eosctl.offsets.rest import compare_with_rest
-from eosctl.offsets.rows import cell_row, ignored_rows, view_row
+from eosctl.offsets.rows import (
+    OFFSETS_DIFF,
+    OFFSETS_GET,
+    OFFSETS_LIST,
+    DiffData,
+    DiffRow,
+    DiffSummary,
+    GetData,
+    GetRow,
+    GetSummary,
+    ListData,
+    OffsetsSummary,
+    ViewRow,
+    cell_of,
+    ignored_parts,
+    view_members,
+)
 from eosctl.offsets.stores.gather import OffsetStores, gather_stores
-from eosctl.report import Json, Problem, Report, Row
+from eosctl.report import Problem, Report, Row
 from eosctl.txn.open_transactions import find_open_transactions
 
 _MOST_NAMED = 10
@@ -48,7 +65,10 @@ def list_offsets(app: App, query: OffsetQuery) -> Report:
         for view in _views(app, found, query)
         if not query.stores or any(view.cells.get(name) is not None for name in query.stores)
     ]
-    return _report(app, found, "offsets-list", views, _rows(app, views))
+    rows = [ViewRow(**members) for members in _members(app, views)]
+    ignored = ListData(ignored=ignored_parts(_ignored(found)))
+    summary = OffsetsSummary(**_summary(found, views))
+    return Report(OFFSETS_LIST, rows, summary, ignored, report_target(app, found), _all_problems(app, found, views))
 
 
 def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, rest: bool = False) -> Report:
@@ -67,7 +87,11 @@ def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, r
                 f"no offset of {', '.join(query.connectors)} for source partition {partition}",
                 hint="`eosctl offsets get --connector NAME` shows all; numbers and texts are different.",
             )
-    report = _report(app, found, "offsets-get", views, _rows(app, views))
+    rows = [GetRow(**members) for members in _members(app, views)]
+    ignored = GetData(ignored=ignored_parts(_ignored(found)))
+    summary = GetSummary(**_summary(found, views))
+    problems = _all_problems(app, found, views)
+    report = Report(OFFSETS_GET, rows, summary, ignored, report_target(app, found), problems)
     return compare_with_rest(app, report, views, query.connectors, whole=partition is None) if rest else report
 
 
@@ -90,17 +114,19 @@ def diff_offsets(
         for view, pair in zip(views, pairs, strict=True)
     ]
     rows = [
-        {**row, "left": cell_row(pair[0]), "right": cell_row(pair[1]), "status": status.value}
-        for row, pair, status in zip(_rows(app, views), pairs, statuses, strict=True)
+        DiffRow(
+            **members, left=left_cell and cell_of(left_cell), right=right_cell and cell_of(right_cell), status=status
+        )
+        for members, (left_cell, right_cell), status in zip(_members(app, views), pairs, statuses, strict=True)
     ]
     counts = Counter(statuses)
     hidden = counts[DiffStatus.HIDDEN]
     differing = len(statuses) - counts[DiffStatus.SAME] - hidden
     return Report(
-        kind="offsets-diff",
+        kind=OFFSETS_DIFF,
         rows=rows,
-        summary={"differing": differing, "counts": {status.value: counts[status] for status in DiffStatus}},
-        data={"left": left, "right": right, "clusters": {side: cluster_of(found, side) for side in (left, right)}},
+        summary=DiffSummary(differing=differing, counts={status.value: counts[status] for status in DiffStatus}),
+        data=DiffData(left=left, right=right, clusters={side: cluster_of(found, side) for side in (left, right)}),
         target=report_target(app, found),
         problems=[*_problems(app, found), *([hidden_problem(hidden, len(statuses))] if hidden else [])],
         exit_code=comparison_exit_code(differing=bool(differing), hidden=bool(hidden), strict=strict),
@@ -186,26 +212,26 @@ def _views(app: App, found: OffsetStores, query: OffsetQuery) -> list[OffsetView
     return views
 
 
-def _rows(app: App, views: Sequence[OffsetView]) -> list[dict[str, Json]]:
+def _members(app: App, views: Sequence[OffsetView]) -> list[dict[str, Any]]:
     now_ms = app.clock.now_ms()
-    return [view_row(view, now_ms=now_ms) for view in views]
+    return [view_members(view, now_ms=now_ms) for view in views]
 
 
-def _report(app: App, found: OffsetStores, kind: str, views: Sequence[OffsetView], rows: Sequence[Row]) -> Report:
-    ignored = [each for store in found.stores.values() for each in store.ignored]
-    return Report(
-        kind=kind,
-        rows=rows,
-        summary={
-            "connectors": len({view.key.connector for view in views}),
-            "source_partitions": len(views),
-            "not_seen_at_runtime": sum(view.documented is not view.runtime for view in views),
-            "ignored_keys": len(ignored),
-        },
-        data={"ignored": ignored_rows(ignored)},
-        target=report_target(app, found),
-        problems=[*_problems(app, found), *_gone_problems(views)],
-    )
+def _ignored(found: OffsetStores) -> list[IgnoredOffsetRecord]:
+    return [each for store in found.stores.values() for each in store.ignored]
+
+
+def _summary(found: OffsetStores, views: Sequence[OffsetView]) -> dict[str, int]:
+    return {
+        "connectors": len({view.key.connector for view in views}),
+        "source_partitions": len(views),
+        "not_seen_at_runtime": sum(view.documented is not view.runtime for view in views),
+        "ignored_keys": len(_ignored(found)),
+    }
+
+
+def _all_problems(app: App, found: OffsetStores, views: Sequence[OffsetView]) -> list[Problem]:
+    return [*_problems(app, found), *_gone_problems(views)]
 
 
 def _gone_problems(views: Sequence[OffsetView]) -> list[Problem]:

@@ -6,10 +6,13 @@ null, and changes under another key. So both are shown, and where they part.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum, unique
+
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.configs.records import UnparsableValueError, decode_value
@@ -19,7 +22,8 @@ from eosctl.core.records import Record
 from eosctl.core.wording import counted
 from eosctl.group.gather import discover_urls
 from eosctl.offsets import codes
-from eosctl.report import Json, Problem, Report
+from eosctl.offsets.rows import OFFSETS_GET_REST, Effective, GetData, GetRow, GetSummary, RestPart
+from eosctl.report import Problem, Report
 
 
 @unique
@@ -47,19 +51,20 @@ def compare_with_rest(
         for connector in dict.fromkeys(connectors)
         for entry in worker.offsets(connector)
     }
-    rows: list[dict[str, Json]] = []
-    for view, row in zip(views, report.rows, strict=True):
+    rows: list[GetRow] = []
+    for view, row in zip(views, report.rows_of(GetRow), strict=True):
         entry = listed.get(view.key.identity, (None, None))[1]
-        rows.append({**row, "rest": _member(_status(view.runtime, entry), entry)})
+        rows.append(replace(row, rest=_member(_status(view.runtime, entry), entry)))
     known = {view.key.identity for view in views}
     unknown = [there for identity, there in listed.items() if whole and identity not in known]
     rows += [_only_rest(connector, entry) for connector, entry in unknown]
-    differing = sum(row["rest"]["status"] != RestStatus.SAME for row in rows)  # type: ignore[index]  # just made
-    return replace(
+    differing = sum(row.rest is not UNSET and row.rest.status != RestStatus.SAME for row in rows)
+    return dataclasses.replace(
         report,
+        kind=OFFSETS_GET_REST,
         rows=rows,
-        summary={**report.summary, "rest_differing": differing},
-        data={**report.data, "rest_url": worker.url},
+        summary=replace(report.summary_of(GetSummary), rest_differing=differing),
+        data=replace(report.data_of(GetData), rest_url=worker.url),
         problems=[*report.problems, *_problems(differing, worker.url)],
     )
 
@@ -82,21 +87,21 @@ def _status(runtime: Record | None, entry: Mapping[str, object] | None) -> RestS
         return RestStatus.DIFFERS
 
 
-def _member(status: RestStatus, entry: Mapping[str, object] | None) -> Json:
-    return {"status": status.value, "offset": as_plain_json(entry.get("offset")) if entry else None}
+def _member(status: RestStatus, entry: Mapping[str, object] | None) -> RestPart:
+    return RestPart(status=status.value, offset=as_plain_json(entry.get("offset")) if entry else None)
 
 
-def _only_rest(connector: str, entry: Mapping[str, object]) -> dict[str, Json]:
-    return {
-        "connector": connector,
-        "source_partition": as_plain_json(entry.get("partition")),
-        "key": None,
-        "stores": {"global": None, "dedicated": None},
-        "effective": {"documented": None, "runtime": None},
-        "age_ms": None,
-        "flags": [],
-        "rest": _member(RestStatus.ONLY_REST, entry),
-    }
+def _only_rest(connector: str, entry: Mapping[str, object]) -> GetRow:
+    return GetRow(
+        connector=connector,
+        source_partition=as_plain_json(entry.get("partition")),
+        key=None,
+        stores={"global": None, "dedicated": None},
+        effective=Effective(documented=None, runtime=None),
+        age_ms=None,
+        flags=[],
+        rest=_member(RestStatus.ONLY_REST, entry),
+    )
 
 
 def _problems(differing: int, url: str) -> list[Problem]:

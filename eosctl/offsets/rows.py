@@ -1,81 +1,201 @@
-"""Rows of the `eosctl offsets` reports: keys, cells and writes as plain data, in the shapes that scripts rely on."""
+"""What `offsets list`, `get` and `diff` print: source partitions in their stores; and parts that all rooms use."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any
 
-from eosctl.core.offsets.decision import KeyAction
+from msgspec import UNSET, UnsetType
+
 from eosctl.core.offsets.records import IgnoredKey, OffsetKey, as_plain_json, shown_value
-from eosctl.core.offsets.views import IgnoredOffsetRecord, OffsetView, PlannedWrite
+from eosctl.core.offsets.views import DiffStatus, IgnoredOffsetRecord, OffsetView
 from eosctl.core.records import Record
 from eosctl.offsets.history.sources import lsn_texts
-from eosctl.report import Json, Row, json_bytes, rfc3339
-
-
-def view_row(view: OffsetView, *, now_ms: int) -> dict[str, Json]:
-    """A row of `offsets list` and `get`; `age_ms` is that of the record which a task reads on from."""
-    newest_ms = view.runtime.timestamp_ms if view.runtime is not None else -1
-    return {
-        **_key_members(view.key),
-        "stores": {"global": None, "dedicated": None} | {name: cell_row(record) for name, record in view.cells.items()},
-        "effective": {"documented": _value_of(view.documented), "runtime": _value_of(view.runtime)},
-        "age_ms": max(0, now_ms - newest_ms) if newest_ms >= 0 else None,
-        "flags": [flag.value for flag in view.flags],
-    }
-
-
-def write_row(write: PlannedWrite, *, outcome: str | None = None) -> dict[str, Json]:
-    """A row of a plan; with `outcome`, of a result."""
-    row: dict[str, Json] = {
-        **_key_members(write.key),
-        "action": write.action.value,
-        "reason": write.reason,
-        "before": _value_of(write.before),
-        "after": value_json(write.after),
-        "target": {"topic": write.topic, "partition": write.partition},
-    }
-    lsns = {"before": lsn_texts(row["before"]), "after": lsn_texts(row["after"])}
-    if any(lsns.values()):
-        row["lsn"] = lsns
-    return row if outcome is None else {**row, "outcome": outcome}
-
-
-def ignored_rows(ignored: Iterable[IgnoredOffsetRecord]) -> list[Row]:
-    """`data.ignored`: records under keys that Connect ignores, and why."""
-    return [
-        {
-            "topic": each.record.topic,
-            "partition": each.record.partition,
-            "offset": each.record.offset,
-            "key": json_bytes(each.record.key),
-            "reason": each.fault.value,
-        }
-        for each in ignored
-    ]
-
+from eosctl.output.cells import duration, format_cell, summary_lines
+from eosctl.output.parts import Counts, Place
+from eosctl.output.rows import BytesText, Header, Kind, Members, Printed, Text, Time
+from eosctl.report import Report, json_bytes, rfc3339
 
 MOST_ROWS = 100
 """That are shown of a plan, a result or a comparison, as text and as JSON; the counts are complete."""
 
-
-def first_rows(rows: Sequence[Row]) -> Sequence[Row]:
-    """The rows of writes to show: of many the first, those that went wrong before those that change something."""
-    if len(rows) <= MOST_ROWS:
-        return rows
-    return sorted(rows, key=_rank)[:MOST_ROWS]
-
-
-def _rank(row: Row) -> tuple[bool, bool]:
-    return row.get("outcome", "written") in ("written", "unchanged"), row["action"] == KeyAction.KEEP
+Connector = Annotated[str, "The connector in the key."]
+SourcePartition = Annotated[object, "The source partition, as the key has it."]
+Key = Annotated[BytesText | None, "The key as its bytes are; null where no topic has one."]
+Lsns = Annotated[dict[str, str], "The log sequence numbers in the offset, as PostgreSQL prints them."]
+Value = Annotated[object, "The source offset; null in a tombstone."]
 
 
-def value_json(value: bytes | None) -> Json:
+class StoredRecord(Printed):
+    """The record that a store has for a key."""
+
+    topic: Annotated[str, "The topic of the record."]
+    partition: Annotated[int, "Its partition."]
+    offset: Annotated[int, "The record's offset in its partition."]
+    timestamp: Annotated[Time | None, "When it was written."]
+    timestamp_ms: Annotated[int | None, "When it was written, in milliseconds since 1970."]
+    value: Value
+    lsn: Lsns | UnsetType | None = UNSET
+
+    def cell(self) -> object:
+        """The value; `deleted` for a tombstone."""
+        return "deleted" if self.value is None else self.value
+
+    def place(self) -> str:
+        """`topic-partition@offset`."""
+        return f"{self.topic}-{self.partition}@{self.offset}"
+
+
+def cell_of(record: Record) -> StoredRecord:
+    """Where a record is and what it says."""
+    value = value_json(record.value)
+    lsns = lsn_texts(value)
+    return StoredRecord(
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        timestamp=rfc3339(record.timestamp_ms),
+        timestamp_ms=record.timestamp_ms,
+        value=value,
+        lsn=UNSET if lsns is None else lsns,
+    )
+
+
+def value_json(value: bytes | None) -> object:
     """An offset value as JSON, or as text or base64 where Connect could not read it."""
     shown = shown_value(value)
     return json_bytes(shown) if isinstance(shown, bytes) else shown
 
 
-def _key_members(key: OffsetKey | IgnoredKey) -> Mapping[str, Json]:
+class Effective(Printed):
+    """What counts of the stores."""
+
+    documented: Annotated[object, "The offset that counts by Connect's documentation."]
+    runtime: Annotated[object, "The offset that tasks read on from."]
+
+
+def _place(cell: StoredRecord | None) -> str | None:
+    return None if cell is None else cell.place()
+
+
+def _time(cell: StoredRecord | None) -> str | None:
+    return None if cell is None else cell.timestamp
+
+
+def _lsn(cell: StoredRecord | None) -> object:
+    return None if cell is None or cell.lsn is UNSET else cell.lsn
+
+
+class ViewRow(Printed):
+    """A source partition, as each store has it."""
+
+    connector: Connector
+    source_partition: SourcePartition
+    key: Key
+    stores: Annotated[
+        dict[str, StoredRecord | None],
+        "What each store has; null where it has no record.",
+        Members(("global", "dedicated")),
+    ]
+    effective: Annotated[Effective, "What counts of them."]
+    age_ms: Annotated[int | None, "Milliseconds since the record was written that tasks read on from."]
+    flags: Annotated[list[str], "What is remarkable; `eosctl explain FLAG` says what each means."]
+
+    def age(self) -> str | None:
+        """How long ago what the tasks read on from was committed."""
+        return None if self.age_ms is None else duration(self.age_ms)
+
+    @Header("GLOBAL-AT")
+    def global_at(self) -> str | None:
+        """Where the record of the global topic is."""
+        return _place(self.stores["global"])
+
+    @Header("GLOBAL-TIME")
+    def global_time(self) -> str | None:
+        """When it was written."""
+        return _time(self.stores["global"])
+
+    @Header("GLOBAL-LSN")
+    def global_lsn(self) -> object:
+        """Its log sequence numbers, as PostgreSQL prints them."""
+        return _lsn(self.stores["global"])
+
+    @Header("DEDICATED-AT")
+    def dedicated_at(self) -> str | None:
+        """Where the record of the connector's own topic is."""
+        return _place(self.stores["dedicated"])
+
+    @Header("DEDICATED-TIME")
+    def dedicated_time(self) -> str | None:
+        """When it was written."""
+        return _time(self.stores["dedicated"])
+
+    @Header("DEDICATED-LSN")
+    def dedicated_lsn(self) -> object:
+        """Its log sequence numbers, as PostgreSQL prints them."""
+        return _lsn(self.stores["dedicated"])
+
+
+class RestPart(Printed):
+    """What a worker answers for a source partition (KIP-875)."""
+
+    status: Annotated[str, "How its answer compares with the runtime view.", Header("REST-STATUS")]
+    offset: Annotated[object, "The offset that it answers.", Header("REST")]
+
+
+class GetRow(ViewRow):
+    """A source partition of the connector that was asked for."""
+
+    rest: Annotated[RestPart, "What a worker answers, where it was asked."] | UnsetType = UNSET
+
+
+class DiffRow(ViewRow):
+    """A source partition of which two stores are compared."""
+
+    left: Annotated[StoredRecord | None, "What the first store has."]
+    right: Annotated[StoredRecord | None, "What the second store has."]
+    status: Annotated[DiffStatus, "How they compare."]
+
+    def left_at(self) -> str | None:
+        """Where the first store's record is."""
+        return _place(self.left)
+
+    def left_time(self) -> str | None:
+        """When it was written."""
+        return _time(self.left)
+
+    def left_lsn(self) -> object:
+        """Its log sequence numbers, as PostgreSQL prints them."""
+        return _lsn(self.left)
+
+    def right_at(self) -> str | None:
+        """Where the second store's record is."""
+        return _place(self.right)
+
+    def right_time(self) -> str | None:
+        """When it was written."""
+        return _time(self.right)
+
+    def right_lsn(self) -> object:
+        """Its log sequence numbers, as PostgreSQL prints them."""
+        return _lsn(self.right)
+
+
+def view_members(view: OffsetView, *, now_ms: int) -> dict[str, Any]:
+    """The members of a ViewRow; `age_ms` is that of the record which a task reads on from."""
+    newest_ms = view.runtime.timestamp_ms if view.runtime is not None else -1
+    cells = {name: None if record is None else cell_of(record) for name, record in view.cells.items()}
+    return {
+        **key_members(view.key),
+        "stores": {"global": None, "dedicated": None} | cells,
+        "effective": Effective(documented=_value_of(view.documented), runtime=_value_of(view.runtime)),
+        "age_ms": max(0, now_ms - newest_ms) if newest_ms >= 0 else None,
+        "flags": [flag.value for flag in view.flags],
+    }
+
+
+def key_members(key: OffsetKey | IgnoredKey) -> Mapping[str, Any]:
+    """The members of a row that say which key it is about."""
     return {
         "connector": as_plain_json(key.connector),
         "source_partition": as_plain_json(key.partition),
@@ -83,25 +203,124 @@ def _key_members(key: OffsetKey | IgnoredKey) -> Mapping[str, Json]:
     }
 
 
-def _value_of(record: Record | None) -> Json:
+def _value_of(record: Record | None) -> object:
     return None if record is None else value_json(record.value)
 
 
-def cell_row(record: Record | None) -> Row | None:
-    """A CELL: where a record is and what it says; None for no record, `value` None for a tombstone.
+class IgnoredPart(Place):
+    """A record under a key that Connect ignores."""
 
-    `lsn`, where there is one, has the log sequence numbers of PostgreSQL in the value, as PostgreSQL prints them.
-    """
-    if record is None:
-        return None
-    value = value_json(record.value)
-    cell = {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp": rfc3339(record.timestamp_ms),
-        "timestamp_ms": record.timestamp_ms,
-        "value": value,
-    }
-    lsns = lsn_texts(value)
-    return cell if lsns is None else {**cell, "lsn": lsns}
+    offset: Annotated[int, "The record's offset in its partition."]
+    key: Annotated[BytesText | None, "The key as its bytes are."]
+    reason: Annotated[str, "Why Connect ignores it."]
+
+
+def ignored_parts(ignored: Iterable[IgnoredOffsetRecord]) -> list[IgnoredPart]:
+    """`data.ignored`."""
+    return [
+        IgnoredPart(
+            topic=each.record.topic,
+            partition=each.record.partition,
+            offset=each.record.offset,
+            key=json_bytes(each.record.key),
+            reason=each.fault.value,
+        )
+        for each in ignored
+    ]
+
+
+class OffsetsSummary(Printed):
+    """How much there is."""
+
+    connectors: Annotated[int, "Connectors that have offsets."]
+    source_partitions: Annotated[int, "Their source partitions."]
+    not_seen_at_runtime: Annotated[int, "Those where what tasks read is not what the documentation says."]
+    ignored_keys: Annotated[int, "Records under keys that Connect ignores."]
+
+
+class GetSummary(OffsetsSummary):
+    """How much there is of the connector that was asked for."""
+
+    rest_differing: (
+        Annotated[int, "Source partitions for which the worker answers something else than the topics hold."]
+        | UnsetType
+    ) = UNSET
+
+
+class ListData(Printed):
+    """What is in the topics beside source partitions."""
+
+    ignored: Annotated[list[IgnoredPart], "The records that no connector ever finds."]
+
+
+class GetData(ListData):
+    """The same, and who was asked."""
+
+    rest_url: Annotated[str, "The worker that answered."] | UnsetType = UNSET
+
+
+def _ignored_lines(report: Report) -> Iterator[str]:
+    """The records that no connector ever finds, then the summary."""
+    for each in report.data_of(ListData).ignored:
+        yield f"ignored by Connect ({each.reason}): {format_cell(each.key)} at {each.cell()} offset {each.offset}"
+    yield from summary_lines(report)
+
+
+_LIST_COLUMNS = (
+    *("connector", "source_partition", "stores.global", "stores.dedicated"),
+    *("effective.documented", "effective.runtime", "age", "flags"),
+)
+_LIST_TEXT = Text(
+    columns=_LIST_COLUMNS,
+    wide=("key", "global_at", "global_time", "global_lsn?", "dedicated_at", "dedicated_time", "dedicated_lsn?"),
+    lines=_ignored_lines,
+    empty="No connector has offsets here.",
+)
+OFFSETS_LIST = Kind(
+    "offsets-list",
+    "Every source partition, in each store.",
+    row=ViewRow,
+    summary=OffsetsSummary,
+    data=ListData,
+    text=_LIST_TEXT,
+)
+OFFSETS_GET = Kind(
+    "offsets-get",
+    "One connector's source partitions.",
+    row=GetRow,
+    summary=GetSummary,
+    data=GetData,
+    text=_LIST_TEXT,
+)
+OFFSETS_GET_REST = OFFSETS_GET.shown_as(
+    Text(columns=(*_LIST_COLUMNS, "rest.offset", "rest.status"), wide=_LIST_TEXT.wide, lines=_ignored_lines)
+)
+
+
+class DiffSummary(Printed):
+    """What the comparison found."""
+
+    differing: Annotated[int, "Source partitions that are not the same in both stores."]
+    counts: Annotated[Counts, "Source partitions by status."]
+
+
+class DiffData(Printed):
+    """What was compared."""
+
+    left: Annotated[str, "The first store."]
+    right: Annotated[str, "The second store."]
+    clusters: Annotated[dict[str, str], "The id of the Kafka cluster that each store is on."]
+
+
+OFFSETS_DIFF = Kind(
+    "offsets-diff",
+    "Two stores of a connector, compared.",
+    row=DiffRow,
+    summary=DiffSummary,
+    data=DiffData,
+    text=Text(
+        columns=("connector", "source_partition", "left", "right", "status"),
+        wide=("key", "left_at", "left_time", "left_lsn?", "right_at", "right_time", "right_lsn?"),
+        empty="No connector has offsets here.",
+    ),
+)

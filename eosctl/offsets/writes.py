@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
+from typing import Any
 
 from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances, Waiver
@@ -25,11 +26,24 @@ from eosctl.offsets import codes
 from eosctl.offsets.guard import refuse_running, refuse_running_source, source_problem
 from eosctl.offsets.journal import cut_off_problems
 from eosctl.offsets.listing import refuse_same, report_target, require_store
-from eosctl.offsets.rows import MOST_ROWS, first_rows, write_row
+from eosctl.offsets.rows import MOST_ROWS
 from eosctl.offsets.stale_copies import stale_problem
 from eosctl.offsets.stores.gather import OffsetStores, gather_stores
 from eosctl.offsets.stores.targets import refuse_unfit_targets
-from eosctl.report import Problem, Report, Row
+from eosctl.offsets.write_rows import (
+    MERGE,
+    ActionCounts,
+    PlanData,
+    PlanSummary,
+    WriteKinds,
+    WriteRow,
+    WrittenRow,
+    first_rows,
+    topic_parts,
+    write_members,
+    write_row,
+)
+from eosctl.report import Problem, Report, plain
 from eosctl.state.audit import Digest
 
 MOST_IN_ONE_TRANSACTION = 200_000
@@ -54,23 +68,34 @@ class MergeRequest:
 
 @dataclass(frozen=True, slots=True)
 class OffsetWritePlan:
-    """Writes with what they were planned from; `name` is the operation's, and begins the names of its reports.
+    """Writes with what they were planned from; `kinds` are the operation's reports.
 
     `refusal` is what speaks against them whatever runs. `details` are further members of a write's row, by its place.
     """
 
-    name: str
+    kinds: WriteKinds
     writes: tuple[PlannedWrite, ...]
     creates: tuple[NewTopic, ...]
     found: OffsetStores
     allowances: Allowances
     problems: tuple[Problem, ...] = ()
     refusal: RefusedError | None = None
-    details: Mapping[tuple[str, bytes, int], Row] = field(default_factory=dict)
+    details: Mapping[tuple[str, bytes, int], Mapping[str, Any]] = field(default_factory=dict)
 
-    def row(self, write: PlannedWrite, *, outcome: str | None = None) -> Row:
-        """The row of one of the writes; with `outcome`, in a result."""
-        return {**write_row(write, outcome=outcome), **self.details.get(write.place(), {})}
+    @property
+    def name(self) -> str:
+        """The operation's, which its backups and journals have too."""
+        return self.kinds.name
+
+    def row(self, write: PlannedWrite) -> WriteRow:
+        """The row of one of the writes in the plan."""
+        row: type[WriteRow] = self.kinds.plan.row
+        return row(**write_members(write), **self.details.get(write.place(), {}))
+
+    def result_row(self, write: PlannedWrite, outcome: str) -> WrittenRow:
+        """The row of one of the writes in the result."""
+        row: type[WrittenRow] = self.kinds.result.row
+        return row(**write_members(write), outcome=outcome, **self.details.get(write.place(), {}))
 
     def sends(self) -> list[PlannedWrite]:
         """The writes that put a record, in order."""
@@ -114,7 +139,7 @@ def plan_offsets_merge(app: App, request: MergeRequest) -> OffsetWritePlan:
         writes += plan_merge(source, target, connector, into=request.into, prefer=prefer, fallback=not extra)
     refuse_elsewhere(found, connectors)
     refuse_unfit(app, found, writes)
-    return write_plan("offsets-merge", writes, found, allowances=request.allowances)
+    return write_plan(MERGE, writes, found, allowances=request.allowances)
 
 
 def _merge_source(request: MergeRequest) -> tuple[str, Prefer]:
@@ -141,11 +166,11 @@ def _mergeable(found: OffsetStores, source: str, into: str) -> list[str]:
 
 
 def write_plan(
-    name: str, writes: Sequence[PlannedWrite], found: OffsetStores, *, allowances: Allowances
+    kinds: WriteKinds, writes: Sequence[PlannedWrite], found: OffsetStores, *, allowances: Allowances
 ) -> OffsetWritePlan:
     """The plan of `writes`, with the topics that they need made and what is remarkable about them."""
     return OffsetWritePlan(
-        name=name,
+        kinds=kinds,
         writes=tuple(writes),
         creates=_new_topics(found, writes),
         found=found,
@@ -270,10 +295,10 @@ def show_plan(app: App, plan: OffsetWritePlan) -> Report:
         *(problem for problem in sources if problem is not None),
     ]
     return Report(
-        kind=f"{plan.name}-plan",
+        kind=plan.kinds.plan,
         rows=first_rows([plan.row(write) for write in plan.writes]),
-        summary=plan_summary(plan),
-        data=plan_data(plan),
+        summary=PlanSummary(**plan_summary(plan)),
+        data=PlanData(**plan_data(plan)),
         target=report_target(app, plan.found),
         problems=problems,
     )
@@ -287,22 +312,25 @@ def _split_problems(plan: OffsetWritePlan) -> list[Problem]:
     return [Problem(codes.SPLIT, message, hint="If it breaks off, run the same command again.", severity="warning")]
 
 
-def plan_summary(plan: OffsetWritePlan) -> dict[str, object]:
-    """Counts per action and what else is planned."""
+def plan_summary(plan: OffsetWritePlan) -> dict[str, Any]:
+    """The members of a PlanSummary."""
     counts = Counter(write.action for write in plan.writes)
     return {
-        "counts": {action.value: counts[action] for action in KeyAction},
+        "counts": ActionCounts(**{action.value: counts[action] for action in KeyAction}),
         "conflicts": sum(write.conflict for write in plan.writes),
         "creates": len(plan.creates),
     }
 
 
-def plan_data(plan: OffsetWritePlan) -> dict[str, object]:
-    """What plan and result have beside rows and summary."""
-    creates = [new.as_row() for new in plan.creates]
-    data: dict[str, object] = {"creates": creates, "overrides": plan.allowances.names(), "keys": len(plan.writes)}
+def plan_data(plan: OffsetWritePlan) -> dict[str, Any]:
+    """The members of a PlanData."""
+    data: dict[str, Any] = {
+        "creates": topic_parts(plan.creates),
+        "overrides": plan.allowances.names(),
+        "keys": len(plan.writes),
+    }
     if len(plan.writes) > MOST_ROWS:  # what is not shown is recorded all the same
-        data["plan"] = str(Digest(map(write_row, plan.writes)))
+        data["plan"] = str(Digest(plain(write_row(write)) for write in plan.writes))
     return data
 
 

@@ -111,7 +111,8 @@ def _given(mark: Schema | Members, inner: Any) -> Json:
 def _hints(owner: Any) -> dict[str, Any]:
     """Member -> its type, in order."""
     hints = get_type_hints(owner, include_extras=True)
-    return {name: hints[name] for name in owner.__struct_fields__}
+    names = zip(owner.__struct_fields__, owner.__struct_encode_fields__, strict=True)
+    return {printed: hints[name] for name, printed in names}
 
 
 def _object(members: Mapping[str, Any], *, others: Any = msgspec.UNSET) -> Json:

@@ -56,7 +56,7 @@ class FindingRow(Printed):
 
 
 def finding_row(finding: Finding) -> FindingRow:
-    """A finding as a row."""
+    """A finding as a row of its own."""
     return FindingRow(
         code=finding.code,
         severity=cast("Severity", finding.severity),

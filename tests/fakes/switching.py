@@ -151,4 +151,4 @@ def switch(app: App, to: str = OWN) -> Report:
 
 def outcomes(report: Report) -> dict[object, object]:
     """Step -> outcome."""
-    return {row["step"]: row["outcome"] for row in report.rows}
+    return {row.step: row.outcome for row in report.rows}

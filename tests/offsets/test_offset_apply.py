@@ -94,7 +94,7 @@ def test_a_transaction_that_failed_wrote_nothing(
     report = merge(app)
     assert world.time.slept == [], "what has failed does not come later"
     assert (int(report.exit_code), world.topics.newest(OWN)) == (exit_code, before)
-    assert {row["outcome"] for row in report.rows} == {"failed"}
+    assert {row.outcome for row in report.rows} == {"failed"}
     assert (report.problems[0].message, report.problems[0].hint) == (error.message, error.hint)
 
 
@@ -104,7 +104,7 @@ def test_of_two_failures_the_first_is_told(app: App, world: OffsetWorld) -> None
     plan = plan_offsets_merge(app, INTO_OWN)
     world.topics.fail_next("read", UnreachableError("no answer"))
     report = apply_plan(app, plan, lambda: plan)
-    assert (int(report.exit_code), {row["outcome"] for row in report.rows}) == (7, {"unconfirmed"})
+    assert (int(report.exit_code), {row.outcome for row in report.rows}) == (7, {"unconfirmed"})
     assert report.problems[0].message == "the broker went away"
 
 
@@ -130,7 +130,7 @@ def test_where_a_topic_may_not_be_made_nothing_is_written(app: App, world: Offse
     world.topics.fail_next("create", error)
     report = merge(app)
     assert int(report.exit_code) == 5
-    assert {row["outcome"] for row in report.rows} == {"failed", "unchanged"}
+    assert {row.outcome for row in report.rows} == {"failed", "unchanged"}
     assert (report.problems[0].message, world.topics.written) == (error.message, [])
 
 
@@ -155,14 +155,14 @@ def test_an_answer_that_got_lost_is_no_failure_when_all_is_there(
     world.topics.fail_next("write", error, done=True)
     report = merge(app)
     assert (int(report.exit_code), codes(report)) == (0, ["answer_lost"])
-    assert {row["outcome"] for row in report.rows} == {"written"}
+    assert {row.outcome for row in report.rows} == {"written"}
 
 
 def test_what_is_not_there_after_an_answer_got_lost_is_unconfirmed(app: App, world: OffsetWorld) -> None:
     """The transaction may be committed later: nobody can say that it failed."""
     world.topics.fail_next("record", UnreachableError("no answer"), done=True)
     report = merge(app)
-    assert (int(report.exit_code), {row["outcome"] for row in report.rows}) == (7, {"unconfirmed"})
+    assert (int(report.exit_code), {row.outcome for row in report.rows}) == (7, {"unconfirmed"})
 
 
 def test_partitions_that_were_added_since_the_plan_are_drift(app: App, world: OffsetWorld) -> None:
@@ -204,7 +204,7 @@ def test_what_somebody_wrote_behind_an_open_transaction_is_unconfirmed(
 
     quick = replace(app, deadline=Deadline.after(1, app.clock))
     report = apply_plan(quick, plan, lambda: plan, send=send)
-    outcome = {row["key"]: row["outcome"] for row in report.rows}[A.decode()]
+    outcome = {row.key: row.outcome for row in report.rows}[A.decode()]
     assert (int(report.exit_code), outcome) == ((7, "unconfirmed") if after_us else (0, "written"))
 
 
@@ -217,7 +217,7 @@ def test_very_many_offsets_go_in_several_transactions_and_that_is_said(
     world.topics.fail_next("record", EosctlError("the broker went away"), skip=2, done=True)
     report = apply_plan(app, plan, lambda: plan)
     assert int(report.exit_code) == 7, "the first transaction is there"
-    assert [row["outcome"] for row in report.rows] == ["written", "written", "failed"]
+    assert [row.outcome for row in report.rows] == ["written", "written", "failed"]
     (aborted,) = [problem.message for problem in report.problems if problem.code == "aborted_but_visible"]
     assert aborted.startswith("1 of them "), "what was committed before is not aborted"
     assert [len(records) for _id, records in world.topics.written] == [2]

@@ -37,7 +37,7 @@ def apply(app: App, planned_with: MergeRequest = INTO_OWN) -> str:
     plan = plan_offsets_merge(app, planned_with)
     report = apply_plan(app, plan, lambda: plan_offsets_merge(app, planned_with))
     assert report.exit_code == 0
-    return str(report.data["backup"])
+    return str(report.data.backup)
 
 
 def test_a_backup_and_its_restore_are_exact_inverses(app: App, world: OffsetWorld) -> None:
@@ -46,7 +46,7 @@ def test_a_backup_and_its_restore_are_exact_inverses(app: App, world: OffsetWorl
     plan = plan_restore(app, RestoreRequest(backup))
     again = apply_plan(app, plan, lambda: plan_restore(app, RestoreRequest(backup)))
     assert world.topics.newest(OWN) == {A: None, B: b"2"}
-    redo = RestoreRequest(str(again.data["backup"]))
+    redo = RestoreRequest(str(again.data.backup))
     apply_plan(app, plan_restore(app, redo), lambda: plan_restore(app, redo))
     assert world.topics.newest(OWN) == {A: b"1", B: None}, "a restore can be taken back too"
     assert [write.reason for write in plan_restore(app, redo).writes] == ["equal", "equal"]
@@ -250,7 +250,7 @@ def test_what_an_open_transaction_hides_of_others_is_in_nobodys_way(app: App, wo
     for topic in (GLOBAL, OWN):
         world.topics.open_transaction(topic, partition_for(A, 5), key=b'["other",{}]')
     report = apply_plan(app, plan_offsets_merge(app, INTO_OWN), lambda: plan_offsets_merge(app, INTO_OWN))
-    assert (int(report.exit_code), {row["outcome"] for row in report.rows}) == (0, {"written"})
+    assert (int(report.exit_code), {row.outcome for row in report.rows}) == (0, {"written"})
     (told,) = [problem for problem in report.problems if problem.code == "open_transaction"]
     assert (told.severity, told.message[:57]) == (
         "warning",

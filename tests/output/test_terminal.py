@@ -11,16 +11,22 @@ from tests.terminals import on_a_terminal
 LONG = "/data/" + "directory/" * 4 + "customers.txt"
 PROGRAM = f"""
 import importlib, sys
+from msgspec.structs import replace
+from eosctl.offsets.rows import OFFSETS_LIST, StoredRecord, Effective, ViewRow
 from eosctl.output import render_report
+from eosctl.output.cells import summary_lines
 from eosctl.report import Report
 session = importlib.import_module("eosctl.commands.frame.session").Session()
-cell = {{"topic": "connect-offsets", "partition": 3, "offset": 17, "value": {{"position": 292}}}}
-row = {{
-    "connector": "customers", "source_partition": {{"filename": {LONG!r}}}, "key": "k", "flags": ["not_seen"],
-    "stores": {{"global": cell, "dedicated": None}}, "effective": {{"documented": {{"n": 292}}, "runtime": None}},
-}}
+kind = OFFSETS_LIST.shown_as(replace(OFFSETS_LIST.text, lines=summary_lines))
+cell = StoredRecord(
+    topic="connect-offsets", partition=3, offset=17, timestamp=None, timestamp_ms=None, value={{"position": 292}}
+)
+row = ViewRow(
+    connector="customers", source_partition={{"filename": {LONG!r}}}, key="k", flags=["not_seen"], age_ms=None,
+    stores={{"global": cell, "dedicated": None}}, effective=Effective(documented={{"n": 292}}, runtime=None),
+)
 summary = {{"a sentence that goes on": " ".join(["word"] * 60)}}
-report = Report(kind="offsets-list", rows=[row, row], summary=summary, data={{"undo": "eosctl " + "x " * 60}})
+report = Report(kind=kind, rows=[row, row], summary=summary, data={{"undo": "eosctl " + "x " * 60}})
 render_report(report, output=sys.argv[1], stream=sys.stdout, color=session.color(sys.stdout))
 """
 WORKING = """

@@ -11,8 +11,10 @@ from msgspec.structs import replace
 
 from eosctl.errors import ExitCode
 from eosctl.group.rows import WORKERS_LIST, AssignedPart, GroupData, GroupPart, TaskPart, WorkerRow, WorkersSummary
+from eosctl.offsets.rows import OFFSETS_LIST, Effective, ListData, OffsetsSummary, StoredRecord, ViewRow
 from eosctl.output import render_report
 from eosctl.output.cells import duration, format_cell
+from eosctl.output.columns import columns_of
 from eosctl.output.views.views import VIEWS, view_of
 from eosctl.report import Report, Row
 from eosctl.txn.rows import TXN_DESCRIBE, DescribedRow, OwnerPart
@@ -20,14 +22,24 @@ from eosctl.txn.rows import TXN_DESCRIBE, DescribedRow, OwnerPart
 HOUSE = Path(__file__).resolve().parents[2] / "eosctl"
 WITHOUT_ROWS = {"sandbox-down"}
 PATH = "/data/" + "directory/" * 5 + "customers.txt"
-CELL = {"topic": "connect-offsets", "partition": 3, "offset": 17, "value": {"position": 292}}
-ROW: Row = {
-    "connector": "customers",
-    "source_partition": {"filename": PATH},
-    "stores": {"global": CELL, "dedicated": None},
-    "effective": {"documented": {"position": 292}, "runtime": None},
-    "flags": ["not_seen_at_runtime"],
-}
+CELL = StoredRecord(
+    topic="connect-offsets", partition=3, offset=17, timestamp=None, timestamp_ms=None, value={"position": 292}
+)
+ROW = ViewRow(
+    connector="customers",
+    source_partition={"filename": PATH},
+    key="k",
+    stores={"global": CELL, "dedicated": None},
+    effective=Effective(documented={"position": 292}, runtime=None),
+    age_ms=None,
+    flags=["not_seen_at_runtime"],
+)
+SUMMARY = OffsetsSummary(connectors=1, source_partitions=1, not_seen_at_runtime=1, ignored_keys=0)
+
+
+def listed(*rows: ViewRow) -> Report:
+    """A report of `offsets list`."""
+    return Report(kind=OFFSETS_LIST, rows=rows, summary=SUMMARY, data=ListData(ignored=[]))
 
 
 class Terminal(io.StringIO):
@@ -43,8 +55,8 @@ def _text(report: Report, stream: io.StringIO, *, color: bool = False) -> str:
 
 
 def test_a_pipe_gets_one_line_per_row_however_long() -> None:
-    lines = _text(Report(kind="offsets-list", rows=[ROW]), io.StringIO()).splitlines()
-    assert len(lines) == 2
+    lines = _text(listed(ROW), io.StringIO()).splitlines()
+    assert len(lines) == 3  # a header, the row, the summary
     assert PATH in lines[1]
 
 
@@ -52,7 +64,7 @@ def test_a_pipe_gets_one_line_per_row_however_long() -> None:
 def test_a_narrow_terminal_gets_blocks(monkeypatch: pytest.MonkeyPatch, color: bool) -> None:
     """At 80 columns seven columns of ten characters each were folded into pieces of words, headers too."""
     monkeypatch.setenv("COLUMNS", "80")
-    lines = _text(Report(kind="offsets-list", rows=[ROW, ROW]), Terminal(), color=color).splitlines()
+    lines = _text(listed(ROW, ROW), Terminal(), color=color).splitlines()
     assert lines[:8] == [
         "CONNECTOR         customers",
         f'SOURCE-PARTITION  {{"filename":"{PATH}"}}',
@@ -70,12 +82,12 @@ def test_a_narrow_terminal_gets_blocks(monkeypatch: pytest.MonkeyPatch, color: b
 def test_a_terminal_that_is_wide_enough_gets_a_table_with_whole_headers(monkeypatch: pytest.MonkeyPatch) -> None:
     """At 140 columns there was a table, too, with the path in two pieces."""
     monkeypatch.setenv("COLUMNS", "180")
-    lines = _text(Report(kind="offsets-list", rows=[ROW]), Terminal(), color=True).splitlines()
-    assert lines[0].split() == [column.header for column in VIEWS["offsets-list"].columns]
+    lines = _text(listed(ROW), Terminal(), color=True).splitlines()
+    assert lines[0].split() == [column.header for column in columns_of(OFFSETS_LIST)]
     assert max(len(line.rstrip()) for line in lines) <= 180
     assert f'{{"filename":"{PATH}"}}' in lines[1]
     monkeypatch.setenv("COLUMNS", "140")
-    lines = _text(Report(kind="offsets-list", rows=[ROW]), Terminal()).splitlines()
+    lines = _text(listed(ROW), Terminal()).splitlines()
     assert f'SOURCE-PARTITION  {{"filename":"{PATH}"}}' in lines
 
 
@@ -115,7 +127,7 @@ def test_counts_are_words_not_json() -> None:
 def test_every_kind_of_report_has_a_view() -> None:
     """Migration plans were shown with every member of their rows, nested JSON included."""
     source = "".join(path.read_text(encoding="utf-8") for path in HOUSE.rglob("*.py"))
-    kinds = set(re.findall(r'kind="([a-z-]+)"', source)) - {"error"} | {"offsets-merge-plan", "offsets-restore-result"}
+    kinds = set(re.findall(r'kind="([a-z-]+)"', source)) - {"error"}
     assert len(kinds) > 10
     assert kinds - WITHOUT_ROWS <= set(VIEWS)
 
@@ -157,9 +169,9 @@ def test_json_in_a_cell_cannot_steer_the_terminal() -> None:
 
 
 def test_wide_has_more_columns_and_keeps_the_others() -> None:
-    lines = _text(Report(kind="offsets-list", rows=[{**ROW, "key": "k"}]), io.StringIO()).splitlines()
+    lines = _text(listed(ROW), io.StringIO()).splitlines()
     out = io.StringIO()
-    render_report(Report(kind="offsets-list", rows=[{**ROW, "key": "k"}]), output="wide", stream=out, color=False)
+    render_report(listed(ROW), output="wide", stream=out, color=False)
     wide = out.getvalue().splitlines()
     assert wide[0].startswith(lines[0])
     assert wide[0].split()[8:] == ["KEY", "GLOBAL-AT", "GLOBAL-TIME", "DEDICATED-AT", "DEDICATED-TIME"]

@@ -6,9 +6,12 @@ import io
 import json
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
+from msgspec import convert
 
+from eosctl.explain.kinds import declared_kinds
 from eosctl.output import render_report
 from eosctl.output.folding import fold, fold_hard, longest_piece
 from eosctl.output.views.views import VIEWS
@@ -34,12 +37,25 @@ OFFSETS: list[Mapping[str, object]] = [
 WORDS = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9.]+|true|false|null')
 
 
+KINDS = sorted(
+    kind
+    for kind in {*VIEWS, *(name for name, kind in declared_kinds().items() if kind.text.columns)}
+    if kind.startswith("offsets-") and not kind.startswith("offsets-switch")
+)
+"""Those whose rows have offsets."""
+
+
+OTHERWISE: Mapping[str, Row] = {"offsets-log": {"lsn": {"lsn": "0/1B63000", "lsn_proc": "0/1B63000"}}}
+"""Members that these kinds have in another shape."""
+
+
 def rows(*, same: bool = False) -> list[Row]:
     """A row of each kind of offsets, with every member that a view of offsets shows."""
     made: list[Row] = []
     for partition, offset in zip(PARTITIONS, OFFSETS, strict=True):
         after = offset if same else {**offset, "extra": 1}
-        cell = {"topic": "connect-offsets", "partition": 17, "offset": 123456, "timestamp": "2026-11-22T05:10:11.123Z"}
+        cell = {"topic": "connect-offsets", "partition": 17, "offset": 123456, "timestamp": "2026-11-22T05:10:11.123Z",
+                "timestamp_ms": 0}  # fmt: skip
         place = {"topic": "connect-offsets", "partition": 17}
         lsn = {"lsn": "0/1B63000", "lsn_proc": "0/1B63000"}
         made.append(
@@ -53,7 +69,8 @@ def rows(*, same: bool = False) -> list[Row]:
                 "lsn": {"before": lsn, "after": lsn}, "outcome": "written", "backup": offset, "newer": None,
                 "expected": offset, "actual": after, "side": "target", "severity": "warning", "code": "wrong_partition",
                 "subject": "connect-offsets", "message": "a key is on partition 3", "fix": "import it", "step": "merge",
-                "detail": "4 offsets", **cell, "value": offset, "tombstone": False, "state": "committed",
+                "detail": "4 offsets", "age_ms": None, "evidence": {}, **cell, "value": offset, "tombstone": False,
+                "state": "committed",
                 "jumped_from": {"offset": 123450, "value": after},
             }
         )  # fmt: skip
@@ -62,9 +79,30 @@ def rows(*, same: bool = False) -> list[Row]:
 
 def shown(kind: str, found: list[Row], *, output: str = "wide", color: bool = False) -> str:
     stream = Terminal()
-    data = {"via": "topic", "via_reason": "asked for", "to": "own", "connector": "c", "changes": changes()}
-    render_report(Report(kind=kind, rows=found, data=data), output=output, stream=stream, color=color)
+    render_report(report_of(kind, found), output=output, stream=stream, color=color)
     return re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue())
+
+
+def report_of(kind: str, found: list[Row]) -> Report:
+    """A report of that kind with as much of these rows as it has members for."""
+    data = {
+        "via": "topic", "via_reason": "asked for", "to": "own", "connector": "c", "changes": changes(), "ignored": [],
+        "left": "global", "right": "dedicated", "clusters": {}, "topics": [], "partitions": [], "rows_per_code": 1,
+        "creates": [], "overrides": [], "keys": 4, "backup": None, "undo": None, "from": "global", "state": "RUNNING",
+        "config": {"property": "p", "before": None, "after": None}, "kept_elsewhere": None, "writes": [],
+        "journal": "j",
+    }  # fmt: skip
+    if kind not in declared_kinds():
+        return Report(kind=kind, rows=found, data=data)
+    declared = declared_kinds()[kind]
+    counts = dict.fromkeys(("write", "delete", "keep", "conflict"), 0)
+    summary: dict[str, Any] = dict.fromkeys(declared.summary.__struct_fields__, 0) | {"counts": counts, "codes": {}}
+    return Report(
+        kind=declared,
+        rows=[convert({**row, **OTHERWISE.get(kind, {})}, declared.row) for row in found],
+        summary=convert(summary, declared.summary),
+        data=convert(data, declared.data),
+    )
 
 
 def changes() -> list[Row]:
@@ -77,7 +115,7 @@ def changes() -> list[Row]:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("output", ["text", "wide"])
-@pytest.mark.parametrize("kind", sorted(kind for kind in VIEWS if kind.startswith("offsets-") and VIEWS[kind].columns))
+@pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_wider_than_the_terminal(
     monkeypatch: pytest.MonkeyPatch, kind: str, output: str, width: int
 ) -> None:
@@ -120,7 +158,7 @@ def test_a_column_equal_to_its_neighbour_says_same(monkeypatch: pytest.MonkeyPat
 def test_a_pipe_is_told_everything() -> None:
     """Programs read it, and people search in it."""
     stream = io.StringIO()
-    render_report(Report(kind="offsets-list", rows=rows(same=True)), output="text", stream=stream, color=False)
+    render_report(report_of("offsets-list", rows(same=True)), output="text", stream=stream, color=False)
     assert stream.getvalue().count('"ts_usec":1732250000000000') == 4
     assert "same" not in stream.getvalue()
 

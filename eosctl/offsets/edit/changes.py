@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from eosctl.core.allowances import Waiver
 from eosctl.core.offsets.records import as_plain_json, json_text
 from eosctl.core.offsets.views import PlannedWrite, Store, live
-from eosctl.core.wording import counted
+from eosctl.core.wording import counted, encodable
 from eosctl.errors import RefusedError
 from eosctl.offsets.edit import codes
 from eosctl.offsets.history.changes import Change, MemberChange, offset_changes, type_name
 from eosctl.offsets.history.events import members_of
 from eosctl.offsets.history.sources import KnownSource, known_source, lsn_number, lsn_texts
-from eosctl.report import Problem, Row
+from eosctl.offsets.write_rows import ChangedMember, LsnTexts
+from eosctl.report import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +43,19 @@ class KeyChange:
         """Whether only the spelling differs."""
         return self.before is not None and not self.members()
 
-    def rows(self) -> Iterable[Row]:
-        """Rows of `data.changes`."""
+    def rows(self) -> Iterable[ChangedMember]:
+        """`data.changes`."""
         lsns = lsn_texts(self.before) or {}, lsn_texts(self.after) or {}
         for each in self.members():
             texts = [there.get(each.member) for there in lsns]
-            yield {
-                "source_partition": as_plain_json(self.partition),
-                "member": as_plain_json(each.member),
-                "change": each.change.value,
-                "before": as_plain_json(each.before),
-                "after": as_plain_json(each.after),
-                "lsn": {"before": texts[0], "after": texts[1]} if any(texts) else None,
-            }
+            yield ChangedMember(
+                source_partition=as_plain_json(self.partition),
+                member=encodable(each.member),
+                change=each.change,
+                before=as_plain_json(each.before),
+                after=as_plain_json(each.after),
+                lsn=LsnTexts(before=texts[0], after=texts[1]) if any(texts) else None,
+            )
 
 
 def key_changes(writes: Sequence[PlannedWrite], stores: Iterable[Store]) -> list[KeyChange]:

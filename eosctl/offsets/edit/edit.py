@@ -7,6 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from shlex import quote
+from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import asdict
 
 from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
@@ -24,9 +28,10 @@ from eosctl.offsets.edit.route import AUTO, REST, EditRoute, choose_route, refus
 from eosctl.offsets.edit.rules import plan_reset, plan_set, spellings
 from eosctl.offsets.history.as_of import AsOf, former_versions
 from eosctl.offsets.history.events import Version
-from eosctl.offsets.history.log import version_row
+from eosctl.offsets.history.rows import version_row
 from eosctl.offsets.listing import refuse_unknown
 from eosctl.offsets.stores.gather import OffsetStores, gather_stores
+from eosctl.offsets.write_rows import RESET, SET, WriteKinds
 from eosctl.offsets.writes import (
     OffsetWritePlan,
     refusal_of,
@@ -36,6 +41,7 @@ from eosctl.offsets.writes import (
     show_plan,
     write_plan,
 )
+from eosctl.output.rows import Kind
 from eosctl.plan import Plan
 from eosctl.report import Problem, Report
 
@@ -114,7 +120,7 @@ def plan_offsets_set(app: App, request: SetRequest) -> EditPlan:
     found = _gather(app, request.connector)
     stores = found.of(request.connector)
     writes = [write for key, value in wanted for write in plan_set(stores, key, value)]
-    return replace(_edit_plan(app, "offsets-set", found, writes, request=request), former=tuple(former))
+    return replace(_edit_plan(app, SET, found, writes, request=request), former=tuple(former))
 
 
 def plan_offsets_reset(app: App, request: ResetRequest) -> EditPlan:
@@ -125,7 +131,7 @@ def plan_offsets_reset(app: App, request: ResetRequest) -> EditPlan:
     found = _gather(app, request.connector)
     stores = found.of(request.connector)
     keys = connector_keys(stores.values(), request.connector) if request.everything else _known(stores, wanted)
-    return _edit_plan(app, "offsets-reset", found, plan_reset(stores, keys), request=request)
+    return _edit_plan(app, RESET, found, plan_reset(stores, keys), request=request)
 
 
 def _gather(app: App, connector: str) -> OffsetStores:
@@ -154,14 +160,14 @@ def _known(stores: Mapping[str, Store], wanted: Sequence[OffsetKey]) -> list[Off
 
 def _edit_plan(
     app: App,
-    name: str,
+    kinds: WriteKinds,
     found: OffsetStores,
     writes: Sequence[PlannedWrite],
     *,
     request: SetRequest | ResetRequest,
 ) -> EditPlan:
     refuse_unfit(app, found, writes)
-    plan = write_plan(name, _by_topic(writes), found, allowances=request.allowances)
+    plan = write_plan(kinds, _by_topic(writes), found, allowances=request.allowances)
     changes = key_changes(plan.writes, found.of(request.connector).values())
     plan = replace(
         plan,
@@ -202,7 +208,7 @@ def _spelling_problems(found: OffsetStores, connector: str, writes: Sequence[Pla
 
 def show_edit(app: App, plan: EditPlan) -> Report:
     """The plan with the way that it goes, and with what it changes."""
-    return _with_route(show_plan(app, plan.writes), plan)
+    return _with_route(show_plan(app, plan.writes), plan, plan.writes.kinds.plan)
 
 
 def apply_set(app: App, plan: EditPlan, request: SetRequest) -> Report:
@@ -217,11 +223,14 @@ def apply_reset(app: App, plan: EditPlan, request: ResetRequest) -> Report:
 
 def _apply(app: App, plan: EditPlan, again: Callable[[], OffsetWritePlan]) -> Report:
     send = send_by_rest if plan.route.via == REST else send_to_topics
-    return _with_route(apply_plan(app, plan.writes, again, send=send), plan)
+    return _with_route(apply_plan(app, plan.writes, again, send=send), plan, plan.writes.kinds.result)
 
 
-def _with_route(report: Report, plan: EditPlan) -> Report:
-    changes = [row for each in plan.changes for row in each.rows()]
-    more = {"as_of": [version_row(each) for each in plan.former]} if plan.former else {}
-    via = {"via": plan.route.via, "via_reason": plan.route.reason}
-    return replace(report, data={**report.data, **via, "changes": changes, **more})
+def _with_route(report: Report, plan: EditPlan, kind: Kind) -> Report:
+    more: dict[str, Any] = {
+        "via": plan.route.via,
+        "via_reason": plan.route.reason,
+        "changes": [row for each in plan.changes for row in each.rows()],
+        "as_of": [version_row(each) for each in plan.former] or UNSET,
+    }
+    return replace(report, data=kind.data(**asdict(report.data), **more))

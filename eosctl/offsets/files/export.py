@@ -19,13 +19,14 @@ from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.offsets.files import codes
+from eosctl.offsets.files.rows import OFFSETS_EXPORT, ExportData, ExportSummary, Format
 from eosctl.offsets.files.rules import RestBody, rest_body
 from eosctl.offsets.stores.gather import locate, settled_read
 from eosctl.ports import TopicStore
 from eosctl.report import Problem, Report
 from eosctl.state.backups import write_lines
 
-NDJSON, REST = "ndjson", "rest"
+NDJSON: Format = "ndjson"
 _LEFT_OUT = {
     codes.NULL_PARTITION: "with a null source partition, which REST refuses",
     codes.NOT_AN_OFFSET: "with a value that is not an offset",
@@ -44,7 +45,7 @@ class ExportRequest:
 
     store: str
     connectors: tuple[str, ...] = ()
-    format: str = NDJSON
+    format: Format = NDJSON
     all_records: bool = False
     with_secrets: bool = False
 
@@ -67,13 +68,13 @@ def export_offsets(app: App, request: ExportRequest, *, path: str) -> Report:
     exported = _export(app, request)
     write_lines(path, exported.lines)
     return Report(
-        kind="offsets-export",
-        summary={
-            "records": len(exported.kept),
-            "tombstones": sum(record.value is None for record in exported.kept),
-            "records_read": exported.read.records_read,
-        },
-        data={"file": path, "topic": exported.read.topic, "format": request.format},
+        kind=OFFSETS_EXPORT,
+        summary=ExportSummary(
+            records=len(exported.kept),
+            tombstones=sum(record.value is None for record in exported.kept),
+            records_read=exported.read.records_read,
+        ),
+        data=ExportData(file=path, topic=exported.read.topic, format=request.format),
         target={"kafka_cluster_id": exported.cluster_id, "group_id": exported.group_id},
         problems=exported.problems,
     )

@@ -26,6 +26,7 @@ from eosctl.offsets.files.export import store_topic
 from eosctl.offsets.files.rules import ImportPlan, OffsetsFile, Superseded, parse_offsets_file, plan_import
 from eosctl.offsets.stores.gather import OffsetStores, read_settled
 from eosctl.offsets.stores.targets import refuse_unfit_targets
+from eosctl.offsets.write_rows import IMPORT
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
 from eosctl.plan import Plan
 from eosctl.report import Problem
@@ -87,7 +88,7 @@ def plan_offsets_import(app: App, request: ImportRequest) -> OffsetWritePlan:
         like = found.descriptions[found.global_topic]
         creates = (NewTopic(topic, like.partitions, like.replication_factor),)
     return OffsetWritePlan(
-        name="offsets-import",
+        kinds=IMPORT,
         writes=planned.writes,
         creates=creates,
         found=found,

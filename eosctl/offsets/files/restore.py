@@ -19,10 +19,12 @@ from eosctl.offsets.files import codes
 from eosctl.offsets.files.newer_records import likely_writers
 from eosctl.offsets.rows import value_json
 from eosctl.offsets.stores.gather import OffsetStores, gather_topics
+from eosctl.offsets.write_rows import RESTORE, Newer
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
 from eosctl.plan import Plan
-from eosctl.report import Json, Problem, rfc3339
+from eosctl.report import Problem, rfc3339
 from eosctl.state.backups import BackupEntry, read_backup
+from eosctl.txn.rows import owner_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
     writes = [_planned(entry, found.stores[entry.before.topic], request) for entry in entries]
     newer = [(entry, write) for entry, write in zip(entries, writes, strict=True) if write.conflict]
     return OffsetWritePlan(
-        name="offsets-restore",
+        kinds=RESTORE,
         writes=tuple(writes),
         creates=(),
         found=found,
@@ -68,11 +70,11 @@ def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
 
 def _newer_details(
     app: App, newer: Sequence[tuple[BackupEntry, PlannedWrite]]
-) -> dict[tuple[str, bytes, int], Mapping[str, Json]]:
+) -> dict[tuple[str, bytes, int], Mapping[str, object]]:
     """Of keys that someone else wrote since: what the backup has, and whose the newer record is."""
     there = [(write.before, write.key.connector) for _entry, write in newer]
     writers = iter(likely_writers(app, [(record, name) for record, name in there if record is not None]))
-    details: dict[tuple[str, bytes, int], Mapping[str, Json]] = {}
+    details: dict[tuple[str, bytes, int], Mapping[str, object]] = {}
     for entry, write in newer:
         record = write.before
         writer = None if record is None else next(writers)
@@ -80,12 +82,12 @@ def _newer_details(
             "backup": value_json(entry.before.value),
             "newer": None
             if record is None
-            else {
-                "offset": record.offset,
-                "timestamp": rfc3339(record.timestamp_ms),
-                "transactional_id": None if writer is None else writer[0],
-                "owner": None if writer is None else writer[1].as_row(),
-            },
+            else Newer(
+                offset=record.offset,
+                timestamp=rfc3339(record.timestamp_ms),
+                transactional_id=None if writer is None else writer[0],
+                owner=None if writer is None else owner_part(writer[1]),
+            ),
         }
     return details
 

@@ -11,16 +11,15 @@ from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, DedicatedTopics, describe_unknown, gather_dedicated_topics
 from eosctl.core.offsets.findings import missing_topic_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
-from eosctl.core.offsets.records import as_plain_json
 from eosctl.core.offsets.typed import typed_partition
 from eosctl.core.records import Bounds
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.offsets.history.events import ConnectorSieve, State, Version, versions
-from eosctl.offsets.rows import cell_row
+from eosctl.offsets.history.rows import OFFSETS_LOG, LoggedPartition, VersionsData, VersionsSummary, version_row
 from eosctl.offsets.stores.gather import locate
 from eosctl.offsets.stores.own import own_topics
 from eosctl.offsets.stores.targets import refuse_unfit_sources
-from eosctl.report import Problem, Report, Row, json_bytes
+from eosctl.report import Problem, Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +43,22 @@ class TopicLog:
     bounds: tuple[Bounds, ...]
     counts: Mapping[int, int]
 
-    def partitions(self) -> list[Row]:
+    def partitions(self) -> list[LoggedPartition]:
         """`data.partitions`: where the versions lie, and whether older ones may be gone from there."""
         used = {each.record.partition for each in self.versions}
         return [self._partition(bound) for bound in self.bounds if bound.partition in used]
 
-    def _partition(self, bound: Bounds) -> Row:
+    def _partition(self, bound: Bounds) -> LoggedPartition:
         """Every transaction has a record, and its marker one offset: more offsets than two a record were removed."""
         records = self.counts.get(bound.partition, 0)
-        return {
-            "topic": self.topic,
-            "partition": bound.partition,
-            "begin": bound.begin,
-            "end": bound.end,
-            "records": records,
-            "older_gone": bound.begin > 0 or bound.end - bound.begin > 2 * records,
-        }
+        return LoggedPartition(
+            topic=self.topic,
+            partition=bound.partition,
+            begin=bound.begin,
+            end=bound.end,
+            records=records,
+            older_gone=bound.begin > 0 or bound.end - bound.begin > 2 * records,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +88,19 @@ def log_offsets(app: App, query: LogQuery) -> Report:
     found = read.versions()
     states = Counter(each.state for each in found)
     return Report(
-        kind="offsets-log",
+        kind=OFFSETS_LOG,
         rows=[version_row(each) for each in found],
-        summary={
-            "source_partitions": len({each.key.identity for each in found}),
-            "versions": len(found),
-            "jumps_back": sum(each.behind is not None for each in found),
-            "aborted": states[State.ABORTED],
-            "open": states[State.OPEN],
-        },
-        data={
-            "topics": [log.topic for log in read.logs],
-            "partitions": [p for log in read.logs for p in log.partitions()],
-        },
+        summary=VersionsSummary(
+            source_partitions=len({each.key.identity for each in found}),
+            versions=len(found),
+            jumps_back=sum(each.behind is not None for each in found),
+            aborted=states[State.ABORTED],
+            open=states[State.OPEN],
+        ),
+        data=VersionsData(
+            topics=[log.topic for log in read.logs],
+            partitions=[p for log in read.logs for p in log.partitions()],
+        ),
         target={"kafka_cluster_id": read.cluster_id, "group_id": app.target.group_id},
         problems=read.problems,
     )
@@ -202,17 +201,3 @@ def _require_partitions(query: LogQuery, logs: Sequence[TopicLog]) -> None:
                 hint=f"`eosctl offsets log --connector {quote(query.connector)}` shows all; numbers and texts are "
                 "different.",
             )
-
-
-def version_row(version: Version) -> Row:
-    """A row of `offsets log`; `jumped_from` is what lay further on before it."""
-    behind = None if version.behind is None else cell_row(version.behind)
-    return {
-        "connector": version.key.connector,
-        "source_partition": as_plain_json(version.key.partition),
-        "key": json_bytes(version.key.raw),
-        **(cell_row(version.record) or {}),
-        "tombstone": version.is_tombstone,
-        "state": None if version.state is None else version.state.value,
-        "jumped_from": behind and {"offset": behind["offset"], "value": behind["value"]},
-    }

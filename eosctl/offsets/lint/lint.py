@@ -25,8 +25,10 @@ from eosctl.errors import EosctlError, ExitCode, NotFoundError, UsageError
 from eosctl.offsets.history.rules import OffsetHistory
 from eosctl.offsets.lint.lost import find_lost_offsets
 from eosctl.offsets.lint.past_writes import offsets_set_on_purpose
+from eosctl.offsets.lint.rows import OFFSETS_LINT, LintData, LintSummary
 from eosctl.offsets.lint.rules import WatchedTopic
 from eosctl.offsets.stores.own import OwnPlace, own_topics
+from eosctl.output.parts import finding_row
 from eosctl.ports import TopicStore
 from eosctl.report import Problem, Report
 from eosctl.txn.open_transactions import find_open_transactions
@@ -198,17 +200,17 @@ def _report(app: App, looked: _Looked, findings: Sequence[Finding], *, strict: b
     for each in sorted(findings, key=lambda each: SEVERITIES.index(each.severity)):
         shown[each.code] += 1
         if shown[each.code] <= MOST_ROWS_PER_CODE:
-            rows.append(each.as_row())
+            rows.append(finding_row(each))
     return Report(
-        kind="offsets-lint",
+        kind=OFFSETS_LINT,
         rows=rows,
-        summary={
-            "topics": len(looked.stores),
-            "findings": len(findings),
-            "counts": {severity: severities[severity] for severity in SEVERITIES},
-            "codes": dict(sorted(codes.items())),
-        },
-        data={"topics": [store.topic for store in looked.stores], "rows_per_code": MOST_ROWS_PER_CODE},
+        summary=LintSummary(
+            topics=len(looked.stores),
+            findings=len(findings),
+            counts={severity: severities[severity] for severity in SEVERITIES},
+            codes=dict(sorted(codes.items())),
+        ),
+        data=LintData(topics=[store.topic for store in looked.stores], rows_per_code=MOST_ROWS_PER_CODE),
         target={"kafka_cluster_id": looked.cluster_id, "group_id": app.target.group_id},
         problems=looked.problems,
         exit_code=ExitCode.FINDINGS if is_bad(findings, strict=strict) else ExitCode.OK,

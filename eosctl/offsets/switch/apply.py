@@ -42,7 +42,8 @@ from eosctl.offsets.switch.plan import (
     plan_switch,
     plan_switch_merge,
 )
-from eosctl.offsets.switch.rows import result_report, show_switch
+from eosctl.offsets.switch.report import result_report, show_switch
+from eosctl.offsets.write_rows import ResultData, WrittenRow
 from eosctl.offsets.writes import OffsetWritePlan
 from eosctl.plan import Plan
 from eosctl.ports import ConnectWorker
@@ -136,7 +137,9 @@ def _merge(app: App, plan: SwitchPlan) -> StepDone:
         reports.append(apply_plan(plan.offsets_app(app), merge, compare))
         if reports[-1].exit_code:
             first = reports[-1].problems[0].message if reports[-1].problems else "the offsets are not as planned"
-            raise EosctlError(f"the merge failed: {first}", hint=f"Its backup: {reports[-1].data['backup']}")
+            raise EosctlError(
+                f"the merge failed: {first}", hint=f"Its backup: {reports[-1].data_of(ResultData).backup}"
+            )
     raise EosctlError(
         f"{describe_store(plan.origin)} got offsets of {plan.connector} again and again, though it is STOPPED",
         hint="Who writes them? Look for a worker that is in no group any more. Then run the same command again.",
@@ -148,8 +151,8 @@ def _merged(reports: Sequence[Report]) -> StepDone:
     if not reports:
         return StepDone("the target has all of them")
     first, *later = reports
-    came = [row for report in later for row in report.rows if row["outcome"] == "written"]
-    written = sum(row["outcome"] == "written" for row in first.rows) + len(came)
+    came = [row for report in later for row in report.rows_of(WrittenRow) if row.outcome == "written"]
+    written = sum(row.outcome == "written" for row in first.rows_of(WrittenRow)) + len(came)
     late = f", {len(came)} of them committed meanwhile" if came else ""
     return StepDone(
         f"{counted(written, 'offset')} written and read back{late}", merged=replace(first, rows=[*first.rows, *came])

@@ -18,6 +18,7 @@ from eosctl.errors import RefusedError, UsageError
 from eosctl.offsets.stores.gather import OffsetStores, gather_topics
 from eosctl.offsets.stores.targets import refuse_unfit_targets
 from eosctl.offsets.switch.takeover import plan_takeover
+from eosctl.offsets.write_rows import SWITCH
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
 
 _MODEL = "(the global offsets topic)"
@@ -106,4 +107,4 @@ def plan_merge_elsewhere(
         refuse_hidden(app, connector, stores=[in_use, documented])
         refuse_hidden_in_target(app, connector, following, written=in_use.records)
     writes = plan_takeover(in_use, following, connector, fallback=documented, deletions=deletions)
-    return write_plan("offsets-switch", writes, found, allowances=NOTHING_WAIVED)
+    return write_plan(SWITCH, writes, found, allowances=NOTHING_WAIVED)

@@ -39,6 +39,7 @@ from eosctl.offsets.switch.elsewhere import elsewhere_of, plan_merge_elsewhere, 
 from eosctl.offsets.switch.journal import UnfinishedSwitch, unfinished_switch
 from eosctl.offsets.switch.rights import rights_problems
 from eosctl.offsets.switch.takeover import ONLY_IN_TARGET, plan_takeover
+from eosctl.offsets.write_rows import SWITCH
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
 from eosctl.report import Problem, Report
 from eosctl.state.journal import Journal, journal_of
@@ -258,7 +259,7 @@ def plan_switch_merge(
         refuse_hidden_in_target(app, connector, stores[target], written=stores[origin].records)
     fallback = None if origin == GLOBAL else stores[GLOBAL]
     writes = plan_takeover(stores[origin], stores[target], connector, fallback=fallback, deletions=deletions)
-    return write_plan("offsets-switch", writes, found, allowances=NOTHING_WAIVED)
+    return write_plan(SWITCH, writes, found, allowances=NOTHING_WAIVED)
 
 
 def _refuse_unfit(app: App, topic: str) -> None:

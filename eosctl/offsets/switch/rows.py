@@ -1,174 +1,88 @@
-"""`offsets switch` as a whole: plan and result as rows of steps."""
+"""What `offsets switch` prints: the steps of a move, and how far it has come."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
-from eosctl.app import App
-from eosctl.connectors.dedicated import TOPIC_PROPERTY
-from eosctl.connectors.look import PAUSED, STOPPED, describe_store, look_at, switch_command
-from eosctl.core.offsets.names import GLOBAL
-from eosctl.core.wording import counted
-from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError
-from eosctl.offsets.rows import write_row
-from eosctl.offsets.switch import codes
-from eosctl.offsets.switch.plan import (
-    CHECK,
-    CONFIGURE,
-    MERGE,
-    RESTART,
-    RESUME,
-    STEPS,
-    STOP,
-    WATCH,
-    StepDone,
-    SwitchPlan,
+from eosctl.offsets.write_rows import CopiedRow, TopicPart, new_topic_lines
+from eosctl.output.cells import format_cell, printable, summary_lines
+from eosctl.output.rows import Kind, Printed, Text
+from eosctl.report import Report
+
+Outcome = Literal["planned", "done", "done_before", "failed", "not_reached"]
+
+
+class StepRow(Printed):
+    """A step of a move."""
+
+    step: Annotated[str, "Its name."]
+    action: Annotated[str, "What it does."]
+    before: Annotated[str | None, "What is there before it."]
+    after: Annotated[str | None, "What is there after it."]
+    outcome: Annotated[Outcome, "What became of it."]
+    detail: Annotated[str | None, "What it found, or why it failed."]
+
+
+class SwitchSummary(Printed):
+    """How much there is to do."""
+
+    steps: Annotated[int, "Steps in all."]
+    to_do: Annotated[int, "Steps that are not done."]
+
+
+class ConfigChange(Printed):
+    """How the connector's config changes."""
+
+    property: Annotated[str, "The property that is changed."]
+    before: Annotated[str | None, "Its value before; null where the config does not have it."]
+    after: Annotated[str | None, "Its value after; null where it is removed."]
+
+
+class SwitchData(Printed, rename={"origin": "from"}):
+    """What is moved, and what it takes."""
+
+    connector: Annotated[str, "The connector."]
+    origin: Annotated[str, "The store that it has its offsets in: `global`, or its own topic."]
+    to: Annotated[str, "The store that it is to have them in."]
+    state: Annotated[str, "The state that the connector has in the end."]
+    config: Annotated[ConfigChange, "How its config changes."]
+    kept_elsewhere: Annotated[str | None, "What has to be changed by hand where its config is kept elsewhere too."]
+    writes: Annotated[list[CopiedRow], "The offsets that are copied."]
+    creates: Annotated[list[TopicPart], "Topics that are made."]
+    backup: Annotated[str | None, "The file that holds what was there before."]
+    journal: Annotated[str, "The file that the steps are written down in."]
+    undo: Annotated[str | None, "The command that goes back."]
+
+
+def _lines(report: Report) -> Iterator[str]:
+    """The topic that the merge makes, and where the steps are written down; then the summary."""
+    data = report.data_of(SwitchData)
+    if not report.rows:
+        store = "the global offsets topic" if data.to == "global" else f"topic {data.to}"
+        yield printable(f"Connector {data.connector} keeps its offsets in {store} already.")
+        return
+    yield from new_topic_lines(data.creates)
+    yield from summary_lines(report)
+    yield f"journal: {format_cell(data.journal)}"
+    if data.kept_elsewhere:
+        yield f"note: {format_cell(data.kept_elsewhere)}"
+
+
+_TEXT = Text(columns=("step", "outcome", "action", "before", "after", "detail"), lines=_lines, empty="Nothing to do.")
+OFFSETS_SWITCH_PLAN = Kind(
+    "offsets-switch-plan",
+    "The steps of a move between offsets topics.",
+    row=StepRow,
+    summary=SwitchSummary,
+    data=SwitchData,
+    text=_TEXT,
 )
-from eosctl.report import Json, Problem, Report, Row, rfc3339
-from eosctl.state.steps import Progress
-
-_LOOK_S = 5.0
-"""For a look at the connector after a failure: a worker that did not answer may still not."""
-
-
-def show_switch(app: App, plan: SwitchPlan) -> Report:
-    """The plan; an earlier run that was cut off is named."""
-    rows = [_row(plan, step, "done_before" if step in plan.done else "planned") for step in _in_order(plan)]
-    return _report(app, plan, "offsets-switch-plan", rows, problems=[*_earlier(plan), *plan.problems()])
-
-
-def result_report(app: App, plan: SwitchPlan, progress: Progress[StepDone]) -> Report:
-    """What became of every step, also of a run that failed or was interrupted; exit 7 where a step failed."""
-    done, rows = progress.done, []
-    for step in _in_order(plan):
-        if step in plan.done:
-            rows.append(_row(plan, step, "done_before"))
-        elif step in done:
-            rows.append(_row(plan, step, "done", done[step].detail))
-        elif progress.error is not None and progress.failed == step:
-            rows.append(_row(plan, step, "failed", progress.error.message))
-        else:
-            rows.append(_row(plan, step, "not_reached"))
-    problems = [*_earlier(plan), *(problem for each in done.values() for problem in each.problems)]
-    if progress.error is not None:
-        problems += [Problem.of(progress.error), _way_on(app, plan)]
-    problems += progress.problems
-    merged = done[MERGE].merged if MERGE in done else None
-    report = _report(app, plan, "offsets-switch-result", rows, problems=problems, merged=merged)
-    return replace(report, exit_code=progress.exit_code(touched=True))
-
-
-def _way_on(app: App, plan: SwitchPlan) -> Problem:
-    """In which state the connector was left, and the two ways to go from there."""
-    patient = replace(app, deadline=Deadline.after(min(_LOOK_S, app.deadline.timeout_s), app.clock))
-    try:
-        now = look_at(patient, plan.connector, plan.now.url)
-        there = f"the connector is {now.state} and keeps its offsets in {describe_store(now.store(app))}"
-    except (EosctlError, KeyboardInterrupt) as exc:
-        why = exc.message if isinstance(exc, EosctlError) else "interrupted"
-        there = f"in which state the connector is can't be told ({why})"
-    return Problem(
-        codes.SWITCH_UNFINISHED,
-        f"the switch of {plan.connector} is not finished: {there}; it is to be {plan.state} in the end",
-        hint=_ways(plan),
-    )
-
-
-def _ways(plan: SwitchPlan) -> str:
-    on = f"Run it again to go on: {_command(plan, plan.target)}"
-    return on if plan.origin == plan.target else f"{on}\nGo back: {_command(plan, plan.origin)}"
-
-
-def _report(
-    app: App,
-    plan: SwitchPlan,
-    kind: str,
-    rows: Sequence[Row],
-    *,
-    problems: Sequence[Problem],
-    merged: Report | None = None,
-) -> Report:
-    merge = plan.merge
-    writes = merged.rows if merged is not None else [write_row(write) for write in merge.writes] if merge else []
-    one_way = plan.at is not None and plan.origin == GLOBAL
-    data: dict[str, Json] = {
-        "connector": plan.connector,
-        "from": plan.origin,
-        "to": plan.target,
-        "state": plan.state,
-        "config": {
-            "property": TOPIC_PROPERTY,
-            "before": plan.now.config.get(TOPIC_PROPERTY),
-            "after": None if plan.target == GLOBAL else plan.target,
-        },
-        "kept_elsewhere": _kept_elsewhere(plan) if plan.steps else None,
-        "writes": writes,
-        "creates": [new.as_row() for new in merge.creates] if merge else [],
-        "backup": merged.data["backup"] if merged is not None else None,
-        "journal": str(plan.journal.path),
-        "undo": _command(plan, plan.origin) if plan.origin != plan.target and not one_way else None,
-    }
-    return Report(
-        kind=kind,
-        rows=rows,
-        summary={
-            "steps": len(rows),
-            "to_do": sum(row["outcome"] in ("planned", "not_reached", "failed") for row in rows),
-        },
-        data=data,
-        target={"kafka_cluster_id": plan.cluster_id, "group_id": app.target.group_id},
-        problems=problems,
-    )
-
-
-def _kept_elsewhere(plan: SwitchPlan) -> str:
-    """What else has to be changed by hand: whoever applies the config from there would undo the switch."""
-    wanted = f"remove {TOPIC_PROPERTY}" if plan.target == GLOBAL else f"set {TOPIC_PROPERTY}={plan.target}"
-    return (
-        f"if the config of {plan.connector} is kept elsewhere too (Git, Terraform, a Kubernetes resource), {wanted} "
-        "there: the next apply would take the connector back to old offsets"
-    )
-
-
-def _command(plan: SwitchPlan, to: str) -> str:
-    return switch_command(plan.connector, plan.named(to))
-
-
-def _earlier(plan: SwitchPlan) -> list[Problem]:
-    begun = plan.begun
-    if begun is None:
-        return []
-    message = (
-        f"a switch of {plan.connector} from {begun.origin} to {begun.target} was begun at {rfc3339(begun.began_ms)} "
-        f"and not finished; done then: {', '.join(begun.done) or 'nothing'}; the connector was {begun.state}"
-    )
-    if plan.state != begun.state:
-        message += f", and is {plan.state} now, which it stays"
-    return [Problem(codes.SWITCH_UNFINISHED, message, severity="warning")]
-
-
-def _in_order(plan: SwitchPlan) -> list[str]:
-    return [step for step in STEPS if step in plan.steps or step in plan.done]
-
-
-def _row(plan: SwitchPlan, step: str, outcome: str, detail: str | None = None) -> Row:
-    before, after, action = _wording(plan)[step]
-    return {"step": step, "action": action, "before": before, "after": after, "outcome": outcome, "detail": detail}
-
-
-def _wording(plan: SwitchPlan) -> Mapping[str, tuple[str | None, str | None, str]]:
-    """Per step: what is there before, after, and what is done, in words."""
-    now = plan.now
-    verb = "pause" if plan.state == PAUSED else "resume"
-    writes = f"{counted(len(plan.merge.sends()), 'offset')} to write" if plan.merge else None
-    return {
-        STOP: (now.state, STOPPED, "stop the connector and wait until it has no task"),
-        MERGE: (writes, None, f"give {describe_store(plan.target)} what {describe_store(plan.origin)} has"),
-        CONFIGURE: (plan.origin, plan.target, f"change {TOPIC_PROPERTY} in its config"),
-        CHECK: (None, None, "ask Connect for its offsets: none may be null"),
-        RESUME: (STOPPED, plan.state, f"{verb} the connector"),
-        WATCH: (None, plan.state, f"wait until connector and tasks are {plan.state}"),
-        RESTART: (None, plan.state, f"restart its tasks, which Kafka {now.version} may not do itself"),
-    }
+OFFSETS_SWITCH_RESULT = Kind(
+    "offsets-switch-result",
+    "How far a move between offsets topics has come.",
+    row=StepRow,
+    summary=SwitchSummary,
+    data=SwitchData,
+    text=_TEXT,
+)

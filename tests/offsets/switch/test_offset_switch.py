@@ -17,7 +17,7 @@ from eosctl.errors import (
 )
 from eosctl.offsets.switch.apply import apply_switch
 from eosctl.offsets.switch.plan import SwitchRequest, plan_switch
-from eosctl.offsets.switch.rows import show_switch
+from eosctl.offsets.switch.report import show_switch
 from tests.fakes.connectors import FakeTask
 from tests.fakes.faults import Call, KilledError
 from tests.fakes.switching import GLOBAL, NAME, OWN, URL, SwitchWorld, outcomes, switch
@@ -37,7 +37,7 @@ def test_a_running_connector_moves_and_moves_back(app: App, world: SwitchWorld) 
     assert back.exit_code is ExitCode.OK
     assert "offsets.storage.topic" not in world.connector.config
     assert world.delivered == world.lines
-    assert there.data["undo"] == "eosctl offsets switch --connector c --to global"
+    assert there.data.undo == "eosctl offsets switch --connector c --to global"
 
 
 def test_only_one_property_changes(app: App, world: SwitchWorld) -> None:
@@ -170,7 +170,7 @@ def test_after_ctrl_c_the_rows_so_far_are_reported(app: App, world: SwitchWorld,
         "stop": "done", "merge": "done", "configure": "failed", "check": "not_reached", "resume": "not_reached",
         "watch": "not_reached",
     }  # fmt: skip
-    assert str(report.data["backup"]).endswith(".ndjson")
+    assert str(report.data.backup).endswith(".ndjson")
     left = "the connector is STOPPED" if looks else "can't be told (interrupted)"
     assert left in report.problems[1].message
     assert "Run it again to go on: eosctl offsets switch" in str(report.problems[1].hint)
@@ -219,7 +219,7 @@ def test_a_connector_that_runs_without_tasks_is_not_waited_for(
         assert switch(app, OWN).exit_code is ExitCode.PARTIAL
     report = switch(app, OWN)
     assert (report.exit_code, world.connector.state, world.store()) == (ExitCode.OK, "RUNNING", OWN)
-    assert next(row["detail"] for row in report.rows if row["step"] == "watch") == "RUNNING, without a task as before"
+    assert next(row.detail for row in report.rows if row.step == "watch") == "RUNNING, without a task as before"
 
 
 def test_below_3_9_the_tasks_are_restarted(app: App, world: SwitchWorld) -> None:
@@ -259,7 +259,7 @@ def test_other_connectors_are_left_alone(app: App, world: SwitchWorld) -> None:
 def test_a_line_of_the_journal_that_was_cut_off_does_not_count(app: App, world: SwitchWorld) -> None:
     world.connect.fail_next("put_connector_config", ConnectError("500"))
     report = switch(app, OWN)
-    journal = Path(str(report.data["journal"]))
+    journal = Path(str(report.data.journal))
     assert journal.stat().st_mode & 0o077 == 0
     journal.write_bytes(journal.read_bytes() + b'{"event": "en')
     plan = plan_switch(app, SwitchRequest(NAME, OWN))

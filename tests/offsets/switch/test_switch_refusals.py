@@ -22,7 +22,7 @@ from eosctl.errors import (
 )
 from eosctl.offsets.switch.apply import apply_switch
 from eosctl.offsets.switch.plan import STOP, SwitchRequest, plan_switch
-from eosctl.offsets.switch.rows import show_switch
+from eosctl.offsets.switch.report import show_switch
 from tests.fakes.switching import GLOBAL, KEY, NAME, OWN, URL, SwitchWorld, outcomes, switch
 
 
@@ -33,7 +33,7 @@ def test_what_is_there_already_is_nothing_to_do(app: App, world: SwitchWorld, to
         assert switch(app, OWN).exit_code is ExitCode.OK
     before = list(world.calls)
     shown = show_switch(app, plan_switch(app, SwitchRequest(NAME, to)))
-    assert (shown.exit_code, shown.rows, shown.problems, shown.data["undo"]) == (ExitCode.OK, [], [], None)
+    assert (shown.exit_code, shown.rows, shown.problems, shown.data.undo) == (ExitCode.OK, [], [], None)
     assert world.calls == before
 
 

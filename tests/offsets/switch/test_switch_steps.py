@@ -95,7 +95,7 @@ def test_a_former_task_that_its_worker_gave_up_on_commits_no_more(app: App, worl
     world.connect.before("put_connector_config", once(commit))
     report = switch(app)
     assert (report.exit_code, world.delivered) == (ExitCode.OK, world.lines)
-    assert report.rows[0]["detail"] == "STOPPED, no task left, 1 id of its tasks fenced"
+    assert report.rows[0].detail == "STOPPED, no task left, 1 id of its tasks fenced"
 
 
 def test_offsets_that_come_while_the_merge_writes_are_taken_too(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_offsets_that_come_while_the_merge_writes_are_taken_too(tmp_path: Path) 
     world.topics.after("record", once(late_line(world)))
     report = switch(world.app(tmp_path))
     assert (report.exit_code, world.delivered, world.stored(OWN, world.key)) == (ExitCode.OK, world.lines, 4)
-    detail = next(row["detail"] for row in report.rows if row["step"] == "merge")
+    detail = next(row.detail for row in report.rows if row.step == "merge")
     assert detail == "2 offsets written and read back, 1 of them committed meanwhile"
     assert "g-c-0" not in world.brokers.state.transactions, "no id is made"
 
@@ -129,7 +129,7 @@ def test_without_rights_on_the_ids_the_leader_fences_them(app: App, world: Switc
     world.keep_config("session-key", {"key": base64.b64encode(world.connect.session_key).decode()})
     report = switch(app)
     assert (report.exit_code, world.connect.fenced) == (ExitCode.OK, ["c"])
-    assert report.rows[0]["detail"] == "STOPPED, no task left, the leader fenced its tasks"
+    assert report.rows[0].detail == "STOPPED, no task left, the leader fenced its tasks"
 
 
 def test_former_tasks_that_nobody_can_fence_end_it_before_offsets_are_read(app: App, world: SwitchWorld) -> None:
@@ -212,9 +212,9 @@ def fail(world: SwitchWorld) -> None:
 def test_the_journal_tells_what_was_begun_and_what_was_done(app: App) -> None:
     """A person who comes after a kill reads it."""
     report = switch(app)
-    lines = [json.loads(line) for line in Path(str(report.data["journal"])).read_text().splitlines()]
+    lines = [json.loads(line) for line in Path(str(report.data.journal)).read_text().splitlines()]
     steps = [(line["event"], line["step"]) for line in lines if "step" in line]
-    assert steps == [(event, row["step"]) for row in report.rows for event in ("start", "done")]
+    assert steps == [(event, row.step) for row in report.rows for event in ("start", "done")]
 
 
 def test_tasks_that_run_and_commit_nothing_are_told_of(app: App, world: SwitchWorld) -> None:
@@ -222,7 +222,7 @@ def test_tasks_that_run_and_commit_nothing_are_told_of(app: App, world: SwitchWo
     world.connect.before("start_task", lambda _call: setattr(world.connector.tasks[0], "state", "PAUSED"))
     world.connect.after("start_task", lambda _call: setattr(world.connector.tasks[0], "state", "RUNNING"))
     report = switch(app)
-    assert (report.exit_code, report.rows[-1]["detail"]) == (
+    assert (report.exit_code, report.rows[-1].detail) == (
         ExitCode.OK,
         "RUNNING, 1 task; nothing committed yet (2 s)",
     )
@@ -231,7 +231,7 @@ def test_tasks_that_run_and_commit_nothing_are_told_of(app: App, world: SwitchWo
 
 def test_tasks_that_have_moved_their_offsets_are_believed(app: App) -> None:
     report = switch(app)
-    assert (report.rows[-1]["detail"], report.problems) == ("RUNNING, 1 task; offsets are committed", [])
+    assert (report.rows[-1].detail, report.problems) == ("RUNNING, 1 task; offsets are committed", [])
 
 
 @pytest.mark.parametrize(
@@ -255,4 +255,4 @@ def test_a_tasks_own_id_tells_whether_it_has_committed(
         ids[f"g-c-{number}"].state = states[int(str(number))]
 
     world.connect.after("start_task", begins)
-    assert switch(app).rows[-1]["detail"] == said
+    assert switch(app).rows[-1].detail == said

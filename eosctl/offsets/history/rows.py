@@ -1,0 +1,126 @@
+"""What `offsets log` prints: every version that the log still has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from msgspec import UNSET, UnsetType
+
+from eosctl.core.offsets.records import as_plain_json
+from eosctl.core.wording import encodable
+from eosctl.offsets.history.events import State, Version
+from eosctl.offsets.rows import Connector, Key, Lsns, SourcePartition, Value, cell_of
+from eosctl.output.cells import summary_lines
+from eosctl.output.parts import Place
+from eosctl.output.rows import Header, Kind, Printed, Text, Time
+from eosctl.report import Report, json_bytes
+
+
+class Jump(Printed):
+    """What lay further on before."""
+
+    offset: Annotated[int, "The offset of that record in its partition."]
+    value: Annotated[object, "Its source offset."]
+
+
+class VersionRow(Printed, kw_only=True):
+    """A version of an offset that the log still has."""
+
+    connector: Connector
+    source_partition: SourcePartition
+    key: Key
+    topic: Annotated[str, "The topic of the record."]
+    partition: Annotated[int, "Its partition."]
+    offset: Annotated[int, "Its offset in the partition."]
+    timestamp: Annotated[Time | None, "When it was written.", Header("TIME")]
+    timestamp_ms: Annotated[int | None, "When it was written, in milliseconds since 1970."]
+    value: Value
+    lsn: Lsns | UnsetType | None = UNSET
+    tombstone: Annotated[bool, "Whether it deletes the offset."]
+    state: Annotated[State | None, "What became of the transaction that wrote it; null without a transaction."]
+    jumped_from: Annotated[Jump | None, "The version before it, where this one lies behind that."]
+
+    def at(self) -> str:
+        """`topic-partition@offset`."""
+        return f"{self.topic}-{self.partition}@{self.offset}"
+
+    @Header("VALUE")
+    def shown(self) -> object:
+        """The source offset; `deleted` for a tombstone."""
+        return "deleted" if self.tombstone else self.value
+
+    def jump(self) -> str | None:
+        """That this version lies behind the one before it, and where that one is."""
+        return None if self.jumped_from is None else f"back, from offset {self.jumped_from.offset}"
+
+
+def version_row(version: Version) -> VersionRow:
+    """A row of `offsets log`; `jumped_from` is what lay further on before it."""
+    cell = cell_of(version.record)
+    behind = None if version.behind is None else cell_of(version.behind)
+    return VersionRow(
+        connector=encodable(version.key.connector),
+        source_partition=as_plain_json(version.key.partition),
+        key=json_bytes(version.key.raw),
+        topic=cell.topic,
+        partition=cell.partition,
+        offset=cell.offset,
+        timestamp=cell.timestamp,
+        timestamp_ms=cell.timestamp_ms,
+        value=cell.value,
+        lsn=cell.lsn,
+        tombstone=version.is_tombstone,
+        state=version.state,
+        jumped_from=None if behind is None else Jump(offset=behind.offset, value=behind.value),
+    )
+
+
+class VersionsSummary(Printed):
+    """How many versions there are."""
+
+    source_partitions: Annotated[int, "Source partitions that the log has."]
+    versions: Annotated[int, "Their versions."]
+    jumps_back: Annotated[int, "Versions that lie behind the one before."]
+    aborted: Annotated[int, "Versions of aborted transactions."]
+    open: Annotated[int, "Versions of open transactions."]
+
+
+class LoggedPartition(Place):
+    """A partition that was read."""
+
+    begin: Annotated[int, "Its first offset."]
+    end: Annotated[int, "The offset behind its last record."]
+    records: Annotated[int, "Records that it still has."]
+    older_gone: Annotated[bool, "Whether compaction may have removed older versions."]
+
+
+class VersionsData(Printed):
+    """What was read."""
+
+    topics: Annotated[list[str], "The topics that were read."]
+    partitions: Annotated[list[LoggedPartition], "Their partitions."]
+
+
+def _log_lines(report: Report) -> Iterator[str]:
+    """Where older versions may be gone, then the summary."""
+    for each in report.data_of(VersionsData).partitions:
+        if each.older_gone:
+            place = f"{each.cell()}, offsets {each.begin} to {each.end}"
+            yield f"{place}: compacted, records left: {each.records}; older versions may be gone"
+    yield from summary_lines(report)
+
+
+OFFSETS_LOG = Kind(
+    "offsets-log",
+    "Every version of a connector's offsets that the log still has.",
+    row=VersionRow,
+    summary=VersionsSummary,
+    data=VersionsData,
+    text=Text(
+        columns=("source_partition", "at", "timestamp", "shown", "state", "jump"),
+        wide=("key", "lsn?"),
+        lines=_log_lines,
+        empty="The log has no offset of this connector.",
+    ),
+)

@@ -1,0 +1,48 @@
+"""What `offsets lint` prints: findings about offsets topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from eosctl.output.cells import format_cell, summary_lines
+from eosctl.output.parts import Counts, FindingRow
+from eosctl.output.rows import Kind, Printed, Text
+from eosctl.report import Report
+
+
+class LintSummary(Printed):
+    """What was found."""
+
+    topics: Annotated[int, "Topics that were looked at."]
+    findings: Annotated[int, "Findings in all."]
+    counts: Annotated[Counts, "Findings by severity."]
+    codes: Annotated[Counts, "Findings by code."]
+
+
+class LintData(Printed):
+    """What was looked at."""
+
+    topics: Annotated[list[str], "The topics that were looked at."]
+    rows_per_code: Annotated[int, "At most so many rows of a code are printed; the counts are complete."]
+
+
+def _lint_lines(report: Report) -> Iterator[str]:
+    """How to fix each kind of finding, once, and what was cut; then the summary."""
+    for code, fix in dict.fromkeys((row.code, row.fix) for row in report.rows_of(FindingRow)):
+        yield f"fix {format_cell(code)}: {format_cell(fix)}"
+    limit = report.data_of(LintData).rows_per_code
+    for code, count in report.summary_of(LintSummary).codes.items():
+        if count > limit:
+            yield f"{format_cell(code)}: {limit} of {count:,} are shown"
+    yield from summary_lines(report)
+
+
+OFFSETS_LINT = Kind(
+    "offsets-lint",
+    "What is wrong with an offsets topic.",
+    row=FindingRow,
+    summary=LintSummary,
+    data=LintData,
+    text=Text(columns=("severity", "code", "subject", "message"), lines=_lint_lines, empty="Nothing is wrong."),
+)

@@ -1,0 +1,186 @@
+"""`offsets switch` as a whole: plan and result as rows of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from msgspec.structs import asdict
+
+from eosctl.app import App
+from eosctl.connectors.dedicated import TOPIC_PROPERTY
+from eosctl.connectors.look import PAUSED, STOPPED, describe_store, look_at, switch_command
+from eosctl.core.offsets.names import GLOBAL
+from eosctl.core.wording import counted
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError
+from eosctl.offsets.switch import codes
+from eosctl.offsets.switch.plan import (
+    CHECK,
+    CONFIGURE,
+    MERGE,
+    RESTART,
+    RESUME,
+    STEPS,
+    STOP,
+    WATCH,
+    StepDone,
+    SwitchPlan,
+)
+from eosctl.offsets.switch.rows import (
+    OFFSETS_SWITCH_PLAN,
+    OFFSETS_SWITCH_RESULT,
+    ConfigChange,
+    Outcome,
+    StepRow,
+    SwitchData,
+    SwitchSummary,
+)
+from eosctl.offsets.write_rows import CopiedRow, ResultData, WriteRow, topic_parts, write_row
+from eosctl.output.rows import Kind
+from eosctl.report import Problem, Report, rfc3339
+from eosctl.state.steps import Progress
+
+_LOOK_S = 5.0
+"""For a look at the connector after a failure: a worker that did not answer may still not."""
+
+
+def show_switch(app: App, plan: SwitchPlan) -> Report:
+    """The plan; an earlier run that was cut off is named."""
+    rows = [_row(plan, step, "done_before" if step in plan.done else "planned") for step in _in_order(plan)]
+    return _report(app, plan, OFFSETS_SWITCH_PLAN, rows, problems=[*_earlier(plan), *plan.problems()])
+
+
+def result_report(app: App, plan: SwitchPlan, progress: Progress[StepDone]) -> Report:
+    """What became of every step, also of a run that failed or was interrupted; exit 7 where a step failed."""
+    done, rows = progress.done, []
+    for step in _in_order(plan):
+        if step in plan.done:
+            rows.append(_row(plan, step, "done_before"))
+        elif step in done:
+            rows.append(_row(plan, step, "done", done[step].detail))
+        elif progress.error is not None and progress.failed == step:
+            rows.append(_row(plan, step, "failed", progress.error.message))
+        else:
+            rows.append(_row(plan, step, "not_reached"))
+    problems = [*_earlier(plan), *(problem for each in done.values() for problem in each.problems)]
+    if progress.error is not None:
+        problems += [Problem.of(progress.error), _way_on(app, plan)]
+    problems += progress.problems
+    merged = done[MERGE].merged if MERGE in done else None
+    report = _report(app, plan, OFFSETS_SWITCH_RESULT, rows, problems=problems, merged=merged)
+    return replace(report, exit_code=progress.exit_code(touched=True))
+
+
+def _way_on(app: App, plan: SwitchPlan) -> Problem:
+    """In which state the connector was left, and the two ways to go from there."""
+    patient = replace(app, deadline=Deadline.after(min(_LOOK_S, app.deadline.timeout_s), app.clock))
+    try:
+        now = look_at(patient, plan.connector, plan.now.url)
+        there = f"the connector is {now.state} and keeps its offsets in {describe_store(now.store(app))}"
+    except (EosctlError, KeyboardInterrupt) as exc:
+        why = exc.message if isinstance(exc, EosctlError) else "interrupted"
+        there = f"in which state the connector is can't be told ({why})"
+    return Problem(
+        codes.SWITCH_UNFINISHED,
+        f"the switch of {plan.connector} is not finished: {there}; it is to be {plan.state} in the end",
+        hint=_ways(plan),
+    )
+
+
+def _ways(plan: SwitchPlan) -> str:
+    on = f"Run it again to go on: {_command(plan, plan.target)}"
+    return on if plan.origin == plan.target else f"{on}\nGo back: {_command(plan, plan.origin)}"
+
+
+def _report(
+    app: App,
+    plan: SwitchPlan,
+    kind: Kind,
+    rows: Sequence[StepRow],
+    *,
+    problems: Sequence[Problem],
+    merged: Report | None = None,
+) -> Report:
+    merge = plan.merge
+    planned = [write_row(write) for write in merge.writes] if merge else []
+    copied = planned if merged is None else merged.rows_of(WriteRow)
+    one_way = plan.at is not None and plan.origin == GLOBAL
+    data = SwitchData(
+        connector=plan.connector,
+        origin=plan.origin,
+        to=plan.target,
+        state=plan.state,
+        config=ConfigChange(
+            property=TOPIC_PROPERTY,
+            before=plan.now.config.get(TOPIC_PROPERTY),
+            after=None if plan.target == GLOBAL else plan.target,
+        ),
+        kept_elsewhere=_kept_elsewhere(plan) if plan.steps else None,
+        writes=[CopiedRow(**asdict(row)) for row in copied],
+        creates=topic_parts(merge.creates) if merge else [],
+        backup=merged.data_of(ResultData).backup if merged is not None else None,
+        journal=str(plan.journal.path),
+        undo=_command(plan, plan.origin) if plan.origin != plan.target and not one_way else None,
+    )
+    return Report(
+        kind=kind,
+        rows=rows,
+        summary=SwitchSummary(
+            steps=len(rows), to_do=sum(row.outcome in ("planned", "not_reached", "failed") for row in rows)
+        ),
+        data=data,
+        target={"kafka_cluster_id": plan.cluster_id, "group_id": app.target.group_id},
+        problems=problems,
+    )
+
+
+def _kept_elsewhere(plan: SwitchPlan) -> str:
+    """What else has to be changed by hand: whoever applies the config from there would undo the switch."""
+    wanted = f"remove {TOPIC_PROPERTY}" if plan.target == GLOBAL else f"set {TOPIC_PROPERTY}={plan.target}"
+    return (
+        f"if the config of {plan.connector} is kept elsewhere too (Git, Terraform, a Kubernetes resource), {wanted} "
+        "there: the next apply would take the connector back to old offsets"
+    )
+
+
+def _command(plan: SwitchPlan, to: str) -> str:
+    return switch_command(plan.connector, plan.named(to))
+
+
+def _earlier(plan: SwitchPlan) -> list[Problem]:
+    begun = plan.begun
+    if begun is None:
+        return []
+    message = (
+        f"a switch of {plan.connector} from {begun.origin} to {begun.target} was begun at {rfc3339(begun.began_ms)} "
+        f"and not finished; done then: {', '.join(begun.done) or 'nothing'}; the connector was {begun.state}"
+    )
+    if plan.state != begun.state:
+        message += f", and is {plan.state} now, which it stays"
+    return [Problem(codes.SWITCH_UNFINISHED, message, severity="warning")]
+
+
+def _in_order(plan: SwitchPlan) -> list[str]:
+    return [step for step in STEPS if step in plan.steps or step in plan.done]
+
+
+def _row(plan: SwitchPlan, step: str, outcome: Outcome, detail: str | None = None) -> StepRow:
+    before, after, action = _wording(plan)[step]
+    return StepRow(step=step, action=action, before=before, after=after, outcome=outcome, detail=detail)
+
+
+def _wording(plan: SwitchPlan) -> Mapping[str, tuple[str | None, str | None, str]]:
+    """Per step: what is there before, after, and what is done, in words."""
+    now = plan.now
+    verb = "pause" if plan.state == PAUSED else "resume"
+    writes = f"{counted(len(plan.merge.sends()), 'offset')} to write" if plan.merge else None
+    return {
+        STOP: (now.state, STOPPED, "stop the connector and wait until it has no task"),
+        MERGE: (writes, None, f"give {describe_store(plan.target)} what {describe_store(plan.origin)} has"),
+        CONFIGURE: (plan.origin, plan.target, f"change {TOPIC_PROPERTY} in its config"),
+        CHECK: (None, None, "ask Connect for its offsets: none may be null"),
+        RESUME: (STOPPED, plan.state, f"{verb} the connector"),
+        WATCH: (None, plan.state, f"wait until connector and tasks are {plan.state}"),
+        RESTART: (None, plan.state, f"restart its tasks, which Kafka {now.version} may not do itself"),
+    }

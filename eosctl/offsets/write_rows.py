@@ -1,0 +1,346 @@
+"""What writes of offsets print: `merge`, `import`, `restore`, `set` and `reset`, as plans and as results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+
+from msgspec import UNSET, UnsetType
+
+from eosctl.core.offsets.decision import KeyAction
+from eosctl.core.offsets.views import PlannedWrite
+from eosctl.core.records import NewTopic
+from eosctl.offsets.history.changes import Change
+from eosctl.offsets.history.rows import VersionRow
+from eosctl.offsets.history.sources import lsn_texts
+from eosctl.offsets.rows import MOST_ROWS, Key, Lsns, SourcePartition, key_members, value_json
+from eosctl.output.cells import format_cell, printable, summary_lines
+from eosctl.output.parts import Place
+from eosctl.output.rows import Header, Kind, Printed, Text, Time
+from eosctl.report import Report
+from eosctl.txn.rows import OwnerPart
+
+_MOST_NEW_TOPICS = 3
+"""That are named one by one; hundreds would hide the rest of a plan."""
+_WRITTEN = ("written", "unchanged")
+
+
+class LsnsPart(Printed):
+    """The log sequence numbers in the offsets, as PostgreSQL prints them."""
+
+    before: Annotated[Lsns | None, "Those of the offset before.", Header("BEFORE-LSN")]
+    after: Annotated[Lsns | None, "Those of the offset after.", Header("AFTER-LSN")]
+
+
+class WriteRow(Printed):
+    """A key, and what a write does to it."""
+
+    connector: Annotated[str | None, "The connector in the key; null where there is none."]
+    source_partition: SourcePartition
+    key: Key
+    action: Annotated[KeyAction, "What is done to the key."]
+    reason: Annotated[str, "Why; `eosctl explain REASON` says what each means."]
+    before: Annotated[object, "The source offset that is there; null for none."]
+    after: Annotated[object, "The source offset that is there then; null for none."]
+    target: Annotated[Place, "Where the record goes."]
+    lsn: Annotated[LsnsPart | None, "The log sequence numbers in the offsets."] | UnsetType = UNSET
+
+    @Header("SOURCE-PARTITION")
+    def partition_or_key(self) -> object:
+        """The source partition; the whole key where it is not one that Connect writes."""
+        return self.key if self.source_partition is None else self.source_partition
+
+
+class WrittenRow(WriteRow, kw_only=True):
+    """A key, and what a write did to it."""
+
+    outcome: Annotated[str, "What the topic was found to hold afterwards."]
+
+
+def write_members(write: PlannedWrite) -> dict[str, Any]:
+    """The members of a WriteRow."""
+    before, after = None if write.before is None else value_json(write.before.value), value_json(write.after)
+    lsns = LsnsPart(before=lsn_texts(before), after=lsn_texts(after))
+    return {
+        **key_members(write.key),
+        "action": write.action,
+        "reason": write.reason,
+        "before": before,
+        "after": after,
+        "target": Place(topic=write.topic, partition=write.partition),
+        "lsn": lsns if lsns.before or lsns.after else UNSET,
+    }
+
+
+def write_row(write: PlannedWrite) -> WriteRow:
+    """A row of a plan."""
+    return WriteRow(**write_members(write))
+
+
+Rows = TypeVar("Rows", bound=WriteRow)
+
+
+def first_rows(rows: Sequence[Rows]) -> Sequence[Rows]:
+    """The rows of writes to show: of many the first, those that went wrong before those that change something."""
+    return rows if len(rows) <= MOST_ROWS else sorted(rows, key=_rank)[:MOST_ROWS]
+
+
+def _rank(row: WriteRow) -> tuple[bool, bool]:
+    return getattr(row, "outcome", "written") in _WRITTEN, row.action == KeyAction.KEEP
+
+
+class CopiedRow(WriteRow):
+    """A key that a switch copies, and what became of it once it was tried."""
+
+    outcome: Annotated[str, "What the topic was found to hold afterwards."] | UnsetType = UNSET
+
+
+class Newer(Printed):
+    """A record that somebody else wrote since a backup was made."""
+
+    offset: Annotated[int, "Its offset in the partition."]
+    timestamp: Annotated[Time | None, "When it was written."]
+    transactional_id: Annotated[str | None, "The transactional id that likely wrote it."]
+    owner: Annotated[OwnerPart | None, "Whose the transactional id is."]
+
+    def cell(self) -> str:
+        """When and under which id; an id that is not known is left out."""
+        return f"{self.timestamp or 'no time'}, {self.transactional_id or 'by whom is not known'}"
+
+
+InBackup = Annotated[object, "The source offset in the backup, where somebody has written since."]
+WrittenSince = Annotated[Newer | None, "What was written since.", Header("WRITTEN-SINCE")]
+
+
+class RestoreRow(WriteRow):
+    """A key of a backup, and what restoring it does."""
+
+    backup: InBackup | UnsetType = UNSET
+    newer: WrittenSince | UnsetType = UNSET
+
+
+class RestoredRow(WrittenRow):
+    """A key of a backup, and what restoring it did."""
+
+    backup: InBackup | UnsetType = UNSET
+    newer: WrittenSince | UnsetType = UNSET
+
+
+class ActionCounts(Printed):
+    """Keys by what is done to them."""
+
+    write: Annotated[int, "Keys that get an offset."]
+    delete: Annotated[int, "Keys that get a tombstone."]
+    keep: Annotated[int, "Keys that stay."]
+    conflict: Annotated[int, "Keys about which somebody has to decide."]
+
+
+class PlanSummary(Printed):
+    """How much is to be done."""
+
+    counts: Annotated[ActionCounts, "Keys by what is done to them."]
+    conflicts: Annotated[int, "Keys that somebody else has written since."]
+    creates: Annotated[int, "Topics that are to be made."]
+
+
+class ResultSummary(PlanSummary):
+    """How much was done."""
+
+    written: Annotated[int, "Offsets that are there as planned."]
+    not_as_planned: Annotated[int, "Offsets that are not, or not known to be."]
+
+
+class TopicPart(Printed):
+    """A topic that is to be made."""
+
+    topic: Annotated[str, "Its name."]
+    partitions: Annotated[int, "How many partitions it gets."]
+    replication_factor: Annotated[int, "How many replicas each has."]
+
+
+def topic_parts(topics: Iterable[NewTopic]) -> list[TopicPart]:
+    """`data.creates`."""
+    return [
+        TopicPart(topic=each.topic, partitions=each.partitions, replication_factor=each.replication_factor)
+        for each in topics
+    ]
+
+
+class PlanData(Printed, kw_only=True):
+    """What a plan has beside its keys."""
+
+    creates: Annotated[list[TopicPart], "Topics that are to be made."]
+    overrides: Annotated[list[str], "The checks that were waived, by their flags."]
+    keys: Annotated[int, "How many keys there are; the first ones are rows."]
+    plan: Annotated[str, "The digest of all keys, where there are more than rows."] | UnsetType = UNSET
+
+
+class ResultData(PlanData, kw_only=True):
+    """What a result has beside its keys."""
+
+    backup: Annotated[str | None, "The file that holds what was there before."]
+    undo: Annotated[str | None, "The command that puts it back."]
+
+
+class LsnTexts(Printed):
+    """The member as PostgreSQL prints log sequence numbers."""
+
+    before: Annotated[str | None, "What it is now."]
+    after: Annotated[str | None, "What it is to be."]
+
+
+class ChangedMember(Printed):
+    """How one member of a source offset changes."""
+
+    source_partition: SourcePartition
+    member: Annotated[str, "The member of the source offset."]
+    change: Annotated[Change, "How it changes."]
+    before: Annotated[object, "What it is now."]
+    after: Annotated[object, "What it is to be."]
+    lsn: Annotated[LsnTexts | None, "The same as log sequence numbers, where it is one."]
+
+
+Via = Annotated[Literal["rest", "topic"], "Whether the worker's REST interface is asked, or the topic written."]
+ViaReason = Annotated[str, "Why this way."]
+Changes = Annotated[list[ChangedMember], "What changes, member by member."]
+AsOf = Annotated[list[VersionRow], "The versions of the log that the new offsets are taken from."]
+
+
+class EditPlanData(PlanData, kw_only=True):
+    """What the plan of `set` or `reset` has beside its keys."""
+
+    via: Via
+    via_reason: ViaReason
+    changes: Changes
+    as_of: AsOf | UnsetType = UNSET
+
+
+class EditResultData(ResultData, kw_only=True):
+    """What the result of `set` or `reset` has beside its keys."""
+
+    via: Via
+    via_reason: ViaReason
+    changes: Changes
+    as_of: AsOf | UnsetType = UNSET
+
+
+def created_topic_lines(report: Report) -> Iterator[str]:
+    """The topics that a plan makes, how many rows are not shown, then the summary."""
+    data: PlanData = report.data
+    yield from new_topic_lines(data.creates)
+    if data.keys > len(report.rows):
+        backup = data.backup if isinstance(data, ResultData) else None
+        where = f"; all that were written are in {format_cell(backup)}" if backup else ""
+        yield f"{len(report.rows)} of {data.keys:,} keys are shown{where}"
+    yield from summary_lines(report)
+
+
+def new_topic_lines(topics: Iterable[TopicPart], verb: str = "creates") -> Iterator[str]:
+    """A line for each topic that a plan makes; one line for many that are made alike."""
+    alike: dict[tuple[int, int], list[str]] = {}
+    for each in topics:
+        if each.topic.startswith("file:"):
+            yield f"{verb} file {format_cell(each.topic.removeprefix('file:'))}"
+        else:
+            alike.setdefault((each.partitions, each.replication_factor), []).append(format_cell(each.topic))
+    for (partitions, replication_factor), names in alike.items():
+        like = f"compacted, {_partitions(partitions)}, replication factor {replication_factor}"
+        if len(names) > _MOST_NEW_TOPICS:
+            all_of_them = f"{len(names):,} topics, {names[0]} ... {names[-1]}"
+            yield f"{verb} {all_of_them}: {like} each; {_partitions(partitions * len(names))} in all"
+        else:
+            yield from (f"{verb} topic {name}: {like}" for name in names)
+
+
+def _partitions(number: int) -> str:
+    return "1 partition" if number == 1 else f"{number:,} partitions"
+
+
+_CHANGES = {
+    Change.NEW: "new",
+    Change.MISSING: "missing",
+    Change.TYPE: "another type",
+    Change.FORWARD: "forward: what lies between is skipped",
+    Change.BACKWARD: "backward: what lies between is read again",
+    Change.CHANGED: "changed",
+}
+
+
+def _change_lines(data: EditPlanData) -> Iterator[str]:
+    """What `offsets set` changes, member by member."""
+    for each in data.changes:
+        lsn = each.lsn or LsnTexts(before=None, after=None)
+        before, after = _with_lsn(each.before, lsn.before), _with_lsn(each.after, lsn.after)
+        where = f"{_json_text(each.source_partition)} {printable(each.member)}"
+        yield f"{where}: {before} -> {after}, {_CHANGES[each.change]}"
+
+
+def _with_lsn(value: object, lsn: str | None) -> str:
+    return _json_text(value) + (f" ({lsn})" if lsn else "")
+
+
+def _json_text(value: object) -> str:
+    """JSON as it is written: here text must not look like a number."""
+    return "-" if value is None else printable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def _former_lines(data: EditPlanData) -> Iterator[str]:
+    """Which versions of the log the new offsets are taken from."""
+    for each in data.as_of or ():
+        yield f"{_json_text(each.source_partition)} as of {each.at()}, {each.timestamp}"
+
+
+def _edit_lines(report: Report) -> Iterator[str]:
+    data: EditPlanData | EditResultData = report.data
+    if isinstance(data, EditPlanData):
+        yield from _former_lines(data)
+        yield from _change_lines(data)
+    yield from created_topic_lines(report)
+    yield f"via {data.via}: {format_cell(data.via_reason)}"
+
+
+_COLUMNS = ("action", "connector", "partition_or_key", "before", "after", "reason", "target")
+_SINCE = ("backup?", "newer?")
+_WIDE = ("key", "lsn.before?", "lsn.after?")
+
+
+def _text(*more: str, lines: Any = created_topic_lines) -> Text:
+    return Text(columns=(*_COLUMNS, *more), wide=_WIDE, lines=lines, empty="Nothing to write.")
+
+
+def _plan(verb: str, done: str, *, row: Any = WriteRow, data: Any = PlanData, text: Text | None = None) -> Kind:
+    what = f"The offsets that would be {done}."
+    return Kind(f"offsets-{verb}-plan", what, row=row, summary=PlanSummary, data=data, text=text or _text())
+
+
+def _result(verb: str, done: str, *, row: Any = WrittenRow, data: Any = ResultData, text: Text | None = None) -> Kind:
+    what, shown = f"The offsets that were {done}.", text or _text("outcome")
+    return Kind(f"offsets-{verb}-result", what, row=row, summary=ResultSummary, data=data, text=shown)
+
+
+OFFSETS_MERGE_PLAN, OFFSETS_MERGE_RESULT = _plan("merge", "merged"), _result("merge", "merged")
+OFFSETS_IMPORT_PLAN, OFFSETS_IMPORT_RESULT = _plan("import", "imported"), _result("import", "imported")
+OFFSETS_RESTORE_PLAN = _plan("restore", "restored", row=RestoreRow, text=_text(*_SINCE))
+OFFSETS_RESTORE_RESULT = _result("restore", "restored", row=RestoredRow, text=_text("outcome", *_SINCE))
+OFFSETS_SET_PLAN = _plan("set", "set", data=EditPlanData, text=_text(lines=_edit_lines))
+OFFSETS_SET_RESULT = _result("set", "set", data=EditResultData, text=_text("outcome", lines=_edit_lines))
+OFFSETS_RESET_PLAN = _plan("reset", "reset", data=EditPlanData, text=_text(lines=_edit_lines))
+OFFSETS_RESET_RESULT = _result("reset", "reset", data=EditResultData, text=_text("outcome", lines=_edit_lines))
+
+
+class WriteKinds(NamedTuple):
+    """The reports of one operation, and its name, which backups and journals have too."""
+
+    name: str
+    plan: Kind
+    result: Kind
+
+
+MERGE = WriteKinds("offsets-merge", OFFSETS_MERGE_PLAN, OFFSETS_MERGE_RESULT)
+IMPORT = WriteKinds("offsets-import", OFFSETS_IMPORT_PLAN, OFFSETS_IMPORT_RESULT)
+RESTORE = WriteKinds("offsets-restore", OFFSETS_RESTORE_PLAN, OFFSETS_RESTORE_RESULT)
+SET = WriteKinds("offsets-set", OFFSETS_SET_PLAN, OFFSETS_SET_RESULT)
+RESET = WriteKinds("offsets-reset", OFFSETS_RESET_PLAN, OFFSETS_RESET_RESULT)
+SWITCH = WriteKinds("offsets-switch", OFFSETS_MERGE_PLAN, OFFSETS_MERGE_RESULT)
+"""The merge within a switch: its report is a part of that of the switch."""
