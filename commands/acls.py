@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -14,7 +14,7 @@ from eosctl.report import Report
 from .frame.confirm import settle
 from .frame.options import EosctlGroup, pass_app, pass_request, write_options
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+_F = TypeVar("_F", bound=Callable[..., object])
 _ROLES = (
     *("worker", "producer", "consumer", "admin"),
     *("observer", "fencer", "offset-writer", "config-writer", "aborter", "acl-writer"),

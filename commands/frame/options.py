@@ -25,7 +25,7 @@ class Duration(click.ParamType[float]):
 
     name = "duration"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds as a float; fails the option with a usage error."""
         if isinstance(value, int | float):
             return float(value)
@@ -35,7 +35,7 @@ class Duration(click.ParamType[float]):
         return float(match[1]) * _UNITS_S[match[2] or "s"]
 
 
-def _collect(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+def _collect(ctx: click.Context, param: click.Parameter, value: object) -> object:
     """Keeps a global option that was really given in the session, wherever on the command line it stood."""
     name = str(param.name)
     if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
@@ -145,7 +145,7 @@ def pass_app(function: _F) -> _F:
     """Gives the command the App of this invocation as its first argument."""
 
     @functools.wraps(function)
-    def with_app(*args: Any, **kwargs: Any) -> Any:
+    def with_app(*args: object, **kwargs: object) -> object:
         session = click.get_current_context().ensure_object(Session)
         return function(session.app(), *args, **kwargs)
 
@@ -158,7 +158,7 @@ def pass_request(kind: type[Any]) -> Callable[[_F], _F]:
 
     def with_fields(function: _F) -> _F:
         @functools.wraps(function)
-        def gathered(*args: Any, **options: Any) -> Any:
+        def gathered(*args: object, **options: object) -> object:
             given = {name: options.pop(name) for name in names if name in options}
             return function(*args, kind(**given), **options)
 
@@ -195,7 +195,7 @@ def write_options(function: _F) -> _F:
     """`--yes` and `--dry-run`, which every writing command has; what a safety check refuses is in the audit log."""
 
     @functools.wraps(function)
-    def noted(*args: Any, dry_run: bool, **kwargs: Any) -> Any:
+    def noted(*args: object, dry_run: bool, **kwargs: object) -> object:
         from eosctl.report import Problem
 
         from .confirm import note_refusal

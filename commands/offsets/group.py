@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -56,7 +56,7 @@ class OffsetsGroup(EosctlGroup):
         return command
 
 
-def one_connector(function: Callable[..., Any]) -> Callable[..., Any]:
+def one_connector(function: Callable[..., object]) -> Callable[..., object]:
     """`--connector`, required and repeatable."""
     return click.option(
         "--connector", "connectors", multiple=True, required=True, metavar="NAME", help="A connector (repeatable)."

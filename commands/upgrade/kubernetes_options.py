@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from eosctl.upgrade.drivers.kubernetes.driver import KubernetesDriver
     from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+_F = TypeVar("_F", bound=Callable[..., object])
 _KINDS = (
     "statefulset/, deployment/, kafkaconnect/, kafkamirrormaker2/ or (of Confluent's operator, untried) connect/NAME"
 )

@@ -90,7 +90,7 @@ class KafkaAclStore:
                 failed[bindings[binding]] = exc
         return failed
 
-    def _created(self, future: Future[Any]) -> None:
+    def _created(self, future: Future[object]) -> None:
         """Waits for one ACL; raises what stands against it."""
         doing = "creating ACLs"
         self._connection.wait([future], doing)

@@ -258,7 +258,7 @@ class TopicAdmin:
                 raise why
         return not faults
 
-    def _ask_offsets(self, places: Iterable[Place], spec: OffsetSpec, isolation: Any) -> Answers:
+    def _ask_offsets(self, places: Iterable[Place], spec: OffsetSpec, isolation: object) -> Answers:
         """One offset per partition, or why its leader did not tell."""
         asked = {TopicPartition(*place): spec for place in places}
         if not asked:
@@ -310,7 +310,7 @@ class TopicAdmin:
         found = {name: self._existing(name, future) for name, future in futures.items()}
         return {name: found[name] for name in names if found[name] is not None}
 
-    def _existing(self, topic: str, future: Future[Any]) -> Any:
+    def _existing(self, topic: str, future: Future[object]) -> object:
         """What DescribeTopics says of `topic`, None when there is no such topic."""
         try:
             return self._connection.result(future, f"describing topic {topic}", self._reading(topic))

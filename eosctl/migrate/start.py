@@ -8,10 +8,11 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eosctl.errors import UnsupportedError
 from eosctl.machine.java import require_java, spark_java_home
+from eosctl.migrate.spark.records.offset_ranges import ClientProperties
 from eosctl.sandbox.downloads.jars import cache_dir
 from eosctl.state.work_folders import work_folder
 
@@ -26,14 +27,14 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 
 @contextmanager
 def spark_job(
-    client: Mapping[str, Any],
+    client: ClientProperties,
     *,
     snapshots: Path,
     master: str,
     conf: Mapping[str, str],
     expected_records: int,
     on_progress: OnProgress,
-    others: Mapping[str, Mapping[str, Any]],
+    others: Mapping[str, ClientProperties],
 ) -> Iterator[MigrationJob]:
     """A MigrationJob on a Spark session of its own; raises UnsupportedError without Java or pyspark."""
     missing = [name for name in ("pyspark", "pyarrow", "pandas") if importlib.util.find_spec(name) is None]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from shlex import quote
-from typing import Any
 
 from eosctl.core.frozen import frozen
 from eosctl.errors import InputFileError
-from eosctl.profiles.sources import SECRET_SUFFIXES, Said, Sources, as_list, mapping, strings
+from eosctl.profiles.sources import SECRET_SUFFIXES, Said, Section, Sources, as_list, mapping, strings
 from eosctl.target import DEFAULT_TOPICS
 
 EXPECTABLE = ("kafka_cluster_id", "group_id", "mode")
@@ -33,10 +32,10 @@ class ConfigFile:
 
     path: str
     text: str
-    profiles: Mapping[str, Any]
+    profiles: Section
     current: str | None
 
-    def profile(self, name: str) -> Mapping[str, Any]:
+    def profile(self, name: str) -> Section:
         """One profile, checked; raises InputFileError."""
         if name not in self.profiles:
             known = ", ".join(sorted(map(str, self.profiles))) or "none"
@@ -96,7 +95,7 @@ def load_profile(sources: Sources) -> Said | None:
     return chosen
 
 
-def _runs_commands(profile: Mapping[str, Any]) -> bool:
+def _runs_commands(profile: Section) -> bool:
     sections = (profile.get("client"), profile.get("connect"))
     return any(str(key).endswith("_command") for section in sections for key in section or ())
 
@@ -106,7 +105,7 @@ def _is_missing(exc: InputFileError) -> bool:
     return isinstance(exc.__cause__, FileNotFoundError | NotADirectoryError)
 
 
-def check_profile(profile: Mapping[str, Any], where: str) -> None:
+def check_profile(profile: Section, where: str) -> None:
     """Raises InputFileError for keys that no one reads, and for secrets that stand there as they are."""
     from eosctl.core.clients.properties import SECRET_NAMES
     from eosctl.core.workers.connect_map import parse_connect_map
@@ -130,12 +129,12 @@ def check_profile(profile: Mapping[str, Any], where: str) -> None:
             )
 
 
-def _known(section: Mapping[str, Any], known: Any, where: str) -> None:
+def _known(section: Section, known: Collection[str], where: str) -> None:
     if unknown := sorted(map(str, section.keys() - set(known))):
         raise InputFileError(f"{where}: unknown key {unknown[0]}", hint=f"Known: {', '.join(sorted(known))}.")
 
 
-def _refuse_literal(section: Mapping[str, Any], secrets: Any, where: str) -> None:
+def _refuse_literal(section: Section, secrets: Collection[str], where: str) -> None:
     for key in section:
         if key in secrets:
             raise InputFileError(

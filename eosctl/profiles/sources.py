@@ -14,6 +14,9 @@ from eosctl.errors import InputFileError
 ReadFile = Callable[[str], bytes]
 """What a file holds; raises InputFileError."""
 
+Section = Mapping[str, Any]
+"""A mapping of the config file, as YAML has it: a profile, or a part of one."""
+
 
 class RequirePrivate(Protocol):
     """Refuses a file that others than its owner may write, or, unless it is `readable`, read; `holds`: why."""
@@ -46,7 +49,7 @@ class Sources:
     read_file: ReadFile
     require_private: RequirePrivate
     fetch_secrets: bool = True
-    profile: Mapping[str, Any] = field(default_factory=dict)
+    profile: Section = field(default_factory=dict)
     profile_origin: str = ""
 
     def first(self, name: str, *, many: bool = False, within: str | None = None) -> Said | None:
@@ -116,7 +119,7 @@ def as_list(value: object) -> tuple[str, ...]:
     return tuple(str(item) for item in items)
 
 
-def mapping(value: object, where: str) -> Mapping[str, Any]:
+def mapping(value: object, where: str) -> Section:
     """`value` as a mapping, nothing as an empty one; raises InputFileError."""
     if value is None:
         return {}

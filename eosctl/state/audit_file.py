@@ -15,12 +15,15 @@ from eosctl.core.frozen import frozen
 from eosctl.machine.kept_file import sync_directory
 from eosctl.report import Json
 
+AuditEntry = Mapping[str, Any]
+"""A line of the log, of this version of eosctl or of an older one."""
+
 
 @frozen
 class Entries:
     """What a log holds; `damaged` counts lines that are no entries: a crash cut them off."""
 
-    entries: Sequence[Mapping[str, Any]]
+    entries: Sequence[AuditEntry]
     damaged: int
 
 

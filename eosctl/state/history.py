@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, UsageError
 from eosctl.report import Problem, Report
 from eosctl.state import codes
 from eosctl.state.audit import REFUSED, AuditLog
-from eosctl.state.audit_file import read_entries
+from eosctl.state.audit_file import AuditEntry, read_entries
 from eosctl.state.rows import HISTORY, Entry, HistoryData, HistorySummary
 from eosctl.state.touched import touched_in
 
@@ -58,7 +56,7 @@ def _add_killed(log: AuditLog) -> list[Problem]:
     return []
 
 
-def _is_wanted(entry: Mapping[str, Any], since_ms: int | None, command: list[str]) -> bool:
+def _is_wanted(entry: AuditEntry, since_ms: int | None, command: list[str]) -> bool:
     if since_ms is not None and int(entry.get("time_ms") or 0) < since_ms:
         return False
     return str(entry.get("command", "")).split()[: len(command)] == command

@@ -74,7 +74,7 @@ class Touched:
             self._found[kind].update(name for name in names if isinstance(name, str))
 
 
-def touched_in(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+def touched_in(entry: Mapping[str, object]) -> Mapping[str, Any]:
     """The same of an entry of the audit log; of one that an older eosctl wrote, as far as its arguments tell."""
     there = entry.get("touched")
     if isinstance(there, Mapping):

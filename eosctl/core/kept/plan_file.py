@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from eosctl.core.kept.typed_json import WrongMemberError, typed
 from eosctl.errors import InputFileError
@@ -55,7 +55,7 @@ def _digest(document: object) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _members(value: DataclassInstance) -> dict[str, Any]:
+def _members(value: DataclassInstance) -> dict[str, object]:
     """The members of a dataclass, for the encoder, which comes back with those that are dataclasses: no copies."""
     return {each.name: getattr(value, each.name) for each in fields(value)}
 

@@ -112,7 +112,7 @@ class AdminConnection:
         self._errors.check(doing)
         return translate(error_of(exc), doing, access=access, because=self._errors.reason())
 
-    def wait(self, futures: Collection[Future[Any]], doing: str) -> None:
+    def wait(self, futures: Collection[Future[object]], doing: str) -> None:
         """Waits for all `futures` while serving librdkafka's callbacks, which hold the reason of a failure."""
         self._errors.clear()
         while wait_for(futures, timeout=_POLL_S).not_done:

@@ -112,14 +112,14 @@ def _ssl_properties(settings: ClientSettings) -> Properties:
     return {name: value for name, value in wanted.items() if value is not None}
 
 
-def _token_reader(settings: ClientSettings) -> Callable[[str], tuple[Any, ...]]:
+def _token_reader(settings: ClientSettings) -> Callable[[str], tuple[object, ...]]:
     """Fetches a token at every refresh, and once now: a callback without a good token makes librdkafka wait 10 s.
 
     Raises InputFileError, UnauthorizedError for a token that has expired.
     """
     from eosctl.kafka.oauth import fetch_token
 
-    def read_token(_config: str) -> tuple[Any, ...]:
+    def read_token(_config: str) -> tuple[object, ...]:
         token = fetch_token(settings, Deadline.after(_TOKEN_TIMEOUT_S))
         extensions = ("", dict(settings.oauth_extensions)) if settings.oauth_extensions else ()
         return token.text, token.expires_s, *extensions

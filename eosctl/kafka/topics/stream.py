@@ -6,7 +6,7 @@ It knows nothing of requests; `connection` does.
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eosctl.core.frozen import NamedTuple
 from eosctl.deadline import Deadline
@@ -83,7 +83,7 @@ class Stream:
         if tls is not None:
             self._wrap(tls)
 
-    def _connect_one(self, connecting: socket.socket, where: tuple[Any, ...]) -> None:
+    def _connect_one(self, connecting: socket.socket, where: tuple[object, ...]) -> None:
         self._socket = connecting
         connecting.settimeout(self._wait_s(f"connecting to {self.address}", CONNECT_TIMEOUT_S))
         connecting.connect(where)

@@ -12,7 +12,6 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -49,7 +48,7 @@ def fence_with_producers(
 
 
 def _fence(
-    properties: dict[str, Any], transactional_id: TransactionalId, deadline: Deadline, stopping: threading.Event
+    properties: dict[str, object], transactional_id: TransactionalId, deadline: Deadline, stopping: threading.Event
 ) -> FenceAnswer:
     given: dict[str, int] = {}
 

@@ -27,7 +27,7 @@ from eosctl.migrate.spark.records import transforms
 from eosctl.migrate.spark.records.comparisons import compare_part
 from eosctl.migrate.spark.records.kafka_io import RECORDS
 from eosctl.migrate.spark.records.kafka_writes import placed, write_records, write_task
-from eosctl.migrate.spark.records.offset_ranges import OffsetRange
+from eosctl.migrate.spark.records.offset_ranges import ClientProperties, OffsetRange
 from eosctl.migrate.spark.records.parts import decide_part, sample_of, to_write
 from eosctl.migrate.spark.records.record_lines import backup_blocks
 from eosctl.migrate.spark.snapshots import fresh_folder, hosts_without, land_bins, parquet_files, united
@@ -46,9 +46,9 @@ class MigrationJob:
     """
 
     context: SparkContext
-    client: Mapping[str, Any]
+    client: ClientProperties
     on_progress: OnProgress = lambda _doing, _done, _total, _unit: None
-    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    others: Mapping[str, ClientProperties] = field(default_factory=dict)
     executor_patience_s: float = EXECUTOR_PATIENCE_S
 
     @property
@@ -97,7 +97,7 @@ class MigrationJob:
         first = sum(1 for _ in folder.glob("part-*"))
         return land_bins(self.context, self._client(profile), bins, folder, counts=counts, first=first)
 
-    def _client(self, profile: str | None) -> Mapping[str, Any]:
+    def _client(self, profile: str | None) -> ClientProperties:
         return self.others[profile] if profile else self.client
 
     def decide(self, folder: Path, plan: MigrationPlan) -> Tally:

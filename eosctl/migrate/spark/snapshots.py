@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -23,7 +22,7 @@ from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.migrate.spark.record_counts import RecordCounts
 from eosctl.migrate.spark.records.arrow_rows import arrow_batch
 from eosctl.migrate.spark.records.kafka_io import ARROW_RECORDS, KEYS_AT_ONCE, Seen, read_ranges
-from eosctl.migrate.spark.records.offset_ranges import OffsetRange
+from eosctl.migrate.spark.records.offset_ranges import ClientProperties, OffsetRange
 from eosctl.migrate.spark.tasks import run_tasks
 
 _ROWS_AT_ONCE = 50_000
@@ -73,7 +72,7 @@ def parquet_files(folder: Path) -> list[Path]:
 
 def land_bins(
     context: SparkContext,
-    client: Mapping[str, Any],
+    client: ClientProperties,
     bins: Sequence[Sequence[OffsetRange]],
     folder: Path,
     *,

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
-from typing import Any
 
 from eosctl.app import App
 from eosctl.connectors import codes as connector_codes
@@ -17,7 +16,7 @@ from eosctl.core.findings import Finding
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.records import Record
 from eosctl.state.audit import REFUSED
-from eosctl.state.audit_file import log_path, read_entries
+from eosctl.state.audit_file import AuditEntry, log_path, read_entries
 from eosctl.state.touched import touched_in
 
 _OF_FENCING = {connector_codes.TASK_FENCED, connector_codes.TASK_FENCED_OR_EXPIRED}
@@ -39,20 +38,20 @@ def with_past_fences(app: App, findings: Iterable[Finding], cluster_id: str | No
     return [_explained(app.target.group_id, finding, fences) for finding in found]
 
 
-def _is_fence(entry: Mapping[str, Any], cluster_id: str | None) -> bool:
+def _is_fence(entry: AuditEntry, cluster_id: str | None) -> bool:
     """Whether it may have fenced ids of running tasks, on this cluster."""
     target = entry.get("target")
     here = isinstance(target, Mapping) and target.get("kafka_cluster_id") == cluster_id
     return here and entry.get("outcome") != REFUSED and any(_waived(entry))
 
 
-def _waived(entry: Mapping[str, Any]) -> Iterator[str]:
+def _waived(entry: AuditEntry) -> Iterator[str]:
     overrides = entry.get("overrides")
     given = overrides if isinstance(overrides, Mapping) else {}
     yield from (f"--{name.replace('_', '-')}" for name in _AT_RUNNING_TASKS if given.get(name))
 
 
-def _explained(group_id: str, finding: Finding, fences: Sequence[Mapping[str, Any]]) -> Finding:
+def _explained(group_id: str, finding: Finding, fences: Sequence[AuditEntry]) -> Finding:
     connector, _slash, task = finding.subject.rpartition("/")
     if finding.code not in _OF_FENCING or not connector or not task.isdecimal():
         return finding
@@ -85,7 +84,7 @@ def offsets_set_on_purpose(app: App, cluster_id: str) -> Callable[[str, Record],
     return is_meant
 
 
-def _offsets_written(entry: Mapping[str, Any], cluster_id: str) -> tuple[int, int, frozenset[str] | None] | None:
+def _offsets_written(entry: AuditEntry, cluster_id: str) -> tuple[int, int, frozenset[str] | None] | None:
     """From when to when a write of offsets lasted, and whose; None connectors are too many to be listed."""
     target = entry.get("target")
     here = isinstance(target, Mapping) and target.get("kafka_cluster_id") == cluster_id

@@ -19,7 +19,7 @@ from eosctl.core.offsets.records import is_nothing
 from eosctl.migrate.spark.record_counts import TaskProgress
 from eosctl.migrate.spark.records.arrow_rows import arrow_schema
 from eosctl.migrate.spark.records.kafka_io import Newest, read_keys
-from eosctl.migrate.spark.records.offset_ranges import OffsetRange
+from eosctl.migrate.spark.records.offset_ranges import ClientProperties, OffsetRange
 from eosctl.migrate.spark.records.parts import is_sent
 from eosctl.migrate.spark.records.transforms import MISMATCHES
 from eosctl.migrate.spark.snapshots import batches_of, part_file
@@ -43,7 +43,7 @@ _Now = Mapping[tuple[str, bytes | None], Any]
 
 
 def compare_part(
-    client: Mapping[str, Any],
+    client: ClientProperties,
     ranges: Sequence[OffsetRange],
     folder: Path,
     number: int,

@@ -16,7 +16,7 @@ from eosctl.core.offsets.records import is_nothing
 from eosctl.migrate.spark.record_counts import TaskProgress
 from eosctl.migrate.spark.records.arrow_rows import arrow_schema, batch_of_columns
 from eosctl.migrate.spark.records.key_owners import owners_of
-from eosctl.migrate.spark.records.offset_ranges import OffsetRange, OpenConsumer, read_messages
+from eosctl.migrate.spark.records.offset_ranges import ClientProperties, OffsetRange, OpenConsumer, read_messages
 
 RECORDS = (
     "topic string, partition int, offset long, timestamp_ms long, key binary, value binary, nothing boolean, "
@@ -42,7 +42,7 @@ class Seen:
 
 
 def read_ranges(
-    client: Mapping[str, Any],
+    client: ClientProperties,
     ranges: Sequence[OffsetRange],
     *,
     stall_timeout_s: float = 60.0,
@@ -59,7 +59,7 @@ def read_ranges(
 
 
 def read_keys(
-    client: Mapping[str, Any],
+    client: ClientProperties,
     ranges: Sequence[OffsetRange],
     *,
     stall_timeout_s: float = 60.0,

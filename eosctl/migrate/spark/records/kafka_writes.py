@@ -6,7 +6,7 @@ Keys and values stay binary. Runs on executors: imports nothing of eosctl but `e
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 
 from eosctl.migrate.spark.record_counts import RecordCounts, TaskProgress
 from eosctl.migrate.spark.records.arrow_rows import arrow_batch, arrow_schema
+from eosctl.migrate.spark.records.offset_ranges import ClientProperties
 from eosctl.migrate.spark.tasks import task_number
 
 PLACED = "topic string, partition int, key binary, value binary"
@@ -50,7 +51,7 @@ _PRODUCER = {
 
 def write_records(
     rows: DataFrame,
-    client: Mapping[str, Any],
+    client: ClientProperties,
     *,
     transactional_id: str,
     tasks: int,
@@ -71,7 +72,7 @@ def write_records(
 
 
 def write_task(
-    client: Mapping[str, Any], transactional_id: str, batches: Iterable[pa.RecordBatch], counts: RecordCounts | None
+    client: ClientProperties, transactional_id: str, batches: Iterable[pa.RecordBatch], counts: RecordCounts | None
 ) -> Iterator[pa.RecordBatch]:
     """Writes batches of PLACED under `<transactional_id>-<task>`; batches of WRITTEN.
 
@@ -113,12 +114,12 @@ def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
 
 
 def write_transaction(
-    client: Mapping[str, Any],
+    client: ClientProperties,
     transactional_id: str,
     rows: Iterable[Row],
     count: TaskProgress | None = None,
     *,
-    open_producer: Callable[[Mapping[str, Any]], Any] | None = None,
+    open_producer: Callable[[ClientProperties], Any] | None = None,
     now_s: Callable[[], float] = time.monotonic,
 ) -> Counts:
     """Writes `rows`, one transaction after the other, and returns what was confirmed.

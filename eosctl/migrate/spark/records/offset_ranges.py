@@ -15,7 +15,9 @@ from typing import Any
 from eosctl.core.wording import counted
 from eosctl.migrate.spark.record_counts import TaskProgress
 
-OpenConsumer = Callable[[Mapping[str, Any]], Any]
+ClientProperties = Mapping[str, Any]
+"""librdkafka's configuration, callbacks included."""
+OpenConsumer = Callable[[ClientProperties], Any]
 """confluent-kafka's Consumer: librdkafka properties to one that is ready."""
 
 _AT_ONCE = 10_000
@@ -51,7 +53,7 @@ class OffsetRange:
 
 
 def read_messages(
-    client: Mapping[str, Any],
+    client: ClientProperties,
     ranges: Sequence[OffsetRange],
     *,
     stall_timeout_s: float,
@@ -84,7 +86,7 @@ class _Reading:
     """
 
     def __init__(
-        self, client: Mapping[str, Any], ranges: Sequence[OffsetRange], open_consumer: OpenConsumer | None
+        self, client: ClientProperties, ranges: Sequence[OffsetRange], open_consumer: OpenConsumer | None
     ) -> None:
         from confluent_kafka import Consumer
 

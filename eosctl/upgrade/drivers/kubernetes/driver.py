@@ -20,7 +20,7 @@ from eosctl.errors import RefusedError, UsageError
 from eosctl.group.observed import WorkerObservation
 from eosctl.upgrade import codes
 from eosctl.upgrade.drivers import Acted, TakenBackError
-from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, Manifest
+from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 from eosctl.upgrade.drivers.kubernetes.mode_places import ModePlace, MountedProperties, Variable, place_in_spec
 from eosctl.upgrade.drivers.kubernetes.place_choice import DEFAULT_VARIABLE, choose_place, require_changeable
 from eosctl.upgrade.drivers.kubernetes.pods import replace_pods
@@ -52,7 +52,7 @@ from eosctl.upgrade.drivers.kubernetes.workloads import (
 )
 from eosctl.upgrade.drivers.manifests.containers import worker_container
 from eosctl.upgrade.drivers.manifests.deployers import Origin, origin_of_field
-from eosctl.upgrade.drivers.manifests.fields import Patch
+from eosctl.upgrade.drivers.manifests.fields import Manifest, Patch
 from eosctl.upgrade.drivers.manifests.pods import Member, Pod, judge_workload, match_pods
 from eosctl.upgrade.drivers.manifests.rolling import judge_rolling, several_at_once
 from eosctl.upgrade.gate import Gate

@@ -8,17 +8,16 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 from eosctl.app import App
 from eosctl.core.clients.hidden_secrets import shown_line
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.upgrade.drivers.kubernetes.patient_looks import PatientLooks
-from eosctl.upgrade.drivers.manifests.fields import Patch
+from eosctl.upgrade.drivers.manifests.fields import Manifest, Patch
 from eosctl.upgrade.drivers.programs import ProgramError, run_program
 
-Manifest = Mapping[str, Any]
 _POLL_S = 1.0
 _LOG_S, _LINES, _LINE = 5.0, 5, 300  # how long a look at a log may take, and how much is told of it
 _NO = re.compile(r"^no( - |$)", re.MULTILINE)  # with the API server's reason, if it gives one

@@ -18,9 +18,9 @@ from eosctl.errors import EosctlError, InputFileError, NotFoundError
 from eosctl.events import Event
 from eosctl.state.backups import write_blocks
 from eosctl.upgrade.drivers import SETTING
-from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, Manifest, section
+from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, section
 from eosctl.upgrade.drivers.kubernetes.workloads import CONFLUENT, Workload
-from eosctl.upgrade.drivers.manifests.fields import Named, Patch, Path, field_words, nested, value_at
+from eosctl.upgrade.drivers.manifests.fields import Manifest, Named, Patch, Path, field_words, nested, value_at
 from eosctl.upgrade.drivers.properties_files import stamp
 
 ANNOTATION = f"eosctl/{SETTING}"
@@ -278,12 +278,12 @@ def is_worker_config(text: object) -> bool:
         return False
 
 
-def variables(workload: Manifest, container: str | None = None) -> Mapping[str, Mapping[str, Any]]:
+def variables(workload: Manifest, container: str | None = None) -> Mapping[str, Manifest]:
     """The environment variables of its pods by name, as the template has them: of one container, or of all."""
     return {str(each["name"]): each for one in containers_of(workload, container) for each in one.get("env") or ()}
 
 
-def containers_of(workload: Manifest, name: str | None) -> list[Mapping[str, Any]]:
+def containers_of(workload: Manifest, name: str | None) -> list[Manifest]:
     """Those of its pods' template: the one of this name, or all."""
     found = section(workload, "spec", "template", "spec").get("containers") or ()
     return [each for each in found if name in (None, each.get("name"))]

@@ -12,7 +12,7 @@ from shlex import quote
 
 from eosctl.app import App
 from eosctl.errors import RefusedError, UnauthorizedError, UsageError
-from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, Manifest, section
+from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, section
 from eosctl.upgrade.drivers.kubernetes.mode_places import (
     ModePlace,
     MountedProperties,
@@ -27,6 +27,7 @@ from eosctl.upgrade.drivers.kubernetes.mode_places import (
 )
 from eosctl.upgrade.drivers.kubernetes.workloads import Workload
 from eosctl.upgrade.drivers.manifests.containers import OF_WORKERS
+from eosctl.upgrade.drivers.manifests.fields import Manifest
 
 DEFAULT_VARIABLE = "CONNECT_EXACTLY_ONCE_SOURCE_SUPPORT"
 _USUAL = "EXACTLY_ONCE_SOURCE_SUPPORT"  # how the name of a variable ends that has the mode, and nothing besides

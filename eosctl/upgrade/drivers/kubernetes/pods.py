@@ -17,7 +17,7 @@ from eosctl.errors import DeadlineError, EosctlError
 from eosctl.events import Event, Standing
 from eosctl.group.gather import read_group
 from eosctl.group.members import STABLE, ConnectGroup
-from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, Manifest, poll, section
+from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, poll, section
 from eosctl.upgrade.drivers.kubernetes.workloads import (
     Workload,
     observed,
@@ -26,6 +26,7 @@ from eosctl.upgrade.drivers.kubernetes.workloads import (
     pod_reason,
     pod_revision,
 )
+from eosctl.upgrade.drivers.manifests.fields import Manifest
 
 _POLL_S = 1.0
 _LOOK_S = 30.0

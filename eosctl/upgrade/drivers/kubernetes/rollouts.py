@@ -13,7 +13,7 @@ from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError
 from eosctl.events import Event, Standing
-from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, Manifest, poll, section
+from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, poll, section
 from eosctl.upgrade.drivers.kubernetes.patient_looks import PatientLooks
 from eosctl.upgrade.drivers.kubernetes.stuck_pods import StuckPods
 from eosctl.upgrade.drivers.kubernetes.workloads import (
@@ -25,6 +25,7 @@ from eosctl.upgrade.drivers.kubernetes.workloads import (
     observed,
     rolled_out,
 )
+from eosctl.upgrade.drivers.manifests.fields import Manifest
 from eosctl.upgrade.drivers.manifests.pods import Pod
 
 _STRIMZI_RESTART = "strimzi.io/manual-rolling-update"

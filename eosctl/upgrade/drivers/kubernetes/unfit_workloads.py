@@ -7,8 +7,9 @@ from shlex import quote
 
 from eosctl.errors import RefusedError
 from eosctl.upgrade.drivers import SETTING
-from eosctl.upgrade.drivers.kubernetes.kubectl import Manifest, section
+from eosctl.upgrade.drivers.kubernetes.kubectl import section
 from eosctl.upgrade.drivers.kubernetes.workloads import deletes_by_hand
+from eosctl.upgrade.drivers.manifests.fields import Manifest
 
 # annotation -> whose operator then leaves the resource alone
 _PAUSES = {"strimzi.io/pause-reconciliation": "Strimzi's", "platform.confluent.io/block-reconcile": "Confluent's"}

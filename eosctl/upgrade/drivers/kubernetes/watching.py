@@ -11,12 +11,12 @@ from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, DeadlineError
 from eosctl.events import Event, Standing
 from eosctl.upgrade.drivers import TakenBackError
-from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, Manifest
+from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 from eosctl.upgrade.drivers.kubernetes.mode_places import FoundMode, ModePlace
 from eosctl.upgrade.drivers.kubernetes.patient_looks import PatientLooks
 from eosctl.upgrade.drivers.kubernetes.workloads import Workload, list_pods
 from eosctl.upgrade.drivers.manifests.deployers import writer_words
-from eosctl.upgrade.drivers.manifests.fields import newest_writer, writers_of
+from eosctl.upgrade.drivers.manifests.fields import Manifest, newest_writer, writers_of
 
 MANAGED = "--show-managed-fields"
 _LOOK_S = 30.0

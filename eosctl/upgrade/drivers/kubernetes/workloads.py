@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from eosctl.app import App
 from eosctl.core.clients.hidden_secrets import shown_line
 from eosctl.errors import UsageError
-from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, Manifest, section
+from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, section
+from eosctl.upgrade.drivers.manifests.fields import Manifest
 from eosctl.upgrade.drivers.manifests.pods import Pod
 
 STATEFUL_SET, DEPLOYMENT, POD_SET = "statefulset", "deployment", "strimzipodset"

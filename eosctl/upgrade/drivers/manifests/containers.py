@@ -5,18 +5,18 @@ Sidecars stand in the same list (`spec.template.spec.containers`), before the wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from shlex import quote
-from typing import Any
 
 from eosctl.errors import RefusedError, UsageError
+from eosctl.upgrade.drivers.manifests.fields import Manifest
 
-Container = Mapping[str, Any]
+Container = Manifest
 OF_WORKERS = frozenset({"BOOTSTRAP_SERVERS", "GROUP_ID", "CONNECT_BOOTSTRAP_SERVERS", "CONNECT_GROUP_ID"})
 """What images of Connect make properties of, whatever else they are told."""
 
 
-def worker_container(workload: str, manifest: Mapping[str, Any], *, named: str | None, variable: str) -> str:
+def worker_container(workload: str, manifest: Manifest, *, named: str | None, variable: str) -> str:
     """The name of the worker's container: the one that is named, or that alone has the variable, or such an image.
 
     Raises UsageError where there is none of that name, RefusedError where more than one may be it.

@@ -10,11 +10,10 @@ helm-controller ("Reconciliation": labels of the applied objects); kubectl apply
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from eosctl.upgrade.drivers.manifests.fields import Named, Path, Writer, value_at, writers_of
+from eosctl.upgrade.drivers.manifests.fields import Manifest, Named, Path, Writer, value_at, writers_of
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _ARGO, _FLUX, _HELM, _APPLY = "Argo CD", "Flux", "Helm", "kubectl apply"
@@ -77,13 +76,13 @@ class Origin:
         return f"{self.thing} is deployed by {self.deployer.words}: {self.field} must be {wanted}. {change}"
 
 
-def origin_of_field(thing: str, manifest: Mapping[str, Any], path: Path, *, words: str) -> Origin:
+def origin_of_field(thing: str, manifest: Manifest, path: Path, *, words: str) -> Origin:
     """Who deploys an object (read with its managed fields), and whether that sets the field, which `words` name."""
     deployer = deployer_of(manifest, path)
     return Origin(thing, words, deployer, _held(manifest, path, deployer))
 
 
-def deployer_of(manifest: Mapping[str, Any], path: Path) -> Deployer | None:
+def deployer_of(manifest: Manifest, path: Path) -> Deployer | None:
     """The tool that comes back: one that renders another's charts counts, not the other."""
     metadata = manifest.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
@@ -120,7 +119,7 @@ def writer_words(writer: Writer) -> str:
     return f"{tool} ({writer.manager})" if tool else writer.manager
 
 
-def _held(manifest: Mapping[str, Any], path: Path, deployer: Deployer | None) -> bool | None:
+def _held(manifest: Manifest, path: Path, deployer: Deployer | None) -> bool | None:
     """A value that somebody else wrote is no longer the tool's, but the element around it still is."""
     if deployer is None:
         return None

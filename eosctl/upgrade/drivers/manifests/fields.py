@@ -18,6 +18,8 @@ class Named:
     name: str
 
 
+Manifest = Mapping[str, Any]
+"""An object of Kubernetes, or a part of one, as its JSON has it."""
 Path = tuple["str | int | Named", ...]
 
 
@@ -69,7 +71,7 @@ def field_words(path: Path) -> str:
     return told.removeprefix(".")
 
 
-def value_at(manifest: Mapping[str, Any], path: Path) -> Any:
+def value_at(manifest: Manifest, path: Path) -> Any:
     """What the field says; None where it is not there."""
     found: Any = manifest
     for step in path:
@@ -77,7 +79,7 @@ def value_at(manifest: Mapping[str, Any], path: Path) -> Any:
     return found
 
 
-def _step(found: Any, step: str | int | Named) -> Any:
+def _step(found: object, step: str | int | Named) -> object:
     if isinstance(step, Named):
         elements = found if isinstance(found, list) else ()
         return next((each for each in elements if isinstance(each, Mapping) and each.get("name") == step.name), None)
@@ -95,31 +97,31 @@ def nested(path: Path, value: object) -> Any:
     return value
 
 
-def writers_of(manifest: Mapping[str, Any], path: Path) -> tuple[Writer, ...]:
+def writers_of(manifest: Manifest, path: Path) -> tuple[Writer, ...]:
     """Who owns the field, or a part of it, the newest last; empty where nobody is said to."""
     return _writers([each for each in _managed(manifest) if _owns(each.get("fieldsV1") or {}, path)])
 
 
-def newest_writer(manifest: Mapping[str, Any]) -> Writer | None:
+def newest_writer(manifest: Manifest) -> Writer | None:
     """Who wrote anything beside the status last."""
     writers = _writers([each for each in _managed(manifest) if not each.get("subresource")])
     return writers[-1] if writers else None
 
 
-def _managed(manifest: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def _managed(manifest: Manifest) -> Sequence[Manifest]:
     return (manifest.get("metadata") or {}).get("managedFields") or ()
 
 
-def _writers(entries: Sequence[Mapping[str, Any]]) -> tuple[Writer, ...]:
+def _writers(entries: Sequence[Manifest]) -> tuple[Writer, ...]:
     found = (
         Writer(str(each.get("manager")), str(each.get("operation")), str(each.get("time", ""))) for each in entries
     )
     return tuple(sorted(found, key=lambda writer: writer.time))
 
 
-def _owns(fields: Mapping[str, Any], path: Path) -> bool:
+def _owns(fields: Manifest, path: Path) -> bool:
     """Whether the set of fields has the path; a list or a map that is owned whole ends it early."""
-    node: Any = fields
+    node: object = fields
     for number, step in enumerate(path):
         if not node and number:
             return True

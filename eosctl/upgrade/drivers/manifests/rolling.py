@@ -7,14 +7,14 @@ RollingUpdateStatefulSetStrategy.maxUnavailable (rounded up), Container.readines
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from eosctl.core.wording import counted
 from eosctl.upgrade import codes
+from eosctl.upgrade.drivers.manifests.fields import Manifest
 from eosctl.upgrade.gate import Gate
 
 
-def several_at_once(manifest: Mapping[str, Any], *, container: str | None = None) -> tuple[str, ...]:
+def several_at_once(manifest: Manifest, *, container: str | None = None) -> tuple[str, ...]:
     """Why more than one pod may be down at once; empty where the next one waits for the one before."""
     spec = manifest.get("spec") or {}
     replicas = int(spec.get("replicas", 1))
@@ -34,7 +34,7 @@ def several_at_once(manifest: Mapping[str, Any], *, container: str | None = None
     return tuple(found)
 
 
-def _unavailable(rolling: Mapping[str, Any], replicas: int, *, rounds_up: bool) -> int:
+def _unavailable(rolling: Manifest, replicas: int, *, rounds_up: bool) -> int:
     """How many pods maxUnavailable allows to be down; one where nothing is said, or where it is no more."""
     given = rolling.get("maxUnavailable")
     if given is None:
