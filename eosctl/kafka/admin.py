@@ -258,7 +258,7 @@ class TopicAdmin:
                 raise why
         return not faults
 
-    def _ask_offsets(self, places: Iterable[Place], spec: OffsetSpec, isolation: object) -> Answers:
+    def _ask_offsets(self, places: Iterable[Place], spec: OffsetSpec, isolation: IsolationLevel) -> Answers:
         """One offset per partition, or why its leader did not tell."""
         asked = {TopicPartition(*place): spec for place in places}
         if not asked:

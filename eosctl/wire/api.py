@@ -55,7 +55,11 @@ class RequestHeader(NamedTuple):
     body: int
 
 
-def request_header(api: Api[Any, Any], *, version: int, correlation_id: int, client_id: str) -> bytes:
+AnyApi = Api[Any, Any]
+"""A request and its response, whichever they are."""
+
+
+def request_header(api: AnyApi, *, version: int, correlation_id: int, client_id: str) -> bytes:
     """Request header v1, or v2 for flexible versions (the client id stays a classic string in both)."""
     out = bytearray(struct.pack(">hhi", api.key, version, correlation_id))
     NULLABLE_STRING.classic.write(out, client_id)
@@ -85,7 +89,7 @@ def encode_request(api: Api[Q, Any], request: Q, *, version: int, correlation_id
             ) from exc
 
 
-def decode_request_header(frame: bytes, apis: Mapping[int, Api[Any, Any]]) -> RequestHeader:
+def decode_request_header(frame: bytes, apis: Mapping[int, AnyApi]) -> RequestHeader:
     """The header of a request frame; `apis` (key -> Api) tells which versions are flexible."""
     with decoding("request header"):
         key, version, correlation_id = struct.unpack_from(">hhi", frame)
@@ -127,7 +131,7 @@ def response_body(frame: bytes, *, correlation_id: int, tags: bool, what: str) -
         return skip_tags(frame, 4) if tags else 4
 
 
-def decode_body(layout: Struct[S], frame: bytes, offset: int, *, what: str, api: Api[Any, Any], version: int) -> S:
+def decode_body(layout: Struct[S], frame: bytes, offset: int, *, what: str, api: AnyApi, version: int) -> S:
     """Reads one message to the very end of the frame."""
     with decoding(what):
         value, end = layout.codec(version, flexible=api.flexible(version)).read(frame, offset)
@@ -154,7 +158,7 @@ class BrokerVersions:
     def __init__(self, offered: Iterable[tuple[int, int, int]]) -> None:
         self._offered = {key: Offered(oldest, newest) for key, oldest, newest in offered}
 
-    def choose(self, api: Api[Any, Any], *, broker: str) -> int:
+    def choose(self, api: AnyApi, *, broker: str) -> int:
         """The newest version both sides speak; raises UnsupportedError that names the release which could.
 
         UnreachableError where it is no broker that answers, but a controller.

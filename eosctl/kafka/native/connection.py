@@ -9,7 +9,7 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.errors import BrokerError, ProtocolError, UnauthorizedError, UnreachableError
 from eosctl.kafka.native.sasl import make_mechanism
 from eosctl.kafka.topics.stream import ConnectionLostError, Stream
-from eosctl.wire.api import Api, BrokerVersions, decode_response, encode_request
+from eosctl.wire.api import AnyApi, Api, BrokerVersions, decode_response, encode_request
 from eosctl.wire.cluster_messages import API_VERSIONS, ApiVersionsRequest, ApiVersionsResponse
 from eosctl.wire.error_codes import (
     ILLEGAL_SASL_STATE,
@@ -64,7 +64,7 @@ class Connection:
         """One request in the newest version both sides speak, and its answer."""
         return self._exchange(api, request, self.version_of(api))
 
-    def version_of(self, api: Api[Any, Any]) -> int:
+    def version_of(self, api: AnyApi) -> int:
         """The version in which `api` is spoken here; raises UnsupportedError."""
         return self.versions.choose(api, broker=self.broker)
 
