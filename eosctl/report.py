@@ -131,7 +131,7 @@ def row_texts(rows: Sequence[Any], encode: Encode) -> Iterable[str]:
     """What `encode` makes of each row; no more than one is in memory."""
     if isinstance(rows, AlikeRows):
         return (text for (text,) in rows.texts(encode, None))
-    return (encode(plain(row)) for row in rows)
+    return map(encode, map(plain, rows))
 
 
 def plain(value: object) -> Any:

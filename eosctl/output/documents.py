@@ -6,13 +6,19 @@ what went wrong is on stderr and in the exit code, so that a consumer never has 
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import IO, Any
 
-from eosctl.report import Report, row_texts
+import msgspec
+
+from eosctl.report import AlikeRows, Report, plain, row_texts
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode  # dumps makes an encoder per call
+_quick_encode = msgspec.json.Encoder().encode
+_MANY_ROWS = 100  # from here on it pays to look at the types of rows first
 
 
 def write_json(report: Report, stream: IO[str]) -> None:
@@ -20,23 +26,56 @@ def write_json(report: Report, stream: IO[str]) -> None:
     frame = json.dumps(replace(report, rows=()).envelope(), ensure_ascii=False, indent=2)
     head, empty, tail = frame.partition('"rows": []')
     stream.write(head + empty[:-1])
-    for number, text in enumerate(row_texts(report.rows, _encode)):
+    for number, text in enumerate(_texts(report.rows)):
         stream.write((",\n      " if number else "\n      ") + text)
     stream.write(("\n    ]" if report.rows else "]") + tail + "\n")
 
 
 def write_ndjson(report: Report, stream: IO[str]) -> None:
     """One row a line, written as it is taken from `report.rows`; none is kept."""
-    for text in row_texts(report.rows, _encode):
+    for text in _texts(report.rows):
         stream.write(text + "\n")
+
+
+def _texts(rows: Sequence[Any]) -> Iterable[str]:
+    """The JSON of each row; of many typed rows msgspec makes it, in a third of the time."""
+    if len(rows) <= _MANY_ROWS or isinstance(rows, AlikeRows):
+        return row_texts(rows, _encode)
+    return map(_quick_text, rows)
+
+
+def _quick_text(row: Any) -> str:
+    if _is_exact(row.__class__):
+        try:
+            return msgspec.json.format(_quick_encode(row), indent=0).decode()
+        except UnicodeEncodeError:  # half of a surrogate pair
+            pass
+    return _encode(plain(row))
+
+
+@functools.cache
+def _is_exact(row: type) -> bool:
+    """Whether msgspec writes rows of this class as `json` does, byte for byte: it spells some fractions otherwise."""
+    from eosctl.output.json_schema import schema_of_type
+
+    return issubclass(row, msgspec.Struct) and _has_no_fraction(schema_of_type(row))
+
+
+def _has_no_fraction(schema: Any) -> bool:
+    """Whether nothing that fits a schema can hold a number that is not whole."""
+    if schema.get("type") == "number" or not {"type", "anyOf", "enum"} & schema.keys():
+        return False
+    below = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
+    below += [schema[name] for name in ("items", "additionalProperties") if name in schema]
+    return all(map(_has_no_fraction, below))
 
 
 def write_yaml(report: Report, stream: IO[str]) -> None:
     """The envelope; `yaml.safe_load` gives what `json.loads` gives of the JSON document."""
     import yaml
 
-    plain = json.loads(json.dumps(report.envelope(), ensure_ascii=False))  # no tuples, no enums: safe_load knows none
-    yaml.dump(plain, stream, Dumper=_plain_dumper(), sort_keys=False, allow_unicode=True, width=2**31 - 1)
+    read = json.loads(json.dumps(report.envelope(), ensure_ascii=False))  # no tuples, no enums: safe_load knows none
+    yaml.dump(read, stream, Dumper=_plain_dumper(), sort_keys=False, allow_unicode=True, width=2**31 - 1)
 
 
 def _plain_dumper() -> Any:

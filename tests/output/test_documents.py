@@ -6,16 +6,19 @@ import io
 import json
 import tracemalloc
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import Annotated, Any, overload
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET, UnsetType
 
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.output import render_report
-from eosctl.report import Problem, Report, Row
+from eosctl.output.documents import _is_exact
+from eosctl.output.rows import Printed
+from eosctl.report import Problem, Report, Row, plain
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -118,3 +121,41 @@ def test_rows_stream_in_constant_memory(output: str, extra: int) -> None:
         tracemalloc.stop()
     assert sink.lines == 20_000 + extra
     assert peak_bytes < 1_000_000  # the rows together: 3 MB
+
+
+class Exact(Printed, kw_only=True):
+    """A row that msgspec writes as `json` does."""
+
+    text: Annotated[str | None, "A text."]
+    more: Annotated[dict[str, list[int]], "Numbers."]
+    seldom: Annotated[bool, "Not always there."] | UnsetType = UNSET
+
+
+class Inexact(Printed):
+    """A row that it does not: 1e22 is spelled in two ways, and what is no number is null."""
+
+    value: Annotated[object, "Anything."]
+    part: Annotated[float, "A fraction."]
+
+
+_TEXTS = st.text(st.characters(exclude_categories=()))
+_ROWS = st.builds(
+    Exact,
+    text=_TEXTS | st.none(),
+    more=st.dictionaries(_TEXTS, st.lists(st.integers(-(10**30), 10**30))),
+    seldom=st.booleans() | st.just(UNSET),
+) | st.builds(Inexact, value=st.floats() | _TEXTS, part=st.floats())
+
+
+@given(row=_ROWS)
+def test_many_rows_are_written_as_few_are(row: Printed) -> None:
+    """Of many rows msgspec makes the JSON, which differs from json's where a row may hold a fraction."""
+    few, many = io.StringIO(), io.StringIO()
+    render_report(Report(kind="x", rows=[row]), output="ndjson", stream=few, color=False)
+    render_report(Report(kind="x", rows=[row] * 101), output="ndjson", stream=many, color=False)
+    assert many.getvalue() == few.getvalue() * 101
+    assert few.getvalue() == json.dumps(plain(row), ensure_ascii=False) + "\n"
+
+
+def test_only_rows_without_fractions_are_written_by_msgspec() -> None:
+    assert (_is_exact(Exact), _is_exact(Inexact), _is_exact(dict)) == (True, False, False)
