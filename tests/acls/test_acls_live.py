@@ -258,9 +258,6 @@ def test_a_right_that_is_lacking_holds_an_upgrade_up(running: Stage, invoke: Inv
     assert task not in gate()["evidence"], "connectors of other tests may lack rights of their own"
 
 
-# -- eosctl's own commands
-
-
 def test_every_command_runs_with_the_rights_of_its_role_and_is_refused_without(
     running: Stage, invoke: Invoke, tmp_path: Path
 ) -> None:

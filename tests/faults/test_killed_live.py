@@ -5,7 +5,7 @@ At every step of the others it is done elsewhere: `offsets switch` tests/offsets
 test_upgrade_live.py, `offsets migrate` tests/migrate/test_migrate_resume.py and
 tests/migrate/spark/test_migrate_killed_live.py, writes of offsets (merge, set, reset, import, restore)
 tests/offsets/test_offset_kill_live.py, `task-counts write` tests/task_counts/test_task_count_write.py, `acls apply`
-tests/acls/test_acls_killed.py, the audit log tests/state/test_audit.py.
+tests/acls/test_acls_killed.py, the audit log tests/state/test_audit_log.py.
 """
 
 from __future__ import annotations
