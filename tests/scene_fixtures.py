@@ -1,12 +1,11 @@
-"""Fixtures of many rooms: a connector that moves between offsets topics, a kubectl, and `eosctl offsets …` on both.
+"""Fixtures of many rooms: a connector that moves between offsets topics, and `eosctl offsets …` on it.
 
 A file that has a `world`, an `app` or a `run` of its own uses that.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 
 from eosctl.app import App
 from tests.conftest import Invoke, Outcome
-from tests.fakes.kubectl import Cluster
 from tests.fakes.switching import URL, SwitchWorld
 from tests.fakes.world import World
 
@@ -27,17 +25,6 @@ def world() -> SwitchWorld:
 @pytest.fixture
 def app(world: SwitchWorld, tmp_path: Path) -> App:
     return world.app(tmp_path)
-
-
-@pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    """A kubectl on PATH, and what it keeps."""
-    directory = tmp_path / "bin"
-    directory.mkdir()
-    monkeypatch.setenv("PATH", f"{directory}{os.pathsep}{os.environ['PATH']}")
-    found = Cluster(tmp_path / "cluster")
-    with found.install(directory):
-        yield found
 
 
 @pytest.fixture

@@ -60,7 +60,8 @@ _SECONDS = {
 _UNIT_SECONDS = {
     "tests/test_run.py": 12,
     "tests/upgrade/roll/test_upgrade_apply.py": 20,
-    "tests/upgrade/drivers/test_kubernetes_driver.py": 18,
+    "tests/upgrade/drivers/test_kubernetes_driver.py": 9,
+    "tests/upgrade/drivers/test_kubernetes_resume.py": 6,
     "tests/wire/test_codecs.py": 14,
     "tests/faults/test_decoders.py": 12,
     "tests/migrate/test_migrate_resume.py": 10,

@@ -24,17 +24,11 @@ from eosctl.upgrade.drivers.programs import run_program
 from eosctl.upgrade.drivers.properties_files import edit_mode
 from eosctl.upgrade.drivers.sandboxes import SandboxDriver
 from eosctl.upgrade.drivers.systemd import SystemdDriver
-from tests.fakes.clock import PLENTY_S
 from tests.synced_files import SyncedFiles
 
 WORKER = "http://w1.example:8083"
 BEFORE = b"# the worker of \xe9tage 2\ngroup.id=g\nexactly.once.source.support=disabled\n"
 AFTER = BEFORE.replace(b"disabled", b"preparing")
-
-
-@pytest.fixture
-def app(tmp_path: Path) -> App:
-    return App(target=Target(), deadline=Deadline.after(PLENTY_S), state_dir=tmp_path)
 
 
 @pytest.fixture

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
-from eosctl.deadline import Deadline
 from eosctl.errors import RefusedError
-from eosctl.target import Target
 from eosctl.upgrade.drivers import SETTING
 from eosctl.upgrade.drivers.kubernetes.driver import KubernetesDriver, kubernetes_driver
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
@@ -20,11 +17,6 @@ from tests.fakes.kubectl import Cluster
 
 CONNECT = "connects.platform.confluent.io/c"
 OWNER = {"apiVersion": "platform.confluent.io/v1beta1", "kind": "Connect", "name": "c", "controller": True}
-
-
-@pytest.fixture
-def app(tmp_path: Path) -> App:
-    return App(target=Target(), deadline=Deadline.after(30), state_dir=tmp_path)
 
 
 def resource(cluster: Cluster, *server: str, **metadata: object) -> None:

@@ -8,19 +8,11 @@ import pytest
 
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
-from eosctl.deadline import Deadline
 from eosctl.errors import RefusedError, UsageError
-from eosctl.target import Target
 from eosctl.upgrade.drivers.kubernetes.driver import kubernetes_driver
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
-from tests.fakes.clock import PLENTY_S
 from tests.fakes.kubectl import Cluster
 from tests.upgrade.drivers.kubernetes_stage import CONNECT, FILE, VARIABLE, mounting
-
-
-@pytest.fixture
-def app(tmp_path: Path) -> App:
-    return App(target=Target(), deadline=Deadline.after(PLENTY_S), state_dir=tmp_path)
 
 
 def add(cluster: Cluster, *containers: dict[str, object], pods: int = 2) -> None:
