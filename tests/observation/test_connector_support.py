@@ -1,0 +1,75 @@
+"""Whether a connector can be exactly-once, as its validation says, and what that means for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eosctl.group.observation.rules import VALIDATION
+from eosctl.observation.connectors.rules import (
+    Rule,
+    boundary,
+    support,
+)
+from tests.group.observations import good, source
+from tests.observation.rule_cases import MIRRORED, REFUSED, UNDECLARED, found, required
+
+
+def test_what_mirror_maker_lacks_is_the_remedy() -> None:
+    """It was told to ask the documentation, though its own message names the property."""
+    fixes = {text: found(support, replace(good(), **required(text)))[0].fix for text in (MIRRORED, REFUSED)}
+    assert fixes[MIRRORED].startswith("Set consumer.isolation.level=read_committed in the connector's config")
+    assert "documentation" in fixes[REFUSED]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            required(UNDECLARED),
+            "c does not declare whether it supports exactly-once: it requires it, and Connect refuses",
+        ),
+        ({"connectors": source(support_errors=(UNDECLARED,))}, "supports exactly-once: it is taken on trust"),
+        (required(REFUSED), f"c: {REFUSED}: it requires it, and would not start"),
+        ({"connectors": source(support_errors=(REFUSED,))}, f"c: {REFUSED}: it stays at-least-once"),
+    ],
+)
+def test_what_a_lacking_support_means_for_the_connector(changes: dict[str, Any], said: str) -> None:
+    [finding] = found(support, replace(good(), **changes))
+    assert said in finding.message
+
+
+@pytest.mark.parametrize("rule", [support, boundary])
+def test_what_was_not_validated_is_of_all_connectors(rule: Rule) -> None:
+    [finding] = found(rule, good().without([VALIDATION], "it was not asked for"))
+    assert (finding.code, finding.severity, finding.subject, finding.certain) == (
+        "support_unknown", "info", "connectors", False
+    )  # fmt: skip
+    assert finding.message.endswith(": it was not asked for")
+
+
+MIRROR = "org.apache.kafka.connect.mirror."
+
+
+@pytest.mark.parametrize(
+    ("connector_class", "codes"),
+    [
+        (f"{MIRROR}MirrorHeartbeatConnector", ["not_supported"]),
+        (f"{MIRROR}MirrorCheckpointConnector", ["not_supported"]),
+        ("MirrorCheckpoint", ["not_supported"]),
+        (f"{MIRROR}MirrorSourceConnector", ["support_undeclared", "not_supported"]),
+        ("ConnectorMirrorCheckpoint", ["support_undeclared", "not_supported"]),
+        ("", ["support_undeclared", "not_supported"]),
+    ],
+)
+def test_who_copies_nothing_need_not_declare_it_but_where_it_is_required(
+    connector_class: str, codes: list[str]
+) -> None:
+    def said(**config: str) -> list[str]:
+        known = source(support_errors=(UNDECLARED, REFUSED), config={"connector.class": connector_class, **config})
+        return [finding.code for finding in found(support, replace(good(), connectors=known))]
+
+    assert said() == codes
+    assert said(**{"exactly.once.support": "required"}) == ["support_undeclared", "not_supported"]
