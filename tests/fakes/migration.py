@@ -23,8 +23,9 @@ from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import BrokerState
 from tests.fakes.clock import FakeTime
 from tests.fakes.connect import FakeConnect
+from tests.fakes.decided_keys import keep_rows
 from tests.fakes.faults import Call
-from tests.fakes.stages import FakeStages, keep_rows
+from tests.fakes.stages import FakeStages
 from tests.fakes.topics import FakeTopicStore
 
 SOURCE, W = "connect-offsets", "http://w:8083"

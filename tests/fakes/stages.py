@@ -6,75 +6,38 @@ tests/contract/test_migration_stages.py runs the same suite on it and on Migrati
 
 from __future__ import annotations
 
-import pickle
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
 
-from eosctl.core.offsets.decision import Cell, KeyAction, KeyClaim, decide_claims, mismatch
-from eosctl.core.offsets.keys import key_owner, renamed_key
-from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally, topic_of
+from eosctl.core.offsets.decision import KeyAction
+from eosctl.core.offsets.keys import key_owner
+from eosctl.core.offsets.migration import MigrationPlan, Parts, PlannedTopic, Tally, topic_of
 from eosctl.core.offsets.migration_results import Comparison, DecidedKey, Mismatch, SentCounts, Snapshot
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.records import is_nothing
-from eosctl.core.record_file import UNKNOWN, encode_bytes, read_records, record_line
+from eosctl.core.record_file import UNKNOWN, read_records, record_line
 from eosctl.core.records import OutRecord, Record
 from eosctl.errors import EosctlError
 from eosctl.wire import error_codes as codes
+from tests.fakes.decided_keys import (
+    SENDS,
+    Decided,
+    Row,
+    as_shown,
+    backup_line,
+    by_key,
+    decided_keys,
+    decisions_of,
+    keep_rows,
+    kept_rows,
+    meaning_of,
+    mismatch_of,
+    newest_per_key,
+)
 from tests.fakes.faults import Faults
 from tests.fakes.topics import PATIENCE, FakeTopicStore
-
-SENDS = (KeyAction.WRITE, KeyAction.DELETE)
-
-
-class Row(NamedTuple):
-    """The newest record of a partition and key; `versions` are all that there were of it."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    at_home: bool
-    versions: int
-
-    def cell(self) -> Cell:
-        """What counts of it."""
-        return Cell(self.value, self.timestamp_ms)
-
-
-class Decided(NamedTuple):
-    """What happens to a key of the target; `there` is its partition, offset and time, None where it is not there."""
-
-    connector: str
-    target_connector: str
-    source: tuple[str, int, int]
-    source_key: bytes
-    value: bytes | None
-    topic: str
-    key: bytes
-    partitions: int
-    there: tuple[int, int, int] | None
-    before: bytes | None
-    action: str
-    reason: str
-    conflict: bool
-    claims: int
-
-    def partition(self) -> int:
-        """Where it is sent."""
-        return partition_for(self.key, self.partitions) if self.there is None else self.there[0]
-
-    def expected(self) -> bytes | None:
-        """What the target has afterwards."""
-        return self.value if self.action in SENDS else _meaning(self.before)
-
-
-Newest = dict[tuple[str, bytes | None], Row]
-Line = TypeVar("Line", bound=tuple[Any, ...])
 
 
 class FakeStages(Faults):
@@ -105,8 +68,8 @@ class FakeStages(Faults):
     def decide(self, folder: Path, plan: MigrationPlan) -> Tally:
         with self.call("decide"):
             rows = kept_rows(folder / "source", Row)
-            newest, there = _newest_per_key(rows), _newest_per_key(kept_rows(folder / "target", Row))
-            decided = list(_decided(newest, there, plan))
+            newest, there = newest_per_key(rows), newest_per_key(kept_rows(folder / "target", Row))
+            decided = list(decided_keys(newest, there, plan))
             keep_rows(folder / "decisions", decided)
             selected = {route.connector for route in plan.routes}
             owners = [key_owner(key) for _topic, key in newest]
@@ -123,13 +86,13 @@ class FakeStages(Faults):
     def find_stale(self, folder: Path) -> int:
         with self.call("find_stale"):
             stays = {
-                (one.topic, one.key): one.there[0] for one in _decisions(folder) if one.action in SENDS and one.there
+                (one.topic, one.key): one.there[0] for one in decisions_of(folder) if one.action in SENDS and one.there
             }
             found = [
                 row
                 for row in kept_rows(folder / "target", Row)
                 if row.key is not None
-                and _meaning(row.value) is not None
+                and meaning_of(row.value) is not None
                 and stays.get((row.topic, row.key), row.partition) != row.partition
             ]
             keep_rows(folder / "stale", found)
@@ -141,41 +104,41 @@ class FakeStages(Faults):
 
     def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]:
         with self.call("sample"):
-            decided = sorted(_decisions(folder), key=lambda one: (one.action == KeyAction.KEEP, one.topic, one.key))
-            return [_shown(one) for one in decided[:limit]]
+            decided = sorted(decisions_of(folder), key=lambda one: (one.action == KeyAction.KEEP, one.topic, one.key))
+            return [as_shown(one) for one in decided[:limit]]
 
     def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[bytes]:
         with self.call("backup"):
-            lines = [_backup_line(one, plan.cluster_id) for one in _decisions(folder) if one.action in SENDS]
+            lines = [backup_line(one, plan.cluster_id) for one in decisions_of(folder) if one.action in SENDS]
         for line in lines:
             with self.call("line", line):
                 yield line
 
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
         with self.call("new_offsets", side):
-            ours = {(one.topic, one.key, one.value) for one in _decisions(folder) if one.action in SENDS}
+            ours = {(one.topic, one.key, one.value) for one in decisions_of(folder) if one.action in SENDS}
             ours = ours if side == "target" else set()
             there = _without_cleaned(kept_rows(drift, Row), folder) if side == "target" else kept_rows(drift, Row)
-            rows = [row for row in there if (row.topic, row.key, _meaning(row.value)) not in ours]
+            rows = [row for row in there if (row.topic, row.key, meaning_of(row.value)) not in ours]
             return sorted({owner.connector for row in rows if (owner := key_owner(row.key))})
 
     def newer(self, drift: Path, folder: Path) -> list[Record]:
         with self.call("newer"):
-            sends = {(one.topic, one.key): one.value for one in _decisions(folder) if one.action in SENDS}
+            sends = {(one.topic, one.key): one.value for one in decisions_of(folder) if one.action in SENDS}
             return [
                 Record(topic_of(row.topic), *row[1:6])
                 for row in _without_cleaned(kept_rows(drift, Row), folder)
                 if row.key is not None
-                and sends.get((row.topic, row.key), row.key) not in (row.key, _meaning(row.value))
+                and sends.get((row.topic, row.key), row.key) not in (row.key, meaning_of(row.value))
             ]
 
     def compare(
         self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, parts: Parts = (), limit: int = 100
     ) -> Comparison:
         with self.call("compare", side, parts):
-            rows, decided = self._read(topics), _decisions(folder)
-            now = _newest_per_key(_without_cleaned(rows, folder) if side == "target" else rows)
-            found = [wrong for one in decided if (wrong := _mismatch(one, now, side=side)) is not None]
+            rows, decided = self._read(topics), decisions_of(folder)
+            now = newest_per_key(_without_cleaned(rows, folder) if side == "target" else rows)
+            found = [wrong for one in decided if (wrong := mismatch_of(one, now, side=side)) is not None]
             found += _uncleaned(rows, decided, folder) if side == "target" else []
             shown = sorted(found, key=lambda wrong: (wrong.topic, wrong.key))
             return Comparison(len(decided), len(found), tuple(shown[:limit]))
@@ -187,12 +150,12 @@ class FakeStages(Faults):
 
     def unwritten(self, folder: Path, targets: Sequence[PlannedTopic]) -> int:
         with self.call("unwritten"):
-            now, nothing = _newest_per_key(_without_cleaned(self._read(targets), folder)), object()
+            now, nothing = newest_per_key(_without_cleaned(self._read(targets), folder)), object()
             missing = [
                 one
-                for one in _decisions(folder)
+                for one in decisions_of(folder)
                 if one.action in SENDS
-                and one.value != (_meaning(row.value) if (row := now.get((one.topic, one.key))) else nothing)
+                and one.value != (meaning_of(row.value) if (row := now.get((one.topic, one.key))) else nothing)
             ]
             keep_rows(folder / "unwritten", missing)
             return len(missing)
@@ -287,67 +250,6 @@ def _uncleaned(rows: Iterable[Row], decided: Iterable[Decided], folder: Path) ->
     ]
 
 
-def _newest_per_key(rows: Iterable[Row]) -> Newest:
-    """One of the rows of each key: between partitions the time says which is newer, then where Connect looks."""
-    found: Newest = {}
-    for row in sorted(rows, key=lambda row: (row.timestamp_ms, row.at_home, row.offset, row.partition)):
-        found[row.topic, row.key] = row
-    return found
-
-
-def _decided(newest: Newest, there: Newest, plan: MigrationPlan) -> Iterator[Decided]:
-    """What happens to each key that the source's records of routed connectors end on, by topic and key."""
-    routes = {route.connector: route for route in plan.routes}
-    precedence = {topic.name: place for place, topic in enumerate(plan.sources)}
-    wanted: dict[tuple[str, bytes], list[tuple[KeyClaim, Row]]] = {}
-    for row in newest.values():
-        owner = key_owner(row.key)
-        route = routes.get(owner.connector) if owner else None
-        if owner is None or route is None or row.key is None:
-            continue
-        renamed = route.target_connector != route.connector
-        key = renamed_key(row.key, owner, route.target_connector) if renamed else row.key
-        claim = KeyClaim(row.cell(), renamed, precedence[row.topic], route.connector)
-        wanted.setdefault((route.target_topic, key), []).append((claim, row))
-    sizes = {topic.name: topic.partitions for topic in plan.targets}
-    for (topic, key), claims in sorted(wanted.items()):
-        target = there.get((topic, key))
-        claim, decision = decide_claims([each for each, _row in claims], target and target.cell(), plan.policy)
-        (source,) = (row for each, row in claims if each is claim)
-        assert source.key is not None
-        yield Decided(
-            connector=claim.connector,
-            target_connector=routes[claim.connector].target_connector,
-            source=(source.topic, source.partition, source.offset),
-            source_key=source.key,
-            value=claim.cell.meaning(),
-            topic=topic,
-            key=key,
-            partitions=sizes[topic],
-            there=target and (target.partition, target.offset, target.timestamp_ms),
-            before=target and target.value,
-            action=decision.action.value,
-            reason=decision.reason,
-            conflict=decision.conflict,
-            claims=len(claims),
-        )
-
-
-def _shown(one: Decided) -> DecidedKey:
-    route = ConnectorRoute(one.connector, one.target_connector, one.topic)
-    partition = None if one.there is None else one.there[0]
-    return DecidedKey(
-        route, one.source, one.key, one.action, one.reason, one.before, one.value, partition, one.partitions
-    )
-
-
-def _backup_line(one: Decided, cluster_id: str | None) -> bytes:
-    """What the target has, and as `written` what replaces it; where it has nothing, a tombstone."""
-    _partition, offset, timestamp_ms = one.there or (None, UNKNOWN, UNKNOWN)
-    before = Record(topic_of(one.topic), one.partition(), offset, timestamp_ms, one.key, one.before)
-    return f"{record_line(before, {'written': encode_bytes(one.value), 'cluster_id': cluster_id})}\n".encode()
-
-
 def _task_of(one: Decided, parts: Parts, tasks: int) -> int:
     """Each partition, and so each key, is one task's."""
     if parts:
@@ -358,43 +260,6 @@ def _task_of(one: Decided, parts: Parts, tasks: int) -> int:
 
 def _write_file(file: str, rows: Iterable[Decided], plan: MigrationPlan) -> int:
     topic = next((source.topic for source in plan.sources if source.file is None), "connect-offsets")
-    records = [
-        Record(topic, one.partition(), UNKNOWN, UNKNOWN, one.key, one.value) for one in sorted(rows, key=_by_key)
-    ]
+    records = [Record(topic, one.partition(), UNKNOWN, UNKNOWN, one.key, one.value) for one in sorted(rows, key=by_key)]
     Path(file).write_text("".join(f"{record_line(record)}\n" for record in records), encoding="utf-8")
     return len(records)
-
-
-def _by_key(one: Decided) -> bytes:
-    return one.key
-
-
-def _mismatch(one: Decided, now: Newest, *, side: str) -> Mismatch | None:
-    """How a side differs from what was decided; no record is as good as a tombstone."""
-    topic, key = (one.topic, one.key) if side == "target" else (one.source[0], one.source_key)
-    expected = one.expected() if side == "target" else one.value
-    row = now.get((topic, key))
-    actual = row and _meaning(row.value)
-    if actual == expected:
-        return None
-    status = mismatch(expected, actual, found=row is not None).value
-    return Mismatch(side, status, one.connector, topic, row and row.partition, key, expected, actual)
-
-
-def _meaning(value: bytes | None) -> bytes | None:
-    return None if is_nothing(value) else value
-
-
-def _decisions(folder: Path) -> list[Decided]:
-    return kept_rows(folder / "decisions", Decided)
-
-
-def keep_rows(folder: Path, rows: Iterable[tuple[Any, ...]]) -> None:
-    """The rows in a file, and Spark's word that it is whole."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "rows").write_bytes(pickle.dumps([tuple(row) for row in rows]))
-    (folder / "_SUCCESS").touch()
-
-
-def kept_rows(folder: Path, kind: type[Line]) -> list[Line]:
-    return [kind(*row) for row in pickle.loads((folder / "rows").read_bytes())]  # noqa: S301 - rows of our own
