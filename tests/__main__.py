@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT))
 from eosctl import bootstrap  # noqa: E402 - the checkout must be importable first
 from tests.kubernetes.program_file import build_program  # noqa: E402
 from tests.run import planning  # noqa: E402
+from tests.run.memory import FAST_BYTES, LIVE_BYTES, memory_folder  # noqa: E402
 from tests.run.parts import Part, Result, environment, run_parts  # noqa: E402
 
 _LIVE_AT_ONCE, _FAST_AT_ONCE = 6, 3
@@ -40,8 +41,10 @@ def main(argv: Sequence[str]) -> int:
         chosen = ["-m", "not live and not spark"] if "--fast" in argv else []
         words = [sys.executable, "-m", "pytest", "--no-skips", *chosen, *arguments]
         return abs(subprocess.run(words, cwd=ROOT, env=environment()).returncode)
-    with tempfile.TemporaryDirectory(prefix="eosctl-tests-") as folder:
-        return _run_all(Path(folder), fast="--fast" in argv)
+    fast = "--fast" in argv
+    where = memory_folder(FAST_BYTES if fast else LIVE_BYTES)
+    with tempfile.TemporaryDirectory(prefix="eosctl-tests-", dir=where) as folder:
+        return _run_all(Path(folder), fast=fast)
 
 
 def _run_all(folder: Path, *, fast: bool) -> int:

@@ -17,6 +17,7 @@ from eosctl.sandbox.servers import process
 from eosctl.sandbox.state import Node, StackState
 from tests.fakes.clock import PLENTY_S
 from tests.run import planning
+from tests.run.memory import memory_folder
 from tests.run.outcomes import Collected, Outcomes
 from tests.run.parts import ROOT, Part, Result, run_parts
 
@@ -208,3 +209,27 @@ def test_a_fast_run_has_no_first_start_and_nothing_live() -> None:
     plan = planning.Plan(fast=True)
     assert plan.first() == [*planning.LINT, *planning.unit_parts(planning.test_files())]
     assert not [each for part in plan.first() for each in plan.after(Result(part, 1.0, "", ()))]
+
+
+@pytest.mark.parametrize(
+    ("free_blocks", "flags", "is_taken"),
+    [(8, 0, True), (7, 0, False), (8, os.ST_NOEXEC, False)],
+    ids=["enough", "too little", "no programs"],
+)
+def test_files_go_to_memory_where_there_is_room_and_programs_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, free_blocks: int, flags: int, is_taken: bool
+) -> None:
+    monkeypatch.delenv("TMPDIR", raising=False)
+    found = os.statvfs_result((4096, 4096, 100, 100, free_blocks, 0, 0, 0, flags, 255))
+    taken = memory_folder(8 * 4096, folder=tmp_path, look=lambda _folder: found)
+    assert taken == (tmp_path if is_taken else None)
+
+
+def test_files_go_where_the_caller_says_and_not_where_nothing_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert memory_folder(0, folder=tmp_path) is None
+    monkeypatch.delenv("TMPDIR")
+    assert memory_folder(0, folder=tmp_path) == tmp_path
+    assert memory_folder(0, folder=tmp_path / "absent") is None
