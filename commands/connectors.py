@@ -134,6 +134,7 @@ def restart_command(app: App, connector: str, failed: bool, yes: bool, dry_run: 
 
 def _change(app: App, connector: str, verb: str, *, yes: bool, dry_run: bool, only_failed: bool = False) -> Report:
     """Plan, question, apply: the same for all four."""
-    from eosctl.connectors.change import Verb, prepare_change
+    from eosctl.connectors.change import prepare_change
+    from eosctl.connectors.rows import Verb
 
     return settle(prepare_change(app, connector, Verb(verb), only_failed=only_failed), yes=yes, dry_run=dry_run)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.group.rules import gate_finding
-from eosctl.connectors.unknown import unknown_connector
+from eosctl.connectors.look import unknown_connector
 from eosctl.core.findings import INFO, Finding, is_bad, severity_counts, worst_first
 from eosctl.errors import ExitCode, UnreachableError
 from eosctl.group.gather import NO_REST, NO_REST_HINT, no_answer, observe_workers

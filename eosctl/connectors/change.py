@@ -9,7 +9,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
 
 from eosctl.app import App
@@ -26,27 +25,28 @@ from eosctl.connectors.look import (
     named_cluster_id,
     reach_worker,
 )
+from eosctl.connectors.rows import (
+    CONNECTORS_CHANGE_PLAN,
+    CONNECTORS_CHANGE_RESULT,
+    ChangeData,
+    ChangeOutcome,
+    ChangeRow,
+    ChangeSummary,
+    Verb,
+)
 from eosctl.connectors.wait import await_connector, await_stopped
 from eosctl.core.versions import is_older, shown_version
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import ExitCode, RefusedError, StalePlanError, UnsupportedError
 from eosctl.group.workers import refuse_unreachable
+from eosctl.output.rows import Kind
 from eosctl.plan import Plan
-from eosctl.report import Problem, Report, Row
+from eosctl.report import Problem, Report
 
 _STOPPABLE_SINCE = (3, 5)
 _SHOWS_S = 10.0  # REST shows a restart, and the first tasks after a stop, a moment later, and some never
 _AT_REST = {RUNNING, PAUSED, FAILED}
-
-
-class Verb(StrEnum):
-    """What is asked of a connector."""
-
-    STOP = "stop"
-    PAUSE = "pause"
-    RESUME = "resume"
-    RESTART = "restart"
 
 
 _REACHED = {Verb.STOP: STOPPED, Verb.PAUSE: PAUSED, Verb.RESUME: RUNNING}
@@ -125,7 +125,7 @@ def prepare_change(app: App, connector: str, verb: Verb, *, only_failed: bool = 
 def show_change(app: App, plan: ChangePlan) -> Report:
     """Each part that changes, before and after."""
     rows = [_row(plan, part, after=after, outcome="would_change") for part, after in plan.moved.items()]
-    return _report(app, "connectors-change-plan", plan, plan.now, rows, problems=_stay_failed(plan))
+    return _report(app, CONNECTORS_CHANGE_PLAN, plan, plan.now, rows, problems=_stay_failed(plan))
 
 
 def _stay_failed(plan: ChangePlan) -> list[Problem]:
@@ -167,7 +167,7 @@ def apply_change(app: App, plan: ChangePlan) -> Report:
         if part in plan.moved or state != was.get(part)
     ]
     failures = _failures(now) if plan.verb in (Verb.RESUME, Verb.RESTART) else _stay_failed(plan)
-    report = _report(app, "connectors-change-result", plan, now, rows, problems=failures)
+    report = _report(app, CONNECTORS_CHANGE_RESULT, plan, now, rows, problems=failures)
     return replace(report, exit_code=ExitCode.FAILED) if any(each.severity == "error" for each in failures) else report
 
 
@@ -218,32 +218,32 @@ def _failures(now: ConnectorNow) -> list[Problem]:
     ]
 
 
-def _row(plan: ChangePlan, part: str, *, after: str | None, outcome: str) -> Row:
+def _row(plan: ChangePlan, part: str, *, after: str | None, outcome: ChangeOutcome) -> ChangeRow:
     parts = plan.now.parts
-    return {
-        "connector": plan.connector,
-        "part": part,
-        "worker": parts.workers.get(part),
-        "before": parts.states.get(part),
-        "after": after,
-        "outcome": outcome,
-    }
+    return ChangeRow(
+        connector=plan.connector,
+        part=part,
+        worker=parts.workers.get(part),
+        before=parts.states.get(part),
+        after=after,
+        outcome=outcome,
+    )
 
 
 def _report(
-    app: App, kind: str, plan: ChangePlan, now: ConnectorNow, rows: Sequence[Row], *, problems: Sequence[Problem]
+    app: App, kind: Kind, plan: ChangePlan, now: ConnectorNow, rows: Sequence[ChangeRow], *, problems: Sequence[Problem]
 ) -> Report:
     return Report(
         kind=kind,
         rows=rows,
-        summary={
-            "connector": plan.connector,
-            "action": plan.verb.value,
-            "state": now.state,
-            "tasks": len(now.tasks),
-            "failed": len(now.parts.failed()),
-        },
-        data={"undo": plan.undo if plan.moved else None},
+        summary=ChangeSummary(
+            connector=plan.connector,
+            action=plan.verb,
+            state=now.state,
+            tasks=len(now.tasks),
+            failed=len(now.parts.failed()),
+        ),
+        data=ChangeData(undo=plan.undo if plan.moved else None),
         target={"kafka_cluster_id": plan.cluster_id, "group_id": app.target.group_id},
         problems=problems,
     )

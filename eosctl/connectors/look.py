@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
-from eosctl.connectors.unknown import unknown_connector
 from eosctl.core.ids import WorkerId
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.versions import is_older, shown_version
-from eosctl.errors import EosctlError, RefusedError, UnsupportedError
+from eosctl.core.wording import alike_first
+from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError
 from eosctl.group.gather import discover_urls, in_turn, no_answer, read_group
 from eosctl.group.observation.rules import ObservedConnector, observed_connector
 from eosctl.group.topics.config_reader import find_config_topic
@@ -22,6 +22,7 @@ from eosctl.group.workers import refuse_unreachable
 STOPPED, RUNNING, PAUSED = "STOPPED", "RUNNING", "PAUSED"
 STATE_AFTER = {"FAILED": RUNNING, RUNNING: RUNNING, PAUSED: PAUSED, STOPPED: STOPPED}
 _STOPPABLE_SINCE = (3, 5)
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +183,14 @@ def _require_same_config_topic(app: App, connector: str, now: ConnectorNow) -> N
             f"the worker at {now.shown_url} is of another group, or its config just changed",
             hint="Name the config and offsets topics of the worker's group: --config-topic, --offset-topic.",
         )
+
+
+def unknown_connector(message: str, name: str, known: Iterable[str]) -> NotFoundError:
+    """The error of a command that was given `name`, where the workers have the connectors `known`."""
+    alike = alike_first(name, known)
+    if not alike:
+        return NotFoundError(message, hint="The group has no connector.")
+    more = len(alike) - _MOST_NAMED
+    rest = f" and {more:,} more" if more > 0 else ""
+    names = ", ".join(alike[:_MOST_NAMED])
+    return NotFoundError(message, hint=f"Names are case-sensitive. Connectors of the group: {names}{rest}.")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from eosctl.app import App
 from eosctl.connectors.failures import failures_of
 from eosctl.connectors.look import look_at, named_cluster_id, reach_worker
-from eosctl.report import Report, Row
+from eosctl.connectors.rows import CONNECTORS_TRACE, TraceRow, TraceSummary
+from eosctl.connectors.stack_trace import causes_of
+from eosctl.report import Report
 
 
 def show_traces(app: App, connector: str) -> Report:
@@ -17,22 +19,22 @@ def show_traces(app: App, connector: str) -> Report:
     url = reach_worker(app, named_cluster_id(app))
     now = look_at(app, connector, url)
     parts = now.parts
-    rows: list[Row] = [
-        {
-            "connector": connector,
-            "part": part,
-            "worker": parts.workers.get(part),
-            "code": finding.code,
-            "message": finding.message,
-            "causes": finding.evidence["causes"],
-            "fix": finding.fix,
-            "trace": parts.traces.get(part),
-        }
+    rows = [
+        TraceRow(
+            connector=connector,
+            part=part,
+            worker=parts.workers.get(part),
+            code=finding.code,
+            message=finding.message,
+            causes=[cause.text for cause in causes_of(parts.traces.get(part, ""))],
+            fix=finding.fix,
+            trace=parts.traces.get(part),
+        )
         for part, finding in failures_of(parts).items()
     ]
     return Report(
-        kind="connectors-trace",
+        kind=CONNECTORS_TRACE,
         rows=rows,
-        summary={"connector": connector, "state": now.state, "tasks": len(now.tasks), "failed": len(rows)},
+        summary=TraceSummary(connector=connector, state=now.state, tasks=len(now.tasks), failed=len(rows)),
         target={"kafka_cluster_id": app.worker(url).root()["kafka_cluster_id"], "group_id": app.target.group_id},
     )

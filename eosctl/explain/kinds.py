@@ -12,6 +12,7 @@ from eosctl.schemas import schema_of as schema_of_other
 
 ROW_MODULES = (
     "eosctl.checks.metric_rows",
+    "eosctl.connectors.rows",
     "eosctl.explain.rows",
     "eosctl.fence.rows",
     "eosctl.group.rows",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from eosctl.app import App
 from eosctl.connectors.ending_tasks import tasks_left
-from eosctl.connectors.unknown import unknown_connector
+from eosctl.connectors.look import unknown_connector
 from eosctl.core.fencing_rounds import ROUND_S
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import FenceAnswer, KafkaFault, TransactionDescription

@@ -90,24 +90,6 @@ _RESCUE: dict[str, Any] = {
     "row": {"step": "int", "action": "str", "detail": "str", "outcome": "str"},
     "summary": {"connector": "str", "verdict": "str", "tasks": "int"},
 }
-_CONNECTOR_CHANGE: dict[str, Any] = {
-    "row": {
-        "connector": "str",
-        "part": "str",
-        "worker": "str|null",
-        "before": "str|null",
-        "after": "str|null",
-        "outcome": {"would_change", "changed", "failed"},
-    },
-    "summary": {
-        "connector": "str",
-        "action": {"stop", "pause", "resume", "restart"},
-        "state": "str",
-        "tasks": "int",
-        "failed": "int",
-    },
-    "data": {"undo": "str|null"},
-}
 _RESCUE_DATA: dict[str, Shape] = {"seen": "str", "cure": {"*": "str"}, "journal": "str"}
 KINDS: dict[str, Kind] = {
     "task-counts-list": Kind("Task-count records and what a leader would do.", **_TASK_COUNTS),
@@ -154,22 +136,6 @@ KINDS: dict[str, Kind] = {
     ),
     "task-counts-clean-plan": Kind("The records that would be compacted away.", **_TASK_COUNT_CLEAN),
     "task-counts-clean-result": Kind("The records that were compacted away.", **_TASK_COUNT_CLEAN),
-    "connectors-change-plan": Kind("What would stop, pause, resume or restart.", **_CONNECTOR_CHANGE),
-    "connectors-change-result": Kind("What was stopped, paused, resumed or restarted.", **_CONNECTOR_CHANGE),
-    "connectors-trace": Kind(
-        "What each FAILED part of a connector died of.",
-        {
-            "connector": "str",
-            "part": "str",
-            "worker": "str|null",
-            "code": "str",
-            "message": "str",
-            "causes": ["str"],
-            "fix": "str",
-            "trace": "str|null",
-        },
-        {"connector": "str", "state": "str", "tasks": "int", "failed": "int"},
-    ),
     "rescue-plan": Kind("What would heal the connector.", **_RESCUE, data=_RESCUE_DATA),
     "rescue-result": Kind(
         "What was done to heal the connector.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eosctl.connectors.unknown import unknown_connector
+from eosctl.connectors.look import unknown_connector
 
 
 def test_the_nearest_names_come_first_and_ten_are_enough() -> None:
