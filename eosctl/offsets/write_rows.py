@@ -309,12 +309,14 @@ def _text(*more: str, lines: Any = created_topic_lines) -> Text:
     return Text(columns=(*_COLUMNS, *more), wide=_WIDE, lines=lines, empty="Nothing to write.")
 
 
-def _plan(verb: str, done: str, *, row: Any = WriteRow, data: Any = PlanData, text: Text | None = None) -> Kind:
+def _plan(verb: str, done: str, *, row: object = WriteRow, data: object = PlanData, text: Text | None = None) -> Kind:
     what = f"The offsets that would be {done}."
     return Kind(f"offsets-{verb}-plan", what, row=row, summary=PlanSummary, data=data, text=text or _text())
 
 
-def _result(verb: str, done: str, *, row: Any = WrittenRow, data: Any = ResultData, text: Text | None = None) -> Kind:
+def _result(
+    verb: str, done: str, *, row: object = WrittenRow, data: object = ResultData, text: Text | None = None
+) -> Kind:
     what, shown = f"The offsets that were {done}.", text or _text("outcome")
     return Kind(f"offsets-{verb}-result", what, row=row, summary=ResultSummary, data=data, text=shown)
 

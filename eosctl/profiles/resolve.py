@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eosctl.core.clients.bootstrap_servers import checked_servers
 from eosctl.core.clients.settings import ClientSettings
@@ -24,7 +24,7 @@ _TOPIC_PROPERTIES = {"config_topic": "config.storage.topic", "offset_topic": "of
 
 
 def resolve_target(
-    flags: Mapping[str, Any],
+    flags: Mapping[str, object],
     environ: Mapping[str, str],
     *,
     read_file: ReadFile,
@@ -71,7 +71,7 @@ def resolve_target(
 
 def profile_target(
     profile: str,
-    flags: Mapping[str, Any],
+    flags: Mapping[str, object],
     environ: Mapping[str, str],
     *,
     read_file: ReadFile,

@@ -45,7 +45,7 @@ class Journal:
     path: Path
     clock: Clock
 
-    def entries(self) -> list[Mapping[str, Any]]:
+    def entries(self) -> list[Mapping[str, object]]:
         """What its command wrote; a line that a crash cut off counts as not written. Raises EosctlError."""
         return [entry for entry in self._lines() if entry.get("event") != _HOLD]
 
@@ -57,7 +57,7 @@ class Journal:
         found = [(number, kinds.get(str(entry.get("event"))), entry) for number, entry in enumerate(self.entries(), 1)]
         return [self._typed(number, kind, entry) for number, kind, entry in found if kind is not None]
 
-    def _typed(self, number: int, kind: type[T], entry: Mapping[str, Any]) -> T:
+    def _typed(self, number: int, kind: type[T], entry: Mapping[str, object]) -> T:
         try:
             return typed(entry, kind)
         except WrongMemberError as exc:
@@ -158,7 +158,7 @@ def _line_break_after(path: Path) -> bytes:
     return b"\n" if content and not content.endswith(b"\n") else b""
 
 
-def _entry(line: bytes) -> Mapping[str, Any] | None:
+def _entry(line: bytes) -> Mapping[str, object] | None:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):

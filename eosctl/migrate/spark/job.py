@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +33,9 @@ from eosctl.migrate.spark.records.record_lines import backup_blocks
 from eosctl.migrate.spark.snapshots import fresh_folder, hosts_without, land_bins, parquet_files, united
 from eosctl.migrate.spark.stages import EXECUTOR_PATIENCE_S, OnProgress, watched_stage
 from eosctl.migrate.spark.tasks import run_tasks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _WORTH_A_TASK = 10_000
 """Fewer records are read sooner than one more Python process starts."""
@@ -232,11 +235,11 @@ class MigrationJob:
 
     def _writer_of_parts(
         self, folder: Path, plan: MigrationPlan, counts: RecordCounts
-    ) -> Callable[[int], Iterator[Any]]:
+    ) -> Callable[[int], Iterator[pa.RecordBatch]]:
         """Writes a part, as WRITTEN: in the task that has its partitions, and so its keys."""
         client, name = dict(self._client(plan.target_profile())), plan.transactional_id()
 
-        def write_part(number: int) -> Iterator[Any]:
+        def write_part(number: int) -> Iterator[pa.RecordBatch]:
             return write_task(client, name, to_write(folder, number), counts)
 
         return write_part
@@ -270,7 +273,7 @@ class MigrationJob:
         bins = by_parts(ranges, parts)
         counts = _counts(folder / "verify-target", sum(one.end - one.begin for one in ranges))
 
-        def compare(number: int) -> Iterator[Any]:
+        def compare(number: int) -> Iterator[pa.RecordBatch]:
             count = counts.of_task(number)
             return compare_part(client, bins[number], folder, number, limit=limit, count=count)
 

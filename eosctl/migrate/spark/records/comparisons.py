@@ -19,7 +19,7 @@ from eosctl.core.offsets.records import is_nothing
 from eosctl.migrate.spark.record_counts import TaskProgress
 from eosctl.migrate.spark.records.arrow_rows import arrow_schema
 from eosctl.migrate.spark.records.kafka_io import Newest, read_keys
-from eosctl.migrate.spark.records.offset_ranges import ClientProperties, OffsetRange
+from eosctl.migrate.spark.records.offset_ranges import ClientProperties, Message, OffsetRange
 from eosctl.migrate.spark.records.parts import is_sent
 from eosctl.migrate.spark.records.transforms import MISMATCHES
 from eosctl.migrate.spark.snapshots import batches_of, part_file
@@ -100,7 +100,7 @@ def compare(decisions: Iterable[pa.RecordBatch], now: _Now, *, limit: int) -> Co
 def _mismatches(batch: pa.RecordBatch, now: _Now) -> Iterator[Mismatch]:
     columns = (batch.column("connector"), batch.column("topic"), batch.column("key"), _expected(batch))
     for connector, topic, key, expected in zip(*(column.to_pylist() for column in columns), strict=True):
-        message: Any = now.get((topic, key))
+        message: Message = now.get((topic, key))
         is_there = message is not None  # one without a value is false itself
         actual = _meaning(message.value()) if is_there else None
         if actual != expected:

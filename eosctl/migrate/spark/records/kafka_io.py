@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import pyarrow as pa
 
@@ -16,7 +15,13 @@ from eosctl.core.offsets.records import is_nothing
 from eosctl.migrate.spark.record_counts import TaskProgress
 from eosctl.migrate.spark.records.arrow_rows import arrow_schema, batch_of_columns
 from eosctl.migrate.spark.records.key_owners import owners_of
-from eosctl.migrate.spark.records.offset_ranges import ClientProperties, OffsetRange, OpenConsumer, read_messages
+from eosctl.migrate.spark.records.offset_ranges import (
+    ClientProperties,
+    Message,
+    OffsetRange,
+    OpenConsumer,
+    read_messages,
+)
 
 RECORDS = (
     "topic string, partition int, offset long, timestamp_ms long, key binary, value binary, nothing boolean, "
@@ -27,7 +32,7 @@ producer puts it. `versions` counts the records that a row stands for: its own, 
 dropped; `connector`, `name_start`, `name_end` are `key_owner`'s, null for a key that is nobody's."""
 
 ARROW_RECORDS = arrow_schema(RECORDS)
-Newest = dict[tuple[str, int], dict[bytes | None, list[Any]]]
+Newest = dict[tuple[str, int], dict[bytes | None, list[Message]]]
 """(topic, partition) -> key -> [the newest message, how many there were]."""
 
 KEYS_AT_ONCE = 1_000_000

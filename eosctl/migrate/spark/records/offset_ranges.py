@@ -17,6 +17,8 @@ from eosctl.migrate.spark.record_counts import TaskProgress
 
 ClientProperties = Mapping[str, Any]
 """librdkafka's configuration, callbacks included."""
+Message = Any
+"""A message of confluent-kafka, whose types say that each of its parts may be missing."""
 OpenConsumer = Callable[[ClientProperties], Any]
 """confluent-kafka's Consumer: librdkafka properties to one that is ready."""
 
@@ -102,7 +104,7 @@ class _Reading:
 
         self._consumer.assign([TopicPartition(r.topic, r.partition, r.begin) for r in self._ranges])
 
-    def next_messages(self) -> list[Any]:
+    def next_messages(self) -> list[Message]:
         """What comes next that is inside the ranges, or nothing after a moment; raises KafkaException."""
         received = self._consumer.consume(_AT_ONCE, timeout=0.1)
         if received:
@@ -112,7 +114,7 @@ class _Reading:
         self.moved = bool(inside) or len(self.ends) < to_read
         return inside
 
-    def _is_inside(self, message: Any) -> bool:
+    def _is_inside(self, message: Message) -> bool:
         """Whether it is a record of the ranges; whatever stands at the end of one, or behind it, ends its partition.
 
         An end-of-partition event stands at the next offset, markers and aborted records passed.
