@@ -17,7 +17,7 @@ from eosctl.fence.rules import FenceItem, FenceOutcome, count_outcomes
 from eosctl.output.rows import Kind
 from eosctl.report import Encode, Problem, Report, plain
 from eosctl.txn.faults import AUTHORIZATION_CODES, NOT_CHECKED, error_cell, exit_code_of_faults
-from eosctl.txn.rows import owner_part
+from eosctl.txn.parts import owner_part
 
 _MARK, _MOST_KINDS = 10**30, 1000
 _BAD = {FenceOutcome.FAILED: EosctlError.code, FenceOutcome.UNCONFIRMED: UnconfirmedError.code}

@@ -7,16 +7,16 @@ from typing import Annotated
 from eosctl.fence.rules import FenceOutcome
 from eosctl.output.parts import Counts, KafkaError
 from eosctl.output.rows import Header, Kind, Printed, Text
-from eosctl.txn.rows import Coordinated, Epoch, OwnerPart, ProducerId, TimeoutMs, open_for
+from eosctl.txn.parts import OwnerPart, ShownCoordinator, ShownEpoch, ShownId, ShownProducerId, ShownTimeout, open_for
 
 
 class Described(Printed):
     """What a coordinator says of an id."""
 
     state: Annotated[str, "The state of its transaction, as its coordinator says."]
-    producer_id: ProducerId
-    producer_epoch: Epoch
-    transaction_timeout_ms: TimeoutMs
+    producer_id: ShownProducerId
+    producer_epoch: ShownEpoch
+    transaction_timeout_ms: ShownTimeout
     age_ms: Annotated[int | None, "Milliseconds since its last transaction began, which may be over."]
 
     def open_for(self) -> str | None:
@@ -40,8 +40,8 @@ class Running(Printed):
 class FenceRow(Printed):
     """A transactional id to fence, or that was fenced."""
 
-    transactional_id: Annotated[str, "The transactional id."]
-    coordinator: Coordinated | None
+    transactional_id: ShownId
+    coordinator: ShownCoordinator | None
     owner: Annotated[OwnerPart, "Whose the transactional id is."]
     before: Annotated[Described | None, "The id before it was fenced; null where its coordinator does not know it."]
     after: Annotated[Fenced | None, "The id after it was fenced; null where it was not."]

@@ -19,7 +19,7 @@ from eosctl.output.cells import format_cell, printable, summary_lines
 from eosctl.output.parts import Place
 from eosctl.output.rows import Header, Kind, Printed, Text, Time
 from eosctl.report import Report
-from eosctl.txn.rows import OwnerPart
+from eosctl.txn.parts import OwnerPart
 
 _MOST_NEW_TOPICS = 3
 """That are named one by one; hundreds would hide the rest of a plan."""

@@ -6,9 +6,10 @@ Nothing here knows a kind; `rows` says how a column is declared.
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
@@ -115,8 +116,17 @@ def fields_of(owner: Any) -> Mapping[str, Field]:
     """The fields of a row's class, in order, with what their annotations say."""
     if not (isinstance(owner, type) and issubclass(owner, msgspec.Struct)):
         return {}
-    hints = get_type_hints(owner, include_extras=True)
+    hints = annotations_of(owner)
     return {name: _field(hints[name]) for name in owner.__struct_fields__}
+
+
+def annotations_of(owner: type) -> Mapping[str, Any]:
+    """The annotations of a class and of those above it; `typing.get_type_hints` would also look into each of them."""
+    return {name: each for above in reversed(owner.__mro__) for name, each in _own_annotations(above).items()}
+
+
+def _own_annotations(owner: type) -> Mapping[str, Any]:
+    return inspect.get_annotations(owner, eval_str=True) if issubclass(owner, msgspec.Struct) else {}
 
 
 def _field(annotation: Any) -> Field:

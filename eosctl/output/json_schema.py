@@ -8,10 +8,11 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin
 
 import msgspec
 
+from eosctl.output.columns import annotations_of
 from eosctl.output.rows import Kind, Members, Schema
 
 Json = dict[str, Any]
@@ -110,7 +111,7 @@ def _given(mark: Schema | Members, inner: Any) -> Json:
 
 def _hints(owner: Any) -> dict[str, Any]:
     """Member -> its type, in order."""
-    hints = get_type_hints(owner, include_extras=True)
+    hints = annotations_of(owner)
     names = zip(owner.__struct_fields__, owner.__struct_encode_fields__, strict=True)
     return {printed: hints[name] for name, printed in names}
 

@@ -17,7 +17,8 @@ from eosctl.report import Problem, Report, rfc3339
 from eosctl.txn import codes
 from eosctl.txn.faults import NOT_CHECKED
 from eosctl.txn.owners import owners_of_ids
-from eosctl.txn.rows import TXN_LOG, LogRow, LogSummary, owner_part
+from eosctl.txn.parts import owner_part
+from eosctl.txn.rows import TXN_LOG, LogRow, LogSummary
 
 _BAD_SHOWN = 10
 

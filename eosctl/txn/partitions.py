@@ -18,6 +18,7 @@ from eosctl.txn.faults import NO_ANSWER, NOT_CHECKED
 from eosctl.txn.hanging import MAX_TRANSACTION_TIMEOUT_MS, find_hanging, open_candidates, unjudged, without_owner
 from eosctl.txn.hidden_ids import unseen_ids_warning
 from eosctl.txn.owners import owners_of_ids
+from eosctl.txn.parts import owner_part
 from eosctl.txn.report import (
     Partition,
     id_problem,
@@ -33,7 +34,6 @@ from eosctl.txn.rows import (
     HangingSummary,
     ProducerRow,
     ProducersSummary,
-    owner_part,
 )
 
 

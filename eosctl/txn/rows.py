@@ -6,46 +6,11 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from eosctl.core.ids import Application, Owner, OwnerKind
-from eosctl.core.transactions import OPEN_STATES
 from eosctl.output.cells import duration
 from eosctl.output.parts import Counts, Place
 from eosctl.output.rows import Header, Kind, Printed, Text, Time
+from eosctl.txn.parts import OwnerPart, ShownCoordinator, ShownEpoch, ShownId, ShownProducerId, ShownTimeout, open_for
 
-ProducerId = Annotated[int, "The producer id that the coordinator has for the transactional id."]
-Epoch = Annotated[int, "The producer's epoch; brokers refuse a producer with a lower one.", Header("EPOCH")]
-TimeoutMs = Annotated[int, "Its transaction timeout in milliseconds.", Header("TIMEOUT-MS")]
-Coordinated = Annotated[int, "The node id of the broker that coordinates the transactional id."]
-
-
-class OwnerPart(Printed):
-    """Whose a transactional id is."""
-
-    kind: Annotated[OwnerKind, "What uses the id: a task, the leader of a group, eosctl itself, or something else."]
-    connector: Annotated[str | None, "The connector of the task."]
-    task: Annotated[int | None, "The number of the task."]
-    application: Annotated[
-        Application | None, "Of `other`: what makes ids of this shape. A guess, for any client may use such an id."
-    ]
-
-    def cell(self) -> str:
-        """`orders/0` of a task; `flink-sink?` where the shape of the id is all that is known."""
-        if self.kind == "task":
-            return f"{self.connector}/{self.task}"
-        return f"{self.application}?" if self.application else self.kind
-
-
-def owner_part(owner: Owner) -> OwnerPart:
-    """The `owner` member of a row."""
-    return OwnerPart(kind=owner.kind, connector=owner.connector, task=owner.task, application=owner.application)
-
-
-def open_for(state: str | None, age_ms: int | None) -> str | None:
-    """How long a transaction has been open; None where it is not: a coordinator keeps the start of the last one."""
-    return duration(age_ms) if age_ms is not None and (state is None or state in OPEN_STATES) else None
-
-
-TransactionalId = Annotated[str, "The transactional id."]
 OwnerOfId = Annotated[OwnerPart, "Whose the transactional id is."]
 State = Annotated[
     str, "The state of its transaction, as its coordinator says; `not_checked` where none could be asked."
@@ -59,12 +24,12 @@ Partitions = Annotated[list[Place], "The partitions that its transaction has wri
 class ListedRow(Printed, kw_only=True):
     """A transactional id as a listing has it: most is null."""
 
-    transactional_id: TransactionalId
+    transactional_id: ShownId
     state: State
-    producer_id: ProducerId
-    producer_epoch: Epoch | None = None
-    coordinator: Coordinated
-    transaction_timeout_ms: TimeoutMs | None = None
+    producer_id: ShownProducerId
+    producer_epoch: ShownEpoch | None = None
+    coordinator: ShownCoordinator
+    transaction_timeout_ms: ShownTimeout | None = None
     started_ms: StartedMs | None = None
     started: Started | UnsetType | None = UNSET
     age_ms: AgeMs | None = None
@@ -75,12 +40,12 @@ class ListedRow(Printed, kw_only=True):
 class DescribedRow(Printed, kw_only=True):
     """A transactional id as its coordinator describes it."""
 
-    transactional_id: TransactionalId
+    transactional_id: ShownId
     state: State
-    producer_id: ProducerId | None = None
-    producer_epoch: Epoch | None = None
-    coordinator: Coordinated | None = None
-    transaction_timeout_ms: TimeoutMs | None = None
+    producer_id: ShownProducerId | None = None
+    producer_epoch: ShownEpoch | None = None
+    coordinator: ShownCoordinator | None = None
+    transaction_timeout_ms: ShownTimeout | None = None
     started_ms: StartedMs | None = None
     started: Started | UnsetType | None = UNSET
     age_ms: AgeMs | None = None
@@ -176,10 +141,10 @@ class AbortedRow(AbortRow):
 class CoordinatorRow(Printed):
     """Where a transactional id is coordinated."""
 
-    transactional_id: TransactionalId
+    transactional_id: ShownId
     hash: Annotated[int, "Java's hash code of the id, which chooses the partition."]
     partition: Annotated[int | None, "Its partition of __transaction_state; null where their number is not known."]
-    coordinator: Coordinated
+    coordinator: ShownCoordinator
     host: Annotated[str, "The host of that broker."]
     port: Annotated[int, "The port of that broker."]
 
@@ -191,15 +156,15 @@ class LogRow(Printed, kw_only=True):
     offset: Annotated[int | None, "The offset of the record."] = None
     timestamp_ms: Annotated[int | None, "When it was written, in milliseconds since 1970."] = None
     timestamp: Annotated[Time | None, "When it was written.", Header("TIME")] = None
-    transactional_id: TransactionalId | None = None
+    transactional_id: ShownId | None = None
     owner: OwnerOfId | None = None
     deleted: Annotated[bool | None, "Whether the record deletes the id."] = None
     state: Annotated[
         str | None, "The state that was written; `not_checked` for a partition that could not be read."
     ] = None
-    producer_id: ProducerId | None = None
-    producer_epoch: Epoch | None = None
-    transaction_timeout_ms: TimeoutMs | None = None
+    producer_id: ShownProducerId | None = None
+    producer_epoch: ShownEpoch | None = None
+    transaction_timeout_ms: ShownTimeout | None = None
     last_update_ms: Annotated[int | None, "When the state changed, in milliseconds since 1970."] = None
     started_ms: StartedMs | None = None
     version: Annotated[int | None, "The version of the record's format."] = None

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from eosctl.core.ids import TransactionalId
 from eosctl.errors import ExitCode
 from eosctl.group.rows import WORKERS_LIST, AssignedPart, GroupData, GroupPart, TaskPart, WorkerRow, WorkersSummary
 from eosctl.offsets.rows import OFFSETS_LIST, Effective, ListData, OffsetsSummary, StoredRecord, ViewRow
@@ -17,7 +18,8 @@ from eosctl.output.cells import duration, format_cell
 from eosctl.output.columns import columns_of
 from eosctl.output.views.views import VIEWS, view_of
 from eosctl.report import Report, Row
-from eosctl.txn.rows import TXN_DESCRIBE, DescribedRow, OwnerPart
+from eosctl.txn.parts import OwnerPart
+from eosctl.txn.rows import TXN_DESCRIBE, DescribedRow
 
 HOUSE = Path(__file__).resolve().parents[2] / "eosctl"
 WITHOUT_ROWS = {"sandbox-down"}
@@ -151,7 +153,7 @@ def test_a_renamed_connector_and_a_key_that_is_none_of_connects() -> None:
 def test_a_closed_transaction_is_not_open_for_any_time(state: str) -> None:
     """A coordinator keeps the start of the last transaction; it was shown as open since then."""
     owner = OwnerPart(kind="other", connector=None, task=None, application=None)
-    row = DescribedRow(transactional_id="x", state=state, age_ms=90_000, owner=owner)
+    row = DescribedRow(transactional_id=TransactionalId("x"), state=state, age_ms=90_000, owner=owner)
     assert "90s" not in _text(Report(kind=TXN_DESCRIBE, rows=[row]), io.StringIO())
     assert "90s" in _text(Report(kind=TXN_DESCRIBE, rows=[replace(row, state="Ongoing")]), io.StringIO())
 

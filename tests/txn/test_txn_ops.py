@@ -16,7 +16,8 @@ from eosctl.txn.abort import AbortRequest, plan_abort
 from eosctl.txn.list import ListFilter, describe_transactions, find_coordinators, list_transactions
 from eosctl.txn.log import LogRequest, read_transaction_log
 from eosctl.txn.partitions import find_hanging_transactions, list_producers
-from eosctl.txn.rows import HangingSummary, ListSummary, OwnerPart, ProducersSummary
+from eosctl.txn.parts import OwnerPart
+from eosctl.txn.rows import HangingSummary, ListSummary, ProducersSummary
 from tests.fakes.txn_stage import HOUR_MS, Stage, txn_stage
 
 

@@ -24,7 +24,7 @@ from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
 from eosctl.plan import Plan
 from eosctl.report import Problem, rfc3339
 from eosctl.state.backups import BackupEntry, read_backup
-from eosctl.txn.rows import owner_part
+from eosctl.txn.parts import owner_part
 
 
 @dataclass(frozen=True, slots=True)
