@@ -71,7 +71,9 @@ def schema_of_type(annotation: Any) -> Json:
     if origin is Annotated:
         return _annotated(annotation)
     if origin in (Union, types.UnionType):
-        choices = [each for each in get_args(annotation) if each is not msgspec.UnsetType]
+        # typing keeps one of all unions that are equal, in the order of whichever came first: null goes last
+        allowed = [each for each in get_args(annotation) if each is not msgspec.UnsetType]
+        choices = sorted(allowed, key=lambda each: each is type(None))
         return (
             schema_of_type(choices[0]) if len(choices) == 1 else {"anyOf": [schema_of_type(each) for each in choices]}
         )

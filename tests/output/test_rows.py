@@ -144,6 +144,13 @@ def test_the_schema_follows_from_the_types() -> None:
         assert not validator.is_valid({**plain(ROW), name: wrong}), name
 
 
+def test_null_is_the_last_choice_whichever_order_typing_kept() -> None:
+    """typing keeps one of all unions that are equal: a schema changed with the module that was loaded first."""
+    assert (
+        schema_of_type(None | int) == schema_of_type(int | None) == {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    )
+
+
 def test_what_json_does_not_have_is_no_type_of_a_row() -> None:
     with pytest.raises(TypeError, match="complex"):
         schema_of_type(complex)
