@@ -98,7 +98,10 @@ class Report:
 
     def datum(self, name: str) -> Json:
         """The member of the other data, for whoever looks at reports of any kind; None where this one has none."""
-        return plain(self.data).get(name)
+        found = self.data.get(name) if isinstance(self.data, Mapping) else getattr(self.data, name, None)
+        from msgspec import UNSET  # also `eosctl --help` loads this file
+
+        return None if found is UNSET else plain(found)
 
     def envelope(self) -> dict[str, object]:
         """The one JSON document of a command: see "Output" in the README."""
@@ -136,7 +139,7 @@ def row_texts(rows: Sequence[Any], encode: Encode) -> Iterable[str]:
 
 def plain(value: object) -> Any:
     """A row, or a part of a report, as what `json.dumps` takes; what is UNSET is left out."""
-    from msgspec import to_builtins  # also `eosctl --help` loads this file
+    from msgspec import to_builtins
 
     try:
         return to_builtins(value)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+from typing import Annotated
 
 import pytest
+from msgspec import UNSET, UnsetType
 
 from eosctl.codes import warning
 from eosctl.errors import EosctlError, ExitCode, RefusedError
 from eosctl.output import render_problems, render_report
 from eosctl.output.cells import Column, format_cell, printable
+from eosctl.output.rows import Printed
 from eosctl.output.text import plain_table
 from eosctl.report import Problem, Report, Row, error_report, json_bytes, rfc3339
 
@@ -119,3 +122,24 @@ def test_names_cannot_steer_the_terminal() -> None:
     out = io.StringIO()
     render_problems(Report(kind="x", problems=[Problem(EosctlError.code, "bad \x1b[2J name")]), stream=out)
     assert "\x1b" not in out.getvalue()
+
+
+class _Data(Printed, kw_only=True):
+    """What a report has beside its rows."""
+
+    undo: Annotated[str | None, "The command."] | UnsetType = UNSET
+    topics: Annotated[list[str], "Topics."]
+
+
+@pytest.mark.parametrize(
+    ("data", "undo"),
+    [
+        (_Data(topics=["t"]), None),
+        (_Data(topics=[], undo="eosctl x"), "eosctl x"),
+        ({"undo": ""}, ""),
+        ({}, None),
+    ],
+)
+def test_a_member_of_other_data_is_found_in_reports_of_any_kind(data: object, undo: str | None) -> None:
+    assert Report("x", data=data).datum("undo") == undo
+    assert Report("x", data=data).datum("nosuch") is None
