@@ -185,10 +185,12 @@ def test_every_file_is_in_one_part_and_what_one_part_leaves_out_is_in_another() 
 
 def test_a_live_part_that_nobody_has_timed_does_not_start_last() -> None:
     """One of a single test, which took a minute, was taken to take a second, and ran alone at the end."""
-    files = ("tests/sandbox/test_truststore.py", "new_live.py")
+    files = ("tests/sandbox/test_truststore.py", "new_live.py", "tests/sandbox/test_jars.py")
     tests = [Collected(f"{file}::one", frozenset({"live"}), frozenset()) for file in files]
     tests.append(Collected("a.py::one", frozenset({"live"}), frozenset({"stack"})))
-    assert [part.name for part in planning.live_parts(tests)] == ["stack", "new_live.py", files[0]]
+    parts = planning.live_parts(tests)
+    assert [part.name for part in parts] == ["stack", "new_live.py", "short ones"]
+    assert parts[-1].tests == (f"{files[0]}::one", f"{files[2]}::one"), "known to be short, and one part together"
 
 
 @pytest.mark.parametrize("is_last", ["collection", "first start of kafka"])

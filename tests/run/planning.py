@@ -53,26 +53,36 @@ _SECONDS = {
     "tests/clusters/test_broker_down_live.py": 66,
     "tests/task_counts/test_task_counts_walk_live.py": 52,
     "wheel": 30,
+    "short ones": 30,
     "tests/test_contract_errors.py": 10,
     "tests/sandbox/test_jars.py": 10,
     "tests/sandbox/test_truststore.py": 10,
+    "tests/offsets/test_offset_moves_live.py": 5,
 }
+_SHORT_S = 10.0  # a pytest costs two by itself
 _UNIT_SECONDS = {
-    "tests/test_run.py": 12,
-    "tests/upgrade/roll/test_upgrade_apply.py": 20,
-    "tests/upgrade/drivers/test_kubernetes_driver.py": 9,
+    "tests/upgrade/roll/test_upgrade_apply.py": 17,
+    "tests/upgrade/test_upgrade_mirror_maker.py": 14,
+    "tests/test_run.py": 10,
+    "tests/migrate/test_offsets_migrate.py": 10,
+    "tests/test_every_write.py": 9,
+    "tests/migrate/test_migrate_resume.py": 8,
+    "tests/upgrade/drivers/test_kubernetes_driver.py": 7,
+    "tests/upgrade/drivers/test_kubernetes_fields.py": 7,
     "tests/upgrade/drivers/test_kubernetes_resume.py": 6,
-    "tests/wire/test_codecs.py": 14,
-    "tests/faults/test_decoders.py": 12,
-    "tests/migrate/test_migrate_resume.py": 10,
-    "tests/output/test_board.py": 8,
-    "tests/rescue/test_rescue_ops.py": 7,
-    "tests/migrate/test_migrate_targets.py": 7,
-    "tests/migrate/test_migrate_apply.py": 6,
-    "tests/offsets/switch/test_offset_switch.py": 6,
-    "tests/task_counts/test_task_count_write.py": 5,
-    "tests/test_canaries.py": 5,
-    "tests/wire/test_against_kafka_python.py": 5,
+    "tests/wire/test_codecs.py": 7,
+    "tests/faults/test_decoders.py": 7,
+    "tests/output/test_board.py": 7,
+    "tests/test_canaries.py": 6,
+    "tests/upgrade/drivers/test_kubernetes_watching.py": 5,
+    "tests/checks/test_doctor_remedies.py": 5,
+    "tests/offsets/switch/test_offset_switch.py": 5,
+    "tests/rescue/test_rescue_ops.py": 5,
+    "tests/migrate/test_migrate_apply.py": 5,
+    "tests/migrate/test_migrate_targets.py": 4,
+    "tests/task_counts/test_task_count_write.py": 4,
+    "tests/acls/test_acls_command.py": 4,
+    "tests/wire/test_against_kafka_python.py": 4,
 }
 _LIVE_FILE_S = 0.3  # to collect one whose tests need more, nearly all of them
 
@@ -136,12 +146,13 @@ def live_parts(tests: Iterable[Collected]) -> list[Part]:
     """A part per set of session stacks, and one per file for tests that start stacks of their own.
 
     Tests that start a Spark of their own beside a stack are long, and a part for themselves; those that need nothing
-    beside it are short, and one part together.
+    beside it are short, and one part together, as are the files that are known to be short.
     """
     by_need: dict[str, list[str]] = defaultdict(list)
     for each in tests:
         if each.marks:
-            by_need[_need(each)].append(each.test)
+            need = _need(each)
+            by_need["short ones" if _SECONDS.get(need, _LIVE_S) <= _SHORT_S else need].append(each.test)
     longest_first = sorted(by_need.items(), key=lambda item: (-_SECONDS.get(item[0], _LIVE_S), item[0]))
     return [_pytest(name, names) for name, names in longest_first]
 

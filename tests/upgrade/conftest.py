@@ -11,14 +11,15 @@ import pytest
 from eosctl.app import App
 from eosctl.deadline import Deadline
 from eosctl.target import Target
-from tests.fakes.clock import PLENTY_S
+from tests.fakes.clock import PLENTY_S, FakeTime
 from tests.fakes.kubectl import Cluster
 
 
 @pytest.fixture
 def app(tmp_path: Path) -> App:
-    """Of no cluster: drivers take its deadline and its folder."""
-    return App(target=Target(), deadline=Deadline.after(PLENTY_S), state_dir=tmp_path)
+    """Of no cluster: drivers take its deadline and its folder. What they wait for happens between two looks."""
+    clock = FakeTime().clock()
+    return App(target=Target(), clock=clock, deadline=Deadline.after(PLENTY_S, clock), state_dir=tmp_path)
 
 
 @pytest.fixture
