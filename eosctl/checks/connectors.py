@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.group.rules import gate_finding
+from eosctl.checks.rows import CONNECTORS_CHECK, ConnectorsData, ConnectorsSummary
 from eosctl.connectors.look import unknown_connector
 from eosctl.core.findings import INFO, Finding, is_bad, severity_counts, worst_first
 from eosctl.errors import ExitCode, UnreachableError
@@ -17,6 +18,7 @@ from eosctl.group.gather import NO_REST, NO_REST_HINT, no_answer, observe_worker
 from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.observation.connectors.rules import connector_findings, group_findings
 from eosctl.observation.gather import observe_connectors
+from eosctl.output.parts import finding_row
 from eosctl.report import Problem, Report
 from eosctl.upgrade import codes as gate_codes
 from eosctl.upgrade.gates import evaluate_gates
@@ -40,15 +42,15 @@ def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = Fals
     findings = worst_first([*connector_findings(observation, chosen), *more, *_files(observation)])
     sources = [each for each in chosen if each.type == "source"]
     return Report(
-        kind="connectors-check",
-        rows=[each.as_row() for each in findings],
-        summary={
-            "connectors": len(sources),
-            "tasks": sum(len(each.tasks()) for each in sources),
-            "findings": len(findings),
-            "counts": severity_counts(findings),
-        },
-        data={"connectors": [each.name for each in sources]},
+        kind=CONNECTORS_CHECK,
+        rows=[finding_row(each) for each in findings],
+        summary=ConnectorsSummary(
+            connectors=len(sources),
+            tasks=sum(len(each.tasks()) for each in sources),
+            findings=len(findings),
+            counts=severity_counts(findings),
+        ),
+        data=ConnectorsData(connectors=[each.name for each in sources]),
         target={"kafka_cluster_id": observation.kafka_cluster_id, "group_id": app.target.group_id},
         problems=[_as_written()] if group.is_mirror_maker else [],
         exit_code=ExitCode.FINDINGS if is_bad(findings, strict=strict) else ExitCode.OK,

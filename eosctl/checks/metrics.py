@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from eosctl.app import App
 from eosctl.checks import codes
-from eosctl.checks.metric_rows import METRICS, MetricsSummary, TaskMetricsRow
+from eosctl.checks.rows import METRICS, MetricsSummary, TaskMetricsRow
 from eosctl.core.findings import WARNING, Finding, is_bad, severity_counts, worst_first
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.transactions import TransactionDescription, TransactionState

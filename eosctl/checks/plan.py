@@ -25,7 +25,7 @@ from eosctl.checks.group.rules import (
 from eosctl.checks.group.state import expectation_findings
 from eosctl.checks.held_topics import find_held_topics
 from eosctl.checks.ignored import IgnoredFinding, split_ignored
-from eosctl.checks.rows import CheckResults, doctor_report
+from eosctl.checks.report import CheckResults, doctor_report
 from eosctl.checks.standstill import at_rest, long_transactions, standstill_findings
 from eosctl.checks.unassigned import with_ages
 from eosctl.checks.unfinished import unfinished_work

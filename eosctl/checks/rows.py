@@ -1,117 +1,205 @@
-"""What doctor's checks found, as its report: rows, what was ignored, the exit code."""
+"""What `doctor`, `connectors check` and `metrics` print.
+
+Findings stand in the order in which to act, each with what fixes it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import Annotated, Literal
 
-from eosctl.checks.causes import KAFKA
-from eosctl.checks.group.state import group_state
-from eosctl.checks.visit import Visit
-from eosctl.core.findings import SEVERITIES, Finding, is_bad, severity_counts, worst_first
-from eosctl.core.wording import counted
-from eosctl.errors import EosctlError, ExitCode
-from eosctl.offsets.lint.rules import BEFORE_RESTARTS
-from eosctl.report import Problem, Report, Row
-from eosctl.txn import codes as txn_codes
+from msgspec.structs import asdict
 
+from eosctl.core.findings import Finding
+from eosctl.output.cells import printable, summary_lines
+from eosctl.output.findings import finding_lines, findings_text
+from eosctl.output.parts import (
+    Counts,
+    FindingCode,
+    FindingEvidence,
+    FindingFix,
+    FindingMessage,
+    FindingRow,
+    FindingSeverity,
+    FindingSubject,
+    about_subject,
+    finding_row,
+)
+from eosctl.output.rows import Header, Kind, Printed, ShownAs, Text
+from eosctl.report import Report
 
-@dataclass(frozen=True, slots=True)
-class CheckResults:
-    """What each check found, without and with what was ignored, and why some could not run."""
-
-    findings: Mapping[str, Sequence[Finding]]
-    ignored: Mapping[str, Sequence[Finding]]
-    failed: Mapping[str, EosctlError]
-
-    def missed(self) -> Mapping[str, EosctlError]:
-        """Checks that could not run, unless that is ignored; of all if none ran: nothing is known then."""
-        left_out = {
-            each.subject for found in self.ignored.values() for each in found if each.code == txn_codes.NOT_CHECKED
-        }
-        accepted = set() if _nothing_ran(self.failed, self.findings.keys()) else left_out
-        return {check: error for check, error in self.failed.items() if check not in accepted}
+CheckStatus = Literal["checked", "not_checked"]
+Check = Annotated[str, "The name of the check."]
+SeverityCounts = Annotated[Counts, "How many findings have each severity."]
 
 
-def _rows(findings: Mapping[str, Sequence[Finding]]) -> list[Row]:
-    every = worst_first(each for found in findings.values() for each in found)
-    every.sort(key=lambda each: (SEVERITIES.index(each.severity), each.code not in BEFORE_RESTARTS))
-    check_of = {id(each): check for check, found in findings.items() for each in found}
-    return [{"check": check_of[id(each)], **each.as_row()} for each in every]
+class ConnectorsSummary(Printed):
+    """How much was looked at, and what was found."""
+
+    connectors: Annotated[int, "How many source connectors there are."]
+    tasks: Annotated[int, "How many tasks the source connectors have."]
+    findings: Annotated[int, "How many findings there are."]
+    counts: SeverityCounts
 
 
-def doctor_report(visit: Visit, outcome: CheckResults, *, strict: bool) -> Report:
-    """Exit code 3 on an error, with `strict` also on a warning; else 7 where a check could not run that counts."""
-    findings, missed = outcome.findings, outcome.missed()
-    every = worst_first(each for found in findings.values() for each in found)
-    ignored = _rows(outcome.ignored)
-    return Report(
-        kind="doctor",
-        rows=_rows(findings),
-        summary={
-            "checks": len(findings),
-            "not_checked": len(outcome.failed),
-            "findings": len(every),
-            "ignored": len(ignored),
-            "counts": severity_counts(every),
-        },
-        data={
-            "group": _group(visit),
-            "checks": [
-                {
-                    "check": check,
-                    "status": "not_checked" if check in outcome.failed else "checked",
-                    "findings": len(found),
-                }
-                for check, found in findings.items()
-            ],
-            "ignored": ignored,
-        },
-        target={"kafka_cluster_id": _cluster_id(visit), "group_id": visit.app.target.group_id},
-        problems=_problems(missed, checks=findings.keys()),
-        exit_code=_exit_code(every, missed, checks=findings.keys(), strict=strict),
-    )
+class ConnectorsData(Printed):
+    """What was looked at."""
+
+    connectors: Annotated[list[str], "The source connectors that were checked."]
 
 
-def _group(visit: Visit) -> dict[str, object] | None:
-    try:
-        state = group_state(visit.observation())
-    except EosctlError:
-        return None
-    return {**state.as_data(), "sentence": state.sentence()}
+class DoctorRow(Printed):
+    """What a check found."""
+
+    check: Annotated[str, "The check that found it."]
+    code: FindingCode
+    severity: FindingSeverity
+    subject: FindingSubject
+    message: FindingMessage
+    evidence: FindingEvidence
+    fix: FindingFix
+
+    def told(self) -> str:
+        """What is wrong with what, behind the check and the code."""
+        about = self.message if self.subject == self.check else about_subject(self.subject, self.message)
+        return f"{self.check}/{self.code}  {printable(about)}"
 
 
-def _cluster_id(visit: Visit) -> str | None:
-    try:
-        return visit.observation().kafka_cluster_id
-    except EosctlError:
-        return None
+def doctor_row(check: str, finding: Finding) -> DoctorRow:
+    """What a check found, as a row."""
+    return DoctorRow(check=check, **asdict(finding_row(finding)))
 
 
-def _exit_code(
-    every: Sequence[Finding], failed: Mapping[str, EosctlError], *, checks: Collection[str], strict: bool
-) -> ExitCode:
-    if _nothing_ran(failed, checks):
-        return _reason(failed).exit_code
-    if is_bad(every, strict=strict):
-        return ExitCode.FINDINGS
-    return ExitCode.PARTIAL if failed else ExitCode.OK
+class DoctorSummary(Printed):
+    """How many checks there are, and what they found."""
+
+    checks: Annotated[int, "How many checks there are."]
+    not_checked: Annotated[int, "How many checks could not run."]
+    findings: Annotated[int, "How many findings there are, without those that are ignored."]
+    ignored: Annotated[int, "How many findings are ignored."]
+    counts: SeverityCounts
 
 
-def _problems(failed: Mapping[str, EosctlError], *, checks: Collection[str]) -> list[Problem]:
-    """What the rows say in full: that health is not proven where a check could not run."""
-    if not failed:
-        return []
-    if _nothing_ran(failed, checks):
-        return [Problem.of(_reason(failed))]
-    message = f"{counted(len(failed), 'check')} of {len(checks)} could not run: {', '.join(failed)}"
-    return [Problem(txn_codes.NOT_CHECKED, message, "The rows say why.", severity="warning")]
+class CheckPart(Printed):
+    """A check."""
+
+    check: Check
+    status: Annotated[CheckStatus, "Whether the check could run."]
+    findings: Annotated[int, "How many findings the check has, without those that are ignored."]
 
 
-def _nothing_ran(failed: Mapping[str, EosctlError], checks: Collection[str]) -> bool:
-    """Whether no check could look at anything; that there is a Kafka proves nothing, and rights need principals."""
-    return set(checks) - set(failed) <= {KAFKA, "acls"}
+class GroupStatePart(Printed):
+    """The group in numbers."""
+
+    workers: Annotated[int, "How many workers the group has."]
+    modes: Annotated[Counts, "How many workers have each mode."]
+    source_tasks: Annotated[int | None, "How many source tasks there are; null where it is not known."]
+    not_exactly_once: Annotated[
+        int | None, "How many source tasks are not exactly-once; null where it is not known of each."
+    ]
+    sentence: Annotated[str, "The same in a sentence."]
 
 
-def _reason(failed: Mapping[str, EosctlError]) -> EosctlError:
-    return next(iter(failed.values()))
+class DoctorData(Printed):
+    """The group, the checks, and what was ignored."""
+
+    group: Annotated[GroupStatePart | None, "The group in numbers; null where it could not be looked at."]
+    checks: Annotated[list[CheckPart], "Every check."]
+    ignored: Annotated[list[DoctorRow], "The findings that are ignored."]
+
+
+def _doctor_lines(report: Report) -> Iterable[str]:
+    """What the group is, before what is wrong with it."""
+    data = report.data_of(DoctorData)
+    if data.group is not None:
+        yield from (f"group {printable(str(report.target.get('group_id')))}: {data.group.sentence}", "")
+    if not report.rows:
+        yield "Nothing is wrong but what is ignored." if data.ignored else "Nothing is wrong."
+    yield from finding_lines(report)
+
+
+def _ignored_lines(report: Report) -> Iterable[str]:
+    """What was accepted, below the summary that counts it."""
+    for row in report.data_of(DoctorData).ignored:
+        yield f"ignored {row.severity}  {row.told()}"
+
+
+def _rounded(value: float) -> str:
+    """A size or a rate without more digits than it is worth."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+class TaskMetricsRow(Printed):
+    """The transactions of a source task, as one endpoint has them."""
+
+    connector: Annotated[str, "The connector."]
+    task: Annotated[int, "The number of the task."]
+    url: Annotated[str, "The endpoint that the numbers are from."]
+    transaction_size_min: Annotated[
+        float | None, "How many records the smallest transaction had.", Header("MIN"), ShownAs(_rounded)
+    ]
+    transaction_size_max: Annotated[
+        float | None, "How many records the largest transaction had.", Header("MAX"), ShownAs(_rounded)
+    ]
+    transaction_size_avg: Annotated[
+        float | None, "How many records a transaction has on average.", Header("AVG"), ShownAs(_rounded)
+    ]
+    source_record_poll_rate: Annotated[
+        float | None, "How many records a second the task polls.", Header("POLLED/S"), ShownAs(_rounded)
+    ]
+    source_record_write_rate: Annotated[
+        float | None, "How many records a second the task writes.", Header("WRITTEN/S"), ShownAs(_rounded)
+    ]
+    longest_ms: Annotated[int | None, "About how long a transaction of the largest size takes, in milliseconds."]
+    transaction_timeout_ms: Annotated[
+        int | None, "The transaction timeout of the task's producer in milliseconds.", Header("TIMEOUT-MS")
+    ]
+    open_ms: Annotated[int | None, "For how many milliseconds its transaction has been open; null where none is."]
+    findings: Annotated[list[FindingRow], "What the numbers say."]
+
+
+class MetricsSummary(Printed):
+    """How many tasks there are, and what was found."""
+
+    tasks: Annotated[int, "How many tasks there are."]
+    counts: SeverityCounts
+
+
+def _task_findings(report: Report) -> Iterable[str]:
+    """What the numbers of the table say, task by task."""
+    for row in report.rows_of(TaskMetricsRow):
+        for finding in row.findings:
+            yield f"{finding.severity}  {finding.code}  {printable(finding.message)}"
+            yield f"  fix: {printable(finding.fix)}"
+    yield from summary_lines(report)
+
+
+CONNECTORS_CHECK = Kind(
+    "connectors-check",
+    "What keeps source connectors and their tasks from being exactly-once.",
+    row=FindingRow,
+    summary=ConnectorsSummary,
+    data=ConnectorsData,
+    text=findings_text("Nothing stands against exactly-once."),
+)
+DOCTOR = Kind(
+    "doctor",
+    "What every check found, worst first.",
+    row=DoctorRow,
+    summary=DoctorSummary,
+    data=DoctorData,
+    text=Text(columns=(), lines=_doctor_lines, wide_lines=_ignored_lines, prose=False),
+)
+METRICS = Kind(
+    "metrics",
+    "How large the transactions of source tasks are, per task and endpoint.",
+    row=TaskMetricsRow,
+    summary=MetricsSummary,
+    text=Text(
+        columns=(
+            *("connector", "task", "transaction_size_min", "transaction_size_avg", "transaction_size_max"),
+            *("source_record_poll_rate", "source_record_write_rate", "transaction_timeout_ms", "open_ms", "url"),
+        ),
+        lines=_task_findings,
+    ),
+)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, cast
 from msgspec import UNSET, UnsetType
 
 from eosctl.core.findings import Finding
+from eosctl.output.cells import printable
 from eosctl.output.rows import Header, Printed
 
 Counts = dict[str, int]
@@ -33,32 +34,49 @@ class KafkaError(Printed):
     message: Annotated[str, "Why it failed.", Header("ERROR")]
 
 
+FindingCode = Annotated[str, "The code of the finding; `eosctl explain CODE` says what it means."]
+FindingSeverity = Annotated[Severity, "How bad it is."]
+FindingSubject = Annotated[str, "What it is about."]
+FindingMessage = Annotated[str, "What is wrong."]
+FindingEvidence = Annotated[dict[str, object], "What it was found by."]
+FindingFix = Annotated[str, "What to do about it."]
+
+
 class FindingPart(Printed):
     """What is wrong, inside a row that says with what."""
 
-    code: Annotated[str, "The code of the finding; `eosctl explain CODE` says what it means."]
-    severity: Annotated[Severity, "How bad it is."]
-    message: Annotated[str, "What is wrong."]
-    fix: Annotated[str, "What to do about it."]
-    subject: Annotated[str, "What it is about."] | UnsetType = UNSET
-    evidence: Annotated[dict[str, object], "What it was found by."] | UnsetType = UNSET
+    code: FindingCode
+    severity: FindingSeverity
+    message: FindingMessage
+    fix: FindingFix
+    subject: FindingSubject | UnsetType = UNSET
+    evidence: FindingEvidence | UnsetType = UNSET
 
 
 class FindingRow(Printed):
     """What is wrong, as a row of its own."""
 
-    code: Annotated[str, "The code of the finding; `eosctl explain CODE` says what it means."]
-    severity: Annotated[Severity, "How bad it is."]
-    subject: Annotated[str, "What it is about."]
-    message: Annotated[str, "What is wrong."]
-    evidence: Annotated[dict[str, object], "What it was found by."]
-    fix: Annotated[str, "What to do about it."]
+    code: FindingCode
+    severity: FindingSeverity
+    subject: FindingSubject
+    message: FindingMessage
+    evidence: FindingEvidence
+    fix: FindingFix
+
+    def told(self) -> str:
+        """What is wrong with what, behind the code."""
+        return f"{self.code}  {printable(about_subject(self.subject, self.message))}"
+
+
+def about_subject(subject: str, message: str) -> str:
+    """What is wrong; in front of it the subject, where the message does not name it."""
+    return message if subject in message else f"{subject}: {message}"
 
 
 def finding_row(finding: Finding) -> FindingRow:
     """A finding as a row of its own."""
     return FindingRow(
-        code=finding.code,
+        code=str(finding.code),
         severity=cast("Severity", finding.severity),
         subject=finding.subject,
         message=finding.message,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eosctl.schemas.notation import Kind
-from eosctl.schemas.shapes import COUNTS, FINDING_ROW, MANIFEST
+from eosctl.schemas.shapes import COUNTS, MANIFEST
 
 _GATE = {
     "id": "str",
@@ -27,34 +27,8 @@ _HARD: dict[str, Any] = {
     "variants": [{"name": {"two_step", "one_step"}, "recommended": "bool", "steps": ["str"], "risks": ["str"]}],
     "unknown": ["str"],
 }
-_GROUP_STATE = (
-    {
-        "workers": "int",
-        "modes": COUNTS,
-        "source_tasks": "int|null",
-        "not_exactly_once": "int|null",
-        "sentence": "str",
-    },
-    None,
-)
 _MODE = {"enabled", "not_enabled", "preparing", "disabled", "unknown"}
 UPGRADE_KINDS: dict[str, Kind] = {
-    "connectors-check": Kind(
-        "What keeps source connectors and their tasks from being exactly-once.",
-        FINDING_ROW,
-        {"connectors": "int", "tasks": "int", "findings": "int", "counts": COUNTS},
-        {"connectors": ["str"]},
-    ),
-    "doctor": Kind(
-        "What every check found, worst first.",
-        {"check": "str", **FINDING_ROW},
-        {"checks": "int", "not_checked": "int", "findings": "int", "ignored": "int", "counts": COUNTS},
-        {
-            "group": _GROUP_STATE,
-            "checks": [{"check": "str", "status": {"checked", "not_checked"}, "findings": "int"}],
-            "ignored": [{"check": "str", **FINDING_ROW}],
-        },
-    ),
     "upgrade-plan": Kind(
         "The passes to another mode, and the gates before them.",
         {

@@ -11,13 +11,13 @@ import pytest
 
 from eosctl.app import App
 from eosctl.checks.plan import examine
+from eosctl.checks.rows import DoctorRow
 from eosctl.checks.unfinished import unfinished_work
 from eosctl.core.java.json import encode_offset
 from eosctl.core.records import TopicDescription
 from eosctl.errors import ConnectError, ExitCode, UnauthorizedError
 from eosctl.group.observation.rules import ObservedConnector
 from eosctl.offsets.switch.traces import MOST_CANDIDATES
-from eosctl.report import Row
 from eosctl.rescue.apply import apply_rescue
 from eosctl.rescue.plan import plan_rescue
 from eosctl.state.journal import journal_of
@@ -35,19 +35,19 @@ def test_a_switch_that_failed_is_the_first_that_doctor_names(app: App, world: Sw
     world.connect.fail_next("put_connector_config", ConnectError("500: try again"))
     assert switch(app, OWN).exit_code is ExitCode.PARTIAL
     first = examine(app).rows[0]
-    assert (first["check"], first["code"], first["severity"], first["subject"]) == (
+    assert (first.check, first.code, first.severity, first.subject) == (
         ("unfinished", "switch_unfinished", "error", NAME)
     )
-    assert "the connector is STOPPED, and was RUNNING before" in str(first["message"])
+    assert "the connector is STOPPED, and was RUNNING before" in str(first.message)
     words = f"eosctl offsets switch --connector {NAME} --to"
-    assert first["fix"] == f"`{words} {OWN}` goes on, `{words} global` goes back."
+    assert first.fix == f"`{words} {OWN}` goes on, `{words} global` goes back."
     assert switch(app, OWN).exit_code is ExitCode.OK
-    assert "switch_unfinished" not in [row["code"] for row in examine(app).rows]
+    assert "switch_unfinished" not in [row.code for row in examine(app).rows]
 
 
-def elsewhere(app: App) -> list[Row]:
+def elsewhere(app: App) -> list[DoctorRow]:
     """What doctor says of a switch by the cluster alone."""
-    return [row for row in examine(app).rows if row["code"] == "switch_begun_elsewhere"]
+    return [row for row in examine(app).rows if row.code == "switch_begun_elsewhere"]
 
 
 @pytest.mark.parametrize(("origin", "target"), [("global", OWN), (OWN, "global")])
@@ -61,13 +61,13 @@ def test_a_switch_that_another_machine_left_half_done_is_seen_in_the_cluster(
         assert switch(there, OWN).exit_code is ExitCode.OK
     world.connect.fail_next("set_state", ConnectError("500: try again"), skip=1)
     assert switch(there, target).exit_code is ExitCode.PARTIAL
-    assert examine(there).rows[0]["code"] == "switch_unfinished"
+    assert examine(there).rows[0].code == "switch_unfinished"
     assert elsewhere(there) == [], "its journal tells more"
     [found] = elsewhere(here)
-    assert (found["severity"], found["subject"]) == ("warning", NAME)
-    assert found["evidence"] == {"origin": origin, "target": target}
-    assert f"its config went from offsets topic {origin} to {target}" in str(found["message"])
-    assert f"`eosctl offsets switch --connector {NAME} --to {target}`" in str(found["fix"])
+    assert (found.severity, found.subject) == ("warning", NAME)
+    assert found.evidence == {"origin": origin, "target": target}
+    assert f"its config went from offsets topic {origin} to {target}" in str(found.message)
+    assert f"`eosctl offsets switch --connector {NAME} --to {target}`" in str(found.fix)
     assert switch(here, target if way == "on" else origin).exit_code is ExitCode.OK
     here.worker(URL).set_state(NAME, "resume")
     assert elsewhere(world.app(tmp_path / "third")) == []
@@ -87,11 +87,11 @@ def test_one_that_was_cut_off_before_the_config_is_told_by_what_was_written_to_t
     assert switch(there, TARGET).exit_code is ExitCode.PARTIAL
     assert elsewhere(there) == [], "its journal tells more"
     [found] = elsewhere(here)
-    assert (found["severity"], found["subject"]) == ("warning", NAME)
-    assert found["evidence"] == {"origin": "global", "target": TARGET}
+    assert (found.severity, found.subject) == ("warning", NAME)
+    assert found.evidence == {"origin": "global", "target": TARGET}
     command = f"eosctl offsets switch --connector {NAME} --to {TARGET}"
-    assert f"`{command} --dry-run` shows what is left" in str(found["fix"])
-    assert "resume" not in str(found["fix"]), "it would start before its offsets are where its config says"
+    assert f"`{command} --dry-run` shows what is left" in str(found.fix)
+    assert "resume" not in str(found.fix), "it would start before its offsets are where its config says"
     if way == "on":
         assert switch(here, TARGET).exit_code is ExitCode.OK
     here.worker(URL).set_state(NAME, "resume")
@@ -141,9 +141,9 @@ def test_the_topic_of_a_group_with_other_connectors_is_none_even_with_the_same_o
     assert elsewhere(app) == []
 
 
-def not_looked_at(app: App) -> list[Row]:
+def not_looked_at(app: App) -> list[DoctorRow]:
     """What doctor says that it does not know of switches."""
-    return [row for row in examine(app).rows if (row["check"], row["code"]) == ("unfinished", "not_checked")]
+    return [row for row in examine(app).rows if (row.check, row.code) == ("unfinished", "not_checked")]
 
 
 def test_a_topic_that_cannot_be_read_hides_no_switch_and_is_said(world: SwitchWorld, tmp_path: Path) -> None:
@@ -159,10 +159,10 @@ def test_a_topic_that_cannot_be_read_hides_no_switch_and_is_said(world: SwitchWo
             raise UnauthorizedError("READ on a-offsets is denied")
 
     world.topics.before("newest_of", refuse)
-    assert [found["evidence"] for found in elsewhere(here)] == [{"origin": "global", "target": TARGET}]
+    assert [found.evidence for found in elsewhere(here)] == [{"origin": "global", "target": TARGET}]
     [unknown] = not_looked_at(here)
-    assert (unknown["severity"], unknown["subject"]) == ("info", NAME)
-    assert "1 topic was not read (a-offsets: READ on a-offsets is denied)" in str(unknown["message"])
+    assert (unknown.severity, unknown.subject) == ("info", NAME)
+    assert "1 topic was not read (a-offsets: READ on a-offsets is denied)" in str(unknown.message)
 
 
 def test_more_topics_than_are_looked_at_hide_no_offsets_topic(world: SwitchWorld, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_more_topics_than_are_looked_at_hide_no_offsets_topic(world: SwitchWorld
         world.topics.add_topic(f"a.{NAME}.{number}", 1)
         world.topics.add_topic(f"abc{number}", 1)
     assert len(elsewhere(here)) == 1
-    assert "1 topic was not read" in str(not_looked_at(here)[0]["message"])
+    assert "1 topic was not read" in str(not_looked_at(here)[0].message)
 
 
 def test_a_switch_is_seen_without_the_right_to_read_settings(
@@ -250,15 +250,15 @@ def cut_off(tmp_path: Path, event: str) -> tuple[Scene, App]:
 def test_a_rescue_that_was_cut_off_is_named_until_it_is_over(tmp_path: Path) -> None:
     """Its tasks stayed FAILED, and doctor said nothing of what had been done for them already."""
     _scene, app = cut_off(tmp_path, "done")
-    [found] = [row for row in examine(app).rows if row["check"] == "unfinished"]
-    assert (found["code"], found["severity"], found["subject"]) == ("rescue_unfinished", "error", "c")
-    assert ", is not over; done: fence" in str(found["message"])
-    assert found["fix"] == "`eosctl rescue --connector c` goes on."
+    [found] = [row for row in examine(app).rows if row.check == "unfinished"]
+    assert (found.code, found.severity, found.subject) == ("rescue_unfinished", "error", "c")
+    assert ", is not over; done: fence" in str(found.message)
+    assert found.fix == "`eosctl rescue --connector c` goes on."
     assert apply_rescue(app, plan_rescue(app, "c")).exit_code is ExitCode.OK
-    assert [row for row in examine(app).rows if row["check"] == "unfinished"] == []
+    assert [row for row in examine(app).rows if row.check == "unfinished"] == []
 
 
 def test_a_rescue_of_an_earlier_task_set_is_no_matter(tmp_path: Path) -> None:
     scene, app = cut_off(tmp_path, "done")
     scene.commit(2)
-    assert "rescue_unfinished" not in [row["code"] for row in examine(app).rows]
+    assert "rescue_unfinished" not in [row.code for row in examine(app).rows]

@@ -153,7 +153,7 @@ def look(world: ConfigWorld, there: World) -> App:
 
 def found(world: ConfigWorld, there: World) -> dict[str, tuple[str, str]]:
     rows = check_connectors(look(world, there)).rows
-    return {str(row["code"]): (str(row["severity"]), str(row["message"])) for row in rows}
+    return {row.code: (row.severity, row.message) for row in rows}
 
 
 def test_the_audit_of_tasks_looks_there(there: World) -> None:

@@ -46,15 +46,6 @@ class GroupState:
             return f"{workers}; {tasks}, exactly-once"
         return f"{workers}; {tasks}, {self.not_exactly_once} of them not exactly-once"
 
-    def as_data(self) -> dict[str, object]:
-        """The same as plain data."""
-        return {
-            "workers": self.workers,
-            "modes": {mode.value: count for mode, count in self.modes.items()},
-            "source_tasks": self.source_tasks,
-            "not_exactly_once": self.not_exactly_once,
-        }
-
 
 def group_state(observation: Observation) -> GroupState:
     """What was seen, counted; workers that are named by files alone are none of the group."""

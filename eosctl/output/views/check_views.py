@@ -31,23 +31,6 @@ def _told(row: Row) -> str:
     return f"{check}{row['code']}  {printable(about)}"
 
 
-def _ignored_lines(report: Report) -> Iterable[str]:
-    """What was accepted, below the summary that counts it."""
-    ignored = report.data["ignored"]
-    for row in ignored if isinstance(ignored, list) else []:
-        yield f"ignored {row['severity']}  {_told(row)}"
-
-
-def _doctor_lines(report: Report) -> Iterable[str]:
-    """What the group is, before what is wrong with it."""
-    group = report.data.get("group")
-    if isinstance(group, Mapping):
-        yield from (f"group {printable(str(report.target.get('group_id')))}: {group['sentence']}", "")
-    if not report.rows:
-        yield "Nothing is wrong but what is ignored." if report.data["ignored"] else "Nothing is wrong."
-    yield from _finding_lines(report)
-
-
 def _following(row: Row) -> Iterable[str]:
     """What comes of this finding, and is none of its own therefore."""
     evidence = row["evidence"]
@@ -64,9 +47,3 @@ def _following(row: Row) -> Iterable[str]:
 def findings_view(empty: str) -> View:
     """Two lines a finding, for their sentences are too long for a table; `empty` where there is none."""
     return View((), footer=_finding_lines, empty=empty, prose=False)
-
-
-CHECK_VIEWS = {
-    "connectors-check": findings_view("Nothing stands against exactly-once."),
-    "doctor": View((), footer=_doctor_lines, prose=False, wide_footer=_ignored_lines),
-}

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 
 from eosctl.output.cells import Column, View, dig, format_cell, printable, summary_lines
 from eosctl.output.views.acl_views import ACL_SCRIPT, ACL_VIEWS
-from eosctl.output.views.check_views import CHECK_VIEWS
 from eosctl.output.views.hard_views import hard_lines
 from eosctl.output.views.offset_views import OFFSET_VIEWS
 from eosctl.output.views.replay_view import REPLAY
@@ -16,7 +15,6 @@ from eosctl.report import Report, Row
 
 VIEWS: dict[str, View] = {
     **ACL_VIEWS,
-    **CHECK_VIEWS,
     **OFFSET_VIEWS,
     **RESCUE_VIEWS,
     **UPGRADE_VIEWS,
