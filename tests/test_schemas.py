@@ -27,7 +27,7 @@ def test_every_kind_has_a_schema() -> None:
         for path in HOUSE.rglob("*.py")
         for kind in re.findall(r'kind="([a-z-]+)"', path.read_text(encoding="utf-8"))
     }
-    assert len(written) > 10
+    assert written
     assert sorted((written | set(VIEWS)) - VARIANTS - set(all_kinds())) == []
 
 

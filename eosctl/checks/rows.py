@@ -29,7 +29,6 @@ from eosctl.output.rows import Header, Kind, Printed, ShownAs, Text
 from eosctl.report import Report
 
 CheckStatus = Literal["checked", "not_checked"]
-Check = Annotated[str, "The name of the check."]
 SeverityCounts = Annotated[Counts, "How many findings have each severity."]
 
 
@@ -83,7 +82,7 @@ class DoctorSummary(Printed):
 class CheckPart(Printed):
     """A check."""
 
-    check: Check
+    check: Annotated[str, "The name of the check."]
     status: Annotated[CheckStatus, "Whether the check could run."]
     findings: Annotated[int, "How many findings the check has, without those that are ignored."]
 

@@ -24,7 +24,7 @@ def show_traces(app: App, connector: str) -> Report:
             connector=connector,
             part=part,
             worker=parts.workers.get(part),
-            code=finding.code,
+            code=str(finding.code),
             message=finding.message,
             causes=[cause.text for cause in causes_of(parts.traces.get(part, ""))],
             fix=finding.fix,

