@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from tests.schema_check import faults_of
 
 pytest_plugins = [
-    *("tests.sandbox_fixtures", "tests.old_versions", "tests.secure_user", "tests.spark_session"),
+    *("tests.sandbox_fixtures", "tests.secure_stack", "tests.old_versions", "tests.secure_user", "tests.spark_session"),
     *("tests.synced_files", "tests.scene_fixtures"),
 ]
 

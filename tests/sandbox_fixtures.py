@@ -11,20 +11,17 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from eosctl.core.acls.table import ROLES
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Clock, Deadline
 from eosctl.kafka.topics.store import KafkaTopicStore
-from eosctl.sandbox.secure import SecureListener
-from eosctl.sandbox.security import grant_roles, secured
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
@@ -47,7 +44,6 @@ EVERYBODY_IS_SUPER = {
 }
 LED_AS_MADE = {"leader.imbalance.check.interval.seconds": "1"}
 """The first replica leads again soon after its broker is back, and not within five minutes."""
-LOGIN_LASTS_S = 60
 _POLL_S = 0.3
 PATIENCE_S = 120
 """What tests wait for brokers, workers and processes that a loaded machine makes slow."""
@@ -355,46 +351,6 @@ def stopped(file_source: FileSource) -> FileSource:
     file_source.wait_position(8)
     file_source.stop_and_wait()
     return file_source
-
-
-@dataclass(frozen=True, slots=True)
-class SecureStack:
-    """A broker with a SASL_SSL listener and an authorizer; `ca` is the PEM file that signed its certificate."""
-
-    stack: Stack
-    ca: Path
-    passwords: dict[str, str]
-
-    def client_properties(self, path: Path, user: str, *, mechanism: str = "SCRAM-SHA-512", password: str = "") -> Path:
-        """Writes a Java client.properties for `user` to `path`."""
-        module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
-        path.write_text(
-            "security.protocol=SASL_SSL\n"
-            f"sasl.mechanism={mechanism}\n"
-            f"sasl.jaas.config=org.apache.kafka.common.security.{module} required \\\n"
-            f'    username="{user}" password="{password or self.passwords[user]}";\n'
-            f"ssl.truststore.type=PEM\nssl.truststore.location={self.ca}\n"
-        )
-        path.chmod(0o600)
-        return path
-
-
-@pytest.fixture(scope="session")
-def secure_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureStack]:
-    """A secured broker and a worker in `enabled`; a user per role, and `nobody`. `fencer` is what tests make of it.
-
-    The plaintext listener is the super user's. On the other one a login lasts LOGIN_LASTS_S.
-    """
-    made = SecureListener.with_users(ROLES)
-    passwords = {**made.passwords, "fencer": "fencer-pass", "nobody": "nobody-pässword"}
-    limit = {"connections.max.reauth.ms": str(LOGIN_LASTS_S * 1000)}
-    spec = secured(StackSpec(broker_config=limit), replace(made, passwords=passwords))
-
-    def grant(stack: Stack) -> None:
-        grant_roles(stack, spec.groups)
-
-    with sandbox(spec, tmp_path_factory, name="secure", before_workers=grant) as stack:
-        yield SecureStack(stack, stack.ca, passwords)
 
 
 @pytest.fixture(scope="session")

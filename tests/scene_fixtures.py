@@ -1,20 +1,20 @@
-"""Fixtures of many rooms: a connector that moves between offsets topics, and `eosctl offsets …` on it.
+"""Fixtures of many rooms: a connector that moves between offsets topics, `eosctl offsets …` on it, and transactions.
 
-A file that has a `world`, an `app` or a `run` of its own uses that.
+A room or a file that has a `world`, an `app`, a `stage` or a `run` of its own uses that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from eosctl.app import App
 from tests.conftest import Invoke, Outcome
-from tests.fakes.switching import URL, SwitchWorld
-from tests.fakes.world import World
+from tests.fakes.offset_topics import OffsetWorld
+from tests.fakes.switching import SwitchWorld
+from tests.fakes.transactions import Scene, scene
 
 
 @pytest.fixture
@@ -23,14 +23,18 @@ def world() -> SwitchWorld:
 
 
 @pytest.fixture
-def app(world: SwitchWorld, tmp_path: Path) -> App:
+def app(world: OffsetWorld | SwitchWorld, tmp_path: Path) -> App:
     return world.app(tmp_path)
 
 
 @pytest.fixture
-def run(world: World, invoke: Invoke) -> Callable[..., Outcome]:
-    def offsets(*words: str, **surroundings: Any) -> Outcome:
-        where = ["-b", "memory:9092", "-g", "g", "-u", URL]
-        return invoke(*where, "offsets", *words, **world.surroundings, **surroundings)
+def stage() -> Iterator[Scene]:
+    """The scene of the commands about transactions."""
+    with scene() as built:
+        yield built
 
-    return offsets
+
+@pytest.fixture
+def run(world: OffsetWorld | SwitchWorld, invoke: Invoke) -> Callable[..., Outcome]:
+    """`run("lint", …)` is `eosctl offsets lint …` on `world`."""
+    return lambda *words, **more: invoke(*world.flags, "offsets", *words, **world.surroundings, **more)

@@ -28,7 +28,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
     ResourceType,
 )
 
-from tests.sandbox_fixtures import PATIENCE_S, SecureStack, wait_until
+from tests.sandbox_fixtures import PATIENCE_S, wait_until
+from tests.secure_stack import SecureStack
 
 Invoke = Any
 USER = "fencer"

@@ -28,7 +28,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
 )
 
 from tests.conftest import Invoke, Outcome
-from tests.sandbox_fixtures import GROUP, PATIENCE_S, FileSource, SecureStack, rest, wait_until
+from tests.sandbox_fixtures import GROUP, PATIENCE_S, FileSource, rest, wait_until
+from tests.secure_stack import SecureStack
 
 pytestmark = pytest.mark.live
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Invoke
 from tests.fakes.http_server import Endpoint, metrics_endpoint
-from tests.fakes.transactions import Scene, scene
+from tests.fakes.transactions import Scene
 
 # as jmx_exporter 1.0.1 printed it, shortened
 PAGE = """\
@@ -38,12 +38,6 @@ MBEANS = {
 def endpoint() -> Iterator[Endpoint]:
     with metrics_endpoint(PAGE) as said:
         yield said
-
-
-@pytest.fixture
-def stage() -> Iterator[Scene]:
-    with scene() as built:
-        yield built
 
 
 def jolokia(**answer: Any) -> str:

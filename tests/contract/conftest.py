@@ -12,6 +12,7 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.kafka.topics.store import KafkaTopicStore
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
+from eosctl.ports import TopicStore
 from eosctl.sandbox.stack import Stack
 from tests.contract.clusters import Subject, subject_of
 from tests.contract.groups import Group, fake_group, real_group, revive
@@ -22,6 +23,12 @@ from tests.sandbox_fixtures import TWO_WORKERS, added_group
 def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
     """Parametrized by each module, by `pytest.mark.parametrize("subject", …, indirect=True)`."""
     with subject_of(request.param, request) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def store(subject: Subject) -> Iterator[TopicStore]:
+    with subject.store(timeout_s=300) as found:
         yield found
 
 

@@ -12,7 +12,8 @@ from eosctl.deadline import Deadline
 from eosctl.kafka.acls import KafkaAclStore
 from eosctl.ports import AclStore
 from tests.fakes.acls import FakeAclStore
-from tests.sandbox_fixtures import PATIENCE_S, SecureStack, wait_until
+from tests.sandbox_fixtures import PATIENCE_S, wait_until
+from tests.secure_stack import SecureStack
 
 
 @pytest.fixture(params=["fake", pytest.param("real", marks=[pytest.mark.live, pytest.mark.on("secure_stack")])])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -14,12 +14,6 @@ from tests.sandbox_fixtures import wait_until
 
 PARTITIONS = 3
 pytestmark = pytest.mark.parametrize("subject", ["memory", *REAL], indirect=True, scope="module")
-
-
-@pytest.fixture(scope="module")
-def store(subject: Subject) -> Iterator[TopicStore]:
-    with subject.store(timeout_s=300) as found:
-        yield found
 
 
 @pytest.fixture

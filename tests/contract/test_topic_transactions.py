@@ -21,12 +21,6 @@ where_markers_can_be_held = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(scope="module")
-def store(subject: Subject) -> Iterator[TopicStore]:
-    with subject.store(timeout_s=300) as found:
-        yield found
-
-
 @pytest.fixture
 def topic(store: TopicStore, name: str) -> str:
     """A new topic of one partition."""

@@ -67,9 +67,5 @@ def outcomes(report: Report) -> dict[str, str]:
     return {str(row.transactional_id): str(row.outcome) for row in report.rows}
 
 
-def codes(report: Report) -> list[str]:
-    return [problem.code for problem in report.problems]
-
-
 def row(report: Report, transactional_id: str) -> Any:
     return next(plain(row) for row in report.rows if row.transactional_id == transactional_id)

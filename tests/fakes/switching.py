@@ -92,6 +92,11 @@ class SwitchWorld(World):
         for changing in ("put_connector_config", "set_state", "restart", "alter_offsets"):
             self.connect.after(changing, self.kill.tick)
 
+    @property
+    def flags(self) -> list[str]:
+        """The global options that lead here, to the worker too."""
+        return ["-b", "memory:9092", "-g", self.group_id, "-u", URL]
+
     def app(self, state_dir: Path | None = None, *, timeout_s: float = 5.0, **target: Any) -> App:
         """An App that names the worker."""
         return super().app(state_dir, timeout_s=timeout_s, **{"connect_urls": (URL,), **target})

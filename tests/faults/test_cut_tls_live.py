@@ -21,7 +21,8 @@ from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from tests.conftest import Invoke, Outcome
 from tests.faults.proxy import Api, Cut, Fate, Proxy, Tls, at
 from tests.kafka.connecting import CERTIFICATES
-from tests.sandbox_fixtures import LOGIN_LASTS_S, PATIENCE_S, SecureStack
+from tests.sandbox_fixtures import PATIENCE_S
+from tests.secure_stack import LOGIN_LASTS_S, SecureStack
 
 pytestmark = pytest.mark.live
 

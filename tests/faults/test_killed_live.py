@@ -26,7 +26,8 @@ from tests.conftest import Invoke
 from tests.fakes.config_topic import created
 from tests.faults.child import Child
 from tests.faults.proxy import Api, Fate, held
-from tests.sandbox_fixtures import SecureStack, wait_until
+from tests.sandbox_fixtures import wait_until
+from tests.secure_stack import SecureStack
 
 pytestmark = pytest.mark.live
 

@@ -23,13 +23,8 @@ from eosctl.fence.plan import apply_fence, plan_fence
 from eosctl.wire import error_codes as codes_of_kafka
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_topic import created
-from tests.fakes.fence_stage import Stage, codes, fence_stage, outcomes, row
-
-
-@pytest.fixture
-def stage() -> Stage:
-    """Ids g-c-0 (empty), g-c-1 (a transaction is open on t-0), g-d-0 and a leader's; two brokers."""
-    return fence_stage()
+from tests.fakes.fence_stage import Stage, outcomes, row
+from tests.reports import codes
 
 
 def test_fencing_gives_what_java_gives(stage: Stage) -> None:

@@ -26,9 +26,10 @@ from eosctl.group.leader import leader_worker
 from eosctl.report import Report
 from tests.fakes.connectors import FakeTask
 from tests.fakes.faults import Call
-from tests.fakes.fence_stage import codes, outcomes, row
+from tests.fakes.fence_stage import outcomes, row
 from tests.fakes.rescue_scene import URL, Scene, stop
 from tests.fakes.world import CONFIGS
+from tests.reports import codes
 
 REQUEST = FenceRequest(connector="c", via="connect")
 

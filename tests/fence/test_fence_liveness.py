@@ -22,17 +22,12 @@ from eosctl.group.workers import silences_of
 from eosctl.wire import error_codes
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.connect_worker import FakeConnectWorker
-from tests.fakes.fence_stage import W1, Stage, codes, fence_stage, outcomes
+from tests.fakes.fence_stage import W1, Stage, outcomes
 from tests.fakes.world import World
+from tests.reports import codes
 
 H1 = "http://h1:8083"
 HELD = [("c", 0)]
-
-
-@pytest.fixture
-def stage() -> Stage:
-    """Ids g-c-0 (empty), g-c-1 (a transaction is open on t-0), g-d-0 and a leader's; two brokers."""
-    return fence_stage()
 
 
 def refusal(stage: Stage, *ids: TransactionalId, request: Any = None, **target: Any) -> RefusedError:

@@ -19,7 +19,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed 
 from tests.conftest import Invoke
 from tests.gameday.ground import ONE_BROKER, Ground
 from tests.gameday.incident import Incident, Named, play
-from tests.sandbox_fixtures import GROUP, PATIENCE_S, SecureStack, wait_until
+from tests.sandbox_fixtures import GROUP, PATIENCE_S, wait_until
+from tests.secure_stack import SecureStack
 
 pytestmark = pytest.mark.live
 

@@ -17,8 +17,9 @@ from eosctl.report import Report
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_topic import created
 from tests.fakes.connect import FakeConnect
-from tests.fakes.fence_stage import W1, codes, outcomes
+from tests.fakes.fence_stage import W1, outcomes
 from tests.fakes.world import CONFIGS, World
+from tests.reports import codes
 
 H1 = "http://h1:8083"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +14,6 @@ from eosctl.core.transaction_log import TOPIC, coordinator_partition
 from eosctl.errors import ExitCode, RefusedError, UnreachableError
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.plan import apply_fence, plan_fence
-from eosctl.output import render_report
 from eosctl.report import Report
 from eosctl.txn.abort import AbortRequest, apply_abort, plan_abort
 from eosctl.txn.list import ListFilter, describe_transactions, find_coordinators, list_transactions
@@ -25,6 +23,7 @@ from eosctl.txn.partitions import find_hanging_transactions, list_producers
 from eosctl.wire.error_codes import REQUEST_TIMED_OUT
 from tests.fakes.broker import Seen
 from tests.fakes.world import World
+from tests.reports import text_of
 from tests.schema_check import faults_of
 
 PARTITIONS = 6
@@ -55,12 +54,6 @@ def said(report: Report) -> list[str]:
     """The messages of what was not checked; the report is one that its schema allows."""
     assert faults_of(json.loads(json.dumps(report.envelope()))) == []
     return [problem.message for problem in report.problems if problem.code == "not_checked"]
-
-
-def text_of(report: Report) -> str:
-    stream = io.StringIO()
-    render_report(report, output="text", stream=stream, color=False)
-    return stream.getvalue()
 
 
 def ids(report: Report) -> list[object]:

@@ -25,13 +25,6 @@ from tests.fakes.migration import DOWN, KEY, SOURCE, Scene, connector, key_of, p
 from tests.synced_files import SyncedFiles
 
 
-@pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    scene = Scene(tmp_path)
-    scene.put_all(["a"])
-    return scene
-
-
 def test_plan_then_apply(scene: Scene) -> None:
     prepared = scene.prepared()
     assert prepared.report().kind == "offsets-migrate-plan"

@@ -19,14 +19,6 @@ from eosctl.output import render_report
 from eosctl.target import Target
 from tests.fakes.migration import KEY, Scene, connector
 
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    scene = Scene(tmp_path)
-    scene.put_all(["a"])
-    return scene
-
-
 OWN = {"offsets.storage.topic": "own"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any, cast
@@ -15,22 +14,14 @@ from eosctl.core.records import OutRecord
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import BrokerError, ExitCode, RefusedError, StalePlanError, UnauthorizedError, UsageError
 from eosctl.migrate.targets import TopicSize, wait_until_visible
-from eosctl.output import render_report
-from eosctl.report import Report
 from eosctl.target import Target
 from tests.fakes.faults import Call
 from tests.fakes.migration import Scene, plan_of
 from tests.fakes.topics import FakeTopicStore
+from tests.reports import text_of
 
 HUNDREDS = [f"c{number:03}" for number in range(500)]
 DENIED = UnauthorizedError("not authorized: creating topic offsets-a failed (CREATE on Topic offsets-a is needed)")
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    scene = Scene(tmp_path)
-    scene.put_all(["a"])
-    return scene
 
 
 def batches(scene: Scene) -> list[int]:
@@ -44,12 +35,6 @@ def batches(scene: Scene) -> list[int]:
 
     scene.topics.after("create_all", note)
     return found
-
-
-def _text(report: Report) -> str:
-    stream = io.StringIO()
-    render_report(report, output="text", stream=stream, color=False)
-    return stream.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -124,9 +109,9 @@ def test_a_plan_tells_how_many_topics_it_creates(
     """There was a line for each of 500 topics."""
     scene.put_all(connectors)
     prepared = scene.prepared(new_topics=size, selection=Selection(connectors=tuple(connectors)))
-    assert [line for line in _text(prepared.report()).splitlines() if line.startswith("creates")] == lines
+    assert [line for line in text_of(prepared.report()).splitlines() if line.startswith("creates")] == lines
     assert prepared.apply is not None
-    done = [line for line in _text(prepared.apply()).splitlines() if line.startswith("creat")]
+    done = [line for line in text_of(prepared.apply()).splitlines() if line.startswith("creat")]
     assert done == [line.replace("creates", "created") for line in lines]
 
 
@@ -197,7 +182,7 @@ def test_a_refused_topic_keeps_all_offsets_from_being_written(
     assert f"1 new topic was not created, {len(created)} were" in result.problems[1].message
     assert str(result.problems[1].hint).endswith("plan.json --yes --resume")
     assert not any(call.startswith("write") for call in scene.calls)
-    assert "Nothing was written." in _text(result)
+    assert "Nothing was written." in text_of(result)
 
     scene.topics.denied.clear()
     resumed = scene.apply(plan, resume=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Invoke, Outcome
+from tests.conftest import Outcome
 from tests.fakes.offset_topics import IN_OWN, OffsetWorld
 
 GLOBAL, OWN = "connect-offsets", "own"
@@ -27,11 +27,6 @@ def world() -> OffsetWorld:
     world.topics.put(OWN, B, b'{"n":7}')
     world.connect.add("c", IN_OWN, state="STOPPED")
     return world
-
-
-@pytest.fixture
-def run(world: OffsetWorld, invoke: Invoke) -> Run:
-    return lambda *words, **more: invoke(*world.flags, "offsets", *words, **world.surroundings, **more)
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ from tests.fakes.faults import KilledError
 from tests.fakes.offset_topics import GLOBAL, IN_OWN, OWN, A, B, OffsetWorld, merge_world
 from tests.fakes.partitions import FakePartition
 from tests.fakes.switching import SwitchWorld
+from tests.reports import codes
 
 ID = "eosctl-offsets-g-writer"
 C = b'["c",{"f":"c"}]'
@@ -49,17 +50,8 @@ def world() -> OffsetWorld:
     return world
 
 
-@pytest.fixture
-def app(world: OffsetWorld, tmp_path: Path) -> App:
-    return world.app(tmp_path)
-
-
 def merge(app: App) -> Report:
     return apply_plan(app, plan_offsets_merge(app, INTO_OWN), lambda: plan_offsets_merge(app, INTO_OWN))
-
-
-def codes(report: Report) -> list[str]:
-    return [problem.code for problem in report.problems]
 
 
 def test_all_of_it_is_one_transaction_under_an_id_of_our_own_deletions_first(app: App, world: OffsetWorld) -> None:

@@ -28,11 +28,6 @@ def world() -> OffsetWorld:
     return merge_world()
 
 
-@pytest.fixture
-def app(world: OffsetWorld, tmp_path: Path) -> App:
-    return world.app(tmp_path)
-
-
 def apply(app: App, planned_with: MergeRequest = INTO_OWN) -> str:
     plan = plan_offsets_merge(app, planned_with)
     report = apply_plan(app, plan, lambda: plan_offsets_merge(app, planned_with))

@@ -39,12 +39,6 @@ def world() -> OffsetWorld:
 Run = Callable[..., Outcome]
 
 
-@pytest.fixture
-def run(world: OffsetWorld, invoke: Invoke) -> Run:
-    """`run("lint", …)` is `eosctl offsets lint …` on `world`."""
-    return lambda *words, **more: invoke(*world.flags, "offsets", *words, **world.surroundings, **more)
-
-
 def listed(run: Run, *words: str) -> list[tuple[Any, ...]]:
     """What `list` says of the global store, without where it is."""
     rows = run("list", *words, "-o", "json").json()["data"]["rows"]

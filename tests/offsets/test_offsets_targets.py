@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from eosctl.core.records import TopicDescription
-from tests.conftest import Invoke, Outcome
+from tests.conftest import Outcome
 from tests.fakes.connectors import FILE_SOURCE
 from tests.fakes.offset_topics import GLOBAL, A, OffsetWorld
 from tests.fakes.world import CONFIGS
@@ -45,11 +45,6 @@ def world() -> OffsetWorld:
         found = world.connect.add(name, {"connector.class": FILE_SOURCE, "topic": topic}, state="STOPPED")
         world.keep_config(f"connector-{name}", {"properties": found.config})
     return world
-
-
-@pytest.fixture
-def run(world: OffsetWorld, invoke: Invoke) -> Run:
-    return lambda *words, **more: invoke(*world.flags, "offsets", *words, **world.surroundings, **more)
 
 
 def written(world: OffsetWorld) -> list[object]:

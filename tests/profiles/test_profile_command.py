@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from eosctl.errors import InputFileError
 from eosctl.profiles.edits import edit_yaml
 from tests.conftest import Invoke, Outcome
-from tests.fakes.transactions import Scene, scene
+from tests.fakes.transactions import Scene
 
 COMMENTED = """\
 # our clusters
@@ -261,12 +261,6 @@ def test_import_of_one_flow_of_a_dedicated_mirror_maker(profile: Profile, file: 
 
 
 # check --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def stage() -> Iterator[Scene]:
-    with scene() as built:
-        yield built
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +15,6 @@ from tests.fakes.world import CONFIGS
 
 Invoke = Any
 Golden = Callable[[str, str], None]
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return Scene(state_dir=tmp_path)
 
 
 @pytest.fixture

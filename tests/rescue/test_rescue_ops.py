@@ -22,11 +22,6 @@ from tests.fakes.faults import KilledError
 from tests.fakes.rescue_scene import TRACE, URL, Scene, stop
 
 
-@pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return Scene(state_dir=tmp_path)
-
-
 def steps(report: Report) -> list[tuple[object, object]]:
     return [(row["action"], row["outcome"]) for row in report.rows]
 

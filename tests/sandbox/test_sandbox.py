@@ -21,7 +21,8 @@ from eosctl.sandbox.servers import process
 from eosctl.sandbox.servers.ports import take_ports
 from eosctl.sandbox.settings import GroupSpec, StackSpec, worker_properties
 from eosctl.sandbox.stack import Stack
-from tests.sandbox_fixtures import PATIENCE_S, SecureStack, rest, wait_until
+from tests.sandbox_fixtures import PATIENCE_S, rest, wait_until
+from tests.secure_stack import SecureStack
 
 
 def _runs(pid: int) -> bool:

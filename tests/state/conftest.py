@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import Invoke, Outcome
-from tests.fakes.transactions import Scene, scene
-
-
-@pytest.fixture
-def stage() -> Iterator[Scene]:
-    with scene() as built:
-        yield built
+from tests.fakes.transactions import Scene
 
 
 @pytest.fixture

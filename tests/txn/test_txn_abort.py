@@ -16,14 +16,8 @@ from eosctl.ports import TopicStore
 from eosctl.txn.abort import AbortRequest, apply_abort, plan_abort
 from eosctl.wire.error_codes import TOPIC_AUTHORIZATION_FAILED
 from tests.fakes.broker import Seen
-from tests.fakes.txn_stage import Stage, txn_stage
+from tests.fakes.txn_stage import Stage
 from tests.schema_check import faults_of
-
-
-@pytest.fixture
-def stage() -> Stage:
-    """g-c-1 has an open transaction on t-0 and t-1."""
-    return txn_stage()
 
 
 @pytest.fixture

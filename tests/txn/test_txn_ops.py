@@ -18,13 +18,7 @@ from eosctl.txn.log import LogRequest, read_transaction_log
 from eosctl.txn.partitions import find_hanging_transactions, list_producers
 from eosctl.txn.parts import OwnerPart
 from eosctl.txn.rows import HangingSummary, ListSummary, ProducersSummary
-from tests.fakes.txn_stage import HOUR_MS, Stage, txn_stage
-
-
-@pytest.fixture
-def stage() -> Stage:
-    """g-c-0 idle; g-c-1 with an open transaction on t-0 and t-1; a leader; something else."""
-    return txn_stage()
+from tests.fakes.txn_stage import HOUR_MS, Stage
 
 
 def ids(report: Report) -> list[str]:

@@ -8,12 +8,11 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.offsets.findings import open_transaction_finding, record_findings, topic_findings
 from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.offsets.views import Store, fold_store
 from eosctl.core.open_transactions import OpenTransaction
-from eosctl.core.records import Bounds, Record, TopicDescription, TopicRead
+from eosctl.core.records import Bounds, Record, TopicDescription
 from eosctl.core.transactions import ActiveProducer, Coordinator, TransactionDescription, TransactionState
+from tests.core.offsets.stores import PARTITIONS, store
 
-PARTITIONS = 5
 KEY = b'["c",{"f":"a"}]'
 HOME = partition_for(KEY, PARTITIONS)
 AWAY = (HOME + 1) % PARTITIONS
@@ -25,12 +24,6 @@ def record(
 ) -> Record:
     place = partition_for(key or b"", PARTITIONS) if partition is None else partition
     return Record("t", place, offset, at, key, value)
-
-
-def store(*records: Record) -> Store:
-    bounds = tuple(Bounds(partition, 0, 9, 9) for partition in range(PARTITIONS))
-    in_order = tuple(sorted(records, key=lambda each: (each.partition, each.offset)))
-    return fold_store(TopicRead("t", bounds, in_order, len(in_order)))
 
 
 @pytest.mark.parametrize(

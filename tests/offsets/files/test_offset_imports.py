@@ -8,22 +8,15 @@ import pytest
 
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.offsets.views import Store, fold_store
 from eosctl.core.record_file import record_line
-from eosctl.core.records import Bounds, Record, TopicRead
+from eosctl.core.records import Record
 from eosctl.errors import InputFileError, RefusedError, UsageError
 from eosctl.offsets.files.rules import parse_offsets_file, plan_import, rest_body
+from tests.core.offsets.stores import PARTITIONS, store
 
-PARTITIONS = 5
 A, B = b'["c",{"f":"a"}]', b'["c",{"f":"b"}]'
 HOME = partition_for(A, PARTITIONS)
 AWAY = (HOME + 1) % PARTITIONS
-
-
-def store(*records: Record) -> Store:
-    bounds = tuple(Bounds(partition, 0, 9, 9) for partition in range(PARTITIONS))
-    in_order = tuple(sorted(records, key=lambda each: (each.partition, each.offset)))
-    return fold_store(TopicRead("t", bounds, in_order, len(in_order)))
 
 
 def record(

@@ -15,11 +15,6 @@ Run = Callable[..., Outcome]
 
 
 @pytest.fixture
-def world() -> SwitchWorld:
-    return SwitchWorld()
-
-
-@pytest.fixture
 def run(run: Run) -> Run:
     return partial(run, "switch", "--connector", "c")
 

@@ -1,0 +1,14 @@
+"""A store of some records, as rules are asked about it."""
+
+from __future__ import annotations
+
+from eosctl.core.offsets.views import Store, fold_store
+from eosctl.core.records import Bounds, Record, TopicRead
+
+PARTITIONS = 5
+
+
+def store(*records: Record) -> Store:
+    bounds = tuple(Bounds(partition, 0, 9, 9) for partition in range(PARTITIONS))
+    in_order = tuple(sorted(records, key=lambda each: (each.partition, each.offset)))
+    return fold_store(TopicRead("t", bounds, in_order, len(in_order)))
