@@ -63,6 +63,9 @@ NOT_FOR_ONE_ID = [
     *("wire.sasl_messages", "wire.transaction_listing_messages", "output.board", "secret_commands"),
 ]
 
+CODES_FOR_ONE_ID = {"eosctl.codes", "eosctl.fence.codes"}
+"""What other rooms find, and the texts about it, are not loaded to fence an id."""
+
 
 def test_fencing_one_id_loads_no_more_than_it_needs(tmp_path: Path) -> None:
     """It used to load the rules of groups, workers, rights, logins and settings files first: a third of its time."""
@@ -78,6 +81,7 @@ def test_fencing_one_id_loads_no_more_than_it_needs(tmp_path: Path) -> None:
     loaded = set(done.stdout.split())
     assert "eosctl.kafka.transactions.fencing" in loaded
     assert not {*HEAVY, *(f"eosctl.{name}" for name in NOT_FOR_ONE_ID)} & loaded
+    assert {name for name in loaded if name.startswith("eosctl.") and name.endswith(".codes")} == CODES_FOR_ONE_ID
 
 
 INTERRUPTED = """

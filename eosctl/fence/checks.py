@@ -132,3 +132,9 @@ def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
         f"eosctl connectors restart {quote(connector)} --failed -u {quote(worker.rstrip('/'))}"
         for connector, worker in sorted(workers.items())
     ]
+
+
+def liveness_unknown(reason: str, hint: str | None = None) -> Problem:
+    """The warning that nobody can say whether tasks hold some ids."""
+    message = f"whether running tasks hold these ids is unknown: {reason}"
+    return Problem(codes.LIVENESS_UNKNOWN, message, hint, severity="warning")

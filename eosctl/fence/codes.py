@@ -38,3 +38,8 @@ FENCING_IMPOSSIBLE = finding(
     "Set admin.override.retry.backoff.ms and .max.ms to 10; `eosctl rescue` heals.",
 )
 FENCING_PACE_UNKNOWN = finding("fencing_pace_unknown", "How long the connector is fenced is not known.", _NOT_SEEN)
+LIVENESS_UNKNOWN = warning(
+    "liveness_unknown",
+    "Whether running tasks hold these ids is not known.",
+    "Give -u with the URL of a worker of their group.",
+)

@@ -17,9 +17,11 @@ from eosctl.core.allowances import Waiver
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId, may_be_task, task_of
 from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError
+from eosctl.fence.checks import liveness_unknown
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.rules import LiveTask
-from eosctl.group.listing import list_connect_groups, liveness_unknown
+from eosctl.group.listing import list_connect_groups
 from eosctl.report import Problem
 
 if TYPE_CHECKING:
@@ -44,6 +46,10 @@ class Liveness:
     groups: frozenset[str] | None = None
 
 
+def _groups_unknown(error: EosctlError) -> Problem:
+    return liveness_unknown(f"which Connect groups there are can't be told: {error.message}", error.hint)
+
+
 def find_liveness(app: App, request: FenceRequest, ids: Sequence[TransactionalId]) -> Liveness:
     """Asks every Connect group that one of `ids` can be read as belonging to; an unknown is never taken for a no.
 
@@ -53,7 +59,8 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[TransactionalId
         why = f"nobody was asked, as told by {Waiver.LIVE} and {Waiver.UNKNOWN_LIVENESS}"
         return Liveness(problems=(liveness_unknown(why),))
     app = _with_part_of_the_time(app, request)
-    groups, doubt = list_connect_groups(app)
+    groups, error = list_connect_groups(app)
+    doubt = None if error is None else _groups_unknown(error)
     by_id: dict[TransactionalId, LiveTask] = {}
     unknown = {} if doubt is None else {each: doubt for each in ids if may_be_task(each)}
     connectors: frozenset[str] = frozenset()

@@ -16,10 +16,10 @@ from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, RefusedError
+from eosctl.fence.checks import liveness_unknown
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.rules import LiveTask, TaskLiveness, judge_task
 from eosctl.group.gather import NO_REST, read_group, urls_of, worker_id_of
-from eosctl.group.listing import liveness_unknown
 from eosctl.group.members import STABLE, ConnectGroup
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 from eosctl.group.workers import silences_of

@@ -25,11 +25,6 @@ OTHER_KAFKA_CLUSTER = warning(
 OTHER_GROUP = warning(
     "other_group", "A worker that was named is of another group.", "Compare -u, and -g with the worker's group.id."
 )
-LIVENESS_UNKNOWN = warning(
-    "liveness_unknown",
-    "Whether running tasks hold these ids is not known.",
-    "Give -u with the URL of a worker of their group.",
-)
 OVERRIDE_REFUSED = finding(
     "override_refused",
     "The workers' connector.client.config.override.policy refuses overrides that a connector's config has: it does "

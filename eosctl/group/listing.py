@@ -5,8 +5,6 @@ from __future__ import annotations
 from eosctl.app import App
 from eosctl.core.transactions import PROTOCOL_TYPE
 from eosctl.errors import EosctlError, NotFoundError
-from eosctl.group import codes
-from eosctl.report import Problem
 
 
 def with_groups_there(app: App, error: NotFoundError) -> NotFoundError:
@@ -23,17 +21,11 @@ def with_groups_there(app: App, error: NotFoundError) -> NotFoundError:
     return NotFoundError(error.message, hint=f"{said} {error.hint or ''}".rstrip())
 
 
-def list_connect_groups(app: App) -> tuple[frozenset[str] | None, Problem | None]:
+def list_connect_groups(app: App) -> tuple[frozenset[str] | None, EosctlError | None]:
     """The Connect groups of this Kafka cluster that one may see, or why that can't be told."""
     try:
         with app.transactions() as admin:
             listed = admin.list_groups()
     except EosctlError as error:
-        return None, liveness_unknown(f"which Connect groups there are can't be told: {error.message}", error.hint)
+        return None, error
     return frozenset(group_id for group_id, kind in listed.items() if kind == PROTOCOL_TYPE), None
-
-
-def liveness_unknown(reason: str, hint: str | None = None) -> Problem:
-    """The warning that nobody can say whether tasks hold some ids."""
-    message = f"whether running tasks hold these ids is unknown: {reason}"
-    return Problem(codes.LIVENESS_UNKNOWN, message, hint, severity="warning")

@@ -25,7 +25,6 @@ from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.machine.kept_file import sync_directory
 from eosctl.report import AlikeRows, Json, Problem, Report, plain, rfc3339
-from eosctl.state import codes
 from eosctl.state.audit_file import append_entry, appending, entry_in, lock_now, read_entries, write_all
 from eosctl.state.touched import Touched
 from eosctl.target import Target
@@ -271,6 +270,8 @@ def _look_at(report: Report, member: str, action: AuditedCommand, *, whole: Dige
 
 
 def _unrecorded(result: Report, path: Path, exc: OSError) -> Report:
+    from eosctl.state import codes  # every write loads this file, and few fail here
+
     problem = Problem(
         codes.AUDIT_FAILED,
         f"the write was done, and its line could not be added to {path}: {exc.strerror or exc}",
