@@ -165,4 +165,4 @@ def _apply_report(
 
 
 def _cell(error: EosctlError | None) -> dict[str, str] | None:
-    return {"code": error.code, "message": error.message} if error else None
+    return {"code": str(error.code), "message": error.message} if error else None

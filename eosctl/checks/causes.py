@@ -36,7 +36,7 @@ def kafka_findings(visit: Visit) -> Iterable[Finding]:
             codes.BROKER_UNREACHABLE, ERROR, f"broker {broker}",
             f"broker {broker} is one of the cluster and does not answer: {failure.message}",
             "Start it; if it runs, the address that it advertises (advertised.listeners) can't be reached from here.",
-            {"broker": broker, "error": failure.code},
+            {"broker": broker, "error": str(failure.code)},
         )  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def unreached(error: EosctlError, servers: Iterable[str]) -> Finding:
     """In place of all that needs Kafka."""
     return Finding(
         codes.KAFKA_UNREACHABLE, ERROR, ",".join(servers), f"nothing could be checked without Kafka: {error.message}",
-        error.hint or "Run again with -v to see why.", {"error": error.code},
+        error.hint or "Run again with -v to see why.", {"error": str(error.code)},
     )  # fmt: skip
 
 

@@ -302,7 +302,7 @@ def _without_kafka(app: App, error: EosctlError) -> tuple[dict[str, Sequence[Fin
 def _not_checked(check: str, error: EosctlError) -> Finding:
     return Finding(
         txn_codes.NOT_CHECKED, WARNING, check, f"{check} could not be checked: {error.message}",
-        error.hint or "Run again with -v to see why.", {"error": error.code}, certain=False,
+        error.hint or "Run again with -v to see why.", {"error": str(error.code)}, certain=False,
     )  # fmt: skip
 
 

@@ -114,7 +114,7 @@ def result_report(plan: MigrationPlan, applied: Applied) -> Report:
             "topics": topics,
             "created": list(applied.topics.created),
             "not_created": [
-                {"topic": topic, "error": {"code": refusal.code, "message": refusal.message}}
+                {"topic": topic, "error": {"code": str(refusal.code), "message": refusal.message}}
                 for topic, refusal in refused.items()
             ],
             "skipped": [stage.value for stage in applied.skipped],

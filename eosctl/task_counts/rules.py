@@ -157,7 +157,7 @@ def case_row(case: Case) -> dict[str, object]:
 def _finding_row(finding: Finding) -> dict[str, object]:
     """Without the subject, which is the connector of the row."""
     return {
-        "code": finding.code,
+        "code": str(finding.code),
         "severity": finding.severity,
         "message": finding.message,
         "fix": finding.fix,

@@ -73,5 +73,5 @@ def _folded(same: Sequence[Finding]) -> Finding:
 
 def under_cause(cause: Finding, following: Iterable[Finding]) -> Finding:
     """The cause, with what can't be known, or fails, because of it."""
-    follows = [{"code": each.code, "subject": each.subject, "message": each.message} for each in following]
+    follows = [{"code": str(each.code), "subject": each.subject, "message": each.message} for each in following]
     return replace(cause, evidence={**cause.evidence, "follows": follows})
