@@ -9,7 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from eosctl.acls.check import judge_all, judgement_row
+from msgspec.structs import asdict
+
+from eosctl.acls.check import judge_all, judged_row
+from eosctl.acls.rows import (
+    ACLS_APPLY_PLAN,
+    ACLS_APPLY_RESULT,
+    ActionsSummary,
+    AddedAclRow,
+    ErrorPart,
+    PlannedAclRow,
+    UndoData,
+)
 from eosctl.acls.rules import AclIndex, RightJudgement, RightVerdict, acl_of
 from eosctl.acls.wanted import gather_wanted
 from eosctl.app import App
@@ -27,6 +38,7 @@ from eosctl.errors import (
     UnreachableError,
 )
 from eosctl.events import Event
+from eosctl.output.rows import Kind
 from eosctl.plan import Plan
 from eosctl.ports import AclStore
 from eosctl.report import Problem, Report
@@ -87,7 +99,7 @@ def show_acls(app: App, plan: AclPlan) -> Report:
     def action(each: RightJudgement) -> str:
         return "create" if each.verdict is RightVerdict.MISSING else "keep"
 
-    return _apply_report(app, plan, "acls-apply-plan", action)
+    return _apply_report(app, plan, ACLS_APPLY_PLAN, action)
 
 
 def apply_acls(app: App, plan: AclPlan) -> Report:
@@ -112,7 +124,7 @@ def apply_acls(app: App, plan: AclPlan) -> Report:
             return "kept"
         return "created" if acl in there else "failed" if acl in refused else "unconfirmed"
 
-    return _apply_report(app, plan, "acls-apply-result", outcome, refused)
+    return _apply_report(app, plan, ACLS_APPLY_RESULT, outcome, refused)
 
 
 def _read_back(app: App, store: AclStore, wanted: Sequence[Acl]) -> set[Acl]:
@@ -132,16 +144,13 @@ def _read_back(app: App, store: AclStore, wanted: Sequence[Acl]) -> set[Acl]:
 def _apply_report(
     app: App,
     plan: AclPlan,
-    kind: str,
+    kind: Kind,
     outcome: Callable[[RightJudgement], str],
     refused: Mapping[Acl, EosctlError] | None = None,
 ) -> Report:
     """The plan, or the result: with `refused`, what stands against an ACL is in its row."""
-    rows = [judgement_row(each) | {"action": outcome(each)} for each in plan.judgements]
-    if refused is not None:
-        errors = [refused.get(acl_of(each.right, each.principal)) for each in plan.judgements]
-        rows = [row | {"error": _cell(error)} for row, error in zip(rows, errors, strict=True)]
-    actions = [str(row["action"]) for row in rows]
+    rows = [_row(each, outcome(each), refused) for each in plan.judgements]
+    actions = [row.action for row in rows]
     counts = {action: actions.count(action) for action in dict.fromkeys(actions)}
     problems = [*plan.problems, *({error.message: Problem.of(error) for error in (refused or {}).values()}.values())]
     if unconfirmed := counts.get("unconfirmed", 0):
@@ -156,13 +165,18 @@ def _apply_report(
     return Report(
         kind=kind,
         rows=rows,
-        summary={"counts": counts},
-        data={"undo": "\n".join(undo)} if undo else {},
+        summary=ActionsSummary(counts=counts),
+        data=UndoData(undo="\n".join(undo)) if undo else UndoData(),
         target={"kafka_cluster_id": plan.cluster_id, "group_id": app.target.group_id},
         problems=problems,
         exit_code=ExitCode.PARTIAL if unconfirmed or refused else ExitCode.OK,
     )
 
 
-def _cell(error: EosctlError | None) -> dict[str, str] | None:
-    return {"code": str(error.code), "message": error.message} if error else None
+def _row(judged: RightJudgement, action: str, refused: Mapping[Acl, EosctlError] | None) -> PlannedAclRow | AddedAclRow:
+    members = asdict(judged_row(judged))
+    if refused is None:
+        return PlannedAclRow(**members, action=action)
+    error = refused.get(acl_of(judged.right, judged.principal))
+    why = None if error is None else ErrorPart(code=str(error.code), message=error.message)
+    return AddedAclRow(**members, action=action, error=why)

@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import asdict
+
 from eosctl.acls import codes
+from eosctl.acls.rows import (
+    ACLS_CHECK,
+    ACLS_GENERATE,
+    ACLS_SCRIPT,
+    CheckedPart,
+    CheckSummary,
+    JudgedRow,
+    RightRow,
+    RightsData,
+    RightsSummary,
+    ScriptData,
+)
 from eosctl.acls.rules import AclIndex, RightJudgement, RightVerdict, acl_of, is_certain, judge
 from eosctl.acls.wanted import Wanted, gather_wanted
 from eosctl.app import App
@@ -15,7 +29,8 @@ from eosctl.core.acls.request import AclRequest
 from eosctl.core.acls.table import Right
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, is_bad
 from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnsupportedError
-from eosctl.report import Problem, Report
+from eosctl.output.parts import finding_part
+from eosctl.report import Problem, Report, plain
 
 SUPER_USERS, OPEN_TO_ALL = "super.users", "allow.everyone.if.no.acl.found"
 _CODES = {
@@ -42,12 +57,11 @@ def generate_acls(app: App, request: AclRequest, *, script: str | None = None) -
     wanted = gather_wanted(app, request, look=True)
     named = (acl_of(right, wanted.principals.get(right.role, f"User:<{right.role}>")) for right in wanted.rights)
     acls = list(dict.fromkeys(named))  # two roles of one principal may need the same
-    data = {"script": "\n".join(_SCRIPTS[script](app, acls))} if script else {}
     return Report(
-        kind="acls-generate",
+        kind=ACLS_SCRIPT if script else ACLS_GENERATE,
         rows=[right_row(right, wanted.principals.get(right.role)) for right in wanted.rights],
-        summary={"rights": len(wanted.rights)},
-        data=data,
+        summary=RightsSummary(rights=len(wanted.rights)),
+        data=ScriptData(script="\n".join(_SCRIPTS[script](app, acls))) if script else ScriptData(),
         target={"kafka_cluster_id": None, "group_id": app.target.group_id},
         problems=wanted.problems,
     )
@@ -177,7 +191,7 @@ def _finding(app: App, alike: Sequence[RightJudgement]) -> Finding:
         severity=ERROR if certain and not right.optional else WARNING,
         subject=f"{right.role} {first.principal}",
         message=f"{_LACKING[verdict].format(what)}: {right.note}",
-        evidence=judgement_row(first) | {"operations": operations},
+        evidence=plain(judged_row(first)) | {"operations": operations},
         fix="\n".join(kafka_acls_lines(acls, settings=app.target.client, remove=denied)),
     )
 
@@ -222,34 +236,39 @@ def is_set(app: App, setting: str) -> str:
 def _check_report(app: App, checked: CheckedAcls, *, strict: bool) -> Report:
     verdicts = [each.verdict for each in checked.judgements]
     return Report(
-        kind="acls-check",
-        rows=[finding.as_row() for finding in checked.findings],
-        summary={"rights": len(verdicts), **{verdict.value: verdicts.count(verdict) for verdict in RightVerdict}},
-        data={"rights": [judgement_row(each) | {"verdict": each.verdict.value} for each in checked.judgements]},
+        kind=ACLS_CHECK,
+        rows=[finding_part(finding) for finding in checked.findings],
+        summary=CheckSummary(
+            rights=len(verdicts), **{verdict.value: verdicts.count(verdict) for verdict in RightVerdict}
+        ),
+        data=RightsData(
+            rights=[CheckedPart(**asdict(judged_row(each)), verdict=each.verdict) for each in checked.judgements]
+        ),
         target={"kafka_cluster_id": checked.cluster_id, "group_id": app.target.group_id},
         problems=checked.problems,
         exit_code=ExitCode.FINDINGS if is_bad(checked.findings, strict=strict) else ExitCode.OK,
     )
 
 
-def judgement_row(judgement: RightJudgement) -> dict[str, object]:
-    """A right of a principal and the ACLs that decided on it, as plain data."""
-    return right_row(judgement.right, judgement.principal) | {"acls": [str(acl) for acl in judgement.because]}
+def judged_row(judgement: RightJudgement) -> JudgedRow:
+    """A right of a principal and the ACLs that decided on it."""
+    right = right_row(judgement.right, judgement.principal)
+    return JudgedRow(**asdict(right), acls=[str(acl) for acl in judgement.because])
 
 
-def right_row(right: Right, principal: str | None) -> dict[str, object]:
-    """A right as plain data."""
-    return {
-        "role": right.role,
-        "principal": principal,
-        "operation": right.operation,
-        "resource_type": right.resource_type,
-        "resource_name": right.name,
-        "pattern_type": right.pattern_type,
-        "permission": "ALLOW",
-        "when": right.when,
-        "since": right.since,
-        "optional": right.optional,
-        "only_to_create": right.to_create,
-        "note": right.note,
-    }
+def right_row(right: Right, principal: str | None) -> RightRow:
+    """A right of a principal."""
+    return RightRow(
+        role=right.role,
+        principal=principal,
+        operation=right.operation,
+        resource_type=right.resource_type,
+        resource_name=right.name,
+        pattern_type=right.pattern_type,
+        permission="ALLOW",
+        when=right.when,
+        since=right.since,
+        optional=right.optional,
+        only_to_create=right.to_create,
+        note=right.note,
+    )

@@ -11,6 +11,7 @@ from eosctl.schemas import KINDS as OTHER_KINDS
 from eosctl.schemas import schema_of as schema_of_other
 
 ROW_MODULES = (
+    "eosctl.acls.rows",
     "eosctl.checks.rows",
     "eosctl.connectors.rows",
     "eosctl.explain.rows",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, cast
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
 from eosctl.core.findings import Finding
 from eosctl.output.cells import printable
@@ -42,15 +42,15 @@ FindingEvidence = Annotated[dict[str, object], "What it was found by."]
 FindingFix = Annotated[str, "What to do about it."]
 
 
-class FindingPart(Printed):
-    """What is wrong, inside a row that says with what."""
+class FindingPart(Printed, kw_only=True):
+    """What is wrong; inside a row that says with what, it may have no subject."""
 
     code: FindingCode
     severity: FindingSeverity
-    message: FindingMessage
-    fix: FindingFix
     subject: FindingSubject | UnsetType = UNSET
+    message: FindingMessage
     evidence: FindingEvidence | UnsetType = UNSET
+    fix: FindingFix
 
 
 class FindingRow(Printed):
@@ -83,3 +83,8 @@ def finding_row(finding: Finding) -> FindingRow:
         evidence=dict(finding.evidence),
         fix=finding.fix,
     )
+
+
+def finding_part(finding: Finding) -> FindingPart:
+    """A finding as a part of a row, or as a row that may have less."""
+    return FindingPart(**structs.asdict(finding_row(finding)))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from eosctl.schemas.acl_kinds import ACL_KINDS
 from eosctl.schemas.notation import Kind, Shape
 from eosctl.schemas.offset_kinds import OFFSET_KINDS
 from eosctl.schemas.roll_kinds import ROLL_KINDS
@@ -142,7 +141,6 @@ KINDS: dict[str, Kind] = {
         **_RESCUE,
         data={**_RESCUE_DATA, "fence?": _FENCE, "backup?": "str|null"},
     ),
-    **ACL_KINDS,
     **OFFSET_KINDS,
     **ROLL_KINDS,
     **UPGRADE_KINDS,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from eosctl.output.cells import Column, View, dig, format_cell, printable, summary_lines
-from eosctl.output.views.acl_views import ACL_SCRIPT, ACL_VIEWS
 from eosctl.output.views.hard_views import hard_lines
 from eosctl.output.views.offset_views import OFFSET_VIEWS
 from eosctl.output.views.replay_view import REPLAY
@@ -14,7 +13,6 @@ from eosctl.output.views.upgrade_views import UPGRADE_VIEWS
 from eosctl.report import Report, Row
 
 VIEWS: dict[str, View] = {
-    **ACL_VIEWS,
     **OFFSET_VIEWS,
     **RESCUE_VIEWS,
     **UPGRADE_VIEWS,
@@ -33,8 +31,6 @@ def view_of(report: Report) -> View:
         return VIEWS["offsets-verify"]
     if report.kind == "offsets-get" and "rest_differing" in report.summary:
         return VIEWS["offsets-get-rest"]
-    if report.kind == "acls-generate" and "script" in report.data:
-        return ACL_SCRIPT
     if report.kind in VIEWS:
         return VIEWS[report.kind]
     keys = list(report.rows[0]) if report.rows else []

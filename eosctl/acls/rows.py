@@ -1,0 +1,181 @@
+"""What `acls` prints: the rights that are needed, what the cluster's ACLs say of them, and what was added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Annotated
+
+from msgspec import UNSET, UnsetType
+
+from eosctl.acls.rules import RightVerdict
+from eosctl.output.cells import format_cell, printable, summary_lines
+from eosctl.output.parts import Counts, FindingPart
+from eosctl.output.rows import Header, Kind, Printed, Schema, Text
+from eosctl.report import Report
+
+
+def _one_of(*words: str) -> Schema:
+    return Schema({"enum": sorted(words)})
+
+
+_Role = Annotated[
+    str,
+    _one_of(
+        *("worker", "producer", "consumer", "admin"),
+        *("observer", "fencer", "offset-writer", "config-writer", "aborter", "acl-writer"),
+    ),
+]
+_ResourceType = Annotated[str, _one_of("Cluster", "Group", "Topic", "TransactionalId")]
+_PlannedAction = Annotated[str, _one_of("create", "keep")]
+_Outcome = Annotated[str, _one_of("created", "failed", "kept", "unconfirmed")]
+
+
+class RightRow(Printed):
+    """A right that is needed."""
+
+    role: Annotated[_Role, "Who needs the right."]
+    principal: Annotated[str | None, "The principal in this role; null where none is named."]
+    operation: Annotated[str, "The operation, as Kafka names it."]
+    resource_type: Annotated[_ResourceType, "The type of the resource."]
+    resource_name: Annotated[str, "The name of the resource, or what its name begins with."]
+    pattern_type: Annotated[Annotated[str, _one_of("LITERAL", "PREFIXED")], "Whether that is the whole name."]
+    permission: Annotated[Annotated[str, _one_of("ALLOW")], "What the ACL must say."]
+    when: Annotated[Annotated[str, _one_of("preparing", "enabled")], "The step of the upgrade that needs the right."]
+    since: Annotated[str | None, "The first version of Connect that needs the right; null means every version."]
+    optional: Annotated[bool, "Whether only a check or a convenience is lost without the right."]
+    only_to_create: Annotated[bool, "Whether the right is needed only until the topic exists."]
+    note: Annotated[str, "What fails without the right."]
+
+    def resource(self) -> str:
+        """The type and the name of the resource; a star stands for any end of the name."""
+        return f"{self.resource_type} {self.resource_name}{'*' if self.pattern_type == 'PREFIXED' else ''}"
+
+
+class JudgedRow(RightRow):
+    """A right, and what decided on it."""
+
+    acls: Annotated[list[str], "The ACLs that decide on the right."]
+
+
+class CheckedPart(JudgedRow):
+    """A right, and whether the cluster's ACLs give it."""
+
+    verdict: Annotated[RightVerdict, "What the ACLs say of the right."]
+
+
+class PlannedAclRow(JudgedRow):
+    """A right, and what is done about it."""
+
+    action: Annotated[_PlannedAction, "Whether an ACL is added."]
+
+
+class ErrorPart(Printed):
+    """Why an ACL was refused."""
+
+    code: Annotated[str, "The code of the error."]
+    message: Annotated[str, "Why the ACL was not added.", Header("ERROR")]
+
+
+class AddedAclRow(JudgedRow):
+    """A right, and what came of its ACL."""
+
+    action: Annotated[_Outcome, "What came of the ACL."]
+    error: Annotated[ErrorPart | None, "Why the ACL was not added."]
+
+
+class RightsSummary(Printed):
+    """How many rights are needed."""
+
+    rights: Annotated[int, "How many rights are needed."]
+
+
+class CheckSummary(Printed):
+    """How many rights have which verdict."""
+
+    rights: Annotated[int, "How many rights are needed."]
+    allowed: Annotated[int, "How many the ACLs give."]
+    missing: Annotated[int, "How many no ACL gives."]
+    denied: Annotated[int, "How many an ACL denies."]
+    allowed_to_hosts: Annotated[int, "How many are given to some hosts only."]
+    denied_to_hosts: Annotated[int, "How many are denied to some hosts."]
+
+
+class ActionsSummary(Printed):
+    """How many rights have which action."""
+
+    counts: Annotated[Counts, "How many rights have each action."]
+
+
+class ScriptData(Printed):
+    """The rights for another tool."""
+
+    script: Annotated[str, "The rights as text for another tool."] | UnsetType = UNSET
+
+
+class RightsData(Printed):
+    """What was checked."""
+
+    rights: Annotated[list[CheckedPart], "Every right that is needed."]
+
+
+class UndoData(Printed):
+    """What takes the ACLs away again."""
+
+    undo: Annotated[str, "The commands that take away what was added."] | UnsetType = UNSET
+
+
+def _findings(report: Report) -> Iterable[str]:
+    """Each finding with its fix; then the summary."""
+    for row in report.rows_of(FindingPart):
+        yield f"{row.severity} {row.code} {format_cell(row.subject)}: {printable(row.message)}"
+        yield from (f"  fix: {printable(line)}" for line in row.fix.splitlines())
+    yield from summary_lines(report)
+
+
+def _undo(report: Report) -> Iterable[str]:
+    """The summary, and a line to paste for every line that takes back what was added."""
+    yield from summary_lines(replace(report, data={}))
+    undo = report.data_of(UndoData).undo
+    yield from (f"undo: {printable(line)}" for line in (undo or "").splitlines())
+
+
+def _script(report: Report) -> Iterable[str]:
+    yield from (printable(line) for line in (report.data_of(ScriptData).script or "").splitlines())
+
+
+_RIGHT = ("role", "principal", "operation", "resource")
+ACLS_GENERATE = Kind(
+    "acls-generate",
+    "The rights that Connect, or eosctl, needs; `script` is them as text for another tool.",
+    row=RightRow,
+    summary=RightsSummary,
+    data=ScriptData,
+    text=Text(columns=(*_RIGHT, "when", "note"), empty="Nothing is needed: name a --connector."),
+)
+ACLS_SCRIPT = ACLS_GENERATE.shown_as(Text(columns=(), lines=_script, prose=False))
+"""The rights as text for another tool: nothing but that text."""
+ACLS_CHECK = Kind(
+    "acls-check",
+    "What is wrong with the ACLs; `rights` are all that are needed, with the ACLs that decide on them.",
+    row=FindingPart,
+    summary=CheckSummary,
+    data=RightsData,
+    text=Text(columns=(), lines=_findings, empty="Every right is there.", prose=False),
+)
+ACLS_APPLY_PLAN = Kind(
+    "acls-apply-plan",
+    "The ACLs that would be added; `undo` would take them away again.",
+    row=PlannedAclRow,
+    summary=ActionsSummary,
+    data=UndoData,
+    text=Text(columns=(*_RIGHT, "action"), lines=_undo, prose=False),
+)
+ACLS_APPLY_RESULT = Kind(
+    "acls-apply-result",
+    "The ACLs that were added, and those that were refused; `undo` takes away again what was added.",
+    row=AddedAclRow,
+    summary=ActionsSummary,
+    data=UndoData,
+    text=Text(columns=(*_RIGHT, "action", "error.message"), lines=_undo, prose=False),
+)
