@@ -180,7 +180,7 @@ def _topics(visit: Visit) -> _Found:
             return [*found, *transaction_topic_findings(log, _known_bounds(store, log))]
     unseen = Finding(
         codes.TRANSACTION_TOPIC_UNSEEN, INFO, TRANSACTION_LOG, f"topic {TRANSACTION_LOG} can't be seen",
-        "Grant DESCRIBE on it; brokers make it with the first transaction.",
+        codes.TRANSACTION_TOPIC_UNSEEN.next,
     )  # fmt: skip
     return [*found, unseen] if _uses(visit) else found
 

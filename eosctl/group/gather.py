@@ -246,7 +246,7 @@ def _problems_of(
 ) -> Iterator[Problem]:
     if _is_elsewhere(view, kafka_cluster_id):
         message = f"the worker at {url} uses Kafka cluster {view.kafka_cluster_id}, not {kafka_cluster_id}"
-        yield Problem(codes.OTHER_KAFKA_CLUSTER, message, "Compare -u and -b.", "warning")
+        yield Problem(codes.OTHER_KAFKA_CLUSTER, message, codes.OTHER_KAFKA_CLUSTER.next, "warning")
     if STANDALONE in view.evidence:
         message = f"the worker at {url} is {STANDALONE}"
         yield Problem(codes.STANDALONE_WORKER, message, "Give -u of a distributed worker.", "warning")

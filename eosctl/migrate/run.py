@@ -192,7 +192,7 @@ def _show(app: App, plan: MigrationPlan, plan_file: Path, untold: EosctlError | 
             offset_codes.CONFLICTS,
             f"{counted(undecided, 'key is', 'keys are')} in conflict and --conflict fail decides none; nothing will be "
             "written",
-            hint="Plan again with --conflict keep-target, take-source or newest.",
+            hint=offset_codes.CONFLICTS.next,
         )
         report = plan_report(plan, plan_file=plan_file, problems=(problem,), exit_code=ExitCode.REFUSED)
     else:

@@ -309,7 +309,7 @@ def _split_problems(plan: OffsetWritePlan) -> list[Problem]:
     if parts < 2:
         return []
     message = f"{len(plan.sends())} offsets are too many for one transaction: they go in {parts}, one after the other"
-    return [Problem(codes.SPLIT, message, hint="If it breaks off, run the same command again.", severity="warning")]
+    return [Problem(codes.SPLIT, message, hint=codes.SPLIT.next, severity="warning")]
 
 
 def plan_summary(plan: OffsetWritePlan) -> dict[str, Any]:

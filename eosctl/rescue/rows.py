@@ -31,7 +31,7 @@ def result_report(app: App, plan: RescuePlan, progress: Progress[str], *, left: 
     if error is not None:
         during = f"{progress.failed}: " if progress.failed else ""
         problems.append(Problem(error.code, during + error.message, error.hint))
-        problems.append(Problem(codes.RESCUE_AGAIN, "the steps after it were not done", "Run the same command again."))
+        problems.append(Problem(codes.RESCUE_AGAIN, "the steps after it were not done", codes.RESCUE_AGAIN.next))
     problems += progress.problems
     report = _report(app, "rescue-result", plan, said, data=left, problems=problems)
     return replace(report, exit_code=progress.exit_code(touched=bool(progress.done)))

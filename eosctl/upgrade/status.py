@@ -74,7 +74,9 @@ def verify_upgrade(
     ]
     if not view.observation.workers:
         findings.append(
-            Finding(codes.NO_WORKERS, ERROR, str(app.target.group_id), "the group has no workers", "Start them.")
+            Finding(
+                codes.NO_WORKERS, ERROR, str(app.target.group_id), "the group has no workers", codes.NO_WORKERS.next
+            )
         )
     return Report(
         kind="upgrade-verify",

@@ -241,13 +241,13 @@ def _partition_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
     if key.partition is None:
         message = f"connector {key.connector} has an offset for a null source partition, which REST neither shows nor"
         yield Finding(
-            codes.PARTITION_NULL, INFO, key.connector, f"{message} resets", "Nothing, if it means it.", evidence
+            codes.PARTITION_NULL, INFO, key.connector, f"{message} resets", codes.PARTITION_NULL.next, evidence
         )
     elif any(isinstance(member, dict | list) for member in key.partition.values()):
         message = f"the source partition in {encode_bytes(key.raw)} has members that are not primitive"
         yield Finding(
             codes.PARTITION_NOT_PRIMITIVE, ERROR, key.connector, f"{message}: no connector can write or ask for it",
-            "A tombstone under the same key.", evidence,
+            codes.PARTITION_NOT_PRIMITIVE.next, evidence,
         )  # fmt: skip
 
 

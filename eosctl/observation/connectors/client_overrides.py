@@ -48,6 +48,6 @@ def client_overrides(connector: ObservedConnector, observation: Observation) -> 
             yield Finding(
                 group_codes.OVERRIDE_IGNORED, WARNING, connector.name,
                 f"{connector.name}: {override}={value} has no effect on exactly-once tasks, which have {taken}",
-                "Remove it.", {override: value},
+                group_codes.OVERRIDE_IGNORED.next, {override: value},
             )  # fmt: skip
     yield from refused_overrides(connector, observation)

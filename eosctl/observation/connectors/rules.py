@@ -136,7 +136,7 @@ def boundary(connector: ObservedConnector, observation: Observation) -> Iterable
     for text in connector.boundary_errors:
         yield Finding(
             codes.BOUNDARY_REFUSED, ERROR, connector.name, f"{connector.name}: {text}",
-            "Set transaction.boundary=poll or interval.",
+            codes.BOUNDARY_REFUSED.next,
             {"transaction.boundary": connector.config.get("transaction.boundary")},
         )  # fmt: skip
 
