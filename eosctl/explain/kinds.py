@@ -27,6 +27,8 @@ ROW_MODULES = (
     "eosctl.sandbox.rows",
     "eosctl.state.rows",
     "eosctl.txn.rows",
+    "eosctl.upgrade.apply_rows",
+    "eosctl.upgrade.rows",
 )
 """Where kinds are declared; a test compares it with the tree."""
 

@@ -9,9 +9,7 @@ from typing import Any
 
 from eosctl.schemas.notation import Kind, Shape
 from eosctl.schemas.offset_kinds import OFFSET_KINDS
-from eosctl.schemas.roll_kinds import ROLL_KINDS
 from eosctl.schemas.shapes import FENCE_ROW, FENCE_SUMMARY, FINDING
-from eosctl.schemas.upgrade_kinds import UPGRADE_KINDS
 
 _CONNECTOR_STATE: dict[str, Shape] = {
     "config": ({"*": "any"}, None),
@@ -142,6 +140,4 @@ KINDS: dict[str, Kind] = {
         data={**_RESCUE_DATA, "fence?": _FENCE, "backup?": "str|null"},
     ),
     **OFFSET_KINDS,
-    **ROLL_KINDS,
-    **UPGRADE_KINDS,
 }

@@ -50,6 +50,3 @@ FENCE_ROW: dict[str, Shape] = {
     "error": ({"code": "str", "kafka_code": "int", "message": "str"}, None),
 }
 FENCE_SUMMARY: dict[str, Shape] = {"ids": "int", "counts": COUNTS, "already_fenced": "int", "live": "int"}
-
-MANIFEST = {"object": "str", "field": "str", "deployed_by": "str|null", "held": "bool|null", "words": "str"}
-"""A field that must be changed where a workload is deployed from."""

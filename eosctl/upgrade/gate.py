@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from eosctl.codes import Code
+
+GateStatus = Literal["pass", "fail", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The outcome of one check: `status` is pass, fail or unknown.
+    """The outcome of one check.
 
     `guards_data`: to go on without knowing may lose records, or send them twice. `accepted`: the user goes on with it.
     """
 
     id: Code
-    status: str
+    status: GateStatus
     evidence: str
     fix: str = ""
     guards_data: bool = False
@@ -31,17 +34,6 @@ class Gate:
     def verb(self) -> str:
         """How a sentence about a gate that does not pass goes on."""
         return "fails" if self.status == "fail" else "can't be told"
-
-    def as_row(self) -> dict[str, object]:
-        """The gate as plain data."""
-        return {
-            "id": str(self.id),
-            "status": self.status,
-            "evidence": self.evidence,
-            "fix": self.fix,
-            "stops_apply": self.stops_apply,
-            "accepted": self.accepted,
-        }
 
 
 @dataclass(frozen=True, slots=True)

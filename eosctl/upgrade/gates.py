@@ -23,7 +23,7 @@ from eosctl.observation.connectors.client_overrides import client_overrides
 from eosctl.observation.connectors.collisions import collisions, leader_collisions
 from eosctl.observation.connectors.own_clusters import own_cluster
 from eosctl.upgrade import codes
-from eosctl.upgrade.gate import Gate, GateVerdict
+from eosctl.upgrade.gate import Gate, GateStatus, GateVerdict
 from eosctl.upgrade.worker_gates import (
     group_stable,
     internal_rest,
@@ -70,7 +70,7 @@ def _gate(rule: _Rule, observation: Observation, *, accepted: bool) -> Gate:
     verdict = rule.judge(observation)
     if not verdict.failures and not verdict.unknowns:
         return Gate(rule.id, "pass", verdict.proof)
-    status = "fail" if verdict.failures else "unknown"
+    status: GateStatus = "fail" if verdict.failures else "unknown"
     evidence = "; ".join([*verdict.failures, *verdict.unknowns])
     return Gate(rule.id, status, evidence, verdict.fix or rule.id.next, rule.guards_data, accepted)
 

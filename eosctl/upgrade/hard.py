@@ -6,72 +6,74 @@ records. Everything it shall find has to lie in the global topic, committed. Pla
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from shlex import quote
+
+from msgspec import convert
 
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.ids import connector_path, stop_request
 from eosctl.group.observation.rules import Observation, ObservedConnector
+from eosctl.upgrade.hard_rows import (
+    AbortedConfigPart,
+    AbortedOffsetsPart,
+    ElsewherePart,
+    HardPart,
+    RepairRecord,
+    Variant,
+)
 
 REPAIR_FILE = "repair.ndjson"
 
 
-def plan_hard_downgrade(observation: Observation) -> dict[str, object]:
+def plan_hard_downgrade(observation: Observation) -> HardPart:
     """`data.hard` of the plan: what to copy, what to repair, and both variants; `unknown` says what was not seen."""
     looked_at = {
         "connectors": observation.connectors,
         "aborted offsets": observation.aborted_offsets,
         "config topic": observation.differing_connectors,
     }
-    return {
-        "offsets": [row for each in observation.sources() if (row := _offsets_row(each, observation)) is not None],
-        "aborted_offsets": _aborted_offsets(observation),
-        "aborted_configs": [_aborted_config(name, observation) for name in observation.differing_connectors or ()],
-        "variants": [_TWO_STEP, _ONE_STEP],
-        "unknown": [f"{what}: {observation.why_unseen(what)}" for what, seen in looked_at.items() if seen is None],
-    }
+    return HardPart(
+        offsets=[row for each in observation.sources() if (row := _offsets_row(each, observation)) is not None],
+        aborted_offsets=_aborted_offsets(observation),
+        aborted_configs=[_aborted_config(name, observation) for name in observation.differing_connectors or ()],
+        variants=[_TWO_STEP, _ONE_STEP],
+        unknown=[f"{what}: {observation.why_unseen(what)}" for what, seen in looked_at.items() if seen is None],
+    )
 
 
-def _offsets_row(connector: ObservedConnector, observation: Observation) -> dict[str, object] | None:
+def _offsets_row(connector: ObservedConnector, observation: Observation) -> ElsewherePart | None:
     """How this connector's own offsets come into the global topic; None where they are there anyway."""
     topic, elsewhere = connector.config.get(OFFSETS_TOPIC), connector.config.get(CLUSTER_PROPERTY)
     if elsewhere is None and topic in (None, "", observation.offset_topic):
         return None
-    quoted = quote(connector.name)
-    row: dict[str, object] = {
-        "connector": connector.name,
-        "offsets_topic": topic or observation.offset_topic,
-        "cluster": elsewhere,
-    }
+    quoted, there = quote(connector.name), topic or observation.offset_topic
     if elsewhere is not None:
-        store = quote(f"{row['offsets_topic']}@PROFILE")
+        store = quote(f"{there}@PROFILE")
         commands = [f"eosctl offsets merge --connector {quoted} --into global --from {store} --prefer dedicated"]
         note = f"its offsets lie on the cluster {elsewhere}: PROFILE is a profile that leads there. Stop it first."
-        return {**row, "commands": commands, "note": note}
-    commands = [
-        f"eosctl offsets switch --connector {quoted} --to global",
-        f"eosctl offsets merge --connector {quoted} --into global",
-    ]
-    return {
-        **row,
-        "commands": commands,
-        "note": "the first moves it for good; the second will do if it is STOPPED until the older version runs.",
-    }
+    else:
+        commands = [
+            f"eosctl offsets switch --connector {quoted} --to global",
+            f"eosctl offsets merge --connector {quoted} --into global",
+        ]
+        note = "the first moves it for good; the second will do if it is STOPPED until the older version runs."
+    return ElsewherePart(connector=connector.name, offsets_topic=there, cluster=elsewhere, commands=commands, note=note)
 
 
-def _aborted_offsets(observation: Observation) -> dict[str, object]:
+def _aborted_offsets(observation: Observation) -> AbortedOffsetsPart:
     """The committed records to write again; older workers would start from the aborted ones and skip records."""
-    records = [each.repair() for each in observation.aborted_offsets or ()]
+    records = [convert(each.repair(), RepairRecord) for each in observation.aborted_offsets or ()]
     again = "eosctl upgrade plan --to disabled --hard -o json"
     commands = [
         f"{again} | jq -c '.data.hard.aborted_offsets.records[]' > {REPAIR_FILE}",
         f"eosctl offsets import {REPAIR_FILE} --store global --keep-partitions --rewrite",
     ]
-    return {"records": records, "commands": commands if records else []}
+    return AbortedOffsetsPart(records=records, commands=commands if records else [])
 
 
-def _aborted_config(name: str, observation: Observation) -> Mapping[str, object]:
+def _aborted_config(name: str, observation: Observation) -> AbortedConfigPart:
     """How the committed state of a connector becomes the newest record again, through the leader."""
     there = {each.name for each in observation.connectors or ()}
     url = connector_path(name)
@@ -84,7 +86,7 @@ def _aborted_config(name: str, observation: Observation) -> Mapping[str, object]
         ]
     else:
         steps = [f'POST /connectors with the name {name} and "initial_state": "STOPPED"', f"DELETE {url}"]
-    return {"connector": name, "exists": name in there, "steps": steps}
+    return AbortedConfigPart(connector=name, exists=name in there, steps=steps)
 
 
 _COMMON: Sequence[str] = (
@@ -94,34 +96,34 @@ _COMMON: Sequence[str] = (
     "write committed records again where aborted ones are the newest: data.hard.aborted_offsets and aborted_configs",
     "plan again: no_aborted_records, no_aborted_offsets and no_open_transactions must pass",
 )
-_TWO_STEP: Mapping[str, object] = {
-    "name": "two_step",
-    "recommended": True,
-    "steps": [
+_TWO_STEP = Variant(
+    name="two_step",
+    recommended=True,
+    steps=[
         *_COMMON,
         "restart worker by worker with preparing, then with disabled: the passes of this plan, still on this version",
         "resume the connectors and see that they go on where they were",
         "install the older version worker by worker",
     ],
-    "risks": [
+    risks=[
         "Three rolling restarts. After the first worker of the first, nothing is exactly-once any more.",
         "Until the last, each step can be taken back; after it, offsets live in the global topic only.",
     ],
-}
-_ONE_STEP: Mapping[str, object] = {
-    "name": "one_step",
-    "recommended": False,
-    "steps": [
+)
+_ONE_STEP = Variant(
+    name="one_step",
+    recommended=False,
+    steps=[
         *_COMMON,
         "stop every worker, and see that the group is empty (eosctl workers list)",
         "install the older version everywhere, without exactly.once.source.support",
         "start the workers and resume the connectors",
     ],
-    "risks": [
+    risks=[
         "Every connector, sinks too, stands still from the first worker's stop to the last one's start.",
         "It must not be done as a roll: an old worker beside an enabled one can lead without transactions, and nothing "
         "can fence its tasks.",
         "No gate looks at the result before the older version runs, and it reads every aborted record that was missed.",
         "It logs an error per task-count record (invalid key tasks-fencing-…), which is harmless.",
     ],
-}
+)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import UNSET
+
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode, Pass, plan_passes, what_is_lost
 from eosctl.errors import ExitCode, UsageError
@@ -16,6 +18,7 @@ from eosctl.upgrade.look import NOTHING_KNOWN, GroupLook, Lenience, look
 from eosctl.upgrade.plan_file import make_plan, plan_file_text
 from eosctl.upgrade.roll.journal import newest_roll, upgrade_journal
 from eosctl.upgrade.roll.owned import manifests_of, origins_of, owned_gates, place_of
+from eosctl.upgrade.rows import UPGRADE_PLAN, PlanData, PlanSummary, gate_part, pass_part, worker_row
 
 
 def plan_upgrade(
@@ -55,24 +58,24 @@ def plan_upgrade(
     if plan_out is not None:
         write_lines(plan_out, plan_file_text(plan).splitlines())
     return Report(
-        kind="upgrade-plan",
-        rows=[worker.as_row() for worker in observation.workers],
-        summary={
-            "target_mode": target.value,
-            "passes": len(passes),
-            "steps": sum(len(each.steps) for each in passes),
-            "gates": {status: statuses.count(status) for status in ("pass", "fail", "unknown")},
-        },
-        data={
-            "passes": [each.as_row() for each in passes],
-            "gates": [gate.as_row() for gate in gates],
-            "losses": list(what_is_lost(observation.workers, target, requiring=observation.requiring_exactly_once())),
-            **({"hard": plan_hard_downgrade(observation)} if hard else {}),
-            **({"place": place} if place else {}),
-            **({"manifests": manifests_of(origins_of(app, driver), _modes(passes, target))} if driver else {}),
-            "plan": plan.digest(),
-            "plan_file": None if plan_out is None else str(plan_out),
-        },
+        kind=UPGRADE_PLAN,
+        rows=[worker_row(worker) for worker in observation.workers],
+        summary=PlanSummary(
+            target_mode=target.value,
+            passes=len(passes),
+            steps=sum(len(each.steps) for each in passes),
+            gates={status: statuses.count(status) for status in ("pass", "fail", "unknown")},
+        ),
+        data=PlanData(
+            passes=[pass_part(each) for each in passes],
+            gates=[gate_part(gate) for gate in gates],
+            losses=list(what_is_lost(observation.workers, target, requiring=observation.requiring_exactly_once())),
+            hard=plan_hard_downgrade(observation) if hard else UNSET,
+            place=place or UNSET,
+            manifests=manifests_of(origins_of(app, driver), _modes(passes, target)) if driver else UNSET,
+            plan=plan.digest(),
+            plan_file=None if plan_out is None else str(plan_out),
+        ),
         target={"kafka_cluster_id": observation.kafka_cluster_id, "group_id": app.target.group_id},
         exit_code=ExitCode.FINDINGS if "fail" in statuses else ExitCode.OK,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 
 from eosctl.app import App
@@ -13,7 +12,9 @@ from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.errors import ExitCode
 from eosctl.group import codes as group_codes
 from eosctl.group.observation.rules import Observation
-from eosctl.report import Json, Problem, Report, rfc3339
+from eosctl.group.rows import WorkersSummary
+from eosctl.output.parts import finding_row
+from eosctl.report import Problem, Report, rfc3339
 from eosctl.state.journal import Journal
 from eosctl.upgrade import codes
 from eosctl.upgrade.drivers import OwnsWorkers
@@ -23,6 +24,16 @@ from eosctl.upgrade.look import NOTHING_KNOWN, GroupLook, lenience_of, look
 from eosctl.upgrade.memory import Brought, Roll, describe_roll
 from eosctl.upgrade.roll.journal import newest_roll, upgrade_journal
 from eosctl.upgrade.roll.owned import match_gates
+from eosctl.upgrade.rows import (
+    UPGRADE_STATUS,
+    UPGRADE_VERIFY,
+    DonePart,
+    RollPart,
+    StatusData,
+    UnderWayPart,
+    VerifySummary,
+    status_row,
+)
 
 _JUDGED_PER_WORKER = codes.MODES_PROVEN
 
@@ -43,10 +54,10 @@ def upgrade_status(app: App) -> Report:
         problems.append(_unfinished(roll, journal.holder()))
     modes = Counter(worker.mode.value for worker in workers)
     return Report(
-        kind="upgrade-status",
-        rows=[{**worker.as_row(), "roll": _place(worker.name, roll)} for worker in workers],
-        summary={"workers": len(workers), "modes": dict(sorted(modes.items()))},
-        data={"roll": None if roll is None else _roll_data(roll)},
+        kind=UPGRADE_STATUS,
+        rows=[status_row(worker, roll=_place(worker.name, roll)) for worker in workers],
+        summary=WorkersSummary(workers=len(workers), modes=dict(sorted(modes.items()))),
+        data=StatusData(roll=None if roll is None else _roll_part(roll)),
         target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
         problems=problems,
         exit_code=ExitCode.PARTIAL if silent else ExitCode.OK,
@@ -79,15 +90,15 @@ def verify_upgrade(
             )
         )
     return Report(
-        kind="upgrade-verify",
-        rows=[finding.as_row() for finding in findings],
-        summary={
-            "target_mode": target.value,
-            "workers": len(view.observation.workers),
-            "proven": len(view.observation.workers) - len(elsewhere),
-            "gates": len(view.gates),
-            "findings": len(findings),
-        },
+        kind=UPGRADE_VERIFY,
+        rows=[finding_row(finding) for finding in findings],
+        summary=VerifySummary(
+            target_mode=target,
+            workers=len(view.observation.workers),
+            proven=len(view.observation.workers) - len(elsewhere),
+            gates=len(view.gates),
+            findings=len(findings),
+        ),
         target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
         problems=[
             _gate_problem(gate)
@@ -172,17 +183,18 @@ def _place(name: str, roll: Roll | None) -> str | None:
     return "not begun" if brought is None else f"brought to {brought.mode.value}"
 
 
-def _roll_data(roll: Roll) -> Mapping[str, Json]:
-    return {
-        "target_mode": roll.target.value,
-        "driver": roll.driver,
-        "plan": roll.digest,
-        "finished": not roll.unfinished,
-        "began": rfc3339(roll.began_ms),
-        "began_ms": roll.began_ms,
-        "ended": rfc3339(roll.ended_ms),
-        "ended_ms": roll.ended_ms,
-        "done": [{"mode": mode.value, "worker": name} for mode, name in roll.steps],
-        "under_way": None if roll.open is None else {"mode": roll.open.mode.value, "workers": list(roll.open.workers)},
-        "stopped": roll.stopped,
-    }
+def _roll_part(roll: Roll) -> RollPart:
+    step = roll.open
+    return RollPart(
+        target_mode=roll.target,
+        driver=roll.driver,
+        plan=roll.digest,
+        finished=not roll.unfinished,
+        began=str(rfc3339(roll.began_ms)),
+        began_ms=roll.began_ms,
+        ended=rfc3339(roll.ended_ms),
+        ended_ms=roll.ended_ms,
+        done=[DonePart(mode=mode, worker=name) for mode, name in roll.steps],
+        under_way=None if step is None else UnderWayPart(mode=step.mode, workers=list(step.workers)),
+        stopped=roll.stopped,
+    )

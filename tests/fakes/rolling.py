@@ -210,4 +210,4 @@ def came_to_its_end(app: App, driver: Driver, target: Mode, **request: Any) -> b
 
 def outcomes(report: Report) -> list[tuple[object, object, object]]:
     """(mode, worker, outcome) of each row."""
-    return [(row["mode"], row["worker"], row["outcome"]) for row in report.rows]
+    return [(row.mode, row.worker, row.outcome) for row in report.rows]

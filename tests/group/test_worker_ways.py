@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import pytest
 
 from eosctl.checks.workers import list_workers
@@ -12,6 +10,7 @@ from eosctl.core.workers.connect_map import parse_connect_map
 from eosctl.core.workers.modes import Mode
 from eosctl.report import Report
 from eosctl.upgrade.plan import plan_upgrade
+from eosctl.upgrade.rows import GatePart, PlanData
 from tests.fakes.two_workers import W0, W1, two_workers
 from tests.fakes.world import OFFSETS, World
 
@@ -37,9 +36,8 @@ def rows(report: Report) -> dict[object, object]:
     return {row.url: row.member_id for row in report.rows}
 
 
-def gate(report: Report, gate_id: str) -> dict[str, str]:
-    listed = cast(list[dict[str, str]], report.data["gates"])
-    return next(each for each in listed if each["id"] == gate_id)
+def gate(report: Report, gate_id: str) -> GatePart:
+    return next(each for each in report.data_of(PlanData).gates if each.id == gate_id)
 
 
 def test_a_load_balancer_is_another_way_to_a_member(world: World) -> None:
@@ -49,8 +47,8 @@ def test_a_load_balancer_is_another_way_to_a_member(world: World) -> None:
     assert "another way to one of them" in str(report.rows[2].evidence)
     assert (report.summary.workers, report.problems) == (2, [])
     planned = plan_upgrade(world.app(connect_urls=(LB,)), Mode.ENABLED)
-    assert gate(planned, "members_known")["status"] == "pass"
-    assert [row["worker"] for row in planned.rows] == [W0, W1]
+    assert gate(planned, "members_known").status == "pass"
+    assert [row.worker for row in planned.rows] == [W0, W1]
 
 
 def test_it_is_known_where_no_member_can_be_reached(world: World) -> None:
@@ -61,8 +59,8 @@ def test_it_is_known_where_no_member_can_be_reached(world: World) -> None:
     assert {each.code for each in report.problems} == {"worker_unreachable"}
     assert str(report.problems[0].hint).startswith(f"{LB} leads to one of the members; --connect-map ADVERTISED=REACH")
     planned = plan_upgrade(world.app(connect_urls=(LB,)), Mode.ENABLED)
-    assert "is a member, but its REST interface can't be reached" in gate(planned, "members_known")["evidence"]
-    assert gate(planned, "connectors_healthy")["status"] == "pass", "any worker knows the connectors"
+    assert "is a member, but its REST interface can't be reached" in str(gate(planned, "members_known").evidence)
+    assert gate(planned, "connectors_healthy").status == "pass", "any worker knows the connectors"
 
 
 def test_the_way_to_the_only_member_is_said_so_that_it_can_be_pasted(world: World) -> None:

@@ -14,8 +14,9 @@ from eosctl.app import App
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import DeadlineError, ExitCode, UsageError
 from eosctl.observation.validations import PARALLEL_VALIDATIONS
+from eosctl.upgrade.apply_rows import ApplyData
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
-from eosctl.upgrade.roll.rows import plan_report
+from eosctl.upgrade.roll.report import plan_report
 from tests.fakes.clock import PLENTY_S
 from tests.fakes.faults import Call
 from tests.fakes.rolling import W1, FakeDriver, RollWorld, outcomes, roll, world
@@ -85,8 +86,8 @@ def test_no_pass_begins_while_what_guards_data_cannot_be_told(tmp_path: Path) ->
     assert "--accept-gate no_aborted_offsets" in str(stopped.problems[0].hint)
     done = roll(there.app(tmp_path), FakeDriver(there), None, resume=True, accepted=frozenset({ABORTED}))
     assert (done.exit_code, set(there.workers.values())) == (ExitCode.OK, {"disabled"})
-    (gate,) = cast(list[dict[str, object]], done.data["gates"])
-    assert (gate["id"], gate["status"], gate["accepted"]) == (ABORTED, "unknown", True)
+    (gate,) = done.data_of(ApplyData).gates
+    assert (gate.id, gate.status, gate.accepted) == (ABORTED, "unknown", True)
     (journal,) = tmp_path.rglob("upgrade-*.ndjson")
     assert '"accepted_gates": ["no_aborted_offsets"]' in journal.read_text()
 
@@ -98,9 +99,9 @@ def test_what_was_unknown_and_is_known_is_not_said_again_at_the_end(tmp_path: Pa
     there.after_start.append(lambda url: see() if url == W1 else None)
     app, accepted = there.app(tmp_path), frozenset({ABORTED})
     plan = plan_report(app, prepare_roll(app, RollRequest(Mode.DISABLED, accepted=accepted), FakeDriver(there)))
-    assert [row["id"] for row in cast(list[dict[str, object]], plan.data["gates"])] == ["modes_proven", ABORTED]
+    assert [row.id for row in plan.data_of(ApplyData).gates] == ["modes_proven", ABORTED]
     done = roll(app, FakeDriver(there), accepted=accepted)
-    assert (done.exit_code, done.data["gates"]) == (ExitCode.OK, [])
+    assert (done.exit_code, done.data.gates) == (ExitCode.OK, [])
 
 
 @pytest.mark.parametrize("takes_s", [[45.0], [45.0, 45.0, 80.0]])
@@ -133,7 +134,7 @@ def test_a_connector_that_failed_weeks_ago_is_left_as_it_is_where_that_is_accept
     done = roll(there.app(tmp_path), driver, None, resume=True, accepted=accepted)
     assert (done.exit_code, set(there.workers.values())) == (ExitCode.OK, {"enabled"}), done.problems
     assert {outcome for *_who, outcome in outcomes(done)} == {"done", "done_before"}
-    assert str(done.rows[-1]["detail"]).endswith("old-sink/0 is FAILED, as it was before")
+    assert str(done.rows[-1].detail).endswith("old-sink/0 is FAILED, as it was before")
 
 
 def test_a_gate_has_to_be_named_as_it_is(tmp_path: Path) -> None:

@@ -158,9 +158,9 @@ def test_a_worker_that_returns_under_another_url_is_known_again(tmp_path: Path) 
     done = roll(there.app(tmp_path), Renaming(there))
     assert done.exit_code is ExitCode.OK, done.problems
     assert there.workers == {RENAMED: "enabled", W1: "enabled", W3: "enabled"}
-    rows = {(row["mode"], row["worker"]): row for row in done.rows}
-    assert {row["outcome"] for row in rows.values()} == {"done"}
-    assert f"{W2} came back as {RENAMED}" in str(rows["preparing", W2]["detail"])
+    rows = {(row.mode, row.worker): row for row in done.rows}
+    assert {row.outcome for row in rows.values()} == {"done"}
+    assert f"{W2} came back as {RENAMED}" in str(rows["preparing", W2].detail)
     assert verify_upgrade(there.app(tmp_path), Mode.ENABLED).exit_code is ExitCode.OK, "the old URL is not missed"
 
 

@@ -9,12 +9,14 @@ import pytest
 
 from eosctl.core.configs.fold import ConfigState, ConnectorState, fold_config_topic
 from eosctl.core.records import Record
-from eosctl.core.workers.modes import Mode, UpgradeWorker
+from eosctl.core.workers.modes import Mode, UpgradeWorker, plan_passes
 from eosctl.group.observation.rules import VALIDATION, Observation, RightsSeen, WorkerFile
 from eosctl.group.observation.stale import StaleOffsets
+from eosctl.report import plain
 from eosctl.upgrade.codes import MODES_PROVEN
-from eosctl.upgrade.gate import Gate
+from eosctl.upgrade.gate import Gate, GateStatus
 from eosctl.upgrade.gates import evaluate_gates
+from eosctl.upgrade.rows import gate_part, pass_part, worker_row
 from tests.group.observations import ENABLED, aborted, good, source, topic, worker
 
 W = "http://w0:8083"
@@ -295,7 +297,7 @@ def test_own_offsets_that_are_older_than_the_global_ones_hold_up_the_way_up_only
     ],
 )
 def test_an_unknown_gate_stops_apply_only_where_it_guards_data(
-    status: str, guards_data: bool, accepted: bool, stops: bool
+    status: GateStatus, guards_data: bool, accepted: bool, stops: bool
 ) -> None:
     assert Gate(MODES_PROVEN, status, "", guards_data=guards_data, accepted=accepted).stops_apply is stops
 
@@ -337,12 +339,27 @@ def test_gates_that_rest_on_a_validation_are_unknown_without_one() -> None:
 
 
 def test_a_gate_and_a_worker_as_plain_data() -> None:
-    assert Gate(MODES_PROVEN, "fail", "seen", "do this").as_row() == {
+    assert plain(gate_part(Gate(MODES_PROVEN, "fail", "seen", "do this"))) == {
         "id": "modes_proven", "status": "fail", "evidence": "seen", "fix": "do this",
         "stops_apply": True, "accepted": False,
     }  # fmt: skip
     there = UpgradeWorker(W, Mode.ENABLED, leader=True, version="4.3.1", health="healthy", evidence=("a", "b"))
-    assert there.as_row() == {
+    assert plain(worker_row(there)) == {
         "worker": W, "leader": True, "version": "4.3.1", "health": "healthy", "mode": "enabled",
         "evidence": ["a", "b"],
     }  # fmt: skip
+
+
+def test_a_pass_as_plain_data() -> None:
+    [only] = plan_passes([UpgradeWorker(W, Mode.PREPARING)], Mode.ENABLED)
+    assert plain(pass_part(only)) == {
+        "mode": "enabled",
+        "barrier": "every worker is proven to be preparing or enabled",
+        "steps": [
+            {
+                "worker": W,
+                "actions": ["set exactly.once.source.support=enabled", "restart it"],
+                "gates": ["worker_healthy", "members_known", "group_stable", "connectors_healthy", "mode_proven"],
+            }
+        ],
+    }

@@ -15,8 +15,8 @@ from eosctl.events import Event
 from eosctl.upgrade.drivers.by_hand import PrintDriver
 from eosctl.upgrade.plan_file import make_plan
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
+from eosctl.upgrade.roll.report import plan_report
 from eosctl.upgrade.roll.roll import apply_roll
-from eosctl.upgrade.roll.rows import plan_report
 from tests.fakes.rolling import W1, W2, W3, FakeDriver, RollWorld, outcomes, roll, world
 
 

@@ -15,7 +15,8 @@ from eosctl.events import Event, Standing
 from eosctl.report import Report
 from eosctl.upgrade.drivers import Acted
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
-from eosctl.upgrade.roll.rows import plan_report
+from eosctl.upgrade.roll.report import plan_report
+from eosctl.upgrade.rows import UnderWayPart
 from eosctl.upgrade.status import upgrade_status
 from tests.fakes.faults import Call
 from tests.fakes.rolling import W1, W2, W3, FakeDriver, outcomes, roll, world
@@ -33,13 +34,12 @@ def test_a_worker_that_does_not_come_back_stops_the_roll(tmp_path: Path) -> None
     assert "did not come up" in failed.problems[0].message
     assert "--resume" in str(failed.problems[1].hint)
     status = upgrade_status(app)
-    assert {row["worker"]: (row["mode"], row["roll"]) for row in status.rows} == {
+    assert {row.worker: (row.mode, row.roll) for row in status.rows} == {
         W1: ("not_enabled", "not begun"),
         W2: ("preparing", "brought to preparing"),
         W3: ("absent", "under way to preparing"),
     }
-    assert isinstance(status.data["roll"], dict)
-    assert status.data["roll"]["under_way"] == {"mode": "preparing", "workers": [W3]}
+    assert status.data.roll.under_way == UnderWayPart(mode=Mode.PREPARING, workers=[W3])
     done = roll(app, driver, None, resume=True)
     assert done.exit_code is ExitCode.OK
     assert outcomes(done)[0] == ("preparing", W2, "done_before")
@@ -203,7 +203,7 @@ def test_a_worker_restarted_in_another_mode_between_two_runs_is_brought_there_ag
 
 
 def modes(status: Report) -> dict[str, str]:
-    return {str(row["worker"]): str(row["mode"]) for row in status.rows}
+    return {str(row.worker): str(row.mode) for row in status.rows}
 
 
 def test_a_worker_lost_between_two_runs_forbids_to_go_on(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_every_node_is_restarted_the_leader_last_and_what_proves_it_is_said(tmp_
     assert there.starts == [(W2, "preparing"), (W3, "preparing"), (W1, "preparing")]
     assert outcomes(report) == [("preparing", name, "done") for name in (N2, N3, N1)]
     assert there.connect.opened == [], "nobody was asked by REST"
-    details = [str(row["detail"]) for row in report.rows]
+    details = [str(row.detail) for row in report.rows]
     assert f"member member {W2} left, and member member {W2} 1 joined from {N2}" in details[0]
     assert details[0].endswith(UNPROVEN)
     assert not details[-1].endswith(f"as the leader it claimed {LEADER_ID}"), "it does not lead any more"
@@ -97,7 +97,7 @@ def test_a_lone_node_reaches_enabled_and_its_ids_prove_it(tmp_path: Path) -> Non
     there = nodes([N1])
     report = brought(there, tmp_path, Mode.ENABLED)
     assert report.exit_code is ExitCode.OK, report.problems
-    preparing, enabled = (str(row["detail"]) for row in report.rows)
+    preparing, enabled = (str(row.detail) for row in report.rows)
     assert f"as the leader it claimed {LEADER_ID}, as no disabled worker does" in preparing
     assert "a/0 took transactional ids, as tasks of an enabled worker do" in enabled
     assert UNPROVEN not in preparing + enabled
@@ -160,7 +160,7 @@ def test_nodes_of_one_host_go_by_count(tmp_path: Path) -> None:
     assert report.exit_code is ExitCode.OK, report.problems
     assert {url for url, _mode in there.starts} == {W1, W2, W3}
     assert len(there.starts) == 3
-    assert "3 nodes at 10.0.0.9 can't be told apart, and go by count" in str(report.rows[0]["detail"])
+    assert "3 nodes at 10.0.0.9 can't be told apart, and go by count" in str(report.rows[0].detail)
     back = roll(there.app(tmp_path), driver, Mode.DISABLED, accepted=VERSIONS)
     assert (back.exit_code, set(there.workers.values())) == (ExitCode.OK, {"disabled"}), back.problems
 
@@ -233,7 +233,7 @@ def test_the_command_driver_edits_the_property_of_the_target(tmp_path: Path) -> 
     report = apply_roll(app, prepared)
     assert report.exit_code is ExitCode.OK, report.problems
     assert file.read_text() == f"{MM2}b.exactly.once.source.support=enabled\n"
-    assert f"{file} says enabled; member " in str(report.rows[-1]["detail"])
+    assert f"{file} says enabled; member " in str(report.rows[-1].detail)
 
 
 def test_what_the_command_driver_can_know_wrong_before_anything_is_changed(tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ def test_a_person_is_told_the_property_and_waited_for(tmp_path: Path) -> None:
     assert report.exit_code is ExitCode.OK, report.problems
     [told] = [event.message for event in there.events if event.message.startswith("NOW: ")]
     assert told == f"NOW: set b.exactly.once.source.support=preparing in the configuration of {N1} and restart it"
-    assert "its mode is taken from its restart (restarted by hand)" in str(report.rows[0]["detail"])
+    assert "its mode is taken from its restart (restarted by hand)" in str(report.rows[0].detail)
 
 
 def test_a_file_is_taken_for_the_mode_only_where_that_is_accepted(tmp_path: Path) -> None:
@@ -324,6 +324,6 @@ def test_a_file_alone_proves_no_mode_to_verify(tmp_path: Path) -> None:
     app = there.app(tmp_path)
     app = replace(app, target=replace(app.target, worker_configs=(config,)))
     [finding] = verify_upgrade(app, Mode.PREPARING).rows
-    assert (finding["code"], finding["subject"]) == ("mode_unproven", N1)
-    assert "its file says preparing, and no request confirms it" in str(finding["message"])
+    assert (finding.code, finding.subject) == ("mode_unproven", N1)
+    assert "its file says preparing, and no request confirms it" in finding.message
     assert verify_upgrade(app, Mode.PREPARING, accepted=frozenset({"modes_proven"})).exit_code is ExitCode.OK

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -13,6 +13,7 @@ from eosctl.core.workers.modes import Mode
 from eosctl.errors import ConnectError, EosctlError, ExitCode, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.report import Report
 from eosctl.upgrade.plan import plan_upgrade
+from eosctl.upgrade.rows import PlanData
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld, compacted
 from tests.fakes.faults import Call
@@ -52,23 +53,19 @@ def plan(
 
 
 def gates(report: Report) -> dict[str, str]:
-    listed = report.data["gates"]
-    assert isinstance(listed, list)
-    return {gate["id"]: gate["status"] for gate in listed}
+    return {gate.id: gate.status for gate in report.data_of(PlanData).gates}
 
 
 def passes(report: Report) -> list[tuple[str, list[str]]]:
-    listed = report.data["passes"]
-    assert isinstance(listed, list)
-    return [(each["mode"], [step["worker"] for step in each["steps"]]) for each in listed]
+    return [(each.mode, [step.worker for step in each.steps]) for each in report.data_of(PlanData).passes]
 
 
 def test_two_disabled_workers_need_two_passes_with_the_leader_last() -> None:
     report = plan(group())
     assert passes(report) == [("preparing", [W2, W1]), ("enabled", [W2, W1])]
     assert set(gates(report).values()) == {"pass"}
-    assert (report.exit_code, report.data["losses"]) == (ExitCode.OK, [])
-    assert [(row["worker"], row["leader"], row["mode"]) for row in report.rows] == [
+    assert (report.exit_code, report.data_of(PlanData).losses) == (ExitCode.OK, [])
+    assert [(row.worker, row.leader, row.mode) for row in report.rows] == [
         (W1, True, "not_enabled"),
         (W2, False, "not_enabled"),
     ]
@@ -93,8 +90,8 @@ def test_a_url_that_no_member_has_is_no_member() -> None:
     """A wrong -u was called a member that can't be reached."""
     report = plan(group(), also=("http://nobody:8083",))
     assert gates(report)["members_known"] == "fail"
-    gate = next(gate for gate in cast(list[dict[str, Any]], report.data["gates"]) if gate["id"] == "members_known")
-    assert "http://nobody:8083 is not a member of the group" in str(gate["evidence"])
+    gate = next(gate for gate in report.data_of(PlanData).gates if gate.id == "members_known")
+    assert "http://nobody:8083 is not a member of the group" in str(gate.evidence)
 
 
 def test_nothing_to_do_is_no_pass() -> None:
@@ -104,14 +101,14 @@ def test_nothing_to_do_is_no_pass() -> None:
 def test_the_way_back_goes_through_preparing_and_says_what_is_lost() -> None:
     report = plan(group(modes={W1: "enabled", W2: "enabled"}), Mode.DISABLED)
     assert [mode for mode, _workers in passes(report)] == ["preparing", "disabled"]
-    assert report.data["losses"]
+    assert report.data_of(PlanData).losses
 
 
 @pytest.mark.parametrize(("value", "named"), [("required", True), ("REQUIRED", True), ("requested", False)])
 def test_the_way_down_names_connectors_that_require_exactly_once(value: str, named: bool) -> None:
     """They were told of as a kind, and whoever went down did not know which ones."""
     there = group(modes={W1: "enabled", W2: "enabled"}, configs={"a": {"exactly.once.support": value}})
-    losses = cast(list[str], plan(there, Mode.DISABLED).data["losses"])
+    losses = plan(there, Mode.DISABLED).data_of(PlanData).losses
     assert any(each.endswith("can no longer be created or changed: here a.") for each in losses) is named
 
 
@@ -180,7 +177,7 @@ LISTENER = "listeners=http://w{}:8083\ngroup.id=g\nexactly.once.source.support={
 def test_files_tell_preparing_from_disabled_and_who_is_missing() -> None:
     files = [LISTENER.format(1, "disabled"), LISTENER.format(2, "preparing"), LISTENER.format(3, "disabled")]
     report = plan(group(), Mode.ENABLED, *files)
-    assert {row["worker"]: row["mode"] for row in report.rows} == {
+    assert {row.worker: row.mode for row in report.rows} == {
         W1: "disabled",
         W2: "preparing",
         "w3.properties": "absent",

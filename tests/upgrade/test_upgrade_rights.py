@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
@@ -20,8 +19,9 @@ from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnreachableE
 from eosctl.upgrade.drivers import Acted
 from eosctl.upgrade.plan import plan_upgrade
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
+from eosctl.upgrade.roll.report import plan_report
 from eosctl.upgrade.roll.roll import apply_roll
-from eosctl.upgrade.roll.rows import plan_report
+from eosctl.upgrade.rows import GatePart, PlanData
 from eosctl.upgrade.status import verify_upgrade
 from tests.fakes.acls import FakeAclStore
 from tests.fakes.config_topic import created
@@ -78,11 +78,11 @@ def given(there: RollWorld, app: App, *, without: Iterable[tuple[str, str, str]]
     )  # fmt: skip
 
 
-def gate(app: App, target: Mode = Mode.ENABLED) -> dict[str, Any]:
+def gate(app: App, target: Mode = Mode.ENABLED) -> GatePart:
     report = plan_upgrade(app, target)
-    gates = cast("list[dict[str, Any]]", report.data["gates"])
-    (found,) = [each for each in gates if each["id"] == "rights_granted"]
-    assert report.exit_code is (ExitCode.FINDINGS if found["status"] == "fail" else ExitCode.OK), gates
+    gates = report.data_of(PlanData).gates
+    (found,) = [each for each in gates if each.id == "rights_granted"]
+    assert report.exit_code is (ExitCode.FINDINGS if found.status == "fail" else ExitCode.OK), gates
     return found
 
 
@@ -90,8 +90,8 @@ def test_exactly_the_rights_of_the_table_are_enough(tmp_path: Path) -> None:
     there = world(w1="disabled", w2="disabled")
     app = app_of(there, tmp_path)
     given(there, app)
-    assert gate(app)["status"] == "pass"
-    assert gate(app)["evidence"].endswith(" rights of workers and source connectors are given by ACLs")
+    assert gate(app).status == "pass"
+    assert str(gate(app).evidence).endswith(" rights of workers and source connectors are given by ACLs")
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_a_right_that_is_lacking(
     app = app_of(there, tmp_path)
     given(there, app, without=[lacking])
     found = gate(app, target)
-    assert (found["status"], words in found["evidence"]) == (status, True), found
-    assert ("acls check --all" in found["fix"]) == (status != "pass")
+    assert (found.status, words in str(found.evidence)) == (status, True), found
+    assert ("acls check --all" in found.fix) == (status != "pass")
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_who_may_not_read_acls_is_told_so_and_not_held_up(tmp_path: Path, error:
     there = world(w1="disabled", w2="disabled")
     there.acls = FakeAclStore(refuse=error)
     app = app_of(there, tmp_path)
-    assert (gate(app)["status"], gate(app)["evidence"]) == ("unknown", words)
+    assert (gate(app).status, gate(app).evidence) == ("unknown", words)
     prepared = prepare_roll(app, RollRequest(Mode.ENABLED), FileDriver(there, directory=tmp_path))
     assert plan_report(app, prepared).exit_code is ExitCode.OK
     assert apply_roll(app, prepared).exit_code is ExitCode.OK
@@ -143,8 +143,8 @@ def test_without_the_workers_files_nobody_knows_the_principals(tmp_path: Path) -
     there = world(w1="disabled", w2="disabled")
     there.acls = FakeAclStore()
     found = gate(app_of(there, tmp_path, files=False))
-    assert (found["status"], found["evidence"]) == ("unknown", "the rights can't be judged: who is the worker?")
-    assert "-w" in found["fix"]
+    assert (found.status, found.evidence) == ("unknown", "the rights can't be judged: who is the worker?")
+    assert "-w" in found.fix
 
 
 def test_a_super_user_needs_no_acl(tmp_path: Path) -> None:
@@ -152,9 +152,9 @@ def test_a_super_user_needs_no_acl(tmp_path: Path) -> None:
     there = world(w1="disabled", w2="disabled")
     app = app_of(there, tmp_path)
     there.acls = FakeAclStore()
-    assert gate(app)["status"] == "unknown"
+    assert gate(app).status == "unknown"
     del there.topics.state.settings["super.users"], there.topics.state.settings["allow.everyone.if.no.acl.found"]
-    assert gate(app)["status"] == "fail"
+    assert gate(app).status == "fail"
 
 
 @pytest.mark.parametrize("setting", ["producer.override.sasl.jaas.config", "producer.override.bootstrap.servers"])
@@ -165,7 +165,7 @@ def test_a_connector_with_a_login_of_its_own_is_not_judged_by_the_workers(tmp_pa
     for key, value in created("a", 1, config={setting: "x"}):
         there.keep_config(key, value)
     found = gate(app)
-    assert (found["status"], found["evidence"]) == (
+    assert (found.status, found.evidence) == (
         "unknown", f"a logs in with {setting}, so its rights are not judged"
     )  # fmt: skip
 
@@ -178,8 +178,8 @@ def test_an_offsets_topic_that_only_a_worker_can_resolve_is_not_judged(tmp_path:
         there.keep_config(key, value)
     given(there, app)
     found = gate(app)
-    assert found["status"] == "unknown"
-    assert found["evidence"].endswith("which only its worker can resolve; rights on it are not part of this")
+    assert found.status == "unknown"
+    assert str(found.evidence).endswith("which only its worker can resolve; rights on it are not part of this")
 
 
 def test_apply_restarts_nobody_without_the_rights(tmp_path: Path) -> None:
@@ -217,4 +217,4 @@ def test_verify_passes_with_a_warning_where_rights_can_not_be_judged(tmp_path: P
     assert [(problem.code, problem.severity) for problem in report.problems] == [("rights_granted", "warning")]
     app = app_of(there, tmp_path)
     given(there, app, without=[("User:admin", "WRITE", TASK)])
-    assert [row["code"] for row in verify_upgrade(app, Mode.ENABLED).rows] == ["rights_granted"]
+    assert [row.code for row in verify_upgrade(app, Mode.ENABLED).rows] == ["rights_granted"]

@@ -51,7 +51,7 @@ def test_a_group_without_workers_is_in_no_mode(tmp_path: Path) -> None:
     """None of them is in another mode, either."""
     report = verify_upgrade(world().app(tmp_path), Mode.DISABLED)
     assert report.exit_code is ExitCode.FINDINGS
-    assert "no_workers" in [row["code"] for row in report.rows]
+    assert "no_workers" in [row.code for row in report.rows]
 
 
 def test_a_gate_that_fails_keeps_a_group_from_being_done_though_all_modes_are_right(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_gate_that_fails_keeps_a_group_from_being_done_though_all_modes_are_ri
     assert verify_upgrade(there.app(tmp_path), Mode.ENABLED).exit_code is ExitCode.OK
     there.connector.fail()
     report = verify_upgrade(there.app(tmp_path), Mode.ENABLED)
-    assert (report.exit_code, [row["code"] for row in report.rows]) == (ExitCode.FINDINGS, ["connectors_healthy"])
+    assert (report.exit_code, [row.code for row in report.rows]) == (ExitCode.FINDINGS, ["connectors_healthy"])
 
 
 def test_a_gate_that_is_accepted_is_said_and_is_no_finding(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_gate_that_is_accepted_is_said_and_is_no_finding(tmp_path: Path) -> No
 def test_modes_that_nothing_proves_are_taken_only_where_that_is_accepted(tmp_path: Path) -> None:
     there = world(w1="preparing", w2="preparing")
     app, accepted = there.app(tmp_path), frozenset({"modes_proven"})
-    assert [row["code"] for row in verify_upgrade(app, Mode.PREPARING).rows] == ["mode_unproven"] * 2
+    assert [row.code for row in verify_upgrade(app, Mode.PREPARING).rows] == ["mode_unproven"] * 2
     assert verify_upgrade(app, Mode.PREPARING, accepted=accepted).exit_code is ExitCode.OK
     wrong = verify_upgrade(app, Mode.ENABLED, accepted=accepted)
-    assert {row["code"] for row in wrong.rows} == {"wrong_mode"}
+    assert {row.code for row in wrong.rows} == {"wrong_mode"}

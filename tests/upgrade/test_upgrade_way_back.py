@@ -15,7 +15,7 @@ from eosctl.upgrade.drivers import Acted
 from eosctl.upgrade.drivers.by_hand import PrintDriver
 from eosctl.upgrade.plan import plan_upgrade
 from eosctl.upgrade.roll.prepare import PreparedRoll, RollRequest, prepare_roll
-from eosctl.upgrade.roll.rows import plan_report
+from eosctl.upgrade.roll.report import plan_report
 from eosctl.upgrade.status import upgrade_status, verify_upgrade
 from tests.fakes.faults import Call, KilledError
 from tests.fakes.rolling import W1, W2, W3, FakeDriver, RollWorld, outcomes, roll, world
@@ -30,7 +30,7 @@ def blocked_by(prepared: PreparedRoll) -> list[str]:
 
 
 def findings(report: Report) -> list[tuple[object, object]]:
-    return [(row["code"], row["subject"]) for row in report.rows if row["code"] == "wrong_mode"]
+    return [(row.code, row.subject) for row in report.rows if row.code == "wrong_mode"]
 
 
 def one_died_becoming_enabled(tmp_path: Path) -> tuple[RollWorld, App, FakeDriver]:
@@ -87,10 +87,10 @@ def test_without_an_upgrade_before_it_a_failed_task_still_forbids_to_go_down(tmp
 def test_a_worker_that_died_becoming_enabled_is_missed(tmp_path: Path) -> None:
     """It was in no plan: apply and verify were exit code 0, and its next start was enabled beside disabled ones."""
     there, app, _driver = one_died_becoming_enabled(tmp_path)
-    rows = {row["worker"]: (row["mode"], row["evidence"]) for row in plan_upgrade(app, Mode.DISABLED).rows}
+    rows = {row.worker: (row.mode, row.evidence) for row in plan_upgrade(app, Mode.DISABLED).rows}
     assert rows[W2] == ("absent", ["it left the group, and may come back preparing or enabled"])
     assert plan_upgrade(app, Mode.DISABLED).exit_code is ExitCode.FINDINGS
-    assert {row["worker"]: row["mode"] for row in upgrade_status(app).rows}[W2] == "absent"
+    assert {row.worker: row.mode for row in upgrade_status(app).rows}[W2] == "absent"
     assert ("wrong_mode", W2) in findings(verify_upgrade(app, Mode.DISABLED))
     by_hand = plan_report(app, prepare_roll(app, back(), PrintDriver()))
     assert (by_hand.exit_code, [each.code for each in by_hand.problems]) == (ExitCode.REFUSED, ["members_known"])
@@ -114,7 +114,7 @@ def test_the_way_back_gives_a_dead_worker_its_mode_before_any_other_gets_it(tmp_
     there.after_start.append(lambda url: order.append((url, there.files[W2])))
     plan = plan_report(app, prepare_roll(app, back(), driver))
     assert plan.exit_code is ExitCode.OK
-    assert [row["actions"] for row in plan.rows if row["worker"] == W2] == [
+    assert [row.actions for row in plan.rows if row.worker == W2] == [
         ["restart http://w2:8083 as disabled", "it is no member of the group, and is not started"]
     ]
     done = roll(app, driver, Mode.DISABLED, start_over=True)

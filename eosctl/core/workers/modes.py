@@ -65,17 +65,6 @@ class UpgradeWorker:
         """The modes in which it may run."""
         return POSSIBLE[self.mode] if self.confirmed else _ANY
 
-    def as_row(self) -> dict[str, object]:
-        """The worker as plain data."""
-        return {
-            "worker": self.name,
-            "leader": self.leader,
-            "version": self.version,
-            "health": self.health,
-            "mode": self.mode.value,
-            "evidence": list(self.evidence),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class WorkerStep:
@@ -85,10 +74,6 @@ class WorkerStep:
     actions: tuple[str, ...]
     gates: tuple[str, ...]
 
-    def as_row(self) -> dict[str, object]:
-        """The step as plain data."""
-        return {"worker": self.worker, "actions": list(self.actions), "gates": list(self.gates)}
-
 
 @dataclass(frozen=True, slots=True)
 class Pass:
@@ -97,10 +82,6 @@ class Pass:
     mode: Mode
     barrier: str
     steps: tuple[WorkerStep, ...]
-
-    def as_row(self) -> dict[str, object]:
-        """The pass as plain data."""
-        return {"mode": self.mode.value, "barrier": self.barrier, "steps": [step.as_row() for step in self.steps]}
 
 
 _STEP_GATES = ("worker_healthy", "members_known", "group_stable", "connectors_healthy", "mode_proven")

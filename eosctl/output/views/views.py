@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from eosctl.output.cells import Column, View, dig, format_cell, printable, summary_lines
-from eosctl.output.views.hard_views import hard_lines
 from eosctl.output.views.offset_views import OFFSET_VIEWS
 from eosctl.output.views.replay_view import REPLAY
 from eosctl.output.views.rescue_views import RESCUE_VIEWS
-from eosctl.output.views.upgrade_views import UPGRADE_VIEWS
 from eosctl.report import Report, Row
 
 VIEWS: dict[str, View] = {
     **OFFSET_VIEWS,
     **RESCUE_VIEWS,
-    **UPGRADE_VIEWS,
 }
 
 
@@ -113,44 +110,3 @@ VIEWS |= {
     ),
     "task-counts-replay": REPLAY,
 }
-
-
-def _plan_lines(report: Report) -> Iterable[str]:
-    """Passes with their steps, then gates that do not pass, then what is lost."""
-    passes, gates = report.data.get("passes"), report.data.get("gates")
-    for number, each in enumerate(passes if isinstance(passes, list) else [], start=1):
-        yield f"\npass {number}: {each['mode']} (first: {each['barrier']})"
-        for step in each["steps"]:
-            yield f"  {printable(step['worker'])}: {'; '.join(step['actions'])}"
-    if not passes:
-        yield "\nno worker has to change"
-    if report.data.get("place"):
-        yield f"\nchanges: {printable(str(report.data['place']))}"
-    manifests = report.data.get("manifests")
-    for each in manifests if isinstance(manifests, list) else []:
-        yield f"change at source: {printable(each['words'])}"
-    yield "\ngates"
-    for gate in gates if isinstance(gates, list) else []:
-        yield f"  {gate['status']:<7}  {gate['id']}: {printable(gate['evidence'])}"
-        if gate["status"] != "pass":
-            yield f"           fix: {printable(gate['fix'])}"
-        if gate["stops_apply"]:
-            yield f"           apply stops here, unless it is given --accept-gate {gate['id']}"
-    losses = report.data.get("losses")
-    for loss in losses if isinstance(losses, list) else []:
-        yield f"lost: {loss}"
-    yield from hard_lines(report.data.get("hard"))
-    yield from ("", *summary_lines(report))
-
-
-VIEWS["upgrade-plan"] = View(
-    (
-        Column("WORKER", "worker"),
-        Column("LEADER", "leader"),
-        Column("VERSION", "version"),
-        Column("HEALTH", "health"),
-        Column("MODE", "mode"),
-    ),
-    footer=_plan_lines,
-    empty="The group has no workers.",
-)

@@ -14,11 +14,11 @@ from eosctl.deadline import Deadline
 from eosctl.errors import RefusedError
 from eosctl.group.gather import observe_workers
 from eosctl.group.observed import GroupObservation, WorkerObservation
-from eosctl.report import Json
 from eosctl.upgrade.drivers import Driver, OwnsWorkers, TakenBackError
 from eosctl.upgrade.drivers.manifests.deployers import Origin
 from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.memory import Roll
+from eosctl.upgrade.rows import ManifestPart
 
 _JOIN_S = 30.0
 
@@ -131,16 +131,16 @@ def origins_of(app: App, driver: Driver) -> Sequence[Origin]:
     return driver.origins(app) if isinstance(driver, OwnsWorkers) else ()
 
 
-def manifests_of(origins: Sequence[Origin], modes: Sequence[str]) -> list[Json]:
+def manifests_of(origins: Sequence[Origin], modes: Sequence[str]) -> list[ManifestPart]:
     """What must be changed where the workloads are deployed from, mode after mode: the next deploy brings that back."""
     return [
-        {
-            "object": each.thing,
-            "field": each.field,
-            "deployed_by": each.deployer.words if each.deployer else None,
-            "held": each.held,
-            "words": each.words(modes),
-        }
+        ManifestPart(
+            object=each.thing,
+            field=each.field,
+            deployed_by=each.deployer.words if each.deployer else None,
+            held=each.held,
+            words=each.words(modes),
+        )
         for each in origins
     ]
 

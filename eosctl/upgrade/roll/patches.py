@@ -10,8 +10,9 @@ from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import UsageError
 from eosctl.offsets.files import codes as file_codes
-from eosctl.report import Problem, Report, Row
+from eosctl.report import Problem, Report
 from eosctl.upgrade import codes
+from eosctl.upgrade.apply_rows import UPGRADE_PATCHES, PatchData, PatchRow, PatchSummary
 from eosctl.upgrade.drivers import DeletesPods, OwnsWorkers
 from eosctl.upgrade.drivers.manifests.fields import Patch
 from eosctl.upgrade.roll.owned import manifests_of
@@ -33,12 +34,12 @@ def patch_report(app: App, roll: PreparedRoll, *, with_secrets: bool = False) ->
     rows = [
         _row(driver, mode, patch, with_secrets=with_secrets) for mode in modes for patch in driver.patches(app, mode)
     ]
-    hidden = sum(row["patch"] is None for row in rows)
+    hidden = sum(row.patch is None for row in rows)
     return Report(
-        kind="upgrade-patches",
+        kind=UPGRADE_PATCHES,
         rows=rows,
-        summary={"target_mode": roll.target.value, "passes": len(modes)},
-        data={"manifests": manifests_of(roll.origins, wanted), "watch": _watch(roll)},
+        summary=PatchSummary(target_mode=roll.target, passes=len(modes)),
+        data=PatchData(manifests=manifests_of(roll.origins, wanted), watch=_watch(roll)),
         target={"kafka_cluster_id": roll.cluster_id, "group_id": app.target.group_id},
         problems=[
             *_hidden_problems(hidden),
@@ -51,16 +52,16 @@ def patch_report(app: App, roll: PreparedRoll, *, with_secrets: bool = False) ->
     )
 
 
-def _row(driver: OwnsWorkers, mode: Mode, patch: Patch, *, with_secrets: bool) -> Row:
+def _row(driver: OwnsWorkers, mode: Mode, patch: Patch, *, with_secrets: bool) -> PatchRow:
     hidden = bool(patch.change) and not with_secrets and holds_secrets(patch.body)
-    return {
-        "mode": mode.value,
-        "object": patch.thing,
-        "type": patch.type,
-        "change": patch.change or None,
-        "patch": None if hidden else patch.body,
-        "command": None if hidden else driver.command(patch),
-    }
+    return PatchRow(
+        mode=mode,
+        object=patch.thing,
+        type=patch.type,
+        change=patch.change or None,
+        patch=None if hidden else patch.body,
+        command=None if hidden else driver.command(patch),
+    )
 
 
 def _by_hand_problems(driver: OwnsWorkers) -> list[Problem]:

@@ -24,8 +24,8 @@ from eosctl.upgrade.look import accept_hint, look, with_driver_files
 from eosctl.upgrade.roll.claim import claim_group
 from eosctl.upgrade.roll.owned import already_made, require_kept, with_platform
 from eosctl.upgrade.roll.prepare import PreparedRoll, losses, prepare_roll
+from eosctl.upgrade.roll.report import plan_report, question, result_report
 from eosctl.upgrade.roll.restart import Run, nobody_there, require_as_left, restart, set_alone
-from eosctl.upgrade.roll.rows import plan_report, question, result_report
 from eosctl.upgrade.roll.settle import await_calm, standings
 from eosctl.upgrade.roll.step import look_app
 from eosctl.upgrade.roll.undo import origin_of

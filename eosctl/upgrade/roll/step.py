@@ -17,6 +17,7 @@ from eosctl.events import Event
 from eosctl.group.observed import GroupObservation
 from eosctl.group.protocol import Work
 from eosctl.state.journal import Journal
+from eosctl.upgrade.apply_rows import ApplyOutcome
 from eosctl.upgrade.drivers import Acted
 
 _LEAST_LOOK_S = 5.0
@@ -121,7 +122,7 @@ class StepOutcome:
 
     mode: Mode
     workers: tuple[str, ...]
-    outcome: str
+    outcome: ApplyOutcome
     detail: str = ""
     backups: tuple[str, ...] = ()
     joined: tuple[str, ...] = ()

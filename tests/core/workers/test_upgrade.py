@@ -138,21 +138,6 @@ def test_a_worker_that_is_not_there_is_waited_for_by_nobody(mode: Mode) -> None:
     assert only.steps[0].gates == (() if mode is Mode.ABSENT else gates)
 
 
-def test_a_pass_as_plain_data() -> None:
-    [only] = plan_passes(group([Mode.PREPARING], leader=9), Mode.ENABLED)
-    assert only.as_row() == {
-        "mode": "enabled",
-        "barrier": "every worker is proven to be preparing or enabled",
-        "steps": [
-            {
-                "worker": "http://w0:8083",
-                "actions": [setting("enabled"), RESTART],
-                "gates": ["worker_healthy", "members_known", "group_stable", "connectors_healthy", "mode_proven"],
-            }
-        ],
-    }
-
-
 @pytest.mark.parametrize(
     ("modes", "target", "sentences"),
     [

@@ -26,7 +26,7 @@ from eosctl.target import Target
 from eosctl.upgrade.drivers.kubernetes.driver import KubernetesDriver, kubernetes_driver
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 from eosctl.upgrade.drivers.kubernetes.workloads import parse_workload
-from eosctl.upgrade.roll.rows import JOINED
+from eosctl.upgrade.roll.report import JOINED
 from tests.fakes.kubectl import Cluster
 from tests.upgrade.drivers.kubernetes_stage import ON_DELETE, VARIABLE, deleted, pods, prepare, roll
 
@@ -53,7 +53,7 @@ def test_pods_that_nobody_restarts_are_deleted_one_by_one_the_leader_last(cluste
         "pod connect-2: replaced, Ready and in the group as preparing",
         "pod connect-2: deleting it",
     ]
-    assert any("updateStrategy OnDelete" in str(row["actions"]) for row in report.rows)
+    assert any("updateStrategy OnDelete" in str(row.actions) for row in report.rows)
 
 
 def test_no_second_pod_while_the_first_does_not_come_back(cluster: Cluster, tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_workload_that_is_scaled_in_the_middle_of_a_pass(
     report = roll(there, tmp_path / "state")
     assert report.exit_code is ExitCode.OK, report.problems
     assert there.workers == {f"http://connect-{number}:8083": "enabled" for number in range(3)}
-    joined = [(row["mode"], row["worker"]) for row in report.rows if row["detail"] == JOINED]
+    joined = [(row.mode, row.worker) for row in report.rows if row.detail == JOINED]
     assert joined == [("preparing", "http://connect-2:8083"), ("enabled", "http://connect-2:8083")]
 
 

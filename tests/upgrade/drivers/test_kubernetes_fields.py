@@ -14,7 +14,7 @@ from eosctl.app import App
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import ExitCode, RefusedError, UsageError
 from eosctl.events import Event
-from eosctl.report import Report
+from eosctl.report import Report, plain
 from eosctl.upgrade.drivers.kubernetes.driver import kubernetes_driver
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 from eosctl.upgrade.drivers.kubernetes.mode_places import MountedProperties
@@ -53,7 +53,7 @@ def test_a_properties_file_in_a_configmap(cluster: Cluster, tmp_path: Path) -> N
     assert [mode for _url, mode in there.starts] == ["preparing"] * 2 + ["enabled"] * 2
     assert cluster.read(FILE.thing)["data"] == {FILE.key: f"{TEXT}{SETTING}=enabled\n", "other": "untouched"}
     assert VARIABLE not in cluster.variables(CONNECT)
-    backups = [Path(str(row["backup"])).read_text() for row in report.rows]
+    backups = [Path(str(row.backup)).read_text() for row in report.rows]
     assert backups == [TEXT, TEXT, *[f"{TEXT}{SETTING}=preparing\n"] * 2]
     (restarted, _second) = [entry for entry in journal(tmp_path) if entry["event"] == "restarted"]
     assert Path(restarted["backup"]).read_text() == TEXT
@@ -75,14 +75,14 @@ def test_the_backup_is_named_when_the_step_fails_after_it(cluster: Cluster, tmp_
     assert failed.exit_code is ExitCode.PARTIAL
     written = [entry["path"] for entry in journal(tmp_path) if entry["event"] == "backup"]
     assert [Path(path).read_text() for path in written] == [TEXT]
-    assert [row["backup"] for row in failed.rows] == written
+    assert [row.backup for row in failed.rows] == written
     assert any(written[0] in event.message for event in there.events), "it is told at once"
     again = roll(there, tmp_path / "state", None, driver={"file": FILE}, resume=True, settle_timeout_s=5.0)
     assert again.exit_code is ExitCode.PARTIAL
     there.held = False
     done = roll(there, tmp_path / "state", None, driver={"file": FILE}, resume=True)
     assert done.exit_code is ExitCode.OK, done.problems
-    assert [row["backup"] for row in [*again.rows, *done.rows]] == written * 2
+    assert [row.backup for row in [*again.rows, *done.rows]] == written * 2
 
 
 def test_the_backup_of_a_rollout_that_does_not_end(cluster: Cluster, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_the_backup_of_a_rollout_that_does_not_end(cluster: Cluster, tmp_path: P
     cluster.breaks("CrashLoopBackOff")
     failed = roll(there, tmp_path / "state", Mode.PREPARING, driver={"file": FILE}, settle_timeout_s=5.0)
     assert "not rolled out" in failed.problems[0].message
-    assert [Path(str(row["backup"])).read_text() for row in failed.rows] == [TEXT]
+    assert [Path(str(row.backup)).read_text() for row in failed.rows] == [TEXT]
 
 
 def test_what_somebody_else_writes_into_the_configmap_meanwhile_is_kept(cluster: Cluster, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_one_variable_with_all_properties(cluster: Cluster, tmp_path: Path) -> N
     report = roll(there, tmp_path / "state", driver={"variable": "PROPERTIES"})
     assert report.exit_code is ExitCode.OK, report.problems
     assert cluster.variables(CONNECT) == {"A": "1", "PROPERTIES": f"{TEXT}{SETTING}=enabled\n"}
-    assert Path(str(report.rows[0]["backup"])).read_text() == TEXT
+    assert Path(str(report.rows[0].backup)).read_text() == TEXT
 
 
 def test_strimzi_s_resource_takes_no_configmap(cluster: Cluster, app: App) -> None:
@@ -136,7 +136,7 @@ def test_strimzi_s_resource_takes_no_configmap(cluster: Cluster, app: App) -> No
 
 
 def manifests(report: Report) -> list[dict[str, Any]]:
-    return json.loads(json.dumps(report.data["manifests"]))  # type: ignore[no-any-return]
+    return plain(report.data.manifests)  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(
@@ -287,11 +287,11 @@ def test_the_patches_of_both_passes(cluster: Cluster, tmp_path: Path) -> None:
     there = pods(cluster, 1)
     app, prepared = prepare(there, tmp_path / "state", driver={"watches": True}, driver_options=("--workload", CONNECT))
     report = patch_report(app, prepared)
-    assert [row["mode"] for row in report.rows] == ["preparing", "enabled"]
+    assert [row.mode for row in report.rows] == ["preparing", "enabled"]
     for row in report.rows:
-        cluster.run(shlex.split(str(row["command"]))[1:])
-        assert cluster.variables(CONNECT) == {VARIABLE: row["mode"]}
-    assert report.data["watch"] == (
+        cluster.run(shlex.split(str(row.command))[1:])
+        assert cluster.variables(CONNECT) == {VARIABLE: row.mode}
+    assert report.data.watch == (
         "eosctl upgrade apply --driver kubernetes --workload statefulset/connect --to enabled --no-write"
     )
 
@@ -309,9 +309,9 @@ def test_the_patches_of_a_workload_whose_controller_restarts_no_pod(cluster: Clu
 def test_the_patches_of_a_file(cluster: Cluster, tmp_path: Path) -> None:
     there = mounting(cluster, 1)
     report = patch_report(*prepare(there, tmp_path / "state", Mode.PREPARING, driver={"file": FILE, "watches": True}))
-    assert [row["object"] for row in report.rows] == [FILE.thing, CONNECT]
+    assert [row.object for row in report.rows] == [FILE.thing, CONNECT]
     for row in report.rows:
-        cluster.run(shlex.split(str(row["command"]))[1:])
+        cluster.run(shlex.split(str(row.command))[1:])
     assert file_of(cluster) == f"{TEXT}{SETTING}=preparing\n"
     annotations = cluster.read(CONNECT)["spec"]["template"]["metadata"]["annotations"]
     assert annotations == {f"eosctl/{SETTING}": "preparing"}

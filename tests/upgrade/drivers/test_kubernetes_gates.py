@@ -13,6 +13,7 @@ from eosctl.upgrade.drivers.kubernetes.driver import kubernetes_driver, named_wo
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
 from eosctl.upgrade.gates import DRIVER_GATE_IDS
 from eosctl.upgrade.plan import plan_upgrade
+from eosctl.upgrade.rows import PlanData
 from eosctl.upgrade.status import verify_upgrade
 from tests.fakes.kubectl import Cluster
 from tests.upgrade.drivers.kubernetes_stage import Pods, pods, roll
@@ -25,9 +26,7 @@ def planned(there: Pods, state: Path, workload: str, target: Mode = Mode.ENABLED
 
 def gates_of(report: Report) -> dict[str, str]:
     """Those of the driver, by their ids."""
-    rows = report.data["gates"]
-    assert isinstance(rows, list)
-    return {row["id"]: row["status"] for row in rows if row["id"] in DRIVER_GATE_IDS}
+    return {row.id: row.status for row in report.data_of(PlanData).gates if row.id in DRIVER_GATE_IDS}
 
 
 def test_a_plan_says_what_apply_would_stop_at(cluster: Cluster, tmp_path: Path) -> None:
@@ -38,7 +37,7 @@ def test_a_plan_says_what_apply_would_stop_at(cluster: Cluster, tmp_path: Path) 
     mine = planned(there, tmp_path, "sts/connect")
     assert gates_of(mine) == {"workload_matches": "pass", "workload_rolls": "fail", "kubectl_rights": "fail"}
     assert mine.exit_code is ExitCode.FINDINGS
-    assert mine.data["place"] == "statefulset/connect in namespace ns of context dev (https://dev.example:6443)"
+    assert mine.data.place == "statefulset/connect in namespace ns of context dev (https://dev.example:6443)"
     assert gates_of(planned(there, tmp_path, "sts/other"))["workload_matches"] == "fail"
     assert cluster.calls() == []
 
@@ -96,7 +95,7 @@ def test_verify_misses_the_members_of_pods(cluster: Cluster, tmp_path: Path) -> 
     there.settle()
     there.held = True
     [finding] = verify_upgrade(app, Mode.ENABLED, driver=driver).rows
-    assert (finding["code"], "no member of the group is in connect-1" in str(finding["message"])) == (
+    assert (finding.code, "no member of the group is in connect-1" in finding.message) == (
         "workload_matches",
         True,
     )
@@ -111,4 +110,4 @@ def test_what_is_only_looked_at_need_not_be_fit_for_a_change(cluster: Cluster, t
         kubernetes_driver(app, ["sts/connect"], Kubectl())
     driver = named_workloads(app, ["sts/connect"], Kubectl())
     findings = verify_upgrade(app, Mode.ENABLED, driver=driver).rows
-    assert "workload_matches" not in {row["code"] for row in findings}
+    assert "workload_matches" not in {row.code for row in findings}

@@ -106,7 +106,7 @@ def test_pods_that_are_new_already_are_not_restarted_again(cluster: Cluster, tmp
     assert report.exit_code is ExitCode.OK, report.problems
     assert [words[:2] for words in cluster.calls()] == [["set", "env"]] * 2, "one for each pass, and no restart"
     assert {pod["starts"] for pod in cluster.pods().values()} == {3}
-    assert "the pods were made as preparing before this run" in str(report.rows[0]["detail"])
+    assert "the pods were made as preparing before this run" in str(report.rows[0].detail)
 
 
 def test_between_the_passes_with_nobody_there(cluster: Cluster, tmp_path: Path) -> None:

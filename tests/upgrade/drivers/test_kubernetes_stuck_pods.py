@@ -12,8 +12,8 @@ from eosctl.errors import DeadlineError, ExitCode, RefusedError
 from eosctl.events import Event
 from eosctl.upgrade.drivers.kubernetes.driver import kubernetes_driver
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
+from eosctl.upgrade.roll.report import plan_report, question
 from eosctl.upgrade.roll.roll import apply_roll
-from eosctl.upgrade.roll.rows import plan_report, question
 from tests.fakes.kubectl import Cluster
 from tests.upgrade.drivers.kubernetes_stage import Pods, deleted, pods, prepare, roll
 
@@ -43,7 +43,7 @@ def test_the_way_back_names_the_pod_and_deletes_it_after_asking(cluster: Cluster
     )
     plan = plan_report(app, prepared)
     assert [(each.code, each.message) for each in plan.problems] == [("pod_not_ready", f"pod {last} {WHY}")]
-    assert f"kubectl delete pod/{last}, if it is not Ready by then" in str(plan.rows[0]["actions"])
+    assert f"kubectl delete pod/{last}, if it is not Ready by then" in str(plan.rows[0].actions)
     assert deleted(cluster) == []
     report = apply_roll(app, prepared)
     assert report.exit_code is ExitCode.OK, report.problems

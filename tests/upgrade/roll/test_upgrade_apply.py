@@ -19,8 +19,8 @@ from eosctl.upgrade.drivers import Acted
 from eosctl.upgrade.drivers.by_hand import PrintDriver
 from eosctl.upgrade.plan_file import make_plan, plan_file_text, read_plan
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
+from eosctl.upgrade.roll.report import plan_report
 from eosctl.upgrade.roll.roll import apply_roll
-from eosctl.upgrade.roll.rows import plan_report
 from eosctl.upgrade.status import upgrade_status, verify_upgrade
 from tests.fakes.faults import Call, KilledError
 from tests.fakes.rolling import W1, W2, W3, FakeDriver, RollWorld, came_to_its_end, outcomes, roll, world
@@ -45,7 +45,7 @@ def test_back_through_preparing_and_the_losses_are_said(tmp_path: Path) -> None:
     there = world(w1="enabled", w2="enabled")
     report = roll(there.app(tmp_path), FakeDriver(there), Mode.DISABLED)
     assert [mode for _url, mode in there.starts] == ["preparing", "preparing", "disabled", "disabled"]
-    assert report.data["losses"]
+    assert report.data.losses
     assert verify_upgrade(there.app(tmp_path), Mode.DISABLED).exit_code is ExitCode.OK, "the same members as then"
 
 
@@ -110,7 +110,7 @@ def test_after_ctrl_c_the_rows_so_far_are_reported(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert [problem.code for problem in report.problems] == ["interrupted", "upgrade_unfinished"]
     assert str(report.problems[1].hint).startswith("Go on: eosctl upgrade apply --resume")
-    assert report.rows[1]["detail"] == "interrupted"
+    assert report.rows[1].detail == "interrupted"
 
 
 def what_is_left(there: RollWorld, app: App) -> object:

@@ -204,4 +204,4 @@ def test_files_prove_a_mode_that_nothing_tells_only_where_all_of_them_agree(
     driver.say("disabled", driver.files([]))
     report = roll(there.app(tmp_path), driver, Mode.PREPARING)
     assert outcomes(report)[0] == ("preparing", W2, outcome)
-    assert words in str(report.rows[0]["detail"])
+    assert words in str(report.rows[0].detail)

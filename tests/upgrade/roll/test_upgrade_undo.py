@@ -11,7 +11,7 @@ import pytest
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import ExitCode
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
-from eosctl.upgrade.roll.rows import plan_report
+from eosctl.upgrade.roll.report import plan_report
 from eosctl.upgrade.roll.undo import origin_of
 from tests.conftest import Invoke
 from tests.fakes.rolling import W2, FakeDriver, roll, world
@@ -51,9 +51,9 @@ def test_an_upgrade_tells_its_way_back(tmp_path: Path, before: str, target: Mode
     there = world(w1=before, w2=before)
     app, driver, options = there.app(tmp_path), FakeDriver(there), ("--sandbox", "my one")
     planned = plan_report(app, prepare_roll(app, RollRequest(target, driver_options=options), driver))
-    assert planned.data["undo"] == f"{undo} --start-over", "whoever needs the plan's was killed"
+    assert planned.data.undo == f"{undo} --start-over", "whoever needs the plan's was killed"
     done = roll(app, driver, target, driver_options=options)
-    assert (done.exit_code, done.data["undo"]) == (ExitCode.OK, undo)
+    assert (done.exit_code, done.data.undo) == (ExitCode.OK, undo)
     back = Mode(shlex.split(undo)[4])
     assert roll(app, driver, back).exit_code is ExitCode.OK
     assert set(there.workers.values()) == {before}
@@ -82,10 +82,10 @@ def test_one_that_was_cut_off_goes_back_to_where_it_began(tmp_path: Path) -> Non
     app, driver = there.app(tmp_path), FakeDriver(there)
     stopped = roll(app, driver)
     assert stopped.exit_code is ExitCode.PARTIAL
-    assert stopped.data["undo"] == "eosctl upgrade apply --to disabled --driver sandbox --start-over"
+    assert stopped.data.undo == "eosctl upgrade apply --to disabled --driver sandbox --start-over"
     there.start(W2)
     done = roll(app, driver, resume=True)
-    assert (done.exit_code, done.data["undo"]) == (
+    assert (done.exit_code, done.data.undo) == (
         ExitCode.OK, "eosctl upgrade apply --to disabled --driver sandbox"
     )  # fmt: skip
 

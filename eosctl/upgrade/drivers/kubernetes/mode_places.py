@@ -20,7 +20,16 @@ from eosctl.state.backups import write_blocks
 from eosctl.upgrade.drivers import SETTING
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, section
 from eosctl.upgrade.drivers.kubernetes.workloads import CONFLUENT, Workload
-from eosctl.upgrade.drivers.manifests.fields import Manifest, Named, Patch, Path, field_words, nested, value_at
+from eosctl.upgrade.drivers.manifests.fields import (
+    Manifest,
+    Named,
+    Patch,
+    PatchType,
+    Path,
+    field_words,
+    nested,
+    value_at,
+)
 from eosctl.upgrade.drivers.properties_files import stamp
 
 ANNOTATION = f"eosctl/{SETTING}"
@@ -289,7 +298,7 @@ def containers_of(workload: Manifest, name: str | None) -> list[Manifest]:
     return [each for each in found if name in (None, each.get("name"))]
 
 
-def _edit(app: App, kubectl: Kubectl, field: tuple[str, Path], name: str, mode: Mode, kind: str) -> str | None:
+def _edit(app: App, kubectl: Kubectl, field: tuple[str, Path], name: str, mode: Mode, kind: PatchType) -> str | None:
     """Sets the mode in the properties that a field (object, path) has, over what was read only.
 
     Gives the path of a backup called `name`, None where nothing was to do. Raises EosctlError.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,15 @@ class Writer:
     time: str
 
 
+PatchType = Literal["strategic", "merge", "json"]
+
+
 @dataclass(frozen=True, slots=True)
 class Patch:
     """`type` and `body` are what `kubectl patch` takes; `change` says it in words where the body has more than that."""
 
     thing: str
-    type: str
+    type: PatchType
     body: Any
     change: str = ""
 

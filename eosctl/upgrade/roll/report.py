@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from msgspec.structs import replace as replaced
+
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import ExitCode
-from eosctl.report import Json, Problem, Report, Row
+from eosctl.output.rows import Kind
+from eosctl.report import Problem, Report
 from eosctl.state.steps import Progress
 from eosctl.upgrade import codes
+from eosctl.upgrade.apply_rows import (
+    UPGRADE_APPLY_PLAN,
+    UPGRADE_APPLY_RESULT,
+    ApplyData,
+    ApplyOutcome,
+    ApplyRow,
+    ApplySummary,
+)
 from eosctl.upgrade.drivers import DeletesPods, TakenBackError
 from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.look import accept_hint
@@ -20,6 +31,7 @@ from eosctl.upgrade.roll.owned import manifests_of
 from eosctl.upgrade.roll.prepare import PreparedRoll, losses
 from eosctl.upgrade.roll.step import StepOutcome
 from eosctl.upgrade.roll.undo import resume_command, undo_command
+from eosctl.upgrade.rows import open_gates
 
 PROVEN_BY_A_ROLL = frozenset({codes.MODES_PROVEN, codes.NO_MIXED_MODES})
 """What the steps of a roll prove of each worker; no look at the whole group comes after the last one."""
@@ -34,7 +46,7 @@ def plan_report(app: App, roll: PreparedRoll) -> Report:
     Raises UsageError for a worker that the driver can't handle.
     """
     earlier = [*_earlier(roll), *_of_mirror_maker(roll), *_of_pods(roll)]
-    report = _report(app, roll, "upgrade-apply-plan", _planned(roll), problems=earlier, unfinished=True)
+    report = _report(app, roll, UPGRADE_APPLY_PLAN, _planned(roll), problems=earlier, unfinished=True)
     if not roll.blocking or not roll.steps():
         return report
     problems = [
@@ -56,85 +68,73 @@ def result_report(
     `gates` are those of the last look: what was unknown when the plan was made may be known by now.
     """
     failure = progress.error
-    there = {(each.mode.value, name): each for each in outcomes for name in each.workers}
-    rows: list[Row] = []
+    there = {(each.mode, name): each for each in outcomes for name in each.workers}
+    rows: list[ApplyRow] = []
     for row in _planned(roll):
-        outcome = there.get((str(row["mode"]), str(row["worker"])))
-        if row["outcome"] == "done_before":
+        outcome = there.get((row.mode, row.worker))
+        if row.outcome == "done_before":
             rows.append(row)
         elif outcome is None:
-            rows.append({**row, "outcome": "not_reached"})
+            rows.append(replaced(row, outcome="not_reached"))
         else:
-            rows.append({**row, "outcome": outcome.outcome, "detail": outcome.detail, "backup": outcome.backup})
+            rows.append(replaced(row, outcome=outcome.outcome, detail=outcome.detail, backup=outcome.backup))
     for each in outcomes:
-        rows += [{**_row(roll, each.mode, name, outcome=each.outcome), "detail": JOINED} for name in each.joined]
+        rows += [replaced(_row(roll, each.mode, name, outcome=each.outcome), detail=JOINED) for name in each.joined]
     left = [gate for gate in gates if failure is not None or gate.id not in PROVEN_BY_A_ROLL]
-    report = _report(app, roll, "upgrade-apply-result", rows, problems=[], unfinished=failure is not None)
+    report = _report(app, roll, UPGRADE_APPLY_RESULT, rows, problems=[], unfinished=failure is not None)
     manifests = manifests_of(roll.origins, _modes_to_come(roll, rows, anew=isinstance(failure, TakenBackError)))
-    data = {**report.data, "gates": _gates(left), "manifests": manifests}
+    data = replaced(report.data_of(ApplyData), gates=open_gates(left), manifests=manifests)
     ways = [] if failure is None else [Problem.of(failure), _way_on(roll)]
     problems = [*ways, *_of_mirror_maker(roll), *progress.problems]
     touched = bool(outcomes) or roll.begun is not None
     return replace(report, data=data, problems=problems, exit_code=progress.exit_code(touched=touched))
 
 
-def _planned(roll: PreparedRoll) -> list[Row]:
+def _planned(roll: PreparedRoll) -> list[ApplyRow]:
     before = (
         [] if roll.begun is None else [_row(roll, mode, name, outcome="done_before") for mode, name in roll.begun.steps]
     )
     return [*before, *(_row(roll, mode, name, outcome="planned") for mode, name in roll.steps())]
 
 
-def _row(roll: PreparedRoll, mode: Mode, worker: str, *, outcome: str) -> Row:
+def _row(roll: PreparedRoll, mode: Mode, worker: str, *, outcome: ApplyOutcome) -> ApplyRow:
     actions = [] if outcome == "done_before" else list(roll.driver.actions([worker], mode))
     if worker in roll.dead and actions:
         actions = [actions[0], "it is no member of the group, and is not started"]
     leader = any(each.name == worker and each.leader for each in roll.view.observation.workers)
-    return {
-        "mode": mode.value,
-        "worker": worker,
-        "leader": leader,
-        "actions": actions,
-        "outcome": outcome,
-        "detail": None,
-        "backup": None,
-    }
+    return ApplyRow(mode=mode, worker=worker, leader=leader, actions=actions, outcome=outcome, detail=None, backup=None)
 
 
 def _report(
-    app: App, roll: PreparedRoll, kind: str, rows: Sequence[Row], *, problems: Sequence[Problem], unfinished: bool
+    app: App, roll: PreparedRoll, kind: Kind, rows: Sequence[ApplyRow], *, problems: Sequence[Problem], unfinished: bool
 ) -> Report:
     return Report(
         kind=kind,
         rows=rows,
-        summary={
-            "target_mode": roll.target.value,
-            "driver": roll.driver.name,
-            "steps": len(rows),
-            "to_do": sum(row["outcome"] in _TO_DO for row in rows),
-        },
-        data={
-            "plan": roll.plan.digest(),
-            "place": roll.place,
-            "gates": _gates(roll.gates),
-            "losses": list(losses(roll)),
-            "manifests": manifests_of(roll.origins, _modes_to_come(roll, rows)),
-            "journal": str(roll.journal.path),
-            "undo": undo_command(roll, unfinished=unfinished),
-        },
+        summary=ApplySummary(
+            target_mode=roll.target,
+            driver=roll.driver.name,
+            steps=len(rows),
+            to_do=sum(row.outcome in _TO_DO for row in rows),
+        ),
+        data=ApplyData(
+            plan=roll.plan.digest(),
+            place=roll.place,
+            gates=open_gates(roll.gates),
+            losses=list(losses(roll)),
+            manifests=manifests_of(roll.origins, _modes_to_come(roll, rows)),
+            journal=str(roll.journal.path),
+            undo=undo_command(roll, unfinished=unfinished),
+        ),
         target={"kafka_cluster_id": roll.cluster_id, "group_id": app.target.group_id},
         problems=problems,
     )
 
 
-def _modes_to_come(roll: PreparedRoll, rows: Sequence[Row], *, anew: bool = False) -> list[str]:
+def _modes_to_come(roll: PreparedRoll, rows: Sequence[ApplyRow], *, anew: bool = False) -> list[str]:
     """What a field must be, one after the other; one that was taken back goes through all passes `anew`."""
-    modes = dict.fromkeys(str(row["mode"]) for row in rows if anew or row["outcome"] in _TO_DO)
+    modes = dict.fromkeys(row.mode.value for row in rows if anew or row.outcome in _TO_DO)
     return list(modes) or [roll.target.value]
-
-
-def _gates(gates: Sequence[Gate]) -> list[Json]:
-    return [gate.as_row() for gate in gates if gate.status != "pass"]
 
 
 def _earlier(roll: PreparedRoll) -> list[Problem]:

@@ -1,0 +1,149 @@
+"""What `upgrade apply` prints: a row per worker and pass, of its plan and of its result alike; the patches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from eosctl.output.cells import printable, summary_lines
+from eosctl.output.rows import Header, Kind, Printed, Text
+from eosctl.report import Json, Report
+from eosctl.upgrade.drivers.manifests.fields import PatchType
+from eosctl.upgrade.rows import (
+    Digest,
+    Leader,
+    Losses,
+    ManifestPart,
+    OpenGatePart,
+    TargetMode,
+    TargetOfRoll,
+    Worker,
+    manifest_lines,
+)
+
+ApplyOutcome = Literal["planned", "done_before", "done", "failed", "not_reached"]
+
+
+class ApplyRow(Printed):
+    """A worker in a pass."""
+
+    mode: Annotated[TargetMode, "The mode that the worker is brought to.", Header("PASS")]
+    worker: Worker
+    leader: Leader
+    actions: Annotated[list[str], "What is done with the worker, in words."]
+    outcome: Annotated[ApplyOutcome, "What came of the step; `done_before` by a run before this one."]
+    detail: Annotated[str | None, "How it went."]
+    backup: Annotated[str | None, "The copies that were made of what was changed."]
+
+    @Header("DETAIL")
+    def told(self) -> str | None:
+        """What will be done, or what came of it."""
+        return self.detail or "; ".join(self.actions) or None
+
+
+class ApplySummary(Printed):
+    """How much there is to do."""
+
+    target_mode: TargetOfRoll
+    driver: Annotated[str, "Who changes and restarts the workers."]
+    steps: Annotated[int, "How many restarts of a worker there are."]
+    to_do: Annotated[int, "How many of them are not done."]
+
+
+class ApplyData(Printed):
+    """What was planned, what stands against it, and the way back."""
+
+    plan: Digest
+    place: Annotated[str | None, "What is changed, and where, if the driver says so."]
+    gates: Annotated[list[OpenGatePart], "The gates that do not pass."]
+    losses: Losses
+    manifests: Annotated[list[ManifestPart], "What must be changed where the workloads are deployed from."]
+    journal: Annotated[str, "The file that has what was done."]
+    undo: Annotated[str | None, "The command that goes back."]
+
+
+class PatchRow(Printed):
+    """What changes a workload in one pass."""
+
+    mode: Annotated[TargetMode, "The mode that the pass brings the workers to."]
+    object: Annotated[str, "The workload."]
+    type: Annotated[PatchType, "How `kubectl patch` reads the patch."]
+    change: Annotated[str | None, "What is changed, where the patch has more than that."]
+    patch: Annotated[Json, "The patch; null where it has secrets."]
+    command: Annotated[str | None, "The command that applies the patch; null where it has secrets."]
+
+
+class PatchSummary(Printed):
+    """How many passes there are."""
+
+    target_mode: TargetOfRoll
+    passes: Annotated[int, "How many rolling restarts there are."]
+
+
+class PatchData(Printed):
+    """What else is to be done."""
+
+    manifests: Annotated[list[ManifestPart], "What must be changed where the workloads are deployed from."]
+    watch: Annotated[str, "The command that watches and checks while the changes are made."]
+
+
+def _apply_lines(report: Report) -> Iterable[str]:
+    data = report.data_of(ApplyData)
+    if data.place:
+        yield f"changes: {printable(data.place)}"
+    for gate in data.gates:
+        status = f"{gate.status}, accepted" if gate.accepted else gate.status
+        yield f"gate {status}: {gate.id}: {printable(str(gate.evidence))}"
+    yield from (f"lost: {loss}" for loss in data.losses)
+    yield from manifest_lines(data.manifests)
+    yield from (f"backup: {printable(row.backup)}" for row in report.rows_of(ApplyRow) if row.backup)
+    yield f"journal: {printable(data.journal)}"
+    yield from summary_lines(report)
+
+
+def _patch_lines(report: Report) -> Iterable[str]:
+    """A script of the first pass: those after it may not begin before it was checked, and stand behind a #."""
+    data = report.data_of(PatchData)
+    yield f"# begin this first, in another terminal: {printable(data.watch)}"
+    told = first = None
+    for row in report.rows_of(PatchRow):
+        first = first or row.mode
+        if row.mode != told:
+            told = row.mode
+            yield f"# pass {told}" + (
+                "" if told == first else f": when eosctl waits for {told}, run these without the leading #"
+            )
+        if row.command is None:
+            yield f"# no command, as it has secrets: {printable(str(row.change))}"
+        else:
+            yield ("" if told == first else "# ") + printable(row.command)
+    yield from (f"# {printable(each.words)}" for each in data.manifests)
+
+
+_APPLY = Text(
+    columns=("mode", "worker", "leader", "outcome", "told"), lines=_apply_lines, empty="No worker has to change."
+)
+UPGRADE_APPLY_PLAN = Kind(
+    "upgrade-apply-plan",
+    "What an upgrade will do, worker by worker.",
+    row=ApplyRow,
+    summary=ApplySummary,
+    data=ApplyData,
+    text=_APPLY,
+)
+UPGRADE_APPLY_RESULT = Kind(
+    "upgrade-apply-result",
+    "What an upgrade did, worker by worker.",
+    row=ApplyRow,
+    summary=ApplySummary,
+    data=ApplyData,
+    text=_APPLY,
+)
+UPGRADE_PATCHES = Kind(
+    "upgrade-patches",
+    "What changes the workloads, pass by pass, for whoever makes the changes.",
+    row=PatchRow,
+    summary=PatchSummary,
+    data=PatchData,
+    text=Text(columns=(), lines=_patch_lines, prose=False),
+)
