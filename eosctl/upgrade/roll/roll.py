@@ -20,7 +20,7 @@ from eosctl.plan import Plan
 from eosctl.report import Problem, Report
 from eosctl.state.steps import Note, Progress, Step, Work, carry_out
 from eosctl.upgrade.drivers import OwnsWorkers
-from eosctl.upgrade.look import accept_hint, look, with_driver_files
+from eosctl.upgrade.look import GroupLook, accept_hint, look, with_driver_files
 from eosctl.upgrade.roll.claim import claim_group
 from eosctl.upgrade.roll.owned import already_made, require_kept, with_platform
 from eosctl.upgrade.roll.prepare import PreparedRoll, losses, prepare_roll
@@ -29,6 +29,9 @@ from eosctl.upgrade.roll.restart import Run, nobody_there, require_as_left, rest
 from eosctl.upgrade.roll.settle import await_calm, standings
 from eosctl.upgrade.roll.step import look_app
 from eosctl.upgrade.roll.undo import origin_of
+
+_POLL_S = 1.0
+_STARTING = frozenset({"UNASSIGNED", "RESTARTING"})
 
 
 def prepare_upgrade(app: App, roll: PreparedRoll, *, watching: bool) -> Plan:
@@ -154,13 +157,7 @@ def _barrier(run: Run, mode: Mode, pending: set[str]) -> None:
         require_kept(app, roll.driver, run.outcomes[-1].mode, then=mode)
     elif before and before[-1] is Mode.PREPARING is not mode:  # else this run sets it anew
         require_kept(app, roll.driver, Mode.PREPARING, then=mode, resumed=True)
-    view = run.view = look(
-        with_driver_files(app, roll.driver),
-        roll.target,
-        run.memory,
-        lenience=roll.lenience,
-        nodes=KnownNodes(run.names),
-    )
+    view = run.view = _look_between_passes(run, app)
     done = [*before, *(each.mode for each in run.outcomes)]
     seen = view.observation.workers
     workers = with_platform(app, roll.driver, done[-1], seen) if done else already_made(app, roll.driver, seen)
@@ -181,6 +178,28 @@ def _barrier(run: Run, mode: Mode, pending: set[str]) -> None:
     words = f"pass {mode.value}: {counted(len(pending), 'worker')}"
     ordered = sorted(pending, key=lambda name: (name == view.group.leader_name, name))
     run.app.on_event(Event(words, standings=standings(ordered, mode, "to come")))
+
+
+def _look_between_passes(run: Run, app: App) -> GroupLook:
+    """Everything, once more while a connector or a task is on its way: one may be started anew after its worker.
+
+    MirrorMaker writes its connectors' configs when it has started, and each of them starts a second time then.
+    """
+    roll = run.roll
+    patience = Deadline.after(roll.request.settle_timeout_s, run.app.clock)
+    while True:
+        here = with_driver_files(app.with_whole_timeout(), roll.driver)
+        view = look(here, roll.target, run.memory, lenience=roll.lenience, nodes=KnownNodes(run.names))
+        if not (run.outcomes and _is_moving(view)) or patience.expired():
+            return view
+        patience.sleep(_POLL_S)
+
+
+def _is_moving(view: GroupLook) -> bool:
+    """Whether all that is wrong with connectors is that a part of them is about to start."""
+    stopping = {gate.id for gate in view.stopping(but=frozenset())}
+    states = {state for each in view.observation.connectors or () for state in each.unwell().values()}
+    return "connectors_healthy" in stopping and bool(states) and states <= _STARTING
 
 
 def _next(run: Run, mode: Mode, pending: set[str]) -> str:

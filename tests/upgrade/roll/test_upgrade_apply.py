@@ -13,6 +13,7 @@ import pytest
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError, UsageError
+from eosctl.events import Event
 from eosctl.group.gather import observe_workers
 from eosctl.observation.gather import observe_upgrade
 from eosctl.upgrade.drivers import Acted
@@ -149,6 +150,26 @@ def test_tasks_that_failed_in_fencing_are_restarted_once(
     report = roll(there.app(tmp_path), FakeDriver(there))
     assert (report.exit_code, there.restarts) == (exit_code, restarts)
     assert complaint in (report.problems[0].message if report.problems else "")
+
+
+class StartsTwice(FakeDriver):
+    """After the first pass had settled, the task is started once more: MirrorMaker writes its configs then."""
+
+    def files(self, _workers: Sequence[str]) -> Sequence[Path]:
+        there = self.world
+        said = [event.message for event in there.events if event.message]
+        if said and said[-1].endswith("preparing, everything as before") and len(there.starts) == 2:
+            there.time.later(5, there.hold_task("UNASSIGNED"))
+            there.events.append(Event("started once more"))
+        return ()
+
+
+def test_a_task_that_starts_once_more_between_the_passes_is_waited_for(tmp_path: Path) -> None:
+    """One look between the passes met it UNASSIGNED, and that was the end of the roll."""
+    there = world(w1="disabled", w2="disabled")
+    report = roll(there.app(tmp_path), StartsTwice(there))
+    assert "started once more" in [event.message for event in there.events]
+    assert (report.exit_code, {outcome for *_who, outcome in outcomes(report)}) == (ExitCode.OK, {"done"})
 
 
 def test_a_group_that_never_settles_is_a_timeout_that_says_what_is_awaited(tmp_path: Path) -> None:
