@@ -28,17 +28,6 @@ class Finding:
     evidence: Mapping[str, object] = field(default_factory=dict)
     certain: bool = True
 
-    def as_row(self) -> dict[str, object]:
-        """The finding as plain data."""
-        return {
-            "code": str(self.code),
-            "severity": self.severity,
-            "subject": self.subject,
-            "message": self.message,
-            "evidence": dict(self.evidence),
-            "fix": self.fix,
-        }
-
 
 def each_once(findings: Iterable[Finding]) -> list[Finding]:
     """Without those that say the same of the same subject again."""

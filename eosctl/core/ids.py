@@ -129,10 +129,6 @@ class Owner(NamedTuple):
     task: int | None = None
     application: Application | None = None
 
-    def as_row(self) -> dict[str, object]:
-        """The `owner` member of transaction rows."""
-        return {"kind": self.kind, "connector": self.connector, "task": self.task, "application": self.application}
-
 
 def application_of(transactional_id: TransactionalId) -> Application | None:
     """FLINK_SINK or KAFKA_STREAMS where the id has the shape of theirs, whoever made it; else None."""

@@ -96,10 +96,6 @@ class NewTopic:
     replication_factor: int
     config: Mapping[str, str] = field(default_factory=lambda: {"cleanup.policy": "compact"})
 
-    def as_row(self) -> dict[str, object]:
-        """A member of `data.creates`."""
-        return {"topic": self.topic, "partitions": self.partitions, "replication_factor": self.replication_factor}
-
 
 @dataclass(frozen=True, slots=True)
 class Placement:
