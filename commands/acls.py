@@ -23,13 +23,13 @@ _ROLES = (
 
 @click.group("acls", cls=EosctlGroup)
 def acls() -> None:
-    """The rights that exactly-once Connect needs.
+    """Show, check and add the ACLs that exactly-once Connect needs.
 
     Connect has four principals, which may be one user or four: the worker itself, and the producer, the consumer and
     the admin client of each source connector (producer.*, consumer.*, admin.* in the worker's file, or *.override.* of
     the connector). Exactly-once adds rights on transactional ids: of connect-cluster-GROUP for workers, from the
-    preparing step on, and of GROUP-CONNECTOR-TASK for the producer, and for the admin client, which fences zombies. A
-    connector whose admin may not do that comes up well, and fails at its first reconfiguration.
+    preparing step on, and of GROUP-CONNECTOR-TASK for the producer, and for the admin client, which fences zombies. If
+    the admin client lacks these rights, the connector starts, and fails at its first reconfiguration.
 
     \b
     Roles of eosctl itself, for --role:
@@ -50,16 +50,16 @@ def _scope_options(function: _F) -> _F:
         ),
         click.option(
             "--tasks", multiple=True, type=click.IntRange(1, 10_000), metavar="N",
-            help="How many tasks; once for all connectors, or once for each (default: from the config topic).",
+            help="Number of tasks; once for all connectors, or once for each (default: from the config topic).",
         ),
         click.option("--all", "every", is_flag=True, help="Every source connector in the config topic."),
         click.option(
             "--role", "roles", multiple=True, type=click.Choice(_ROLES), metavar="ROLE",
-            help=f"Whose rights (repeatable; default: the first four): {', '.join(_ROLES)}.",
+            help=f"Role that needs rights (repeatable; default: the first four): {', '.join(_ROLES)}.",
         ),
         click.option(
             "--principal", "principals", multiple=True, metavar="ROLE=User:NAME",
-            help="Who has a role; User:NAME alone: every other role (default: the users in the worker's file, -w).",
+            help="Principal of a role; User:NAME alone: of all other roles (default: users in the worker's file, -w).",
         ),
         click.option(
             "--to", "mode", type=click.Choice(["preparing", "enabled"]), default="enabled", show_default=True,
@@ -67,16 +67,16 @@ def _scope_options(function: _F) -> _F:
         ),
         click.option(
             "--output-topic", "output_topics", multiple=True, metavar="TOPIC",
-            help="A topic that the connectors write to; TOPIC* is a prefix (repeatable; default: what a worker says "
-            "that they have written to, and what their configs name).",
+            help="A topic that the connectors write to; TOPIC* is a prefix (repeatable; default: topics that they have "
+            "written to, as a worker reports them, and those that their configs name).",
         ),
         click.option(
             "--dedicated-topic", metavar="PATTERN",
-            help="For connectors without an offsets topic of their own, or with one that only a worker can resolve: "
+            help="Offsets topic of connectors that have none of their own, or one that only a worker can resolve: "
             "'offsets-{connector}'.",
         ),
-        click.option("--prefixed", is_flag=True, help="One right for all tasks of a connector: GROUP-CONNECTOR-*."),
-        click.option("--old-brokers", is_flag=True, help="Brokers before Kafka 2.8: they want IDEMPOTENT_WRITE too."),
+        click.option("--prefixed", is_flag=True, help="One ACL for all tasks of a connector: GROUP-CONNECTOR-*."),
+        click.option("--old-brokers", is_flag=True, help="Add IDEMPOTENT_WRITE, which brokers before Kafka 2.8 need."),
     )  # fmt: skip
     for option in reversed(options):
         function = option(function)
@@ -87,19 +87,19 @@ def _scope_options(function: _F) -> _F:
 @_scope_options
 @click.option(
     "--format", "script", type=click.Choice(["table", "kafka-acls", "terraform"]), default="table", show_default=True,
-    help="Rows, shell lines, or YAML for for_each = yamldecode(file(...)).acls.",
+    help="Table, kafka-acls commands, or YAML for for_each = yamldecode(file(...)).acls.",
 )  # fmt: skip
 @pass_app
 @pass_request(AclRequest)
 def generate_command(app: App, request: AclRequest, *, script: str) -> Report:
-    """Which rights are needed, for which principal, and why.
+    """Print which rights are needed, for which principal, and why.
 
-    Looks at no ACL; with --tasks (or --prefixed) it needs no cluster at all. Where the cluster (-b) or a worker (-u) is
-    named, tasks and topics are looked up: the offsets topic, the topics that a worker says the connector has written
-    to, and those that its config names (topic, topic.prefix, heartbeat and signal topics); of the latter those are
-    optional that may not be in use. A note tells what fails without the right. Kafka's authorizers include DESCRIBE in
-    READ and WRITE; the table names it all the same. Prefixes are convenient, and also cover the ids of a connector
-    whose name begins with this one's and a dash.
+    Reads no ACLs; with --tasks (or --prefixed) it needs no cluster at all. If the cluster (-b) or a worker (-u) is
+    given, tasks and topics are looked up: the offsets topic, the topics that a worker reports for the connector, and
+    those that its config names (topic, topic.prefix, heartbeat and signal topics), which are optional if they may not
+    be in use. A note says what fails without the right. Kafka's authorizers include DESCRIBE in READ and WRITE; the
+    table lists it nevertheless. Prefixed ACLs are convenient; they also cover the ids of any connector with a name
+    that begins with this one's and a dash.
 
     Example: eosctl acls generate -g connect-cluster --connector orders --tasks 3 --format kafka-acls
     """
@@ -110,15 +110,15 @@ def generate_command(app: App, request: AclRequest, *, script: str) -> Report:
 
 @acls.command("check")
 @_scope_options
-@click.option("--strict", is_flag=True, help="Exit 3 on warnings too.")
+@click.option("--strict", is_flag=True, help="Exit 3 on warnings, too.")
 @pass_app
 @pass_request(AclRequest)
 def check_command(app: App, request: AclRequest, *, strict: bool) -> Report:
-    """Hold the needed rights against the cluster's ACLs; exit 3 when one is missing or denied.
+    """Compare required rights with the cluster's ACLs; exit 3 if one is missing or denied.
 
-    Counts literal, prefixed and wildcard patterns, User:* and DENY, which always wins. What an ACL gives to single
-    hosts only is a warning. Of super users Kafka tells nothing; they need no ACL. Needs DESCRIBE on the Cluster, and
-    DESCRIBE on topics that may have to be created.
+    Literal, prefixed and wildcard patterns, User:* and DENY, which always wins, are taken into account. A right that
+    only single hosts have is a warning. Super users need no ACL, and Kafka does not report who they are. Needs
+    DESCRIBE on the Cluster, and DESCRIBE on topics that may have to be created.
 
     Codes: acl_missing, acl_denied, acl_for_some_hosts, acl_denied_to_hosts, super_users_unknown, no_authorizer.
 
@@ -135,11 +135,11 @@ def check_command(app: App, request: AclRequest, *, strict: bool) -> Report:
 @pass_app
 @pass_request(AclRequest)
 def apply_command(app: App, request: AclRequest, *, yes: bool, dry_run: bool) -> Report:
-    """Add the ACLs that are missing, and none else.
+    """Add the ACLs that are missing, and no others.
 
-    Each is literal (or prefixed: with --prefixed, and of TOPIC*), for one principal, on every host. Nothing is removed:
-    a DENY that takes a needed right away is refused with the line that removes it. The ACLs are read back, and the
-    lines that would take them away again are printed. Needs ALTER on the Cluster.
+    Each ACL is literal (prefixed with --prefixed, and for TOPIC*), for one principal, on every host. Nothing is
+    removed: if a DENY takes a required right away, the command is refused and prints the line that removes the DENY.
+    The ACLs are read back, and the lines that would remove them again are printed. Needs ALTER on the Cluster.
 
     Example: eosctl acls apply -b kafka:9092 -g connect-cluster --connector orders --principal User:connect --dry-run
     """

@@ -22,7 +22,7 @@ def completion(ctx: click.Context, shell: Shell) -> Report:
     """Print the completion script of a shell.
 
     The script asks eosctl itself for the candidates at each Tab, so it never goes stale. Needs no Kafka; bash 4.4 or
-    newer. To load it into the running shell, and for good:
+    newer. To load it into the running shell, or permanently:
 
     \b
     eval "$(eosctl completion bash)"

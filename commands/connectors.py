@@ -16,14 +16,14 @@ def connectors() -> None:
     """Check connectors; stop, pause, resume and restart them.
 
     Connect can run a source connector exactly-once only if the connector itself can (exactlyOnceSupport), if its
-    transactions fit their timeouts, and if the worker that runs a task is enabled. Of the last REST says nothing: a
-    task on a worker that was left behind is RUNNING and writes without transactions.
+    transactions fit their timeouts, and if the worker that runs a task is enabled. REST does not report the last: a
+    task on a worker that is not enabled is RUNNING and writes without transactions.
     """
 
 
 @connectors.command("check")
-@click.option("--connector", "names", multiple=True, metavar="NAME", help="Only this one (repeatable).")
-@click.option("--strict", is_flag=True, help="Warnings are findings too.")
+@click.option("--connector", "names", multiple=True, metavar="NAME", help="Only this connector (repeatable).")
+@click.option("--strict", is_flag=True, help="Exit 3 on warnings, too.")
 @validation_option
 @pass_app
 def check_command(app: App, names: tuple[str, ...], *, strict: bool, validate: bool) -> Report:
@@ -33,11 +33,11 @@ def check_command(app: App, names: tuple[str, ...], *, strict: bool, validate: b
     timeout against the boundary's interval and the brokers' maximum, its own offsets topic, property names that do
     nothing, ids that another group uses too, and how long Connect needs to fence its tasks. Per task: a RUNNING task
     whose transactional id no coordinator knows is not exactly-once, and one that has committed nothing for five
-    minutes may not get at its source. A connector that writes to another Kafka cluster is looked at there, and so is
-    what its offsets need to be found there. What could not be looked at is a warning. Exit code 3 when a finding is an
-    error; with --strict, also for a warning. Changes nothing; but to learn of its support each connector validates its
-    config, for which some log in to their databases (--no-validate leaves it out). Needs Kafka Connect 3.3 and brokers
-    of 3.0 or newer.
+    minutes may not get at its source. A connector that writes to another Kafka cluster is checked there, and so is
+    what its offsets need there. What could not be checked is a warning. The exit code is 3 if a finding is an error
+    (with --strict, also a warning). Nothing is changed, but each connector validates its config to report its support,
+    for which some log in to their databases (--no-validate skips this). Needs Kafka Connect 3.3 and brokers of 3.0 or
+    newer.
 
     Example: eosctl connectors check --connector orders -b kafka:9092 -g connect-cluster
     """
@@ -50,12 +50,12 @@ def check_command(app: App, names: tuple[str, ...], *, strict: bool, validate: b
 @click.argument("connector")
 @pass_app
 def trace_command(app: App, connector: str) -> Report:
-    """What each FAILED part of a connector died of.
+    """Show why each FAILED part of a connector failed.
 
     For the connector itself and each task that is FAILED: the exceptions of its stack trace from the outermost to the
-    deepest cause, what they mean where eosctl knows them, and what to do. `-o json` has the whole trace as the worker
-    has it. Exit code 0 also where something is FAILED. A worker is enough: -u without -b and -g. For any version of
-    Kafka Connect.
+    deepest cause, what they mean if eosctl knows them, and what to do. `-o json` has the whole trace as the worker
+    has it. The exit code is 0 also if something is FAILED. A worker is enough: -u without -b and -g. Works with any
+    version of Kafka Connect.
 
     Example: eosctl connectors trace orders-source -b kafka:9092 -g connect-cluster
     """
@@ -71,9 +71,9 @@ def trace_command(app: App, connector: str) -> Report:
 def stop_command(app: App, connector: str, yes: bool, dry_run: bool) -> Report:
     """Stop a connector and wait until no worker runs a task of it.
 
-    It keeps its config and its offsets, and has no tasks until it is resumed. Connect calls it STOPPED before its
-    tasks have ended; so this waits until no member of the group holds one, for which it needs -b and -g (with -u alone
-    REST's word has to do). The audit log has the command that brings back the state that was before. Source or sink.
+    The connector keeps its config and its offsets, and has no tasks until it is resumed. Connect reports STOPPED before
+    the tasks have ended, so this command waits until no member of the group holds one; that needs -b and -g (with -u
+    alone it relies on REST). The audit log has the command that restores the former state. For sources and sinks.
     Needs Kafka Connect 3.5 or newer (KIP-875).
 
     Example: eosctl connectors stop orders-source -b kafka:9092 -g connect-cluster --dry-run
@@ -88,8 +88,8 @@ def stop_command(app: App, connector: str, yes: bool, dry_run: bool) -> Report:
 def pause_command(app: App, connector: str, yes: bool, dry_run: bool) -> Report:
     """Pause a connector and its tasks, and wait until they are PAUSED.
 
-    Its tasks stay where they are, and keep their transactional ids; `eosctl connectors stop` ends them. What is FAILED
-    stays FAILED. The audit log has the command that brings back the state that was before. Source or sink. For any
+    The tasks stay on their workers and keep their transactional ids; `eosctl connectors stop` ends them. What is FAILED
+    stays FAILED. The audit log has the command that restores the former state. For sources and sinks. Works with any
     version of Kafka Connect.
 
     Example: eosctl connectors pause orders-source -b kafka:9092 -g connect-cluster --dry-run
@@ -104,10 +104,10 @@ def pause_command(app: App, connector: str, yes: bool, dry_run: bool) -> Report:
 def resume_command(app: App, connector: str, yes: bool, dry_run: bool) -> Report:
     """Start a connector that is stopped or paused, and wait until its tasks run.
 
-    It waits until connector and tasks are RUNNING or FAILED: exit code 1, with what they died of, where something is
-    FAILED. RUNNING means that a task was started; it may fail at its first record. What was FAILED before stays so:
-    see `eosctl connectors restart`. The audit log has the command that brings back the state that was before. Source
-    or sink. For any version of Kafka Connect.
+    It waits until connector and tasks are RUNNING or FAILED. If something is FAILED, the exit code is 1 and the cause
+    is shown. RUNNING means that a task was started; it may fail at its first record. What was FAILED before stays
+    FAILED: see `eosctl connectors restart`. The audit log has the command that restores the former state. For sources
+    and sinks. Works with any version of Kafka Connect.
 
     Example: eosctl connectors resume orders-source -b kafka:9092 -g connect-cluster --dry-run
     """
@@ -122,10 +122,10 @@ def resume_command(app: App, connector: str, yes: bool, dry_run: bool) -> Report
 def restart_command(app: App, connector: str, failed: bool, yes: bool, dry_run: bool) -> Report:
     """Restart a connector and its tasks, and wait until they run.
 
-    It waits until what was restarted is RUNNING or FAILED again: exit code 1, with what it died of, where something is
-    FAILED. RUNNING means that a task was started; it may fail at its first record. Before its tasks start, Connect
-    fences the former ones of an exactly-once source: give more --timeout where there are many. Nothing takes a restart
-    back. Source or sink. Needs Kafka Connect 3.0 or newer (KIP-745).
+    It waits until what was restarted is RUNNING or FAILED again. If something is FAILED, the exit code is 1 and the
+    cause is shown. RUNNING means that a task was started; it may fail at its first record. Before the tasks of an
+    exactly-once source start, Connect fences the former ones: give more --timeout if there are many. A restart can't
+    be undone. For sources and sinks. Needs Kafka Connect 3.0 or newer (KIP-745).
 
     Example: eosctl connectors restart orders-source --failed -b kafka:9092 -g connect-cluster --dry-run
     """

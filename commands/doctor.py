@@ -20,35 +20,37 @@ if TYPE_CHECKING:
 
 
 @click.command("doctor", cls=EosctlCommand)
-@click.option("--strict", is_flag=True, help="Warnings, and checks that could not run, are findings too.")
+@click.option("--strict", is_flag=True, help="Exit 3 on warnings, and on checks that could not run, too.")
 @click.option(
     "--expect", "expected", type=click.Choice(["enabled", "preparing", "disabled"]),
-    help="A worker in another mode is an error (default: expect.mode of the profile).",
+    help="Report a worker in another mode as an error (default: expect.mode of the profile).",
 )  # fmt: skip
 @click.option(
     "--ignore", "ignored", metavar="CODE[:SUBJECT]", multiple=True,
-    help="Only count these findings, everywhere or of one subject; repeatable, and added to `ignore` of the profile.",
+    help="Only count these findings, for all subjects or for one (repeatable; added to `ignore` of the profile).",
 )  # fmt: skip
 @validation_option
 @pass_app
 def doctor(app: App, *, strict: bool, validate: bool, expected: str | None, ignored: tuple[str, ...]) -> Report:
-    """Every check there is, and what to do first.
+    """Run every check; the worst findings come first.
 
-    The first line says what the group is: how many workers are enabled, how many source tasks are not exactly-once.
-    No enabled worker is an error where task-count records say that there were some; --expect says what is meant.
-    Looks at the workers and their modes, the gates of the upgrade, hanging transactions, what FAILED tasks died of (and
-    whether eosctl fenced them from this machine), task-count records, source connectors and each of their tasks (also
-    whether it, or its worker, has committed nothing for five minutes), connectors at rest, offsets topics, brokers that
-    are down, replicas that are not in sync, replication and rights. The worst comes first, each with what mends it;
-    offsets that tasks do not see, or that went back, come before all that restarts something. A check that can't run is
-    a row too (not_checked, with the reason); rights are checked where the workers' files (-w) name the principals.
-    Changes nothing; but source connectors validate their configs, for which some log in to their databases
-    (--no-validate leaves it out). What is accepted for good, say few_replicas:__transaction_state where there is one
-    broker, is left to --ignore: it is counted, listed by -o wide and -o json, and changes no exit code. What follows
-    from a broker or a worker that does not answer stands below it, a Kafka that can't be reached is one row, and of
-    many findings alike there is one. Exit code 3 when a finding is an error (with --strict, also for a warning), else 7
-    when a check could not run; 1 for a group of which nothing is known. Needs Kafka Connect 3.3 and brokers of 3.0 or
-    newer.
+    The first line summarises the group: how many workers are enabled, how many source tasks are not exactly-once.
+    If task-count records show that workers were enabled and none is now, that is an error; --expect sets the mode.
+
+    Checks the workers and their modes, the gates of the upgrade, hanging transactions, why tasks FAILED (and whether
+    eosctl fenced them from this machine), task-count records, source connectors and each of their tasks (also whether
+    the task, or its worker, has committed nothing for five minutes), connectors that are not running, offsets topics,
+    brokers that are down, replicas that are not in sync, replication and rights. The worst finding comes first, each
+    with its fix; offsets that tasks do not see, or that went back, come before any fix that restarts something. A check
+    that can't run has a row, too (not_checked, with the reason); rights are checked if the workers' files (-w) name the
+    principals.
+
+    Nothing is changed, but source connectors validate their configs, for which some log in to their databases
+    (--no-validate skips this). Use --ignore for findings that you accept, say few_replicas:__transaction_state on a
+    single broker: they are counted, listed by -o wide and -o json, and do not affect the exit code. Consequences of a
+    broker or a worker that does not answer are listed below it, an unreachable Kafka is one row, and findings of the
+    same kind are folded into one. The exit code is 3 if a finding is an error (with --strict, also a warning), else 7
+    if a check could not run; 1 if nothing is known of the group. Needs Kafka Connect 3.3 and brokers of 3.0 or newer.
 
     Example: eosctl doctor -b kafka:9092 -g connect-cluster -w worker.properties -o json
     """

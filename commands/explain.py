@@ -12,11 +12,11 @@ from .frame.options import EosctlCommand
 @click.command(cls=EosctlCommand)
 @click.argument("code", required=False, nargs=-1)
 def explain(code: tuple[str, ...]) -> Report:
-    """What a code or a word means, and what to do next.
+    """Explain a code or a word, and what to do next.
 
-    CODE is a code of an error, a warning, a finding or a gate, an exit code, a word of the field (zombie, fencing,
-    epoch, LSO, task-count record, global, dedicated, two-step upgrade), or the header of a column (OPEN-FOR). Without
-    CODE: all of them but the columns; docs/codes.md has the same table. Needs no Kafka.
+    CODE is a code of an error, a warning, a finding or a gate, an exit code, a term (zombie, fencing, epoch, LSO,
+    task-count record, global, dedicated, two-step upgrade), or the header of a column (OPEN-FOR). Without CODE, all of
+    them except the columns are listed; docs/codes.md has the same table. Needs no Kafka.
 
     \b
     Example:
@@ -32,11 +32,11 @@ def explain(code: tuple[str, ...]) -> Report:
 @click.command(cls=EosctlCommand)
 @click.argument("kind", required=False)
 def schema(kind: str | None) -> Report:
-    """JSON Schemas of what `-o json` prints.
+    """Print the JSON Schemas of `-o json`.
 
-    Without KIND: the kinds. With KIND: its schema (2020-12) as it is, ready for a validator; with -o json it is
-    data.schema. -o yaml prints the same document, -o ndjson its data.rows, one a line. Fields may be added to a kind,
-    never renamed or removed. Needs no Kafka.
+    Without KIND, the kinds are listed. With KIND, its schema (2020-12) is printed as is, ready for a validator; -o json
+    prints it as data.schema. -o yaml prints the same document, -o ndjson its data.rows, one per line. Fields may be
+    added to a kind, never renamed or removed. Needs no Kafka.
 
     Example: eosctl schema fence-plan > fence-plan.schema.json
     """

@@ -17,18 +17,18 @@ from eosctl.report import Report
 from .frame.confirm import settle
 from .frame.options import EosctlCommand, pass_app, waivers, write_options
 
-_VIA_HELP = "native: InitProducerId per id; connect: the leader's own fencing of a STOPPED --connector, about one id a \
-second, which also writes the task-count record (Kafka 3.5); producer: librdkafka, for what the native wire can't \
-authenticate to."
+_VIA_HELP = "native: one InitProducerId per id; connect: let the leader fence a STOPPED --connector, about one id per \
+second, and write the task-count record (Kafka 3.5); producer: librdkafka, for authentication that native does not \
+support."
 
 
 @click.command("fence", cls=EosctlCommand)
 @click.argument("transactional_ids", metavar="[TXN_ID]...", nargs=-1)
-@click.option("--from-file", metavar="FILE", help="Ids from a file, one a line; - is stdin.")
-@click.option("--prefix", metavar="PREFIX", help="Every known id that starts with this.")
-@click.option("--match", metavar="REGEX", help="Every known id that matches as a whole (Python's re).")
-@click.option("--connector", metavar="NAME", help="The ids that Connect itself would fence: tasks 0 to R-1.")
-@click.option("--tasks", type=click.IntRange(min=0), metavar="N", help="R, in place of the newest task-count record.")
+@click.option("--from-file", metavar="FILE", help="Read ids from a file, one per line; - is stdin.")
+@click.option("--prefix", metavar="PREFIX", help="Every known id that starts with PREFIX.")
+@click.option("--match", metavar="REGEX", help="Every known id that matches REGEX as a whole (Python's re).")
+@click.option("--connector", metavar="NAME", help="The ids that Connect would fence: tasks 0 to N-1 (see --tasks).")
+@click.option("--tasks", type=click.IntRange(min=0), metavar="N", help="Number of tasks; overrides the recorded count.")
 @waivers(Waiver.LIVE, Waiver.UNKNOWN_LIVENESS, Waiver.DISCARD_PREPARED, Waiver.ALLOW_LEADER, Waiver.CREATE_UNKNOWN)
 @click.option("--via", type=click.Choice(["native", "connect", "producer"]), default="native", help=_VIA_HELP)
 @write_options
@@ -54,20 +54,20 @@ def fence(
 
     A zombie is an old task that still runs somewhere and still writes. Fencing its transactional id raises the
     producer epoch at the coordinator: the zombie's open transaction is aborted, and its next write or commit fails.
-    It is what Connect does before it starts the tasks of an exactly-once source, one InitProducerId per id.
+    Connect does the same before it starts the tasks of an exactly-once source: one InitProducerId per id.
 
-    Ids that no coordinator knows are skipped. Each danger is refused until its flag is given: ids of tasks that run
-    now, of whatever Connect group (--live; a fenced task goes FAILED and Connect does not restart it); ids of tasks
-    that may run, because their group or its workers do not say (--unknown-liveness); ids of a Connect leader
+    Ids that no coordinator knows are skipped. Each danger is refused unless its flag is given: ids of running tasks
+    of any Connect group (--live; a fenced task goes FAILED and Connect does not restart it); ids of tasks that may
+    be running, because their group or its workers do not answer that (--unknown-liveness); ids of a Connect leader
     (--allow-leader); open transactions under ids like those of Flink's sink, PREFIX-SUBTASK-NUMBER, which may hold
-    what a checkpoint has prepared (--discard-prepared).
+    records that a checkpoint has prepared (--discard-prepared).
 
-    The ids of a --connector that writes to another Kafka cluster (producer.override.bootstrap.servers) are fenced
-    there, by what its config says; where that refers to secrets that only a worker can resolve, nothing is fenced.
+    If the --connector writes to another Kafka cluster (producer.override.bootstrap.servers), its ids are fenced there,
+    with the client settings of its config. If those refer to secrets that only a worker can resolve, nothing is fenced.
 
-    Which tasks may run is asked from the coordinators of the groups, and whether those have failed from the workers.
-    With --live no worker is asked; with --unknown-liveness they get five seconds; with both, nobody is asked. Where
-    nothing is to be fenced, and nothing is known of the group that was named either, the exit code is 1.
+    The coordinators of the groups report which tasks may run, and the workers which of those have failed. With --live
+    no worker is asked; with --unknown-liveness workers get five seconds; with both, neither is asked. The exit code
+    is 1 if there is nothing to fence and the named group is unknown, too.
 
     Needs Kafka 3.0 or newer. ACLs: DESCRIBE and WRITE on each TransactionalId; DESCRIBE on the Connect groups.
 

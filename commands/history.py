@@ -12,17 +12,19 @@ from .frame.session import Session
 
 @click.command("history", cls=EosctlCommand)
 @click.option(
-    "--since", metavar="WHEN", help="Begun since then: 2026-11-21T08:00:00Z, 2026-11-21, or 90m, 12h, 7d ago."
+    "--since",
+    metavar="WHEN",
+    help="Only writes begun since then: 2026-11-21T08:00:00Z, 2026-11-21, or 90m, 12h, 7d ago.",
 )
 @click.option("--command", "command", metavar="WORDS", help="Only this command or group: fence, 'offsets merge'.")
 @click.pass_context
 def history(ctx: click.Context, since: str | None, command: str | None) -> Report:
-    """What eosctl wrote: the audit log.
+    """Show the audit log: what eosctl wrote.
 
-    Every write that was begun has one line in it, also when it failed, was interrupted or was killed: who, when,
-    where, with which arguments, what it touched (connectors, transactional ids, topics, workers), which checks were set
-    aside, what came of it, and the undo command. A write that a safety check refused has one too, with outcome refused;
-    -o wide tells why. Plans that were only shown, or answered with no, are not in it. -o json has the digests of the
+    Every write that was begun has one line, also if it failed, was interrupted or was killed: who, when, where, with
+    which arguments, what it touched (connectors, transactional ids, topics, workers), which checks were waived, the
+    outcome, and the undo command. A write that a safety check refused has a line with the outcome refused; -o wide
+    shows the reason. Plans that were only shown, or answered with no, are not listed. -o json has the digests of the
     plan and of the values before and after it. Reads --audit-log FILE, else audit.jsonl in the state directory. Needs
     no Kafka.
 

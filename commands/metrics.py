@@ -11,14 +11,14 @@ from .frame.options import EosctlCommand, pass_app
 
 
 @click.command("metrics", cls=EosctlCommand)
-@click.option("--prometheus", multiple=True, metavar="URL", help="A page that Prometheus scrapes (repeatable).")
+@click.option("--prometheus", multiple=True, metavar="URL", help="An endpoint for Prometheus (repeatable).")
 @click.option("--jolokia", multiple=True, metavar="URL", help="A Jolokia agent, http://HOST:8778/jolokia (repeatable).")
-@click.option("--connector", "connectors", multiple=True, metavar="NAME", help="Only this one (repeatable).")
+@click.option("--connector", "connectors", multiple=True, metavar="NAME", help="Only this connector (repeatable).")
 @click.option(
     "--wide", type=click.IntRange(min=1), default=100_000, show_default=True, metavar="RECORDS",
-    help="How many records in one transaction are too many.",
+    help="Report transactions with more records than this.",
 )  # fmt: skip
-@click.option("--strict", is_flag=True, help="Warnings are findings too.")
+@click.option("--strict", is_flag=True, help="Exit 3 on warnings, too.")
 @pass_app
 def metrics(
     app: App,
@@ -28,7 +28,7 @@ def metrics(
     wide: int,
     strict: bool,
 ) -> Report:
-    """How large the transactions of source tasks are.
+    """Show how large the transactions of source tasks are.
 
     An exactly-once task commits its records in transactions, as its transaction.boundary says. A boundary that is too
     wide makes read_committed consumers wait, and a transaction that outlasts its timeout is aborted: the task fails.
@@ -36,9 +36,10 @@ def metrics(
     kafka.connect:type=source-task-metrics); name the endpoint of each worker. Names as jmx_exporter makes them are
     known, with any prefix, if connector and task are labels.
 
-    With -b and -g the coordinators add each task's own timeout, and how long its present transaction is open: near the
-    timeout is an error, exit code 3. A size of - says that nothing was committed lately, or that the task is not
-    exactly-once. Needs Kafka Connect 3.3. ACLs: with -b and -g, DESCRIBE on the tasks' TransactionalIds.
+    With -b and -g the coordinators add each task's own timeout, and how long its present transaction is open; a
+    transaction near its timeout is an error, exit code 3. A size of - means that nothing was committed lately, or that
+    the task is not exactly-once. Needs Kafka Connect 3.3. ACLs: with -b and -g, DESCRIBE on the tasks'
+    TransactionalIds.
 
     Example: eosctl metrics --prometheus http://w1:9404/metrics --prometheus http://w2:9404/metrics
     """

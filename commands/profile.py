@@ -12,19 +12,20 @@ from .frame.session import Session, read_file
 
 @click.group("profile", cls=EosctlGroup)
 def profile() -> None:
-    """Named sets of options, in a YAML file.
+    """Manage named sets of options (profiles) in a YAML file.
 
-    A profile says where a cluster and its Connect group are, and how to show oneself there. -p NAME takes one, else
-    the one of `profile use`; options and EOSCTL_* variables win over it, worker configs (-w) come after it. The file
-    is --config, $EOSCTL_CONFIG, or eosctl/config.yaml below $XDG_CONFIG_HOME (~/.config).
+    A profile says where a cluster and its Connect group are, and which credentials to use. -p NAME selects one; the
+    default is the one of `profile use`. Options and EOSCTL_* variables override the profile; the profile overrides
+    worker configs (-w). The file is --config, $EOSCTL_CONFIG, or eosctl/config.yaml below $XDG_CONFIG_HOME (~/.config).
 
-    No secret stands in it: instead of PASSWORD it says PASSWORD_env (the name of a variable), PASSWORD_file (a file
-    with mode 0600) or PASSWORD_command (what prints it: then nobody else may own the file, or write to it).
-    expect.kafka_cluster_id and expect.group_id are held against every plan: a write to any other cluster or group is
-    refused. expect.mode is what `eosctl doctor` expects of each worker: enabled, preparing or disabled. ignore lists
-    the findings that it only counts, as its --ignore does.
+    The file contains no secrets: in place of PASSWORD it has PASSWORD_env (the name of a variable), PASSWORD_file (a
+    file with mode 0600) or PASSWORD_command (a command that prints it; then only you may own or write the file).
 
-    client.sasl.oauthbearer.token_command prints a bearer token, and is run again before that token ends: see
+    expect.kafka_cluster_id and expect.group_id are compared with every plan: a write to any other cluster or group is
+    refused. expect.mode is the mode that `eosctl doctor` expects of each worker: enabled, preparing or disabled. ignore
+    lists the findings that doctor only counts, as its --ignore does.
+
+    client.sasl.oauthbearer.token_command prints a bearer token, and runs again before that token expires: see
     `eosctl explain token_command`, which has an example for AWS_MSK_IAM.
     """
 
@@ -32,7 +33,7 @@ def profile() -> None:
 @profile.command("list")
 @click.pass_context
 def list_command(ctx: click.Context) -> Report:
-    """The profiles there are.
+    """List the profiles.
 
     Example: eosctl profile list
     """
@@ -43,13 +44,13 @@ def list_command(ctx: click.Context) -> Report:
 
 @profile.command("show")
 @click.argument("name", required=False)
-@click.option("--origin", is_flag=True, help="Also who says each value.")
+@click.option("--origin", is_flag=True, help="Show where each value comes from.")
 @click.pass_context
 def show_command(ctx: click.Context, name: str | None, origin: bool) -> Report:
-    """Every value that a command would be told, wherever it comes from.
+    """Show every value that a command would use.
 
-    Options, environment, profile, worker configs and defaults are taken together as every command does; --origin says
-    which of them won for each value. Secrets are shown as ***, and nothing is run or read to get them.
+    Options, environment, profile, worker configs and defaults are combined as in every command; --origin shows which
+    of them each value comes from. Secrets are shown as ***, and no command runs and no file is read to get them.
 
     Example: eosctl profile show prod --origin
     """
@@ -63,7 +64,7 @@ def show_command(ctx: click.Context, name: str | None, origin: bool) -> Report:
 @click.argument("changes", metavar="KEY=VALUE...", nargs=-1, required=True)
 @click.pass_context
 def set_command(ctx: click.Context, name: str, changes: tuple[str, ...]) -> Report:
-    """Change a profile, or make one; KEY= removes a key.
+    """Change or create a profile; KEY= removes a key.
 
     Keys: bootstrap_server, command_config, connect_url, connect_map, group_id, worker_config, config_topic,
     offset_topic, status_topic, audit_log; client.PROPERTY (any name of a client.properties file); connect.ca,
@@ -82,7 +83,7 @@ def set_command(ctx: click.Context, name: str, changes: tuple[str, ...]) -> Repo
 @click.argument("name")
 @click.pass_context
 def use_command(ctx: click.Context, name: str) -> Report:
-    """Take this profile where none is named.
+    """Make this profile the default.
 
     Example: eosctl profile use prod
     """
@@ -96,10 +97,10 @@ def use_command(ctx: click.Context, name: str) -> Report:
 @click.argument("file")
 @click.pass_context
 def import_command(ctx: click.Context, name: str, file: str) -> Report:
-    """Make a profile from a worker.properties or a client.properties.
+    """Create a profile from a worker.properties or a client.properties file.
 
-    Addresses, group id and topics are copied; security settings are not: the profile names the file, which keeps its
-    passwords to itself. Of a dedicated MirrorMaker's file -g names the group of the flow that is meant.
+    Addresses, group id and topics are copied; security settings are not: the profile refers to the file, so passwords
+    stay there. For a dedicated MirrorMaker's file, -g names the group of the flow.
 
     Example: eosctl profile import prod /etc/kafka/connect-distributed.properties
     """
@@ -120,8 +121,8 @@ def import_command(ctx: click.Context, name: str, file: str) -> Report:
 def check_command(ctx: click.Context, name: str | None) -> Report:
     """Connect to everything that a profile names, and compare ids.
 
-    Exit code 3 when a cluster, group or worker is another than the profile expects. Writes nothing. Needs DESCRIBE on
-    the Connect group; Kafka 2.4 or newer.
+    The exit code is 3 if a cluster, group or worker is not the one that the profile expects. Writes nothing. Needs
+    DESCRIBE on the Connect group; Kafka 2.4 or newer.
 
     Example: eosctl profile check prod
     """

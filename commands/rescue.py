@@ -12,20 +12,20 @@ from .frame.options import EosctlCommand, pass_app, write_options
 
 
 @click.command("rescue", cls=EosctlCommand)
-@click.option("--connector", required=True, metavar="NAME", help="The connector whose tasks are all FAILED.")
+@click.option("--connector", required=True, metavar="NAME", help="The connector; all of its tasks are FAILED.")
 @write_options
 @pass_app
 def rescue(app: App, connector: str, yes: bool, dry_run: bool) -> Report:
-    """Heal a connector that Connect can't fence.
+    """Recover a connector that Connect can't fence.
 
     Before the tasks of an exactly-once source start, Connect fences those that ran before: about one transactional id
-    per second and broker (Kafka 3.7+), in one round of at most 90 s. Past about 90 recorded tasks no round ends: every
-    task goes FAILED with "Failed to perform zombie fencing", and each restart begins at the first id again.
+    per second and broker (Kafka 3.7+), in one round of at most 90 s. With more than about 90 recorded tasks no round
+    ends: every task goes FAILED with "Failed to perform zombie fencing", and each restart begins at the first id again.
 
     rescue recognises this, fences the recorded ids itself, writes the task-count record that Connect could not write,
-    restarts the failed tasks and waits until each has taken its id. Anything else it refuses, with what it saw. The
-    lasting cure, which it prints, is to make Connect's own fencing faster. Each step is in a journal: after a kill, or
-    a step that failed, the same command says what was done and goes on. --timeout is per step. The ids of a connector
+    restarts the failed tasks and waits until each has taken its id. It refuses any other case and shows what it found.
+    It also prints the permanent fix: make Connect's own fencing faster. Each step is in a journal: after a kill or a
+    failed step, the same command reports what was done and continues. --timeout is per step. The ids of a connector
     that writes to another Kafka cluster are fenced there.
 
     Needs Kafka 3.3 or newer. ACLs: WRITE on the config topic and on the TransactionalId eosctl-config-GROUP, besides

@@ -15,29 +15,34 @@ from .frame.session import Session
 
 _MODES = [mode.value for mode in TARGETS]
 _name = click.option(
-    "--name", metavar="NAME", default="default", show_default=True, help="Which sandbox; each has its own processes."
+    "--name",
+    metavar="NAME",
+    default="default",
+    show_default=True,
+    help="Name of the sandbox; each has its own processes.",
 )
 
 
 @click.group(cls=EosctlGroup)
 def sandbox() -> None:
-    """A real Kafka and real Connect workers on this machine.
+    """Run a real Kafka and real Connect workers on this machine.
 
     Everything listens on loopback, on free ports; the jars are the ones Kafka publishes, checked against a lock file
-    and cached. A sandbox outlives the command that started it, and also a crash of eosctl: `status` and `down` know it.
+    and cached. A sandbox keeps running after the command that started it, also after a crash of eosctl: use `status`
+    and `down`.
     """
 
 
 @sandbox.command("up")
 @click.option("--kafka-version", metavar="V", help="Kafka and Connect version (default: the newest supported).")
 @click.option(
-    "--workers", type=click.IntRange(1, 3), metavar="N", default=1, show_default=True, help="How many Connect workers."
+    "--workers", type=click.IntRange(1, 3), metavar="N", default=1, show_default=True, help="Number of Connect workers."
 )
 @click.option(
     "--eos", "modes", multiple=True, type=click.Choice(_MODES), help="Mode of each worker in turn (default enabled)."
 )
-@click.option("--secure", is_flag=True, help="TLS, SCRAM-SHA-512 and an authorizer; a user per role.")
-@click.option("--metrics", is_flag=True, help="jmx_exporter's agent in each worker, for `eosctl metrics`.")
+@click.option("--secure", is_flag=True, help="Use TLS, SCRAM-SHA-512 and an authorizer, with a user per role.")
+@click.option("--metrics", is_flag=True, help="Run jmx_exporter's agent in each worker, for `eosctl metrics`.")
 @_name
 @click.pass_context
 def up(
@@ -52,11 +57,11 @@ def up(
 ) -> Report:
     """Start a broker and workers, and wait until they answer.
 
-    With --secure everyone logs in at a SASL_SSL listener, and may do what ACLs grant: the worker as User:worker, the
-    clients of its connectors as User:producer, User:consumer and User:admin, each with the rights of `eosctl acls` for
-    a group without connectors. A connector gets its rights by `eosctl acls apply`. A settings file per user (mode
-    0600) is printed, also for the roles of eosctl itself and for User:super, who may do everything. The brokers keep a
-    plaintext listener for themselves, on loopback.
+    With --secure all clients log in at a SASL_SSL listener, and have the rights that ACLs grant: the worker as
+    User:worker, the clients of its connectors as User:producer, User:consumer and User:admin, each with the rights of
+    `eosctl acls` for a group without connectors. `eosctl acls apply` gives a connector its rights. The path of a
+    settings file per user (mode 0600) is printed, also for the roles of eosctl itself and for User:super, who may do
+    everything. The brokers keep a plaintext listener for themselves, on loopback.
 
     Example: eosctl sandbox up --workers 2 --eos disabled --eos disabled
     """
@@ -80,7 +85,7 @@ def up(
 @_name
 @click.pass_context
 def status(ctx: click.Context, name: str) -> Report:
-    """Show the processes of a sandbox and how to reach them, of a secured one as each of its users.
+    """Show the processes of a sandbox and how to reach them; for a secured one, as each of its users.
 
     Example: eosctl sandbox status
     """
@@ -98,12 +103,12 @@ def status(ctx: click.Context, name: str) -> Report:
     default=20,
     show_default=True,
     type=click.IntRange(1),
-    help="How many lines from the end.",
+    help="Number of lines from the end.",
 )
 @_name
 @click.pass_context
 def logs(ctx: click.Context, node: str | None, lines: int, name: str) -> Report:
-    """Print the end of the logs, of one NODE or of all.
+    """Print the end of the logs of one NODE, or of all nodes.
 
     Example: eosctl sandbox logs broker-1 -n 50
     """
@@ -139,8 +144,8 @@ def demo(ctx: click.Context, kafka_version: str | None, keep: bool) -> Report:
     """Walk through the main job on a fresh sandbox.
 
     Starts a real broker and three real Connect workers on loopback; shows what a naive switch of the offsets topic
-    does, moves two connectors without losing or repeating a line, fences a zombie, and plans an upgrade. Exits 0 only
-    if every count was right; the rows of the report say what was proved.
+    does, moves two connectors without losing or repeating a line, fences a zombie, and plans an upgrade. The exit code
+    is 0 only if every count was right; the rows of the report say what was proved.
 
     Example: eosctl demo --keep
     """

@@ -17,23 +17,23 @@ from .frame.options import EosctlGroup, pass_app, waivers, write_options
 
 @click.group("task-counts", cls=EosctlGroup)
 def task_counts() -> None:
-    """Task-count records of the config topic.
+    """Show, check and write the task-count records of the config topic.
 
     Before the tasks of an exactly-once source connector start, the leader of the group fences the transactional ids
-    of the tasks that ran before. How many those were it knows from a record in the config topic (key
-    tasks-fencing-CONNECTOR, value {"task-count": N}), which it writes after each round. Fencing is due when the
-    newest task commit is later in the topic than that record. A record that is missing or too low lets zombies
-    (old tasks that still run somewhere) write on.
+    of the tasks that ran before. Their number is in a record of the config topic (key tasks-fencing-CONNECTOR, value
+    {"task-count": N}), which the leader writes after each round. Fencing is due when the newest task commit is later
+    in the topic than that record. If the record is missing or too low, zombies (old tasks that still run somewhere)
+    can keep writing.
     """
 
 
 @task_counts.command("list")
 @pass_app
 def list_command(app: App) -> Report:
-    """Each connector's record, and what the leader would do now.
+    """List each connector's record, and what the leader would do now.
 
-    Exit code 0 whatever is found. Sinks are among them, and have no record. Needs Kafka 3.3 or newer; without DESCRIBE
-    on the transactional ids, alive_ids is null or incomplete.
+    The exit code is 0 whatever is found. Sinks are listed, and have no record. Needs Kafka 3.3 or newer; without
+    DESCRIBE on the transactional ids, alive_ids is null or incomplete.
 
     Example: eosctl task-counts list -b kafka:9092 -g connect-cluster
     """
@@ -46,7 +46,7 @@ def list_command(app: App) -> Report:
 @click.argument("connector")
 @pass_app
 def show_command(app: App, connector: str) -> Report:
-    """One connector's record in full: order, decision, the ids it implies, the ids that are alive.
+    """Show one connector's record in full: order, decision, the ids it implies, the ids that are alive.
 
     Needs Kafka 3.3 or newer.
 
@@ -58,7 +58,7 @@ def show_command(app: App, connector: str) -> Report:
 
 
 @task_counts.command("validate")
-@click.option("--strict", is_flag=True, help="Also exit 3 on findings that are only informative.")
+@click.option("--strict", is_flag=True, help="Exit 3 on informative findings, too.")
 @pass_app
 def validate_command(app: App, strict: bool) -> Report:
     """Check every record; exit 3 when there is an error or a warning.
@@ -81,8 +81,8 @@ def replay_command(app: App, file: IO[bytes] | None, topic: bool) -> Report:
     """Fold config-topic records exactly as a worker does (Kafka 3.8 to 4.3).
 
     FILE holds one JSON object per record and line ({"topic", "partition", "offset", "key", "value"}); - is stdin.
-    --topic also names each record of an aborted transaction, and what is committed in its place: preparing and disabled
-    workers read both. Secret-looking config values are shown as ***, the session key never.
+    --topic also lists each record of an aborted transaction with the committed record that counts instead: preparing
+    and disabled workers read both. Secret-looking config values are shown as ***, the session key never.
 
     Example: eosctl task-counts replay connect-configs.ndjson -o json
     """
@@ -97,17 +97,17 @@ def replay_command(app: App, file: IO[bytes] | None, topic: bool) -> Report:
 @write_options
 @pass_app
 def clean_command(app: App, yes: bool, dry_run: bool) -> Report:
-    """Have the config topic compacted until no bad task-count record is left in it.
+    """Compact the config topic until it holds no bad task-count record.
 
-    A task-count record, or a commit of tasks, that workers can't read (wrong_type, kip_text_field) costs each worker
-    that starts the rest of the batch it is in: it stays behind the config topic for ever. Overwriting the record does
-    not help; only compaction takes it away. Do not restart a worker until then. Workers that run are not affected.
+    If workers can't read a task-count record or a commit of tasks (wrong_type, kip_text_field), each worker that starts
+    misses the rest of the batch, and stays behind the config topic for ever. Overwriting the record does not help; only
+    compaction removes it. Do not restart a worker until then. Running workers are not affected.
 
-    A record that is the newest of its key is overwritten with the count that workers hold. Then segment.ms,
+    A bad record that is the newest of its key is overwritten with the count that workers hold. Then segment.ms,
     min.cleanable.dirty.ratio and min.compaction.lag.ms of the topic are lowered, a record of a key that no worker
-    knows closes the segment, and the topic is read until the records are gone: brokers look every
-    log.cleaner.backoff.ms (15 s). The settings are set back, also after an error and Ctrl-C; after kill -9 by the next
-    run, and `eosctl doctor` says so. Exit code 4 when --timeout is over first: run again.
+    knows closes the segment, and the topic is read until the records are gone: brokers check every
+    log.cleaner.backoff.ms (15 s). The settings are restored, also after an error and Ctrl-C; after kill -9 the next
+    run restores them, and `eosctl doctor` reports it. If --timeout ends first, the exit code is 4: run again.
 
     Needs Kafka 2.3 (brokers). ACLs: READ, WRITE, DESCRIBE_CONFIGS and ALTER_CONFIGS on the config topic; to overwrite
     a record also WRITE on the TransactionalId eosctl-config-GROUP (connect-cluster-GROUP with no workers).
@@ -121,9 +121,9 @@ def clean_command(app: App, yes: bool, dry_run: bool) -> Report:
 
 @task_counts.command("write")
 @click.argument("connector", required=False)
-@click.option("--connector", "named", metavar="NAME", help="CONNECTOR, as other commands take it.")
+@click.option("--connector", "named", metavar="NAME", help="The same as CONNECTOR.")
 @click.option(
-    "--count", required=True, type=click.IntRange(0, 10_000), metavar="N", help="How many tasks the record says."
+    "--count", required=True, type=click.IntRange(0, 10_000), metavar="N", help="Task count to write in the record."
 )
 @waivers(Waiver.NO_FENCE)
 @write_options
@@ -133,13 +133,13 @@ def write_command(
 ) -> Report:
     """Write a connector's record, after fencing the ids of the old one.
 
-    A record that is newer than the newest task commit tells the leader that nobody is left to fence, whether that is
-    true or not. So it is refused while the connector has tasks, while the group rebalances, and where it would leave
-    out ids that are alive. With workers up it is written under an id of eosctl's own, with none under the leader's.
-    A record that says so already is left as it is, also while tasks run: exit code 0. The ids of a connector that
-    writes to another Kafka cluster are fenced there.
+    If the record is newer than the newest task commit, the leader fences nobody, whether that is right or not. So the
+    write is refused while the connector has tasks, while the group rebalances, and if the count would leave out ids
+    that are alive. eosctl writes under a transactional id of its own while workers are up, and under the leader's if
+    there are none. If the record has this count already, nothing is written, also while tasks run: exit code 0. The
+    ids of a connector that writes to another Kafka cluster are fenced there.
 
-    A stopped connector's ids are also fenced by Connect itself: see `eosctl fence --via connect`. Needs Kafka 3.3.
+    Connect itself can fence a stopped connector's ids: see `eosctl fence --via connect`. Needs Kafka 3.3.
     ACLs: WRITE on the config topic and on the TransactionalId eosctl-config-GROUP (connect-cluster-GROUP with no
     workers), besides those of `eosctl fence`.
 

@@ -26,26 +26,36 @@ _STATES = (
 
 @click.group("txn", cls=EosctlGroup)
 def txn() -> None:
-    """Transactions: list, describe, find hanging ones, abort.
+    """List, describe and abort transactions; find hanging ones.
 
     A transaction is known in two places: its coordinator holds the transactional id, the producer id and epoch, and
-    the state; each partition holds which producers have written there in an open transaction. While one is open,
-    readers of committed records stop before it, at the last stable offset (LSO). A transaction that is open on a
-    partition and forgotten by its coordinator is hanging: nothing ends it but `txn abort` (KIP-664).
+    the state; each partition holds which producers have written there in an open transaction. While a transaction is
+    open, read_committed consumers stop before it, at the last stable offset (LSO). A transaction that is open on a
+    partition and unknown to its coordinator is hanging: only `txn abort` ends it (KIP-664).
     """
 
 
 @txn.command("list")
 @click.option(
     "--state", "states", type=click.Choice(_STATES, case_sensitive=False), multiple=True, metavar="STATE",
-    help=f"Only in this state (repeatable): {', '.join(_STATES)}.",
+    help=f"Only transactions in this state (repeatable): {', '.join(_STATES)}.",
 )  # fmt: skip
 @click.option(
-    "--producer-id", "producer_ids", type=int, multiple=True, metavar="ID", help="Only of this producer (repeatable)."
+    "--producer-id",
+    "producer_ids",
+    type=int,
+    multiple=True,
+    metavar="ID",
+    help="Only transactions of this producer (repeatable).",
 )
-@click.option("--open-longer-than", type=Duration(), metavar="DURATION", help="Open for longer than this (Kafka 3.8).")
-@click.option("--match", metavar="REGEX", help="The whole id matches (RE2; Kafka 4.1).")
-@click.option("--client-side", is_flag=True, help="Filter here what the brokers can't: works on any version.")
+@click.option(
+    "--open-longer-than",
+    type=Duration(),
+    metavar="DURATION",
+    help="Only transactions open for longer than this (Kafka 3.8).",
+)
+@click.option("--match", metavar="REGEX", help="Only ids that match as a whole (RE2; Kafka 4.1).")
+@click.option("--client-side", is_flag=True, help="Filter here if the brokers can't; works with any version.")
 @pass_app
 def list_command(
     app: App,
@@ -55,11 +65,11 @@ def list_command(
     match: str | None,
     client_side: bool,
 ) -> Report:
-    """Transactional ids, from all coordinators.
+    """List the transactional ids of all coordinators.
 
-    Ids of this Connect group are recognised: the connector and the task, or the leader. Ids without the right to
-    DESCRIBE them are left out by the brokers. Where a broker is gone, the rest is listed, with what is missing and
-    exit code 7. Needs Kafka 3.0 or newer.
+    Ids of this Connect group are shown with their connector and task, or as the leader's. Brokers leave out ids that
+    you may not DESCRIBE. If a broker is down, the rest is listed with a warning of what is missing, and exit code 7.
+    Needs Kafka 3.0 or newer.
 
     Example: eosctl txn list -b kafka:9092 --state Ongoing --open-longer-than 5m --client-side
     """
@@ -73,9 +83,9 @@ def list_command(
 @click.argument("transactional_ids", metavar="TXN_ID...", nargs=-1, required=True)
 @pass_app
 def describe_command(app: App, transactional_ids: tuple[TransactionalId, ...]) -> Report:
-    """State, producer id, epoch, timeout and open partitions of each id.
+    """Show state, producer id, epoch, timeout and open partitions of each id.
 
-    The timeout tells who touched an id last: 90000 is Connect's own fencing, 30000 is eosctl's, 60000 a task's start
+    The timeout shows who used an id last: 90000 is Connect's own fencing, 30000 is eosctl's, 60000 a task's start
     (unless overridden). Needs Kafka 3.0 or newer, and DESCRIBE on each TransactionalId.
 
     Example: eosctl txn describe connect-cluster-orders-source-0 -b kafka:9092
@@ -86,11 +96,11 @@ def describe_command(app: App, transactional_ids: tuple[TransactionalId, ...]) -
 
 
 @txn.command("producers")
-@click.option("--topic", required=True, metavar="TOPIC", help="The topic whose partition leaders are asked.")
-@click.option("--partition", type=click.IntRange(min=0), metavar="N", help="One partition; else all.")
+@click.option("--topic", required=True, metavar="TOPIC", help="The topic; its partition leaders are asked.")
+@click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Only this partition (default: all).")
 @pass_app
 def producers_command(app: App, topic: str, partition: int | None) -> Report:
-    """Producers that partition leaders hold state of, and their open transactions.
+    """List the producers known to partition leaders, and their open transactions.
 
     Needs Kafka 3.0 or newer, and READ on the topic.
 
@@ -102,21 +112,21 @@ def producers_command(app: App, topic: str, partition: int | None) -> Report:
 
 
 @txn.command("hanging")
-@click.option("--topic", metavar="TOPIC", help="Look at this topic [default: at every partition of the cluster].")
-@click.option("--all", "all_topics", is_flag=True, help="Look at every partition of the cluster, which is the default.")
+@click.option("--topic", metavar="TOPIC", help="Check this topic only (default: every partition of the cluster).")
+@click.option("--all", "all_topics", is_flag=True, help="Check every partition of the cluster (the default).")
 @click.option(
     "--max-transaction-timeout",
     type=Duration(),
     default="15m",
     show_default=True,
-    help="Leave younger transactions alone; at least the brokers' transaction.max.timeout.ms.",
+    help="Ignore younger transactions; give at least the brokers' transaction.max.timeout.ms.",
 )
 @pass_app
 def hanging_command(app: App, topic: str | None, all_topics: bool, max_transaction_timeout: float) -> Report:
-    """Open transactions that no coordinator knows (KIP-664); exit 3 if there are any.
+    """Find open transactions that no coordinator knows (KIP-664); exit 3 if there are any.
 
-    Not those that take long: their coordinator will end them. Where a broker is gone, its partitions are rows with the
-    reason not_checked, and the exit code is 7. Needs Kafka 3.0 or newer, and READ on the topics.
+    Long-running transactions are not listed: their coordinator will end them. If a broker is down, its partitions are
+    listed with the reason not_checked, and the exit code is 7. Needs Kafka 3.0 or newer, and READ on the topics.
 
     Example: eosctl txn hanging -b kafka:9092
     """
@@ -131,11 +141,14 @@ def hanging_command(app: App, topic: str | None, all_topics: bool, max_transacti
 @click.option("--topic", required=True, metavar="TOPIC", help="The topic.")
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", required=True, help="The partition.")
 @click.option(
-    "--start-offset", type=click.IntRange(min=0), metavar="OFFSET", help="Where the open transaction begins; or else:"
+    "--start-offset",
+    type=click.IntRange(min=0),
+    metavar="OFFSET",
+    help="First offset of the open transaction; or give the next three options.",
 )
-@click.option("--producer-id", type=int, metavar="ID", help="Its producer id, with the two epochs.")
-@click.option("--producer-epoch", type=int, metavar="N", help="The epoch of that producer.")
-@click.option("--coordinator-epoch", type=int, metavar="N", help="The coordinator epoch that the marker shall bear.")
+@click.option("--producer-id", type=int, metavar="ID", help="Producer id of the transaction; needs both epochs.")
+@click.option("--producer-epoch", type=int, metavar="N", help="Producer epoch of the transaction.")
+@click.option("--coordinator-epoch", type=int, metavar="N", help="Coordinator epoch to write in the ABORT marker.")
 @waivers(Waiver.FORCE)
 @write_options
 @pass_app
@@ -151,11 +164,11 @@ def abort_command(
     yes: bool,
     dry_run: bool,
 ) -> Report:
-    """End a hanging transaction: an ABORT marker, written by the partition's leader.
+    """Abort a hanging transaction: the partition's leader writes an ABORT marker.
 
-    A transaction that its coordinator still knows is refused: `eosctl fence` ends that one properly. So is any while a
-    coordinator can't be asked: it may know it. Afterwards the LSO before and after is shown. Needs Kafka 3.0 or newer,
-    READ on the topic and ALTER on the cluster (CLUSTER_ACTION before 3.8).
+    A transaction that its coordinator still knows is refused: use `eosctl fence` for that. Any transaction is refused
+    while a coordinator can't be asked, for it may know the transaction. The result shows the LSO before and after.
+    Needs Kafka 3.0 or newer, READ on the topic and ALTER on the cluster (CLUSTER_ACTION before 3.8).
 
     Example: eosctl txn abort --topic connect-offsets --partition 7 --start-offset 4711 -b kafka:9092
     """
@@ -169,7 +182,7 @@ def abort_command(
 @click.argument("transactional_ids", metavar="TXN_ID...", nargs=-1, required=True)
 @pass_app
 def coordinator_command(app: App, transactional_ids: tuple[TransactionalId, ...]) -> Report:
-    """Hash, partition of __transaction_state, and coordinator of each id.
+    """Show hash, partition of __transaction_state and coordinator of each id.
 
     The ids need not exist. Needs DESCRIBE on each TransactionalId, and on the topic __transaction_state for its
     number of partitions. Works on Kafka 2.6 or newer.
@@ -183,16 +196,17 @@ def coordinator_command(app: App, transactional_ids: tuple[TransactionalId, ...]
 
 @txn.command("log")
 @click.argument("transactional_ids", metavar="[TXN_ID]...", nargs=-1)
-@click.option("--prefix", metavar="PREFIX", help="Only ids that start with this.")
-@click.option("--all-records", is_flag=True, help="The whole log; else the newest record of each id.")
+@click.option("--prefix", metavar="PREFIX", help="Only ids that start with PREFIX.")
+@click.option("--all-records", is_flag=True, help="Print the whole log, not only the newest record of each id.")
 @pass_app
 def log_command(
     app: App, transactional_ids: tuple[TransactionalId, ...], prefix: str | None, all_records: bool
 ) -> Report:
-    """The coordinators' own records, decoded from __transaction_state.
+    """Show the coordinators' own records, decoded from __transaction_state.
 
-    For when a coordinator does not answer, and for what it does not tell: when an id was last touched, and its former
-    producer ids. Reads records v0 and v1 (Kafka 0.11 to 4.3); needs READ and DESCRIBE on __transaction_state.
+    Use it when a coordinator does not answer, and for what coordinators do not report: when an id was last used, and
+    its former producer ids. Reads records v0 and v1 (Kafka 0.11 to 4.3); needs READ and DESCRIBE on
+    __transaction_state.
 
     Example: eosctl txn log connect-cluster-orders-source-0 --all-records -b kafka:9092
     """

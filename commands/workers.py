@@ -12,26 +12,28 @@ from .frame.options import EosctlGroup, pass_app
 
 @click.group("workers", cls=EosctlGroup)
 def workers() -> None:
-    """The workers of a Connect group and their mode.
+    """Show the workers of a Connect group and their modes.
 
     A worker's exactly.once.source.support is disabled, preparing or enabled. Every worker must be preparing before
-    any is enabled; Connect itself checks nothing of that, and no request tells the mode. eosctl proves what can be
-    proven: it lets each worker validate a source connector that requires exactly-once (nothing is created). A worker
-    that objects is preparing or disabled (not_enabled); which of the two, only its own file (-w) tells.
+    any is enabled; Connect does not check this, and no request reports the mode. eosctl proves what can be proven: it
+    lets each worker validate a source connector that requires exactly-once (nothing is created). A worker that objects
+    is preparing or disabled (not_enabled); only its own file (-w) says which of the two.
     """
 
 
 @workers.command("list")
 @pass_app
 def list_command(app: App) -> Report:
-    """Members, leader, versions, and who runs which connector and task.
+    """List members, leader, versions, and the connectors and tasks of each member.
 
     Members and their work come from the group itself (DescribeGroups), version and health from each worker. LAG counts
-    the records of the config topic after CONFIG-OFFSET, which a member tells at each rebalance and not in between.
-    A URL that does not answer, redirects, or is of another cluster or group is named. One that no member advertises, of
-    a load balancer or a forwarded port, is told by its connectors as another way to a member. --connect-map says where
-    members are reached whose own URLs lead nowhere from here; -u with the address of each tells members apart that
-    share a URL. With -u alone, without -b and -g, only these URLs are asked. Needs Kafka 2.4 or newer; health 3.9.
+    the records of the config topic after CONFIG-OFFSET, which a member reports at each rebalance and not in between.
+
+    A warning names each URL that does not answer, redirects, or belongs to another cluster or group. A URL that no
+    member advertises (a load balancer, a forwarded port) is recognised by its connectors as another way to a member.
+    Use --connect-map for members that can't be reached from here at their own URLs, and -u with each address for
+    members that share a URL. With -u alone, without -b and -g, only these URLs are asked. Needs Kafka 2.4 or newer;
+    health 3.9.
 
     Example: eosctl workers list -b kafka:9092 -g connect-cluster
     """
@@ -43,12 +45,12 @@ def list_command(app: App) -> Report:
 @workers.command("probe")
 @pass_app
 def probe_command(app: App) -> Report:
-    """Each worker's exactly-once mode, with the evidence.
+    """Show each worker's exactly-once mode, with the evidence.
 
-    enabled, not_enabled or unknown; with the workers' files (-w) also preparing and disabled. A file that contradicts
-    what its worker does is a warning (file_contradicts_probe), and so is a standalone worker, which is of no group. Of
-    the workers of a dedicated MirrorMaker, which have no REST interface, the mode is what their file says (-w). Exit
-    code 0 whatever is found: `eosctl upgrade verify` is the check. Needs Kafka 3.3 or newer.
+    The mode is enabled, not_enabled or unknown; with the workers' files (-w) also preparing or disabled. A file that
+    contradicts its worker is a warning (file_contradicts_probe), and so is a standalone worker, which is in no group.
+    The workers of a dedicated MirrorMaker have no REST interface; their mode is read from their file (-w). The exit
+    code is 0 whatever is found; `eosctl upgrade verify` is the check. Needs Kafka 3.3 or newer.
 
     Example: eosctl workers probe -u http://w1:8083 -u http://w2:8083 -w w1.properties -w w2.properties
     """

@@ -43,32 +43,32 @@ def _collect(ctx: click.Context, param: click.Parameter, value: object) -> objec
     return value
 
 
-# names -> what click is told of the option
+# names -> click's settings of the option
 _GLOBAL_OPTIONS: dict[tuple[str, ...], dict[str, Any]] = {
     ("-b", "--bootstrap-server"): {
         "metavar": "HOST:PORT,...",
-        "help": "The Kafka cluster of Connect's internal topics.",
+        "help": "Brokers of the Kafka cluster that has Connect's internal topics.",
     },
     ("--command-config",): {"metavar": "FILE", "help": "Client settings: Java client.properties or librdkafka names."},
     ("-u", "--connect-url"): {
         "metavar": "URL",
         "multiple": True,
-        "help": "REST URL of a worker (repeatable); else found from the group.",
+        "help": "REST URL of a worker (repeatable; default: found from the group).",
     },
     ("--connect-map",): {
         "metavar": "ADVERTISED=REACHABLE",
         "multiple": True,
-        "help": "Where a worker is reached from here (repeatable; each * in REACHABLE is what that in ADVERTISED was).",
+        "help": "Reach a worker at another address (repeatable; * in REACHABLE is what * in ADVERTISED matched).",
     },
-    ("--connect-ca",): {"metavar": "FILE", "help": "PEM certificates of the authorities that workers are known by."},
-    ("--connect-certificate",): {"metavar": "FILE", "help": "PEM client certificate for workers."},
-    ("--connect-key",): {"metavar": "FILE", "help": "PEM key of that certificate, where another file has it."},
-    ("--connect-username",): {"metavar": "NAME", "help": "User at the workers (basic authentication)."},
+    ("--connect-ca",): {"metavar": "FILE", "help": "PEM CA certificates for the workers' REST API."},
+    ("--connect-certificate",): {"metavar": "FILE", "help": "PEM client certificate for the workers' REST API."},
+    ("--connect-key",): {"metavar": "FILE", "help": "PEM key of the client certificate, if it is in another file."},
+    ("--connect-username",): {"metavar": "NAME", "help": "User name for basic authentication at the workers."},
     ("--connect-password-file",): {"metavar": "FILE", "help": "Password of that user; also $EOSCTL_CONNECT_PASSWORD."},
     ("--connect-token-file",): {"metavar": "FILE", "help": "Bearer token for workers; also $EOSCTL_CONNECT_TOKEN."},
     ("--connect-trust-discovered",): {
         "is_flag": True,
-        "help": "Show certificate, password and token also to workers known from the group only.",
+        "help": "Also send credentials to workers discovered from the group.",
     },
     ("-g", "--group-id"): {"metavar": "NAME", "help": "Connect's group.id."},
     ("-w", "--worker-config"): {
@@ -81,12 +81,12 @@ _GLOBAL_OPTIONS: dict[tuple[str, ...], dict[str, Any]] = {
         "metavar": "TOPIC",
         "help": "offset.storage.topic, the global offsets topic (default connect-offsets).",
     },
-    ("-p", "--profile"): {"metavar": "NAME", "help": "A profile of the config file."},
+    ("-p", "--profile"): {"metavar": "NAME", "help": "Use this profile of the config file."},
     ("--config",): {"metavar": "FILE", "help": "The config file with profiles."},
     ("-o", "--output"): {
         "type": click.Choice(OUTPUTS),
         "envvar": "EOSCTL_OUTPUT",
-        "help": "Default text; wide has more columns, ndjson a row a line.",
+        "help": "Default text; wide has more columns, ndjson prints one row per line.",
     },
     ("--timeout",): {
         "type": Duration(),
@@ -94,10 +94,10 @@ _GLOBAL_OPTIONS: dict[tuple[str, ...], dict[str, Any]] = {
         "envvar": "EOSCTL_TIMEOUT",
         "help": "Overall deadline (default 60s).",
     },
-    ("--audit-log",): {"metavar": "FILE", "help": "Where every write is recorded (default: in the state directory)."},
-    ("--log-file",): {"metavar": "FILE", "help": "Add what is said on stderr, with the time, to a file."},
+    ("--audit-log",): {"metavar": "FILE", "help": "File that records every write (default: in the state directory)."},
+    ("--log-file",): {"metavar": "FILE", "help": "Append what goes to stderr to this file, with timestamps."},
     ("--no-color",): {"is_flag": True, "help": "No colours; also NO_COLOR or TERM=dumb."},
-    ("-v", "--verbose"): {"count": True, "help": "More talk; -vv shows tracebacks."},
+    ("-v", "--verbose"): {"count": True, "help": "More detail on stderr; -vv shows tracebacks."},
 }
 
 
@@ -168,14 +168,14 @@ def pass_request(kind: type[Any]) -> Callable[[_F], _F]:
 
 
 def validation_option(function: _F) -> _F:
-    """For commands that look and for which workers validate the connectors, which may log in to databases for it."""
+    """For read-only commands that let workers validate connector configs; some connectors log in to databases."""
     option = click.option(
         "--no-validate",
         "validate",
         is_flag=True,
         flag_value=False,
         default=True,
-        help="Do not have connectors validate their configs; some log in to their databases for it.",
+        help="Do not validate connector configs; some connectors log in to their databases to validate.",
     )
     return option(function)
 

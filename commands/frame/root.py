@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 # name -> (module below eosctl.commands, one line of help); a test compares the lines with the commands' own
 COMMANDS = {
-    "acls": ("acls", "The rights that exactly-once Connect needs."),
+    "acls": ("acls", "Show, check and add the ACLs that exactly-once Connect needs."),
     "completion": ("completion", "Print the completion script of a shell."),
     "connectors": ("connectors", "Check connectors; stop, pause, resume and restart them."),
     "demo": ("sandbox:demo", "Walk through the main job on a fresh sandbox."),
-    "doctor": ("doctor", "Every check there is, and what to do first."),
-    "explain": ("explain", "What a code or a word means, and what to do next."),
+    "doctor": ("doctor", "Run every check; the worst findings come first."),
+    "explain": ("explain", "Explain a code or a word, and what to do next."),
     "fence": ("fence", "Fence producers by transactional id."),
-    "history": ("history", "What eosctl wrote: the audit log."),
-    "metrics": ("metrics", "How large the transactions of source tasks are."),
-    "offsets": ("offsets.group:offsets", "See, compare, merge and migrate source offsets."),
-    "profile": ("profile", "Named sets of options, in a YAML file."),
-    "rescue": ("rescue", "Heal a connector that Connect can't fence."),
-    "sandbox": ("sandbox", "A real Kafka and real Connect workers on this machine."),
-    "schema": ("explain:schema", "JSON Schemas of what `-o json` prints."),
-    "task-counts": ("task_counts", "Task-count records of the config topic."),
-    "txn": ("txn", "Transactions: list, describe, find hanging ones, abort."),
-    "upgrade": ("upgrade.group:upgrade", "The two-step upgrade to exactly-once, and the way back."),
-    "workers": ("workers", "The workers of a Connect group and their mode."),
+    "history": ("history", "Show the audit log: what eosctl wrote."),
+    "metrics": ("metrics", "Show how large the transactions of source tasks are."),
+    "offsets": ("offsets.group:offsets", "Show, compare, merge and migrate source offsets."),
+    "profile": ("profile", "Manage named sets of options (profiles) in a YAML file."),
+    "rescue": ("rescue", "Recover a connector that Connect can't fence."),
+    "sandbox": ("sandbox", "Run a real Kafka and real Connect workers on this machine."),
+    "schema": ("explain:schema", "Print the JSON Schemas of `-o json`."),
+    "task-counts": ("task_counts", "Show, check and write the task-count records of the config topic."),
+    "txn": ("txn", "List, describe and abort transactions; find hanging ones."),
+    "upgrade": ("upgrade.group:upgrade", "Upgrade a group to exactly-once in two steps, or go back."),
+    "workers": ("workers", "Show the workers of a Connect group and their modes."),
 }
 
 
@@ -155,8 +155,8 @@ def root() -> None:
 
     A source task writes records and source offsets in one transaction, under a transactional id of its own. A
     restarted task takes the id over: the producer epoch rises, and the old task, now a zombie, is fenced out. eosctl
-    looks at these ids, offsets and task-count records from outside, and changes them safely: every write shows its
-    plan, asks, keeps a backup and reads back what it did. `eosctl explain` says what a word or a code means.
+    reads these ids, offsets and task-count records from outside, and changes them safely: every write shows its
+    plan, asks, keeps a backup and reads back the result. `eosctl explain` explains words and codes.
 
     Exit codes: 0 done, 1 failed, 2 usage, 3 findings, 4 unreachable, 5 not authorized, 6 refused, 7 partial,
     130 interrupted.

@@ -24,7 +24,7 @@ _VIA = click.option(
     type=click.Choice(["auto", "topic", "rest"]),
     default="auto",
     show_default=True,
-    help="Write to the topics, or ask a worker (KIP-875); auto asks where that is known to work.",
+    help="Write to the topics, or through a worker (KIP-875); auto uses a worker where that is known to work.",
 )
 _CONNECTOR = click.option("--connector", required=True, metavar="NAME", help="The source connector.")
 
@@ -59,13 +59,15 @@ class SetOptions:
     def _pairs(self) -> tuple[tuple[str, str], ...]:
         """The source partitions with their new offsets."""
         if self.as_of and self.offsets:
-            raise UsageError("--as-of and --offset both say the new offset", hint="Give one of them.")
+            raise UsageError("--as-of and --offset both set the new offset", hint="Give one of them.")
         if self.as_of:
             return ()
         if self.store:
-            raise UsageError("--from says where --as-of looks", hint="Give --as-of TIME or --as-of OFFSET.")
+            raise UsageError("--from needs --as-of", hint="Give --as-of TIME or --as-of OFFSET.")
         if not self.offsets:
-            raise UsageError("which offset?", hint="Give --partition and --offset (in pairs), or --as-of TIME|OFFSET.")
+            raise UsageError(
+                "no offset was given", hint="Give --partition and --offset (in pairs), or --as-of TIME|OFFSET."
+            )
         if len(self.partitions) != len(self.offsets):
             raise UsageError("--partition and --offset come in pairs", hint="Give each --partition one --offset.")
         return tuple(zip(self.partitions, self.offsets, strict=True))
@@ -97,13 +99,13 @@ class ResetOptions:
 @click.option(
     "--as-of",
     metavar="TIME|OFFSET",
-    help="The offset that it had then, or that stands at this place in the log, as `offsets log` shows it.",
+    help="Set the offset of that time, or the one at this offset of the log, as `offsets log` shows it.",
 )
 @click.option(
     "--from",
     "store",
     metavar="STORE",
-    help="Of --as-of: the log to take it from [default: the connector's own topic, else global].",
+    help="With --as-of: read the log of this store [default: the connector's own topic, else global].",
 )
 @_VIA
 @waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING, Waiver.FORCE_SHAPE)
@@ -111,16 +113,16 @@ class ResetOptions:
 @pass_app
 @pass_request(SetOptions)
 def set_(app: App, options: SetOptions, *, yes: bool, dry_run: bool) -> Report:
-    """Put a connector's offset where it should go on reading, say further back, to read the tail again.
+    """Set a connector's offsets, say further back to read the end of its source again.
 
     --partition and --offset may be repeated, in pairs. The key that the connector itself wrote is found in any
-    spelling and keeps its bytes. The global and the dedicated topic get the same value. The plan says member by member
-    what changes: what is new or missing, and which way it goes. Of Debezium, JDBC, FileStream and MirrorMaker 2 it says
-    what the source can still deliver.
+    spelling and keeps its bytes. The global and the dedicated topic get the same value. The plan shows the change of
+    each member: new, missing, forward or back. For Debezium, JDBC, FileStream and MirrorMaker 2 it also shows what the
+    source can still deliver.
 
-    --as-of takes a former offset from the log, as `offsets log` shows it: with a time (RFC 3339, a date, an age like
-    90m) of every source partition, or of those of --partition; with an offset of the log of the one that stands there.
-    What the log does not have any more is refused, with what it has.
+    --as-of takes a former offset from the log, as `offsets log` shows it: a time (RFC 3339, a date, an age like 90m)
+    sets every source partition, or those of --partition; an offset of the log sets the source partition of that
+    record. If the log no longer has it, the command is refused and shows what the log has.
 
     The connector must be STOPPED, without tasks. What is overwritten is backed up; the undo command is printed. Needs
     Kafka 3.3 or newer.
@@ -138,7 +140,7 @@ def set_(app: App, options: SetOptions, *, yes: bool, dry_run: bool) -> Report:
 @click.command("reset", cls=EosctlCommand)
 @_CONNECTOR
 @click.option("--partition", "partitions", multiple=True, metavar="JSON", help="A source partition (repeatable).")
-@click.option("--all-partitions", "everything", is_flag=True, help="Everything that the connector has.")
+@click.option("--all-partitions", "everything", is_flag=True, help="All source partitions of the connector.")
 @_VIA
 @waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
 @write_options
@@ -147,8 +149,8 @@ def set_(app: App, options: SetOptions, *, yes: bool, dry_run: bool) -> Report:
 def reset(app: App, options: ResetOptions, *, yes: bool, dry_run: bool) -> Report:
     """Delete a connector's offsets, so that it reads these source partitions from their beginning.
 
-    With exactly-once support and a dedicated topic the workers' own way to do it is broken from Kafka 3.8 on; this one
-    puts tombstones on the keys as they are, in the global topic first, then in the dedicated one. The connector must
+    With exactly-once support and a dedicated topic, the workers' own reset is broken from Kafka 3.8 on; this command
+    writes tombstones for the keys as they are, first in the global topic, then in the dedicated one. The connector must
     be STOPPED, without tasks. What is deleted is backed up; the undo command is printed. Needs Kafka 3.3 or newer.
 
     Example: eosctl offsets reset -b kafka:9092 --connector orders-source --partition '{"filename":"/data/orders"}'

@@ -50,9 +50,11 @@ class ImportOptions:
 @click.option(
     "--store", required=True, metavar="STORE", help="global, dedicated (with --connector), TOPIC or TOPIC@PROFILE."
 )
-@click.option("--connector", "connectors", multiple=True, metavar="NAME", help="Only this connector's (repeatable).")
-@click.option("--keep-partitions", is_flag=True, help="Each record onto the partition that the file says.")
-@click.option("--rewrite", is_flag=True, help="Also what the store has already: aborted records then count no more.")
+@click.option(
+    "--connector", "connectors", multiple=True, metavar="NAME", help="Only offsets of this connector (repeatable)."
+)
+@click.option("--keep-partitions", is_flag=True, help="Write each record to its partition in the file.")
+@click.option("--rewrite", is_flag=True, help="Rewrite existing values too, superseding aborted records.")
 @waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
 @write_options
 @pass_app
@@ -60,12 +62,12 @@ class ImportOptions:
 def import_(app: App, options: ImportOptions, *, yes: bool, dry_run: bool) -> Report:
     """Write the offsets of a file into a store.
 
-    FILE is a record file, as `offsets export` writes it, or a KIP-875 body, as GET /connectors/NAME/offsets answers it
-    (then --connector says whose); - is stdin, which needs --yes. Each record goes where Connect's own producer puts
-    its key; of two that fall on one key the newer is written and the other reported. Deletions are written too. Keys
-    keep their bytes, also those that Connect ignores, which are reported, and records their headers. The connectors
-    must be STOPPED, without tasks. A topic that is no offsets topic, or not compacted, is refused. What is overwritten
-    is backed up; the undo command is printed. Needs Kafka 0.11 or newer.
+    FILE is a record file, as `offsets export` writes it, or a KIP-875 body, the answer of GET /connectors/NAME/offsets
+    (then --connector names the connector); - is stdin, which needs --yes. Each record goes to the partition that
+    Connect's own producer chooses for its key; of two records for one key the newer is written and the other reported.
+    Deletions are written, too. Keys keep their bytes, and records their headers; keys that Connect ignores are written
+    and reported. The connectors must be STOPPED, without tasks. A topic that is not an offsets topic, or not compacted,
+    is refused. What is overwritten is backed up; the undo command is printed. Needs Kafka 0.11 or newer.
 
     Example: eosctl offsets import offsets.ndjson -b kafka:9092 -u http://connect:8083 --store connect-offsets
     """
@@ -80,17 +82,16 @@ def import_(app: App, options: ImportOptions, *, yes: bool, dry_run: bool) -> Re
 @click.option(
     "--store", "stores", multiple=True, metavar="STORE", help="global, dedicated, TOPIC or TOPIC@PROFILE (repeatable)."
 )
-@click.option("--strict", is_flag=True, help="Warnings are findings too.")
+@click.option("--strict", is_flag=True, help="Exit 3 on warnings, too.")
 @pass_app
 def lint(app: App, stores: tuple[str, ...], *, strict: bool) -> Report:
-    """Find what is wrong with offsets topics.
+    """Find problems in offsets topics.
 
-    Looks at the global topic and at every dedicated one (also on brokers that a connector's config names), unless
-    --store says which: keys that Connect ignores, one
-    source partition in two spellings, keys on the wrong partition or on several (with the repair), values that are no
-    offsets, cleanup policy, replication, and transactions that hold back the last stable offset (LSO), behind which
-    workers wait when they start. Exit code 3 when a finding is an error; with --strict, also for a warning. Needs
-    Kafka 2.8 or newer to tell who holds a transaction open.
+    Checks the global topic and every dedicated one (also on brokers that a connector's config names), or only those of
+    --store: keys that Connect ignores, one source partition in two spellings, keys on the wrong partition or on several
+    (with the repair), values that are not offsets, cleanup policy, replication, and transactions that hold back the
+    last stable offset (LSO), for which workers wait when they start. The exit code is 3 if a finding is an error (with
+    --strict, also a warning). Needs Kafka 2.8 or newer to name the producer of an open transaction.
 
     Example: eosctl offsets lint -b kafka:9092 -u http://connect:8083 -o json
     """

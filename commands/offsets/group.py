@@ -35,7 +35,9 @@ _ELSEWHERE = {
     "verify": "migrate",
 }
 _DEDICATED_TOPIC = click.option(
-    "--dedicated-topic", metavar="PATTERN", help="For connectors without a topic of their own: 'offsets-{connector}'."
+    "--dedicated-topic",
+    metavar="PATTERN",
+    help="Offsets topic of connectors that have none of their own: 'offsets-{connector}'.",
 )
 
 
@@ -67,7 +69,7 @@ def refuse_documents(output: str) -> None:
     """Raises UsageError where stdout is asked for records and for a report at once."""
     if output in ("json", "yaml"):
         raise UsageError(
-            f"the records go to stdout, so there is no room for a report (-o {output})",
+            f"the records go to stdout, so a report can't (-o {output})",
             hint="Name a FILE for the records, or leave -o out.",
         )
 
@@ -120,30 +122,34 @@ class RestoreOptions:
 
 @click.group("offsets", cls=OffsetsGroup)
 def offsets() -> None:
-    """See, compare, merge and migrate source offsets.
+    """Show, compare, merge and migrate source offsets.
 
     A source offset says how far a connector has read one part of its source (a file, a table). Connect keeps it in
     the worker's offsets topic, the global store, and, where the connector has offsets.storage.topic, in the
     connector's own, the dedicated store. KIP-618 promises that what the dedicated store lacks is taken from the global
     one (shown as documented). No Kafka so far does that (3.3 to 4.3): the task gets what the dedicated store has, and
-    re-reads the rest of its source from the start (shown as runtime). `merge` and `migrate` make the two equal.
+    reads the rest of its source from the start (shown as runtime). `merge` and `migrate` make the two views equal.
 
-    Offsets are found by the bytes of their key, so the same source partition in two spellings is two offsets.
+    Connect finds offsets by the bytes of their key, so one source partition in two spellings has two offsets.
     """
 
 
 @offsets.command("list")
 @click.option("--connector", "connectors", multiple=True, metavar="NAME", help="A connector (repeatable).")
 @click.option(
-    "--store", "stores", multiple=True, metavar="STORE", help="Only what global, dedicated, TOPIC or TOPIC@PROFILE has."
+    "--store",
+    "stores",
+    multiple=True,
+    metavar="STORE",
+    help="Only this store: global, dedicated, TOPIC or TOPIC@PROFILE (repeatable).",
 )
 @_DEDICATED_TOPIC
 @pass_app
 def list_command(app: App, connectors: tuple[str, ...], stores: tuple[str, ...], dedicated_topic: str | None) -> Report:
-    """Every source partition: its value in each store, and what a task would be given.
+    """List every source partition: its value in each store, and the value that a task would get.
 
-    AGE is how long ago that was committed: a task may be RUNNING and commit nothing. Works with the workers down. Exit
-    code 0 whatever is found. Needs Kafka 0.11 or newer.
+    AGE is the time since that was committed: a task may be RUNNING and commit nothing. Works with the workers down. The
+    exit code is 0 whatever is found. Needs Kafka 0.11 or newer.
 
     Example: eosctl offsets list -b kafka:9092 --connector orders-source
     """
@@ -155,17 +161,17 @@ def list_command(app: App, connectors: tuple[str, ...], stores: tuple[str, ...],
 @offsets.command("get")
 @one_connector
 @click.option("--partition", metavar="JSON", help="One source partition, in any spelling.")
-@click.option("--rest", is_flag=True, help="Ask a worker too, and compare.")
+@click.option("--rest", is_flag=True, help="Also ask a worker, and compare.")
 @_DEDICATED_TOPIC
 @pass_app
 def get_command(
     app: App, connectors: tuple[str, ...], *, partition: str | None, rest: bool, dedicated_topic: str | None
 ) -> Report:
-    """One connector's offsets, or one of them.
+    """Show a connector's offsets, or one of them.
 
-    With --rest, each row also says what a worker answers (KIP-875): the same; null, where it looks under another
-    spelling of the key; or something else. That is shown, and no failure. Exit code 1 when there is no such source
-    partition. Needs Kafka 0.11 or newer; --rest a worker of 3.5 or newer.
+    With --rest, each row also shows what a worker answers (KIP-875): the same; null, if it looks under another spelling
+    of the key; or something else. A difference is not a failure. The exit code is 1 if the source partition does not
+    exist. Needs Kafka 0.11 or newer; --rest a worker of 3.5 or newer.
 
     Example: eosctl offsets get -b kafka:9092 --connector orders-source --partition '{"filename":"/data/orders"}'
     """
@@ -186,8 +192,8 @@ def diff_command(
 ) -> Report:
     """Compare two stores of a connector: global and dedicated, or topics by name, TOPIC@PROFILE on another cluster.
 
-    Exit code 3 when a source partition is not the same in both; 7 when an open transaction hides newer records of one,
-    so that nothing can be said of it (with --strict, 3). Needs Kafka 0.11 or newer.
+    The exit code is 3 if a source partition differs; 7 if an open transaction hides newer records of one, so that its
+    difference is unknown (with --strict, 3). Needs Kafka 0.11 or newer.
 
     Example: eosctl offsets diff -b kafka:9092 --connector orders-source
     """
@@ -203,10 +209,13 @@ def diff_command(
 @click.option(
     "--prefer",
     type=click.Choice(["dedicated", "global", "newest"]),
-    help="Whose value counts where both have one [default: dedicated; with --from, the one that is completed].",
+    help="Store to prefer if both have a value [default: dedicated; with --from, the --into store].",
 )
 @click.option(
-    "--from", "source", metavar="STORE", help="Take from this store, TOPIC or TOPIC@PROFILE [default: the other]."
+    "--from",
+    "source",
+    metavar="STORE",
+    help="Copy from this store, TOPIC or TOPIC@PROFILE [default: the store that --into does not name].",
 )
 @_DEDICATED_TOPIC
 @waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
@@ -214,11 +223,11 @@ def diff_command(
 @pass_app
 @pass_request(MergeOptions)
 def merge_command(app: App, options: MergeOptions, *, yes: bool, dry_run: bool) -> Report:
-    """Give one store what the other has and it lacks, so that a task finds all its offsets.
+    """Copy the offsets that one store lacks from the other, so that a task finds all its offsets.
 
-    Do it before the connector's config gets offsets.storage.topic, with --dedicated-topic to name the topic that it
-    will get. --from takes the offsets of any store, TOPIC@PROFILE one of another cluster, whose connectors must not run
-    there any more. The connector must be STOPPED, without tasks. Keys keep their bytes. What is overwritten is backed
+    Merge before the connector's config gets offsets.storage.topic; --dedicated-topic names the topic that it will get.
+    --from copies from any store; TOPIC@PROFILE is one on another cluster, where the connectors must no longer run.
+    The connector must be STOPPED, without tasks. Keys keep their bytes. What is overwritten is backed
     up; the undo command is printed. Needs Kafka 3.3 or newer.
 
     Example: eosctl offsets merge -b kafka:9092 -u http://connect:8083 --connector orders-source --into dedicated
@@ -235,10 +244,10 @@ def merge_command(app: App, options: MergeOptions, *, yes: bool, dry_run: bool) 
 @pass_app
 @pass_request(RestoreOptions)
 def restore_command(app: App, options: RestoreOptions, *, yes: bool, dry_run: bool) -> Report:
-    """Put back what a write replaced, byte for byte, from the backup that it kept.
+    """Restore what a write replaced, byte for byte, from its backup.
 
-    A key that had no record before gets a tombstone, which Connect reads as no offset. Refused when someone wrote
-    since. Restoring keeps a backup too. Needs Kafka 0.11 or newer.
+    A key that had no record before gets a tombstone, which Connect reads as no offset. The command is refused if
+    someone wrote since. Restoring keeps a backup, too. Needs Kafka 0.11 or newer.
 
     Example: eosctl offsets restore ~/.local/state/eosctl/backups/offsets-merge-20260102T030405000Z-0a1b2c3d.ndjson
     """
@@ -251,17 +260,21 @@ def restore_command(app: App, options: RestoreOptions, *, yes: bool, dry_run: bo
 @click.option(
     "--store", required=True, metavar="STORE", help="global, dedicated (with --connector), TOPIC or TOPIC@PROFILE."
 )
-@click.option("--connector", "connectors", multiple=True, metavar="NAME", help="Only this connector's (repeatable).")
+@click.option(
+    "--connector", "connectors", multiple=True, metavar="NAME", help="Only offsets of this connector (repeatable)."
+)
 @click.option(
     "--format",
     "form",
     type=click.Choice(["ndjson", "rest"]),
     default="ndjson",
     show_default=True,
-    help="Record file, or KIP-875 body of one connector.",
+    help="ndjson: a record file; rest: the KIP-875 body of one connector.",
 )
-@click.option("--all-records", is_flag=True, help="The whole committed log, not the newest of each key.")
-@click.option("--with-secrets", is_flag=True, help="Of the config topic: also passwords and the session key.")
+@click.option(
+    "--all-records", is_flag=True, help="Export the whole committed log, not only the newest record of each key."
+)
+@click.option("--with-secrets", is_flag=True, help="For the config topic: also export passwords and the session key.")
 @click.argument("file", default="-")
 @pass_app
 def export_command(
@@ -274,11 +287,11 @@ def export_command(
     with_secrets: bool,
     file: str,
 ) -> Report | None:
-    """Save a store: as NDJSON, lossless, or as a body for PATCH /connectors/NAME/offsets.
+    """Export a store as NDJSON (lossless), or as a body for PATCH /connectors/NAME/offsets.
 
-    NDJSON holds the newest committed record of each key and partition, tombstones and odd keys too. The KIP-875 body
-    (--format rest) holds what one connector's live offsets mean, not the bytes of their keys; what it can't hold is
-    reported. FILE is replaced when everything was read; without FILE, or with -, the lines go to stdout, and
+    NDJSON holds the newest committed record of each key and partition, including tombstones and invalid keys. The
+    KIP-875 body (--format rest) holds one connector's live offsets, but not the bytes of their keys; what it can't
+    hold is reported. FILE is replaced after everything was read; without FILE, or with -, the lines go to stdout, and
     -o json is refused. Needs Kafka 0.11 or newer.
 
     \b

@@ -16,18 +16,18 @@ from ..frame.options import EosctlCommand, pass_app
 @click.option(
     "--store",
     metavar="STORE",
-    help="Only the log of global, dedicated, TOPIC or TOPIC@PROFILE [default: the connector's own topic, and global].",
+    help="Only this log: global, dedicated, TOPIC or TOPIC@PROFILE [default: the connector's own topic, and global].",
 )
 @pass_app
 def log(app: App, connector: str, *, partitions: tuple[str, ...], store: str | None) -> Report:
-    """Every version of a connector's offsets that the log still has, with what became of its transaction.
+    """Show every version of a connector's offsets that the log still has, and the outcome of its transaction.
 
-    Each offset that a task commits is a record; the older ones stay in the log until compaction removes them, and
-    where some are gone, that is said. An aborted version never counted; an open one lies behind a transaction that has
-    not ended. Of Debezium, JDBC, FileStream and MirrorMaker 2 a version that lies before the committed one before it
-    is marked: from there the source was read again, unless a deletion (reset) lies in between. `offsets set --as-of`
-    puts a connector back to a version. Reads each topic twice, and holds only this connector's records. Exit code 1
-    when there is no such source partition. Needs Kafka 0.11 or newer.
+    Each offset that a task commits is a record; the older ones stay in the log until compaction removes them. Removed
+    versions are reported. An aborted version never counted; an open one belongs to a transaction that has not ended.
+    For Debezium, JDBC, FileStream and MirrorMaker 2, a version that goes back behind the committed version before it is
+    marked: from there the source was read again, unless a deletion (reset) lies in between. `offsets set --as-of`
+    returns a connector to a version. Each topic is read twice, and only this connector's records are kept in memory.
+    The exit code is 1 if the source partition does not exist. Needs Kafka 0.11 or newer.
 
     Example: eosctl offsets log -b kafka:9092 --connector orders-source --partition '{"filename":"/data/orders"}'
     """

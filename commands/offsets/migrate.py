@@ -29,10 +29,10 @@ _ENGINE_OPTIONS = [
         default="local[*,4]",
         show_default=True,
         metavar="URL",
-        help="Spark master; [*,4]: all cores, and a task that fails is tried four times, as on a cluster.",
+        help="Spark master; [*,4]: all cores, and up to four attempts per task, as on a cluster.",
     ),
     click.option("--conf", multiple=True, metavar="K=V", help="Spark setting (repeatable)."),
-    click.option("--snapshot-dir", type=click.Path(path_type=Path), help="Where snapshots and backups are kept."),
+    click.option("--snapshot-dir", type=click.Path(path_type=Path), help="Directory for snapshots and backups."),
 ]
 
 
@@ -86,8 +86,8 @@ class MigrateOptions:
         source, topics = (self.sources, self.pattern, self.connectors), (self.partitions, self.replication_factor)
         planning = (*source, *topics, self.all_connectors, self.target, self.renames, self.conflict)
         if self.plan_out is not None or any(planning) or self.dedicated_topic:
-            hint = "Leave out --plan-out and what chooses offsets."
-            raise UsageError("--plan has everything that is planned", hint=hint)
+            hint = "Leave out --plan-out and the options that choose offsets."
+            raise UsageError("--plan can't be combined with planning options", hint=hint)
 
     def allowances(self) -> Allowances:
         """The checks that they waive."""
@@ -121,33 +121,52 @@ class MigrateOptions:
     "sources",
     multiple=True,
     metavar="STORE",
-    help="global (default), dedicated, TOPIC[@PROFILE], a .ndjson or .parquet file; repeatable, the first wins.",
+    help="Source: global (default), dedicated, TOPIC[@PROFILE], .ndjson or .parquet file (repeatable; first wins).",
 )
 @click.option(
-    "--to", "target", metavar="STORE", help="dedicated (default), global, TOPIC[@PROFILE], or a file that is new."
+    "--to", "target", metavar="STORE", help="Target: dedicated (default), global, TOPIC[@PROFILE], or a new file."
 )
-@click.option("--connector", "connectors", multiple=True, metavar="NAME", help="A connector, exactly (repeatable).")
-@click.option("--all", "all_connectors", is_flag=True, help="Every connector that the source has offsets of.")
-@click.option("--match", "pattern", metavar="GLOB|re:REGEX", help="The connectors that match, whole name.")
-@click.option("--rename", "renames", multiple=True, metavar="OLD=NEW", help="Change the connector's name in the keys.")
 @click.option(
-    "--conflict", type=click.Choice([str(policy) for policy in Policy]), help="Who wins [default: keep-target]."
+    "--connector",
+    "connectors",
+    multiple=True,
+    metavar="NAME",
+    help="Only the connector of exactly this name (repeatable).",
 )
-@click.option("--dedicated-topic", metavar="PATTERN", help="For connectors without a topic: 'offsets-{connector}'.")
+@click.option("--all", "all_connectors", is_flag=True, help="Every connector with offsets in the source.")
+@click.option("--match", "pattern", metavar="GLOB|re:REGEX", help="Connectors with a name that matches as a whole.")
+@click.option(
+    "--rename",
+    "renames",
+    multiple=True,
+    metavar="OLD=NEW",
+    help="Change the connector's name in the keys (repeatable).",
+)
+@click.option(
+    "--conflict",
+    type=click.Choice([str(policy) for policy in Policy]),
+    help="Which value wins if both sides have one [default: keep-target].",
+)
+@click.option(
+    "--dedicated-topic", metavar="PATTERN", help="Offsets topic of connectors that have none: 'offsets-{connector}'."
+)
 @click.option(
     "--partitions", type=click.IntRange(min=1), metavar="N",
-    help="Partitions of target topics that are created [default: the source's].",
+    help="Number of partitions of created target topics [default: the source's].",
 )  # fmt: skip
 @click.option(
-    "--replication-factor", type=click.IntRange(min=1), metavar="N", help="Their replicas [default: the source's]."
+    "--replication-factor",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Replication factor of created target topics [default: the source's].",
 )
-@click.option("--plan-out", type=click.Path(path_type=Path, dir_okay=False), help="Only plan, into this file.")
+@click.option("--plan-out", type=click.Path(path_type=Path, dir_okay=False), help="Only write the plan to this file.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path, dir_okay=False), help="Apply this plan.")
-@click.option("--resume", is_flag=True, help="With --plan: go on where a run of it was cut off.")
+@click.option("--resume", is_flag=True, help="With --plan: continue an interrupted run of it.")
 @waivers(Waiver.ALLOW_OPEN_TRANSACTIONS)
 @waivers(Waiver.ACCEPT_DRIFT, multiple=True, type=click.Choice(["source", "target"]))
 @waivers(Waiver.WORKERS_DOWN, Waiver.FORCE_RUNNING)
-@click.option("--prune", is_flag=True, help="Then remove the snapshots of plans that are over; backups stay.")
+@click.option("--prune", is_flag=True, help="Afterwards remove the snapshots of finished plans; backups stay.")
 @engine_options
 @write_options
 @pass_app
@@ -157,16 +176,16 @@ def migrate(app: App, where: EngineOptions, options: MigrateOptions, *, yes: boo
     """Move source offsets of many connectors between topics, with Spark.
 
     A connector that gets an offsets topic of its own starts from scratch, whatever the global topic has: its offsets
-    must be in the new topic first. This reads both sides up to fixed offsets, decides per key, shows the plan, writes
-    what differs, and reads it back. Keys keep their bytes, and go where Connect's own producer would put them. The old
-    records stay where they are.
+    must be in the new topic first. This command reads both sides up to fixed offsets, decides per key, shows the plan,
+    writes what differs, and reads it back. Keys keep their bytes and get the partition that Connect's own producer
+    would choose. The old records stay where they are.
 
-    Missing target topics are created, compacted, with as many partitions as the source. Connect reads and writes a
-    connector's own topic however many it has: where hundreds are created, a few --partitions each spare the brokers.
+    Missing target topics are created, compacted, with as many partitions as the source. Connect works with any number
+    of partitions in a connector's own topic: if hundreds of topics are created, a few --partitions each are enough.
 
-    A run that was killed goes on with --plan and --resume, and ends in the same state; what it had written is taken
-    back with `offsets restore`, half-finished or not. What was read is kept, to resume and to verify; how much earlier
-    plans have left is said, and --prune removes what is of no more use.
+    Use --plan and --resume to continue a run that was killed; it ends in the same state. `offsets restore` undoes what
+    was written, also by an unfinished run. Snapshots are kept to resume and to verify; the space used by earlier plans
+    is reported, and --prune removes snapshots that are no longer needed.
 
     \b
     Example:
@@ -193,7 +212,7 @@ def migrate(app: App, where: EngineOptions, options: MigrateOptions, *, yes: boo
         )
         return settle(ready, yes=yes, dry_run=dry_run)
     if options.resume:
-        raise UsageError("what is to be resumed?", hint="Name its plan: --plan FILE; the cut-off run told which.")
+        raise UsageError("--resume needs --plan FILE", hint="The interrupted run printed the path of its plan.")
     plan_out, prune = options.plan_out, options.prune
     with prepared_migration(
         app, options.request(), engine, allowances=allowances, plan_out=plan_out, prune=prune
@@ -203,19 +222,21 @@ def migrate(app: App, where: EngineOptions, options: MigrateOptions, *, yes: boo
 
 @click.command("verify", cls=EosctlCommand)
 @click.argument("plan_file", metavar="PLAN|BACKUP", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--before", is_flag=True, help="Of a backup: what was there before the write, as after a restore.")
+@click.option(
+    "--before", is_flag=True, help="With a backup: compare with the values before the write, as after a restore."
+)
 @click.option("--strict", is_flag=True, help="Exit 3, not 7, on keys that an open transaction hides.")
 @engine_options
 @pass_app
 @pass_request(EngineOptions)
 def verify(app: App, where: EngineOptions, *, plan_file: Path, before: bool, strict: bool) -> Report:
-    """Read both sides of a migration again and compare them with its plan; or a write with its backup.
+    """Read both sides of a migration again and compare them with its plan; or compare a write with its backup.
 
-    Exit code 3, with the rows that differ, when a key of the target is not what the plan wanted, or a key of the
-    source is no longer what was migrated. A migrated connector that runs again moves its own offsets: verify before it
-    does. With the backup of a merge, set, reset, import or restore, every key of it is read again: exit code 3 unless
-    it holds what was written over it. Exit code 7 when an open transaction hides newer records of a key, so that
-    nothing can be said of it; with --strict, 3.
+    The exit code is 3, with the rows that differ, if a key of the target is not as planned, or a key of the source has
+    changed since the migration. Verify before a migrated connector runs again, for it then commits new offsets. With
+    the backup of a merge, set, reset, import or restore, every key of the backup is read again: the exit code is 3 if a
+    key does not hold the value that was written. The exit code is 7 if an open transaction hides newer records of a
+    key, so that its value is unknown; with --strict, 3.
 
     \b
     Example:
@@ -230,7 +251,7 @@ def verify(app: App, where: EngineOptions, *, plan_file: Path, before: bool, str
     if is_backup(plan_file):
         return verify_backup(app, plan_file, before=before, strict=strict)
     if before:
-        raise UsageError("--before is about the backup of a write", hint="A plan tells itself what was there.")
+        raise UsageError("--before needs a backup, not a plan", hint="A plan has the former values itself.")
     return verify_plan(app, _plan(plan_file), where.engine(app), strict=strict)
 
 

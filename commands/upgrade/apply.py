@@ -47,7 +47,7 @@ _NEEDED = {"command": ("restart_command",), "systemd": ("unit", "properties_file
 
 @frozen
 class DriverOptions(PodOptions):
-    """The options that say who changes and restarts the workers."""
+    """The options of the driver, which changes and restarts the workers."""
 
     driver_name: str = "print"
     set_config_command: str | None = None
@@ -169,77 +169,85 @@ class RollOptions:
 
 @click.command("apply", cls=EosctlCommand)
 @click.argument("plan_file", metavar="[PLAN]", required=False, type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--to", "target", type=click.Choice(["preparing", "enabled", "disabled"]), help="Without a PLAN.")
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(["preparing", "enabled", "disabled"]),
+    help="Target mode for every worker, without a PLAN.",
+)
 @click.option(
     "--driver",
     "driver_name",
     default="print",
     show_default=True,
     type=click.Choice(["print", "command", "systemd", "kubernetes", "sandbox"]),
-    help="Who changes and restarts the workers.",
+    help="How the workers are changed and restarted: see below.",
 )
-@click.option("--resume", is_flag=True, help="Go on with an upgrade that was cut off or stopped.")
+@click.option("--resume", is_flag=True, help="Continue an upgrade that was interrupted or stopped.")
 @waivers(Waiver.START_OVER)
 @waivers(Waiver.ACCEPT_GATE, multiple=True, metavar="GATE")
 @click.option(
     "--settle-timeout", type=Duration(), default="10m", metavar="DURATION", show_default=True,
-    help="How long a worker may take to be back, with everything as before.",
+    help="How long to wait after a restart until everything is as before.",
 )  # fmt: skip
-@click.option("--set-config-command", metavar="WORDS", help="command: sets the mode of one worker.")
-@click.option("--restart-command", metavar="WORDS", help="command: restarts one worker.")
-@click.option("--properties-file", metavar="PATH", help="command, systemd: a worker's properties file, to be edited.")
-@click.option("--unit", metavar="NAME", help="systemd: the unit of a worker.")
-@click.option("--ssh", metavar="DEST", help="systemd: where a worker runs; without it, here.")
+@click.option("--set-config-command", metavar="WORDS", help="command: command that sets the mode of one worker.")
+@click.option("--restart-command", metavar="WORDS", help="command: command that restarts one worker.")
+@click.option(
+    "--properties-file", metavar="PATH", help="command, systemd: a worker's properties file, which eosctl edits."
+)
+@click.option("--unit", metavar="NAME", help="systemd: the worker's unit.")
+@click.option("--ssh", metavar="DEST", help="systemd: the worker's host (default: this machine).")
 @click.option("--sudo", is_flag=True, default=None, help="systemd: edit and restart with sudo -n, as root.")
-@place_options("every one of the group (repeatable).", prefix="kubernetes: ")
+@place_options("name all of the group (repeatable).", prefix="kubernetes: ")
 @pod_options(prefix="kubernetes: ")
 @click.option(
     "--no-write", is_flag=True, default=None,
-    help="kubernetes: change nothing there. Wait until you, or your GitOps tool, have made each change, and check it.",
+    help="kubernetes: write nothing; wait until you or your GitOps tool have made each change, and check it.",
 )  # fmt: skip
 @click.option(
     "--print-patch", is_flag=True,
-    help="kubernetes: print the patch of each pass as a kubectl command, and end. Nothing is written.",
+    help="kubernetes: print the patch of each pass as a kubectl command, and exit; nothing is written.",
 )  # fmt: skip
-@click.option("--with-secrets", is_flag=True, help="With --print-patch: also patches that have passwords in them.")
-@click.option("--sandbox", metavar="NAME", help="sandbox: its name (default: default).")
+@click.option("--with-secrets", is_flag=True, help="With --print-patch: also print patches that contain passwords.")
+@click.option("--sandbox", metavar="NAME", help="sandbox: name of the sandbox (default: default).")
 @waivers(Waiver.ACCEPT_GONE, multiple=True, metavar="URL")
 @write_options
 @pass_app
 @pass_request(RollOptions)
 @pass_request(DriverOptions)
 def apply_command(app: App, options: RollOptions, by: DriverOptions, *, yes: bool, dry_run: bool) -> Report:
-    """Restart the workers one by one, in the order of the plan, and check after each that all is as before.
+    """Restart the workers one by one, in the order of the plan, and check the group after each restart.
 
-    After each restart the worker must be a healthy member again, its mode proven (or taken from its own file, and then
-    said so), every connector and task as before, with its transactional id once it is enabled; tasks that failed only
-    in fencing are restarted once. None is restarted while another does not answer, or after somebody else restarted
-    one. The first gate that fails ends the run and leaves the cluster running; --resume goes on. A kill or Ctrl-C is
-    safe at any time.
+    After each restart the worker must be a healthy member again, with its mode proven (or read from its own file, which
+    is then reported), and every connector and task as before, with its transactional id once the worker is enabled.
+    Tasks that failed only in fencing are restarted once. No worker is restarted while another does not answer, or after
+    somebody else restarted one. The first gate that fails ends the run and leaves the cluster running; --resume
+    continues. A kill or Ctrl-C is safe at any time.
 
-    A gate that guards data and can't be told stops it too (`upgrade plan` says which do). --timeout is the time of one
-    look at the whole group; --accept-gate goes on with a gate as it is.
+    An unknown gate that guards data ends the run, too (`upgrade plan` shows which do); --accept-gate continues despite
+    the gate. --timeout is the time for one check of the whole group.
 
-    On the way back what failed since the upgrade began holds nothing up, and the file of a worker that died is changed
-    before the others become disabled. A worker that an upgrade lost is missed until it is seen again, or given up with
-    --accept-gone.
+    On the way back, what failed since the upgrade began does not stop the run, and the file of a worker that died is
+    changed before the others become disabled. A worker that was lost during an upgrade is expected until it is seen
+    again; --accept-gone stops that.
 
-    WORDS, PATH, NAME and DEST may hold {url} {host} {port}, WORDS also {mode} and {config}; no shell reads them.
+    WORDS, PATH, NAME and DEST may contain {url} {host} {port}, WORDS also {mode} and {config}; no shell is used.
 
-    Its one write to Kafka: it takes the TransactionalId eosctl-config-GROUP, and stops before the next restart where
-    another eosctl took that since. Without WRITE on it, two upgrades on two machines meet at the first restart only.
+    eosctl writes one thing to Kafka: it takes the TransactionalId eosctl-config-GROUP, and stops before the next
+    restart if another eosctl took that since. Without WRITE on it, two upgrades on two machines notice each other only
+    at the first restart.
 
-    No request reaches the nodes of a dedicated MirrorMaker: --driver print and command restart them all the same. A
-    step goes by the member that left and the one that joined, by the node's file, and by what only that mode does
-    (the leader's id, the tasks' ids); the result says which. WORDS and PATH hold {host} and {number} there.
+    The nodes of a dedicated MirrorMaker have no REST interface; use --driver print or command for them. Each restart is
+    checked by the member that left and the one that joined, by the node's file, and by what only that mode does (the
+    leader's id, the tasks' ids); the result shows which. WORDS and PATH may contain {host} and {number} there.
 
-    The mode that --driver kubernetes sets is taken back by the next deploy where the chart or Git says another one:
-    the plan and the result say which field has to be changed there. --print-patch and --no-write are for those whose
-    GitOps tool makes the changes. A field that somebody sets back in mid-pass ends the run, which says who it was.
+    If the chart or Git has another mode than --driver kubernetes sets, the next deploy reverts it: the plan and the
+    result show which field to change there. Use --print-patch or --no-write if a GitOps tool makes the changes. If
+    somebody reverts a field during a pass, the run ends and shows who it was.
 
     \b
     Drivers:
-      print       says what to do, and waits until it is done
+      print       prints what to do, and waits until it is done
       command     runs your --set-config-command (or edits --properties-file) and --restart-command
       systemd     edits --properties-file and restarts --unit, here or by --ssh
       kubernetes  changes --workload; its controller restarts the pods, so a whole pass is one step;

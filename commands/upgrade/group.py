@@ -17,12 +17,12 @@ from .kubernetes_options import PodOptions, place_options, pod_options
 
 @click.group("upgrade", cls=EosctlGroup)
 def upgrade() -> None:
-    """The two-step upgrade to exactly-once, and the way back.
+    """Upgrade a group to exactly-once in two steps, or go back.
 
-    A group reaches exactly-once in two rolling restarts: first every worker gets exactly.once.source.support=preparing
-    (the leader then writes with transactions, so that an old leader can be fenced out), and only when all of them have
-    it, every worker gets enabled. Connect does not enforce this: one worker that is left behind, or enabled too early,
-    and nothing is exactly-once, whatever REST says.
+    A group reaches exactly-once in two rolling restarts, the two-step upgrade: first every worker gets
+    exactly.once.source.support=preparing (the leader then writes with transactions, so that an old leader can be fenced
+    out), and only when all workers have it, every worker gets enabled. Connect does not enforce this: if one worker is
+    left behind or enabled too early, nothing is exactly-once, whatever REST reports.
     """
 
 
@@ -32,29 +32,33 @@ def upgrade() -> None:
     "target",
     required=True,
     type=click.Choice(["preparing", "enabled", "disabled"]),
-    help="The mode that every worker shall have.",
+    help="Target mode for every worker.",
 )
-@click.option("--hard", is_flag=True, help="Also what an older Connect needs: offsets, repairs (with --to disabled).")
 @click.option(
-    "--plan-out", type=click.Path(path_type=Path, dir_okay=False), help="Write the plan to a file for `apply`."
+    "--hard",
+    is_flag=True,
+    help="With --to disabled: also plan for an older Connect (offsets to copy, records to repair).",
+)
+@click.option(
+    "--plan-out", type=click.Path(path_type=Path, dir_okay=False), help="Write the plan to this file, for `apply`."
 )
 @validation_option
-@place_options("also judge the gates of `apply --driver kubernetes` (repeatable).")
+@place_options("also check the gates of `apply --driver kubernetes` (repeatable).")
 @pod_options()
 @pass_app
 @pass_request(PodOptions)
 def plan_command(
     app: App, pods: PodOptions, *, target: str, hard: bool, plan_out: Path | None, validate: bool
 ) -> Report:
-    """Which workers to restart, in which order, and what has to be true before.
+    """Plan which workers to restart, in which order, and check the gates before that.
 
-    Changes nothing; but each source connector validates its config, for which some log in to their databases
-    (--no-validate leaves it out). Each gate is pass, fail or unknown, with its evidence. Exit code 3 when a gate fails;
-    unknown gates alone are exit code 0, though those that guard data stop `apply`, and the plan says so. Give the
-    workers' files (-w) so that preparing and disabled can be told apart, and the rights of the users that they name be
-    held against the cluster's ACLs. --hard adds what going back to an older Connect takes: offsets to copy, aborted
-    records to repair, one roll or two. With --workload, kubectl is asked
-    whether `apply --driver kubernetes` may begin: three gates more. Needs Kafka Connect 3.3 or newer.
+    Nothing is changed, but each source connector validates its config, for which some log in to their databases
+    (--no-validate skips this). Each gate is pass, fail or unknown, with its evidence. The exit code is 3 if a gate
+    fails; unknown gates alone give exit code 0, although those that guard data stop `apply`, as the plan says. Give the
+    workers' files (-w) to distinguish preparing from disabled, and to compare the rights of the users that they name
+    with the cluster's ACLs. --hard adds what an older Connect needs: offsets to copy, aborted records to repair, one
+    roll or two. With --workload, kubectl is asked whether `apply --driver kubernetes` may begin: three more gates.
+    Needs Kafka Connect 3.3 or newer.
 
     Example: eosctl upgrade plan --to enabled -b kafka:9092 -g connect-cluster
     """
@@ -68,9 +72,9 @@ def plan_command(
 @upgrade.command("status")
 @pass_app
 def status_command(app: App) -> Report:
-    """Each worker's mode, what that rests on, and where an upgrade under way stands.
+    """Show each worker's mode with its evidence, and the progress of an upgrade.
 
-    Changes nothing. Needs Kafka Connect 3.3 or newer.
+    Nothing is changed. Needs Kafka Connect 3.3 or newer.
 
     Example: eosctl upgrade status -b kafka:9092 -g connect-cluster
     """
@@ -85,21 +89,21 @@ def status_command(app: App) -> Report:
     "target",
     required=True,
     type=click.Choice(["preparing", "enabled", "disabled"]),
-    help="The mode that every worker shall have.",
+    help="Target mode for every worker.",
 )
 @waivers(Waiver.ACCEPT_GATE, multiple=True, metavar="GATE")
-@place_options("also hold its pods against the members (repeatable).")
+@place_options("also compare its pods with the members (repeatable).")
 @pass_app
 @pass_request(PodOptions)
 def verify_command(app: App, pods: PodOptions, *, target: str, accept_gate: tuple[str, ...]) -> Report:
-    """Exit code 0 only if every worker provably runs in that mode and every gate passes; else 3, with findings.
+    """Exit 0 only if every worker provably runs in that mode and every gate passes; else 3, with findings.
 
-    Changes nothing; but each source connector validates its config, for which some log in to their databases. A gate
-    that can't be told counts as one that fails; but rights_granted is a warning then, for ACLs are not everybody's to
-    see, and so is each gate that --accept-gate names; modes_proven among them takes modes that nothing proves, or that
-    only a file tells. preparing and disabled can be proven by the workers' files only (-w), or while an upgrade of
-    eosctl's own is the last that happened to the worker. With --workload each member must be in one of its pods, and
-    each pod must have a member. Needs Kafka Connect 3.3 or newer.
+    Nothing is changed, but each source connector validates its config, for which some log in to their databases. An
+    unknown gate counts as failed, except rights_granted, which is then a warning, for not everybody may read ACLs. Each
+    gate that --accept-gate names is a warning, too; --accept-gate modes_proven accepts modes that nothing proves, or
+    that only a file reports. preparing and disabled can be proven only by the workers' files (-w), or if eosctl
+    restarted the worker last. With --workload each member must be in one of its pods, and each pod must have a member.
+    Needs Kafka Connect 3.3 or newer.
 
     Example: eosctl upgrade verify --to enabled -b kafka:9092 -g connect-cluster
     """

@@ -22,9 +22,9 @@ _KINDS = (
 )
 
 _POD_OPTIONS = (
-    ("--env-name", "NAME", "the variable that sets the mode in the pods, or the one that has all properties."),
-    ("--container", "NAME", "the worker's container, where its variables do not tell."),
-    ("--configmap", "NAME", "the ConfigMap with the properties file that the pods mount, where that sets the mode."),
+    ("--env-name", "NAME", "the variable that sets the mode in the pods, or the one with all properties."),
+    ("--container", "NAME", "the worker's container, if its variables do not show which it is."),
+    ("--configmap", "NAME", "the ConfigMap with the mounted properties file, if that sets the mode."),
     ("--key", "KEY", "the key of the ConfigMap that is the properties file."),
 )
 
@@ -88,7 +88,7 @@ class PodOptions:
         if (self.configmap is None) != (self.key is None):
             raise UsageError("--configmap and --key go together")
         if self.configmap is not None and self.env_name is not None:
-            raise UsageError("--configmap and --env-name contradict each other: the mode stands in one place")
+            raise UsageError("--configmap and --env-name contradict each other: the mode is set in one place")
         file = None if self.configmap is None or self.key is None else MountedProperties(self.configmap, self.key)
         return kubernetes_driver(
             app,

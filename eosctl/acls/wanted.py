@@ -44,7 +44,7 @@ class Wanted:
         for right in self.rights:
             if right.role not in self.principals:
                 raise UsageError(
-                    f"who is the {right.role}?",
+                    f"no principal given for role {right.role}",
                     hint=f"Give --principal {right.role}=User:NAME, or the worker's file (-w), which names it.",
                 )
         return self.principals

@@ -146,7 +146,7 @@ def require_switchable(app: App, connector: str, now: ConnectorNow) -> None:
     """Raises UnsupportedError below Kafka 3.5, RefusedError for a sink, and where its topic or state can't be told."""
     if now.kind == "sink":
         raise RefusedError(
-            f"{connector} is a sink connector: its offsets are those of a consumer group, in no offsets topic",
+            f"{connector} is a sink connector: a sink's offsets are those of a consumer group, not of an offsets topic",
             hint="Only source connectors have an offsets topic.",
         )
     if is_older(now.version, _STOPPABLE_SINCE):

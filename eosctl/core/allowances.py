@@ -22,25 +22,28 @@ class Waiver(StrEnum):
         waiver._value_, waiver.help = flag, help_text
         return waiver
 
-    LIVE = "--live", "Also ids of tasks that run now; those tasks fail."
-    UNKNOWN_LIVENESS = "--unknown-liveness", "Also ids of tasks of which nobody can say whether they run."
-    DISCARD_PREPARED = "--discard-prepared", "Also open transactions that Flink may have prepared; lost then."
-    ALLOW_LEADER = "--allow-leader", "Also what may be the id of a Connect leader."
-    CREATE_UNKNOWN = "--create-unknown", "Also ids that no coordinator knows: fencing creates them."
-    FORCE = "--force", "Also if a coordinator still knows the transaction, or can't be asked."
-    NO_FENCE = "--no-fence", "Leave the ids of the old record unfenced: zombies may write on."
-    WORKERS_DOWN = "--workers-down", "The Connect group is empty (checked)."
-    FORCE_RUNNING = "--force-running", "Write although tasks run or may run."
-    FORCE_SHAPE = "--force-shape", "Write although a member's type changes; a task may fail on it."
-    OVERWRITE_NEWER = "--overwrite-newer", "Also take back what someone else wrote since."
-    ALLOW_OPEN_TRANSACTIONS = "--allow-open-transactions", "Go on without what open transactions hide."
-    ACCEPT_DRIFT = "--accept-drift", "Write what the plan has read, though newer offsets came."
-    START_OVER = "--start-over", "Forget an unfinished upgrade and plan anew."
+    LIVE = "--live", "Also fence ids of running tasks; those tasks fail."
+    UNKNOWN_LIVENESS = "--unknown-liveness", "Also fence ids of tasks that may be running; those that run fail."
+    DISCARD_PREPARED = (
+        "--discard-prepared",
+        "Also fence open transactions that Flink may have prepared; prepared records are lost.",
+    )
+    ALLOW_LEADER = "--allow-leader", "Also fence ids that may be a Connect leader's."
+    CREATE_UNKNOWN = "--create-unknown", "Also fence ids that no coordinator knows; fencing creates them."
+    FORCE = "--force", "Abort even if a coordinator still knows the transaction or can't be asked."
+    NO_FENCE = "--no-fence", "Do not fence the ids of the old record; zombies may keep writing."
+    WORKERS_DOWN = "--workers-down", "Write without asking a worker; the Connect group must be empty (checked)."
+    FORCE_RUNNING = "--force-running", "Write although tasks run or may run; a running task may overwrite it."
+    FORCE_SHAPE = "--force-shape", "Write although a member changes its type; the task may fail on it."
+    OVERWRITE_NEWER = "--overwrite-newer", "Also replace records that someone else wrote since."
+    ALLOW_OPEN_TRANSACTIONS = "--allow-open-transactions", "Ignore records hidden by open transactions."
+    ACCEPT_DRIFT = "--accept-drift", "Apply despite new offsets on this side (repeatable)."
+    START_OVER = "--start-over", "Ignore an unfinished upgrade and make a new plan."
     ACCEPT_GATE = (
         "--accept-gate",
-        "Go on though this gate fails or can't be told (repeatable); what FAILED before may stay so.",
+        "Continue although this gate fails or is unknown (repeatable); what was FAILED may stay FAILED.",
     )
-    ACCEPT_GONE = "--accept-gone", "This worker will never start again: do not miss it (repeatable)."
+    ACCEPT_GONE = "--accept-gone", "Treat this worker as removed for good (repeatable)."
 
     @property
     def word(self) -> str:

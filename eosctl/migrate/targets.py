@@ -78,7 +78,7 @@ def _refuse_impossible(app: App, missing: Sequence[PlannedTopic]) -> None:
             hint="See --partitions, --replication-factor and --dedicated-topic.",
         ) from impossible[0]
     for refusal in list(refused.values())[:1]:
-        app.on_event(Event(f"who applies this plan must be allowed more than this client: {refusal}", warning=True))
+        app.on_event(Event(f"applying this plan needs more rights than this client has: {refusal}", warning=True))
 
 
 def _new(topic: PlannedTopic) -> NewTopic:

@@ -148,7 +148,7 @@ def _merge_source(request: MergeRequest) -> tuple[str, Prefer]:
         return (GLOBAL if request.into == DEDICATED else DEDICATED), request.prefer or Prefer.DEDICATED
     prefer = request.prefer or Prefer(request.into)
     if request.source == request.into:
-        raise UsageError(f"--from {request.source} is what is to be completed", hint="Name two stores.")
+        raise UsageError(f"--from {request.source} is also the --into store", hint="Name two stores.")
     if request.source not in (GLOBAL, DEDICATED) and prefer not in (Prefer.NEWEST, Prefer(request.into)):
         raise UsageError(
             f"--prefer {prefer} is neither of the two stores",

@@ -83,4 +83,4 @@ def test_a_role_without_a_principal_is_a_question(invoke: Invoke, verb: str) -> 
     outcome = invoke("acls", verb, *WHERE, "--principal", "worker=User:w", "--connector", "orders",
                      doors=doors(FakeAclStore()))  # fmt: skip
     assert outcome.exit_code == 2
-    assert "who is the producer?" in outcome.stderr
+    assert "no principal given for role producer" in outcome.stderr

@@ -198,7 +198,7 @@ def test_nothing_is_asked_of_no_topics(store: TopicStore) -> None:
 
 
 def test_a_partition_that_is_not_there_is_refused(store: TopicStore, topic: str) -> None:
-    with pytest.raises(UsageError, match="no number 3"):
+    with pytest.raises(UsageError, match="there is no partition 3"):
         store.write([OutRecord(topic, b"k", b"v", 3)])
     with pytest.raises(UsageError, match="neither a key nor a partition"):
         store.write([OutRecord(topic, None, b"v")])

@@ -93,7 +93,7 @@ def test_a_write_ends_what_its_id_had_left_open(subject: Subject, store: TopicSt
 
 @on_all
 def test_a_write_that_cannot_go_on_is_aborted(store: TopicStore, topic: str) -> None:
-    with pytest.raises(UsageError, match="no number 7"):
+    with pytest.raises(UsageError, match="there is no partition 7"):
         store.write(
             [*of(topic, b"good"), OutRecord(topic, b"bad", b"v", 7)], transactional_id=TransactionalId(f"{topic}-id")
         )

@@ -18,6 +18,7 @@ from eosctl.core.records import (
     Written,
 )
 from eosctl.core.topic_names import is_topic_name
+from eosctl.core.wording import counted
 from eosctl.errors import BrokerError, DeadlineError, EosctlError, NotFoundError, UnreachableError, UsageError
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker_state import ENDING, BrokerState
@@ -299,7 +300,9 @@ class FakeTopicStore(Faults):
                 raise UsageError(f"a record for topic {record.topic} has neither a key nor a partition")
             return partition_for(record.key, partitions)
         if not 0 <= record.partition < partitions:
-            raise UsageError(f"topic {record.topic} has {partitions} partitions, no number {record.partition}")
+            raise UsageError(
+                f"there is no partition {record.partition}: topic {record.topic} has {counted(partitions, 'partition')}"
+            )
         return record.partition
 
     def _create_each(self, topics: Sequence[NewTopic]) -> dict[str, EosctlError]:

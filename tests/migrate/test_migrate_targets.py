@@ -159,7 +159,7 @@ def test_who_may_not_create_topics_may_plan(scene: Scene) -> None:
     scene.topics.denied["offsets-a"] = DENIED
     assert scene.prepared().apply is not None
     assert [event.message for event in scene.events if event.warning] == [
-        f"who applies this plan must be allowed more than this client: {DENIED}"
+        f"applying this plan needs more rights than this client has: {DENIED}"
     ]
 
 

@@ -124,7 +124,7 @@ def test_a_merge_from_another_cluster_goes_stale_when_that_moves(
         (["list", "--store", "nosuch@old"], 1, "there is no topic nosuch"),
         (["list", "--store", "dedicated@old"], 2, "which topics are dedicated on another cluster"),
         (["lint", "--store", "global", "--store", "global@old"], 2, "several clusters"),
-        (["merge", "--all", "--from", "global", "--into", "global"], 2, "what is to be completed"),
+        (["merge", "--all", "--from", "global", "--into", "global"], 2, "is also the --into store"),
         (["merge", "--all", "--from", "x@old", "--into", "global", "--prefer", "dedicated"], 2, "neither of the two"),
     ],
 )

@@ -83,7 +83,7 @@ VALUE_NOT_PRIMITIVE = finding(
 PARTITION_NULL = finding(
     "partition_null",
     "A connector has an offset for a null source partition, which REST neither shows nor resets.",
-    "Nothing, if it means it.",
+    "Nothing, if intentional.",
 )
 PARTITION_NOT_PRIMITIVE = finding(
     "partition_not_primitive",

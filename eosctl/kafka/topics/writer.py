@@ -146,7 +146,7 @@ class TopicWriter:
             return murmur2(record.key, partitions)  # core.murmur2 in C: half the time of a bulk write
         if not 0 <= record.partition < partitions:
             raise UsageError(
-                f"topic {record.topic} has {counted(partitions, 'partition')}, no number {record.partition}"
+                f"there is no partition {record.partition}: topic {record.topic} has {counted(partitions, 'partition')}"
             )
         return record.partition
 

@@ -211,8 +211,8 @@ def _target_partition(incoming: Incoming, store: Store, *, keep: bool) -> int:
         return store.home(incoming.key.raw)
     if partition >= store.partitions:
         raise InputFileError(
-            f"{incoming.place}: topic {store.topic} has {counted(store.partitions, 'partition')}, "
-            f"no number {partition}",
+            f"{incoming.place}: there is no partition {partition}: topic {store.topic} has "
+            f"{counted(store.partitions, 'partition')}",
             hint="Without --keep-partitions each record goes where Connect's producer puts its key.",
         )
     return partition

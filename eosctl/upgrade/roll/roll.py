@@ -171,7 +171,7 @@ def _barrier(run: Run, mode: Mode, pending: set[str]) -> None:
     if refusals:
         raise RefusedError(
             f"no worker may become {mode.value} now: {'; '.join(refusals)}",
-            hint="Fix that; --resume then goes on, and gives a worker that lacks it the pass before first."
+            hint="Fix this and --resume; workers that missed the earlier pass get it first."
             + (f" {accept_hint(stopping)}" if stopping else ""),
         )
     require_as_left(run, view.members)

@@ -121,7 +121,7 @@ def test_kept_partitions_are_apart_and_must_exist() -> None:
     last = parse_offsets_file(lines(record(A, b"1", partition=4)), name="f")
     assert [write.partition for write in plan_import(last, store(), keep_partitions=True).writes] == [4]
     beyond = parse_offsets_file(b"\n" + lines(record(A, b"1", partition=5)), name="f")
-    with pytest.raises(InputFileError, match="f, line 2: topic t has 5 partitions, no number 5") as caught:
+    with pytest.raises(InputFileError, match="f, line 2: there is no partition 5: topic t has 5 partitions") as caught:
         plan_import(beyond, store(), keep_partitions=True)
     assert caught.value.hint
 
