@@ -70,4 +70,4 @@ def _ask_workers(app: App) -> Mapping[str, ConnectorState]:
             return {
                 name: ConnectorState(name, entry.config, task_count=len(entry.wanted)) for name, entry in there.items()
             }
-    raise no_answer("no worker tells which connectors there are", failures)
+    raise no_answer("no worker reports the connectors", failures)

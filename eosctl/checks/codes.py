@@ -7,7 +7,7 @@ from eosctl.codes import error, finding, warning
 NOT_A_SOURCE = finding("not_a_source", "The connector is a sink: KIP-618 is about sources.")
 WORKER_NOT_ANSWERING = error(
     "worker_not_answering",
-    "A worker can be reached and does not tell what was asked.",
+    "A worker can be reached, but does not answer the question.",
     "The message has its answer; look at its log.",
 )
 CONFIG_TOPIC_UNREAD = warning(
@@ -32,7 +32,7 @@ NO_SOURCE_TASKS = warning(
 )
 TIMEOUTS_UNKNOWN = warning(
     "timeouts_unknown",
-    "The coordinators did not tell the tasks' transaction timeouts.",
+    "The coordinators did not report the tasks' transaction timeouts.",
     "Grant DESCRIBE on their TransactionalIds, or see the message.",
 )
 LOOPBACK_URL = warning(
@@ -69,7 +69,7 @@ BROKER_UNREACHABLE = finding(
 DEDICATED_MIRROR_MAKER = finding(
     "dedicated_mirror_maker",
     "The group's workers are those of a dedicated MirrorMaker, which have no REST interface.",
-    "Nothing; their files and logs have what only a worker can tell.",
+    "Nothing; their files and logs have what only a worker can report.",
 )
 ABORTED_CONFIGS_UNREAD = finding(
     "aborted_configs_unread",
@@ -119,7 +119,7 @@ TRANSACTION_OPEN_LONG = finding(
     "transaction_open_long",
     "A RUNNING task has had a transaction open for more than half of its timeout; when that is over, brokers abort "
     "it and the task fails.",
-    "See the task's worker's log; mend brokers that can't be written, or let the task commit more often.",
+    "See the task's worker's log; fix brokers that can't be written, or let the task commit more often.",
 )
 DATA_TOPIC_HELD = finding(
     "data_topic_held",
@@ -158,7 +158,7 @@ MODE_NOT_EXPECTED = finding(
 )
 MODE_NOT_PROVEN = finding(
     "mode_not_proven",
-    "Whether a worker is in the mode that is expected can't be told from outside.",
+    "It is unknown whether a worker is in the expected mode: that can't be seen from outside.",
     "Give its file with -w.",
 )
 AT_REST = finding(

@@ -36,7 +36,7 @@ def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = Fals
         failures = [member.failure for member in group.members if member.failure is not None]
         hint = NO_REST_HINT if group.is_mirror_maker else None
         failures = failures or [UnreachableError(observation.why_unseen("connectors"), hint=hint)]
-        raise no_answer("no worker tells which connectors there are", failures)
+        raise no_answer("no worker reports the connectors", failures)
     chosen = _chosen(observation.connectors, names)
     more = _sinks(chosen) if names else group_findings(observation)
     findings = worst_first([*connector_findings(observation, chosen), *more, *_files(observation)])

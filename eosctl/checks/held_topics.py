@@ -95,8 +95,8 @@ def _unjudged_connectors(topics: FoundTopics, holders: Sequence[TransactionDescr
     return [
         Problem(
             connector_codes.OUTPUT_TOPICS_UNKNOWN,
-            f"whether the transaction of {first} holds up {', '.join(names)} is not known: no worker tells the topics "
-            "that they write to, and their configs name none",
+            f"whether the transaction of {first} holds up {', '.join(names)} is not known: no worker reports the "
+            "topics that they write to, and their configs name none",
             hint=f"See its topics: `eosctl txn describe {quote(first)}`.",
             severity="warning",
         )

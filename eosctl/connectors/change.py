@@ -135,7 +135,7 @@ def _stay_failed(plan: ChangePlan) -> list[Problem]:
     return [
         Problem(
             codes.FAILED_STAYS,
-            f"{plan.verb} changes nothing of what is FAILED: {counted(len(failed), 'part')} of {plan.connector}",
+            f"{plan.verb} does not change what is FAILED: {counted(len(failed), 'part')} of {plan.connector}",
             f"eosctl connectors restart {shlex.quote(plan.connector)} --failed",
             severity="warning",
         )

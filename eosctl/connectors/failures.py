@@ -214,7 +214,7 @@ def long_unassigned(finding: Finding, age_ms: int, *, delay_ms: int) -> Finding:
         finding,
         severity=ERROR,
         message=f"{finding.subject} has had no worker for {minutes:,} m, longer than a rebalance takes",
-        fix="`eosctl workers list` shows who is there and behind; see the leader's log for why it is given to nobody.",
+        fix="`eosctl workers list` shows the members and their lag; see the leader's log for why nobody gets it.",
         evidence={**finding.evidence, "unassigned_ms": age_ms},
     )
 
@@ -231,7 +231,7 @@ def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Find
         yield Finding(
             codes.UNASSIGNED, WARNING, subject, f"{subject} has no worker: the group is rebalancing, or lost "
             "one and waits for scheduled.rebalance.max.delay.ms (5 min)",
-            "`eosctl workers list` shows who is there; look again after the rebalance.", evidence,
+            "`eosctl workers list` shows the members; check again after the rebalance.", evidence,
         )  # fmt: skip
     elif state == FAILED:
         trace = connector.traces.get(part, "")

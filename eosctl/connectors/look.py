@@ -165,7 +165,7 @@ def require_switchable(app: App, connector: str, now: ConnectorNow) -> None:
         )
     if now.state not in STATE_AFTER:
         raise RefusedError(
-            f"connector {connector} is {now.state}: whether it is meant to run can't be told; nothing was written",
+            f"connector {connector} is {now.state}: it is unknown whether it should run; nothing was written",
             hint="Run again when it is RUNNING, PAUSED, STOPPED or FAILED.",
         )
     _require_same_config_topic(app, connector, now)

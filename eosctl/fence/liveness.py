@@ -56,7 +56,7 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[TransactionalId
     Raises RefusedError when a worker that was named belongs to another Kafka cluster.
     """
     if request.live and request.unknown_liveness:
-        why = f"nobody was asked, as told by {Waiver.LIVE} and {Waiver.UNKNOWN_LIVENESS}"
+        why = f"nobody was asked because of {Waiver.LIVE} and {Waiver.UNKNOWN_LIVENESS}"
         return Liveness(problems=(liveness_unknown(why),))
     app = _with_part_of_the_time(app, request)
     groups, error = list_connect_groups(app)

@@ -104,9 +104,9 @@ def _read_group(app: App, *, waits: bool) -> tuple[ConnectGroup | None, Problem 
     try:
         group, _cluster_id = read_group(app, gone_ok=True, wait=waits)
     except EosctlError as error:
-        return None, liveness_unknown(f"the members of group {group_id} can't be told: {error.message}", error.hint)
+        return None, liveness_unknown(f"the members of group {group_id} are unknown: {error.message}", error.hint)
     if group.members and group.state != STABLE:
-        message = f"the group {group_id} is {group.state}, so that its members do not tell what they run"
+        message = f"the group {group_id} is {group.state}, so that its members do not report what they run"
         return group, liveness_unknown(message, "Run again when the rebalance is over.")
     return group, None
 

@@ -41,7 +41,7 @@ _PATIENCE_S = {STABLE: 0.0, EMPTY: 0.0, DEAD: 2.0}
 _POLL_S = 0.25
 
 NO_REST = "is a worker of a dedicated MirrorMaker, which has no REST interface"
-NO_REST_HINT = "What the group, its topics and its transactions tell can be known; logs and files have the rest."
+NO_REST_HINT = "The group, its topics and its transactions are checked; logs and files have the rest."
 
 _Pair = tuple[ConnectMember | None, str | None]
 """A member and its normalised URL; either may be missing, not both."""
@@ -116,7 +116,7 @@ def discover_urls(app: App) -> list[str]:
         raise UnreachableError(f"no worker of group {group.group_id} can be asked: each {NO_REST}", hint=NO_REST_HINT)
     if group.members and not urls:
         raise UnreachableError(
-            f"no member of group {group.group_id} tells the URL of its REST interface (the group is {group.state})",
+            f"no member of group {group.group_id} reports the URL of its REST interface (the group is {group.state})",
             hint="Run again when the rebalance is over, or give the URL of a worker with -u.",
         )
     return urls
@@ -230,7 +230,7 @@ def _place_in_group(pair: _Pair, view: WorkerView, kafka_cluster_id: str | None)
     if member is not None and not member.has_rest:
         yield NO_REST
     elif url is None:
-        yield "the group does not tell this member's URL now"
+        yield "the group does not report this member's URL now"
     if member is None and kafka_cluster_id is not None:
         yield "no member of the group advertises this URL"
     if _is_elsewhere(view, kafka_cluster_id):

@@ -72,7 +72,7 @@ def judge_way(theirs: Connectors, *, ours: Collection[str] | None, members: Coll
     if on_members and (ours is None or not set(ours).isdisjoint(theirs)):
         return Way.IN, "its connectors run on members of the group: another way to one of them"
     if ours is None or (not ours and not theirs):
-        return Way.UNKNOWN, "there is no connector by which to tell whether it is another way to a member"
+        return Way.UNKNOWN, "there is no connector that would show whether it is another way to a member"
     only_there, only_here = sorted(set(theirs) - set(ours)), sorted(set(ours) - set(theirs))
     return Way.ELSEWHERE, (
         f"knows other connectors (only there: {', '.join(only_there) or 'none'}; only in the group: "

@@ -224,7 +224,7 @@ class _Run:
         if failed:
             raise EosctlError(
                 f"{some(failed)} can't be fenced, so a killed task may still write; nothing was written",
-                hint="Run again in a moment; `eosctl txn describe` tells what the coordinator knows.",
+                hint="Run again in a moment; `eosctl txn describe` shows what the coordinator knows.",
             )
 
     def _refuse_drift(self) -> Sequence[Record]:

@@ -7,7 +7,7 @@ from eosctl.codes import error, warning
 TOPICS_NOT_CREATED = error(
     "topics_not_created",
     "Brokers refused target topics of a migration; no offset was written.",
-    "The message above it has the reason. When that is mended, go on with --plan FILE --yes --resume.",
+    "The message above it has the reason. When that is fixed, continue with --plan FILE --yes --resume.",
 )
 PLAN_MISMATCH = error("plan_mismatch", "Keys are not what the plan says.", "Has someone written since? Plan again.")
 BACKUP_MISMATCH = error(

@@ -171,7 +171,7 @@ def _not_created(plan: MigrationPlan, made: TopicsMade) -> list[Problem]:
         f"{counted(len(made.refused), 'new topic was', 'new topics were')} not created, {len(made.created)} were; "
         "no offset was written"
     )
-    again = f"When that is mended: {resume_command(Path(_snapshot(plan)))}"
+    again = f"When that is fixed: {resume_command(Path(_snapshot(plan)))}"
     reasons = [Problem.of(refusal) for refusal in made.refused.values()]
     return [*reasons[:_MOST_REASONS], Problem(codes.TOPICS_NOT_CREATED, message, hint=again)]
 

@@ -135,7 +135,7 @@ def refuse_open_transactions(planned: Sequence[PlannedTopic], *, allowed: bool) 
     if hidden and not allowed:
         raise RefusedError(
             f"an open transaction on {some(hidden)} may hide committed offsets",
-            hint="`eosctl txn hanging` tells whose it is; "
+            hint="`eosctl txn hanging` shows its producer; "
             f"{Waiver.ALLOW_OPEN_TRANSACTIONS} goes on without what it hides.",
         )
 

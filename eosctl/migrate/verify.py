@@ -43,7 +43,7 @@ def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = 
     entries = read_backup(str(path))
     if not before and any(not entry.knows_written for entry in entries):
         raise UsageError(
-            f"{path} does not tell what was written over its records",
+            f"{path} does not have what was written over its records",
             hint="--before compares with the records themselves.",
         )
     found = gather_backup_topics(app, entries, path=str(path))

@@ -180,7 +180,7 @@ def _with_broker_settings(_app: App, store: TopicStore, observation: Observation
     """The smallest maximum counts: any broker may coordinate a task's id."""
     values = [int(text) for text in store.broker_settings(MAX_TIMEOUT_SETTING).values() if text.isdecimal()]
     if not values:
-        return observation.without([BROKER_SETTINGS], f"no broker tells its {MAX_TIMEOUT_SETTING}")
+        return observation.without([BROKER_SETTINGS], f"no broker reports its {MAX_TIMEOUT_SETTING}")
     return replace(observation, max_transaction_timeout_ms=min(values))
 
 

@@ -252,7 +252,7 @@ def _behind_problems(read: _ReadBack) -> Iterator[Problem]:
     if read.behind:
         message = f"{read.behind} of them are committed, but lie behind somebody's open transaction: workers that read "
         message += "committed records get them when it ends"
-        hint = "`eosctl txn hanging` tells whose it is."
+        hint = "`eosctl txn hanging` shows its producer."
         yield Problem(OPEN_TRANSACTION, message, hint=hint, severity="warning")
 
 

@@ -21,4 +21,6 @@ def comparison_exit_code(*, differing: bool, hidden: bool, strict: bool) -> Exit
 def hidden_problem(hidden: int, compared: int, *, where: str = "") -> Problem:
     """Says of how many keys nothing is said; `where` begins with a space."""
     message = f"{hidden} of {compared} keys{where} can't be compared: an open transaction hides newer records of them"
-    return Problem(OPEN_TRANSACTION, message, hint="`eosctl txn hanging` tells whose it is; run again when it ended.")
+    return Problem(
+        OPEN_TRANSACTION, message, hint="`eosctl txn hanging` shows its producer; run again when it has ended."
+    )

@@ -140,7 +140,7 @@ def _refuse_strangers(app: App, absent: Sequence[str]) -> None:
     if strangers:
         raise RefusedError(
             f"topic {app.target.config_topic} has the config of {', '.join(strangers)}, which the worker does not "
-            "know: whether tasks run can't be told; nothing was written",
+            "know: it is unknown whether tasks run; nothing was written",
             hint=f"Name a worker and the config topic of the same group. {_FORCE}",
         )
 

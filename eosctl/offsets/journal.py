@@ -45,5 +45,5 @@ def cut_off_problems(app: App, cluster_id: str) -> list[Problem]:
     offsets, when = counted(last.offsets, "offset"), rfc3339(last.time_ms)
     message = f"{last.name} of {when} ({offsets}) was cut off before its end was seen"
     undo = undo_command(Path(last.backup))
-    hint = f"`eosctl offsets verify {quote(last.backup)}` tells what of it is there; `{undo}` takes it back."
+    hint = f"`eosctl offsets verify {quote(last.backup)}` shows how much of it was written; `{undo}` takes it back."
     return [Problem(codes.WRITE_CUT_OFF, message, hint=hint, severity="warning")]

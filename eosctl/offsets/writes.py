@@ -210,7 +210,7 @@ def refuse_hidden_keys(app: App, store: Store, keys: Iterable[bytes | None], *, 
     raise RefusedError(
         f"topic {store.topic}, partition {', '.join(map(str, sorted(places)))}: an open transaction hides newer "
         f"offsets{whose}",
-        hint=f"`eosctl offsets lint --store {quote(store.topic)}` tells whose it is. Wait for its end, or end it, and "
+        hint=f"`eosctl offsets lint --store {quote(store.topic)}` shows its producer. Wait for its end, or end it, and "
         f"plan again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {quote(ours)}` ends it at once, "
         "and so the ids of a killed `offsets migrate`, which begin with eosctl-migrate-.",
     )

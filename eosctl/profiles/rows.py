@@ -93,9 +93,12 @@ PROFILE_LIST = Kind(
         empty="There is no profile. Make one: eosctl profile set NAME bootstrap_server=HOST:PORT",
     ),
 )
-PROFILE_SHOW = Kind("profile-show", "What a command would be told.", row=ValueRow, summary=ValuesSummary)
+PROFILE_SHOW = Kind("profile-show", "The values that a command would use.", row=ValueRow, summary=ValuesSummary)
 PROFILE_ORIGINS = Kind(
-    "profile-origins", "What a command would be told, and by whom.", row=OriginRow, summary=ValuesSummary
+    "profile-origins",
+    "The values that a command would use, and where each comes from.",
+    row=OriginRow,
+    summary=ValuesSummary,
 )
 PROFILE_FILE = Kind(
     "profile-file",

@@ -82,8 +82,8 @@ def plan_rescue(app: App, connector: str) -> RescuePlan:
             f"this is no case for rescue: {connector} has {patient.diagnosis.seen}{_done_then(patient)}",
             hint="rescue is for a connector all of whose tasks are FAILED in zombie fencing. If some still wait for a "
             f"round (REST calls them RUNNING), let it end; or stop the connector, wait {ROUND_S:g} s, and use "
-            f"`eosctl task-counts write {quote(connector)} --count 0`, which fences too. Else `eosctl doctor` tells "
-            "what the tasks died of.",
+            f"`eosctl task-counts write {quote(connector)} --count 0`, which fences too. Otherwise `eosctl doctor` "
+            "shows why the tasks failed.",
         )
     if RESTART in _steps(patient):
         refuse_unreachable(connector, leader_worker(app))

@@ -186,7 +186,7 @@ def _set_back(app: App, plan: CleanPlan) -> Problem | None:
                 if all(own.get(name) == value for name, value in plan.before.items()):
                     break
             else:
-                return _not_back(plan, "the brokers still tell others")
+                return _not_back(plan, "the brokers still report others")
     except (EosctlError, KeyboardInterrupt) as exc:
         return _not_back(plan, exc.message if isinstance(exc, EosctlError) else "interrupted")
     app.on_event(Event(f"the settings of {topic} are as before"))

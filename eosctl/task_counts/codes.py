@@ -63,7 +63,7 @@ CONNECT_CAN = warning(
     "Let it: `eosctl fence --connector NAME --via connect`.",
 )
 GROUP_UNKNOWN = warning(
-    "group_unknown", "Whether the Connect group exists could not be told.", "Grant DESCRIBE on the group."
+    "group_unknown", "It is unknown whether the Connect group exists.", "Grant DESCRIBE on the group."
 )
 GROUP_WITHOUT_MEMBERS = warning(
     "group_without_members",

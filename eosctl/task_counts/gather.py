@@ -91,7 +91,7 @@ def _group_problems(app: App, topic: ConfigTopic, listings: Sequence[Transaction
     except NotFoundError:
         raise
     except EosctlError as exc:
-        message = f"can't tell whether the group {app.target.group_id} exists: {exc.message}"
+        message = f"it is unknown whether the group {app.target.group_id} exists: {exc.message}"
         return [Problem(codes.GROUP_UNKNOWN, message, hint=exc.hint, severity="warning")]
     ids = [listing.transactional_id for listing in listings]
     doubt = doubt_about(app, group, topic.state.connectors, Known(ids, Recorded.of(topic.state, topic.read)))
@@ -104,7 +104,7 @@ def _list_transactions(app: App, problems: list[Problem]) -> Sequence[Transactio
         with app.transactions() as admin:
             return admin.list_transactions().complete()
     except EosctlError as exc:
-        message = f"can't tell which transactional ids are alive: {exc.message}"
+        message = f"it is unknown which transactional ids are alive: {exc.message}"
         problems.append(Problem(codes.ALIVE_IDS_UNKNOWN, message, hint=exc.hint, severity="warning"))
         return None
 

@@ -70,7 +70,7 @@ def _refuse_tasks(app: App, topic: ConfigTopic, connector: ConnectorState, *, ma
     if connector.name not in at_connect and connector.config is not None:
         raise RefusedError(
             f"topic {topic.read.topic} has the config of {connector.name}, which the workers do not know: whether it "
-            "runs can't be told; nothing was written",
+            "runs is unknown; nothing was written",
             hint="Name a worker and the config topic of the same group.",
         )
     tasks = at_connect.get(connector.name, ())

@@ -73,7 +73,7 @@ def refuse_hidden_records(topic: ConfigTopic, *, group_id: str) -> None:
         ours, leader = own_transactional_id(group_id), leader_transactional_id(group_id)
         raise RefusedError(
             f"topic {topic.read.topic}: an open transaction hides newer records; nothing was written",
-            hint=f"`eosctl txn hanging --topic {quote(topic.read.topic)}` tells whose it is. Wait for its end, or end "
+            hint=f"`eosctl txn hanging --topic {quote(topic.read.topic)}` shows its producer. Wait for its end, or end "
             f"it, and run again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {quote(ours)}` ends "
             f"it at once; so does `eosctl fence {quote(leader)} {Waiver.ALLOW_LEADER}`, if the group has no members.",
         )

@@ -88,7 +88,7 @@ def _not_fenced(request: WriteRequest, scene: Scene) -> list[Problem]:
     if request.fence or not recorded:
         return []
     due = fencing_decision(scene.connector).fence_count > 0
-    lost = "; fencing is due, and this record tells the leader that it is done" if due else ""
+    lost = "; fencing is due, and with this record the leader takes it as done" if due else ""
     stay = counted(recorded, "recorded id stays as it is", "recorded ids stay as they are")
     return [
         Problem(

@@ -84,7 +84,7 @@ class AbortPlan:
         missing = tuple(replace(problem, severity="warning") for problem in self.missing)
         if self.known_as is None:
             return (*missing, *unseen_ids_warning([self.reason]))
-        message = f"forced: the coordinator of {self.known_as} still knows this transaction and is not told"
+        message = f"forced: the coordinator of {self.known_as} still knows this transaction and gets no notice"
         return (*missing, Problem(codes.NOT_HANGING, message, severity="warning"))
 
 

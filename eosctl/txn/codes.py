@@ -12,12 +12,10 @@ IDS_MAY_BE_HIDDEN = warning(
 PRODUCERS_UNKNOWN = warning(
     "producers_unknown", "Who holds a transaction open could not be found out.", "Grant READ on the topic."
 )
-NOT_HANGING = warning("not_hanging", "Forced: a coordinator still knows the transaction, and is not told.")
+NOT_HANGING = warning("not_hanging", "Forced: a coordinator still knows the transaction, and gets no notice.")
 UNDECODABLE = error(
     "undecodable",
     "A record of __transaction_state could not be decoded.",
     "Tell us with the bytes: it is another version, or damaged.",
 )
-NOT_CHECKED = finding(
-    "not_checked", "A check could not run; nothing is known of what it looks at.", "Mend what the message names."
-)
+NOT_CHECKED = finding("not_checked", "A check could not run; its result is unknown.", "Fix what the message names.")

@@ -76,7 +76,7 @@ def _open_transaction(
 def _unknown_producers(answers: Mapping[Place, Sequence[ActiveProducer] | KafkaFault]) -> Iterator[Problem]:
     for (topic, partition), answer in answers.items():
         if isinstance(answer, KafkaFault):
-            message = f"the producers of {topic}-{partition} can't be told: {answer.name} {answer.message}".rstrip()
+            message = f"the producers of {topic}-{partition} are unknown: {answer.name} {answer.message}".rstrip()
             yield Problem(codes.PRODUCERS_UNKNOWN, message, severity="warning")
 
 

@@ -182,7 +182,7 @@ PODS_DELETED_BY_HAND = warning(
 MODE_BY_FILE_AND_MEMBERSHIP = warning(
     "mode_by_file_and_membership",
     "No request reaches a dedicated MirrorMaker: its steps go by file and membership.",
-    "Nothing; the leader's claim of its id, and the ids of tasks, tell more where there are any.",
+    "Nothing; the leader's claim of its id, and the ids of tasks, show more if there are any.",
 )
 GROUPS_MOVED_TOGETHER = warning(
     "groups_moved_together",

@@ -33,7 +33,7 @@ class Gate:
     @property
     def verb(self) -> str:
         """How a sentence about a gate that does not pass goes on."""
-        return "fails" if self.status == "fail" else "can't be told"
+        return "fails" if self.status == "fail" else "is unknown"
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def _same_cluster(observation: Observation) -> GateVerdict:
     failures = [f"{url} works on cluster {theirs}" for url, theirs in observation.cluster_ids.items() if theirs != ours]
     if observation.mirror_maker:
         return GateVerdict(f"the members of the group are connected to Kafka cluster {ours}", failures)
-    unknowns = [] if observation.cluster_ids else ["no worker told its Kafka cluster"]
+    unknowns = [] if observation.cluster_ids else ["no worker reported its Kafka cluster"]
     return GateVerdict(f"all workers that answer use Kafka cluster {ours}", failures, unknowns)
 
 
@@ -131,7 +131,7 @@ def _no_open_transactions(observation: Observation) -> GateVerdict:
         return GateVerdict(unknowns=[observation.why_unseen("open transactions")])
     failures = [
         f"{each.topic} partition {each.bound.partition} has a transaction open since offset {each.bound.lso} "
-        f"(`{join(_producers_of(each))}` tells whose)"
+        f"(`{join(_producers_of(each))}` shows the owner)"
         for each in observation.open_transactions
     ]
     return GateVerdict("config and offsets topics are readable to their ends", failures)

@@ -147,7 +147,7 @@ def _worker_finding(worker: UpgradeWorker, target: Mode) -> Finding:
             codes.MODE_UNPROVEN, ERROR, worker.name,
             f"that it is {target.value} can't be proven: " + (
                 f"its file says {worker.mode.value}, and no request confirms it"
-                if worker.mode is not Mode.UNKNOWN else "no request reaches it, and no file tells"
+                if worker.mode is not Mode.UNKNOWN else "no request reaches it, and no file has its mode"
             ),
             f"{Waiver.ACCEPT_GATE} modes_proven goes by its file (-w); `eosctl upgrade apply` knows what it restarted.",
             {"mode": worker.mode.value, "evidence": list(worker.evidence)},

@@ -53,7 +53,7 @@ def worker_versions(observation: Observation) -> GateVerdict:
         elif worker.version and kafka_version(worker.version) is None and worker.mode not in _TOLD:
             unknowns.append(f"{worker.name} runs {shown_version(worker.version)}")
     if observation.mirror_maker and unknowns:
-        unknowns.append("no REST interface tells it, nor does any of its connectors (Kafka 4.1 and newer)")
+        unknowns.append("no REST interface reports it, nor does any of its connectors (Kafka 4.1 and newer)")
     versions = sorted({shown_version(worker.version) for worker in observation.workers if worker.version})
     return GateVerdict(f"versions: {', '.join(versions)}", failures, unknowns)
 
@@ -66,8 +66,8 @@ def worker_health(observation: Observation) -> GateVerdict:
     there = [worker for worker in observation.workers if worker.mode is not Mode.ABSENT]
     silent = [w for w in there if w.health in (None, "unknown", "unreachable")]
     mute = [f"{w.name}, which runs {shown_version(str(w.version))}" for w in silent if _has_no_health(w)]
-    unknowns = [f"{w.name} does not tell its health" for w in silent if not _has_no_health(w)]
-    proof = f"every worker answers; Kafka tells health from 3.9 on, so not {', '.join(mute)}"
+    unknowns = [f"{w.name} does not report its health" for w in silent if not _has_no_health(w)]
+    proof = f"every worker answers; Kafka reports health from 3.9 on, so not {', '.join(mute)}"
     return GateVerdict(proof if mute else "every worker is healthy", failures, unknowns)
 
 

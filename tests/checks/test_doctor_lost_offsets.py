@@ -187,7 +187,7 @@ def test_an_aborted_offset_never_counted(invoke: Invoke) -> None:
 
 
 def test_what_eosctl_set_back_was_meant(invoke: Invoke) -> None:
-    """The audit log of this machine tells; what anybody else wrote can't be told from an accident."""
+    """The audit log of this machine tells; what anybody else wrote can't be distinguished from an accident."""
     there = scene(offset(KEY, at(40)))
     command = ["--connector", "orders", "--partition", '{"filename":"/f o"}', "--offset", '{"position":3}', "--yes"]
     there.connect.add("orders", {"connector.class": FILE_SOURCE}, state="STOPPED")

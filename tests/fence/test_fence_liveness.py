@@ -208,7 +208,7 @@ def test_a_group_in_a_rebalance_does_not_tell_what_runs(world: World) -> None:
 @pytest.mark.parametrize(
     ("api", "code", "said"),
     [
-        ("DescribeGroups", error_codes.GROUP_AUTHORIZATION_FAILED, "the members of group g can't be told"),
+        ("DescribeGroups", error_codes.GROUP_AUTHORIZATION_FAILED, "the members of group g are unknown"),
         ("ListGroups", error_codes.UNKNOWN_SERVER_ERROR, "which Connect groups there are can't be told"),
     ],
 )

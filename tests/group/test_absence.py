@@ -116,9 +116,7 @@ def test_without_a_config_topic_a_connector_of_that_name_in_another_group_is_eno
     """An offsets topic of a running group, and the name of a group without members, were written to at once."""
     others = {"h": {"c"}}
     said = traces(recorded=None, others=others).theirs("g")
-    assert said == (
-        "there is no topic configs to be read that tells whose connector is meant: members of group h have connector c"
-    )
+    assert said == ("there is no topic configs to be read that shows its owner: members of group h have connector c")
     assert traces(TransactionalId("g-c-0"), recorded=None, others=others).theirs("g") is None
     assert traces(recorded=None, others={"h": {"d"}}).theirs("g") is None
 
@@ -152,7 +150,7 @@ def test_what_is_doubtful(state: str, answering: str | None, missing: str | None
         (
             None,
             "no id",
-            "'g' does not exist on this Kafka cluster, and nothing tells that it ever did: no id",
+            "'g' does not exist on this Kafka cluster, and nothing shows that it ever did: no id",
             "and -b",
         ),
     ],

@@ -197,7 +197,7 @@ def test_workers_down_wants_the_config_topic_where_another_group_runs_a_connecto
     del world.topics.topics[CONFIGS]
     down(world, "g")
     world.other_group("h", H1).add("c")
-    with pytest.raises(RefusedError, match="that tells whose connector is meant: members of group h have connector c;"):
+    with pytest.raises(RefusedError, match="that shows its owner: members of group h have connector c;"):
         down(world, "g")
     down(world, "g", "d")
 

@@ -165,9 +165,9 @@ def test_a_sink_that_was_named_is_not_passed_over(invoke: Invoke) -> None:
             {"faults": {W1: UnreachableError("no answer")}},
             (),
             4,
-            "no worker tells which connectors there are: no answer",
+            "no worker reports the connectors: no answer",
         ),
-        ({"faults": {W1: UnauthorizedError("401")}}, (), 5, "no worker tells which connectors there are: 401"),
+        ({"faults": {W1: UnauthorizedError("401")}}, (), 5, "no worker reports the connectors: 401"),
         ({"faults": {"describe_group": UnauthorizedError("not allowed")}}, (), 5, "not allowed"),
     ],
 )

@@ -197,7 +197,7 @@ def test_a_refusal_of_fencing_says_whose_options_it_names(scene: Scene) -> None:
     """The hint named --live, which `task-counts write` does not have."""
     stop(scene)
     scene.brokers.calls.fail_always("list_groups", UnreachableError("no broker"))
-    with pytest.raises(RefusedError, match="which Connect groups there are can't be told: no broker") as caught:
+    with pytest.raises(RefusedError, match="the list of Connect groups is unknown: no broker") as caught:
         plan_write(scene.app(), WriteRequest("c", 3))
     assert "--unknown-liveness" in str(caught.value.hint)
     assert str(caught.value.hint).endswith("These are options of `eosctl fence`.")

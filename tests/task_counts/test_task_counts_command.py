@@ -73,7 +73,7 @@ def test_missing_rights_are_said_on_stderr_and_null_in_the_data(invoke: Any) -> 
     outcome = invoke("task-counts", "list", *WHERE, "-o", "json", **fake.surroundings)
     assert outcome.exit_code == 0
     assert {json.dumps(row["alive_ids"]) for row in outcome.json()["data"]["rows"]} == {"null"}
-    assert "can't tell which transactional ids are alive: not allowed to list" in outcome.stderr
+    assert "it is unknown which transactional ids are alive: not allowed to list" in outcome.stderr
 
 
 def test_an_unknown_connector_and_a_missing_topic_exit_1(invoke: Any) -> None:

@@ -104,7 +104,7 @@ def test_a_group_without_workers_cannot_be_compared_and_that_is_said() -> None:
             False,
             False,
             None,
-            "'g' does not exist on this Kafka cluster, and nothing tells that it ever did: no transactional id",
+            "'g' does not exist on this Kafka cluster, and nothing shows that it ever did: no transactional id",
         ),
     ],
 )

@@ -57,7 +57,7 @@ def test_a_partition_without_a_leader_is_a_warning(world: World) -> None:
     (unknown, known), (problem,) = look(world, 0, 1)
     assert (unknown.producer, known.transactional_id) == (None, ID)
     assert (problem.code, problem.severity) == ("producers_unknown", "warning")
-    assert problem.message.startswith("the producers of sink-0 can't be told: LEADER_NOT_AVAILABLE")
+    assert problem.message.startswith("the producers of sink-0 are unknown: LEADER_NOT_AVAILABLE")
 
 
 def test_nothing_that_is_stuck_asks_nobody(world: World) -> None:

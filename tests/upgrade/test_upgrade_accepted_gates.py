@@ -66,7 +66,7 @@ def test_what_guards_data_and_cannot_be_told_refuses_the_roll(tmp_path: Path) ->
     refused = plan_report(there.app(tmp_path), prepare_roll(there.app(tmp_path), request, driver))
     assert (refused.exit_code, [each.code for each in refused.problems]) == (ExitCode.REFUSED, [ABORTED])
     (problem,) = refused.problems
-    assert problem.message == f"gate {ABORTED} can't be told: {TIMED_OUT.message}; nothing was written"
+    assert problem.message == f"gate {ABORTED} is unknown: {TIMED_OUT.message}; nothing was written"
     assert str(problem.hint).endswith(
         "--accept-gate no_aborted_offsets goes on as it is. --timeout gives a look more time."
     )
@@ -81,7 +81,7 @@ def test_no_pass_begins_while_what_guards_data_cannot_be_told(tmp_path: Path) ->
     stopped = roll(there.app(tmp_path), FakeDriver(there), Mode.DISABLED)
     assert (stopped.exit_code, set(there.workers.values())) == (ExitCode.PARTIAL, {"preparing"})
     assert stopped.problems[0].message.startswith(
-        f"no worker may become disabled now: gate {ABORTED} can't be told: timed out"
+        f"no worker may become disabled now: gate {ABORTED} is unknown: timed out"
     )
     assert "--accept-gate no_aborted_offsets" in str(stopped.problems[0].hint)
     done = roll(there.app(tmp_path), FakeDriver(there), None, resume=True, accepted=frozenset({ABORTED}))

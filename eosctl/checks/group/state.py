@@ -94,7 +94,7 @@ def expectation_findings(observation: Observation, expected: Mode | None) -> Ite
             yield Finding(
                 codes.MODE_NOT_PROVEN, WARNING, worker.name,
                 f"{worker.name} is {worker.mode}, and whether that is {expected}, as expected, is not known",
-                "Give the worker's file (-w), which tells.", {"mode": worker.mode.value, "expected": expected.value},
+                "Give the worker's file (-w), which has it.", {"mode": worker.mode.value, "expected": expected.value},
                 certain=False,
             )  # fmt: skip
 

@@ -169,7 +169,7 @@ _WRITERS = (
     _Entry("config-writer", _WRITE, _OWN, "task-counts write, rescue, upgrade apply: the id to take"),
     _Entry("config-writer", _WRITE, _LEADER, "task-counts write with no worker up", optional=True),
     _Entry("config-writer", _WRITE, _TASKS, "task-counts write, rescue: fencing comes first"),
-    _Entry("aborter", ("DESCRIBE",), _TASKS, "txn abort: whose the transaction is"),
+    _Entry("aborter", ("DESCRIBE",), _TASKS, "txn abort: the owner of the transaction"),
     _Entry("aborter", _READ, _OUTPUT, "txn abort: which producers write there"),
     _Entry("aborter", ("ALTER",), _CLUSTER, "txn abort: the marker"),
     _Entry("acl-writer", ("DESCRIBE",), _CLUSTER, "acls check, acls apply"),

@@ -14,7 +14,7 @@ BEHIND_AFTER_MS = 60_000
 
 WORKER_BEHIND = finding(
     "worker_behind",
-    "A worker does not read as far in the config topic as the group has told it, and what it lacks is older than a "
+    "A worker does not read the config topic up to the group's offset, and what it lacks is older than a "
     "minute. It starts nothing, and makes the group rebalance again and again.",
     "Have the record compacted away at which its reader fails (`eosctl task-counts validate`), then restart it.",
 )

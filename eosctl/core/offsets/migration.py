@@ -109,7 +109,7 @@ class Selection:
         if missing:
             raise NotFoundError(
                 f"no offsets of connector {', '.join(missing)} in the source",
-                hint="`eosctl offsets list` shows whose offsets there are.",
+                hint="`eosctl offsets list` shows the connectors that have offsets.",
             )
         matches = self._matcher()
         chosen = [name for name in names if name in self.connectors or matches(name)]

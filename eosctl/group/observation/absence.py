@@ -102,7 +102,7 @@ class Traces:
         if shown is None and not self.has_ids(group_id):
             shown = self._by_ids(group_id, there)
             if self.recorded is None and (members := self._by_members(self.connectors)) is not None:
-                return f"{self._about_topic()} that tells whose connector is meant: {members}"
+                return f"{self._about_topic()} that shows its owner: {members}"
         return None if shown is None else f"topic {self.config_topic} seems to be another group's: {shown}"
 
     def there(self) -> list[str]:
@@ -166,11 +166,11 @@ def judge_absence(group_id: str, *, state: str, answering: str | None, missing: 
         raise NotFoundError(
             f"the worker at {answering} answers, but the Connect group {group_id!r} does not exist on this Kafka "
             "cluster: the worker is of another group",
-            hint="Compare -g with group.id of the worker, which REST does not tell.",
+            hint="Compare -g with group.id of the worker, which REST does not report.",
         )
     if state == DEAD and missing is not None:
         raise NotFoundError(
-            f"the Connect group {group_id!r} does not exist on this Kafka cluster, and nothing tells that it ever did: "
+            f"the Connect group {group_id!r} does not exist on this Kafka cluster, and nothing shows that it ever did: "
             f"{missing}",
             hint="Compare -g with group.id of the workers, and -b with their bootstrap.servers.",
         )

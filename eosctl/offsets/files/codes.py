@@ -11,9 +11,7 @@ DELETES = warning("deletes", "The file holds deletions, and they will be written
 NO_KEY = warning("no_key", "Records without a key are not imported, as a compacted topic takes none.")
 OVER_NEWER = warning("over_newer", "Values that are newer than the file's are overwritten.")
 SUPERSEDED = warning("superseded", "Of several records for one key the newer counts; the others are not imported.")
-UNCHECKED = warning(
-    "unchecked", "The file does not tell what was written over, so that a later write would go unnoticed."
-)
+UNCHECKED = warning("unchecked", "The file does not have what was written, so that a later write would go unnoticed.")
 SECRETS_HIDDEN = warning(
     "secrets_hidden",
     "What would be written or printed may hold passwords: *** stands in their place, or the patch is left out.",

@@ -159,7 +159,7 @@ def _blocked_problems(read: TopicRead) -> list[Problem]:
     if not partitions:
         return []
     message = f"topic {read.topic}, partition {partitions}: what lies behind an open transaction is not in the file"
-    return [Problem(OPEN_TRANSACTION, message, hint="`eosctl txn hanging` tells whose it is.", severity="warning")]
+    return [Problem(OPEN_TRANSACTION, message, hint="`eosctl txn hanging` shows its producer.", severity="warning")]
 
 
 def _hidden_problems(topic: str, whole: Sequence[Record], kept: Sequence[Record]) -> list[Problem]:

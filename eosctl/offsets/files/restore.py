@@ -166,7 +166,7 @@ def _problems(entries: Sequence[BackupEntry], writes: Sequence[PlannedWrite]) ->
     if unchecked:
         yield Problem(
             codes.UNCHECKED,
-            f"for {counted(unchecked, 'key')} the file does not tell what was written there, so a later write by "
+            f"for {counted(unchecked, 'key')} the file does not have what was written there, so a later write by "
             "someone else would not be noticed",
             severity="warning",
         )

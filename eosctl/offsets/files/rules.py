@@ -72,7 +72,7 @@ def parse_offsets_file(content: bytes, *, name: str, connectors: Collection[str]
     if body is None:
         return _record_file(content, name=name, connectors=connectors)
     if len(connectors) != 1:
-        raise UsageError(f"{name} does not say whose offsets it holds", hint="Name the connector: --connector NAME.")
+        raise UsageError(f"{name} does not name its connector", hint="Name the connector: --connector NAME.")
     [connector] = connectors
     entries = [_entry(entry, f"{name}, offsets[{number}]", number, connector) for number, entry in enumerate(body)]
     return OffsetsFile(name, tuple(entries))

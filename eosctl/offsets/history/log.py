@@ -188,7 +188,7 @@ def _require_connector(dedicated: DedicatedTopics, connector: str) -> None:
     if connector not in (dedicated.connectors or ()):
         raise NotFoundError(
             f"neither Connect nor these offsets topics know a connector {connector}",
-            hint="Names are case-sensitive; `eosctl offsets list` shows whose offsets there are.",
+            hint="Names are case-sensitive; `eosctl offsets list` shows the connectors that have offsets.",
         )
 
 

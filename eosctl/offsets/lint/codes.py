@@ -24,7 +24,7 @@ OFFSETS_WENT_BACK = finding(
     "An offset lies before a former one that the log still has, with no deletion (reset) in between: the source is "
     "read again from there. Said of FileStream, JDBC, MirrorMaker 2 and Debezium where their order is certain (not "
     "of MySQL with GTIDs), and not of what an `eosctl offsets` command of this machine wrote. A PATCH of "
-    "/connectors/NAME/offsets can't be told from an accident.",
+    "/connectors/NAME/offsets can't be distinguished from an accident.",
     "Before any restart: `eosctl connectors stop`, `eosctl offsets set --as-of`, `eosctl connectors resume`; "
     "`eosctl offsets log` shows every version. If it was meant: `eosctl doctor --ignore offsets_went_back:NAME`.",
 )

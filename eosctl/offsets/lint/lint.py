@@ -78,7 +78,7 @@ def _gather(app: App, stores: Sequence[str], *, watch: bool = False) -> tuple[Ap
     looked = _look(app, stores, watch=watch)
     if profile is not None:
         message = (
-            f"these stores are on the cluster of profile {profile}: give -p {profile} to the commands that mend them"
+            f"these stores are on the cluster of profile {profile}: give -p {profile} to the commands that fix them"
         )
         looked.problems.append(Problem(connector_codes.OTHER_CLUSTER, message, severity="warning"))
     findings = _findings(app, looked)

@@ -256,7 +256,7 @@ def _require_connectors(app: App, found: OffsetStores, connectors: Collection[st
         require_ever_there(app, Known(may_be_new=True))
         raise NotFoundError(
             f"neither Connect nor an offsets topic knows a connector {', '.join(missing)}",
-            hint="Names are case-sensitive; `eosctl offsets list` shows whose offsets there are.",
+            hint="Names are case-sensitive; `eosctl offsets list` shows the connectors that have offsets.",
         )
 
 
@@ -265,6 +265,6 @@ def _blocked_problem(store: Store) -> Problem:
     return Problem(
         OPEN_TRANSACTION,
         f"topic {store.topic}, partition {partitions}: what lies behind an open transaction can't be seen",
-        hint="`eosctl txn hanging` tells whose it is; workers that read this topic wait for it too.",
+        hint="`eosctl txn hanging` shows its producer; workers that read this topic wait for it too.",
         severity="warning",
     )

@@ -12,7 +12,7 @@ SWITCH_UNFINISHED = error(
 SWITCH_BEGUN_ELSEWHERE = finding(
     "switch_begun_elsewhere",
     "A connector was stopped and not started since; meanwhile it got another offsets topic, or its offsets were "
-    "copied to one that its config does not name; and no journal here tells why.",
+    "copied to one that its config does not name; and no journal here has the reason.",
     "See whether the new topic has all offsets (the fix has the command), then resume it, or go back.",
 )
 RIGHTS_UNKNOWN = warning(

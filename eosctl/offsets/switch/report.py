@@ -80,7 +80,7 @@ def _way_on(app: App, plan: SwitchPlan) -> Problem:
         there = f"the connector is {now.state} and keeps its offsets in {describe_store(now.store(app))}"
     except (EosctlError, KeyboardInterrupt) as exc:
         why = exc.message if isinstance(exc, EosctlError) else "interrupted"
-        there = f"in which state the connector is can't be told ({why})"
+        there = f"the state of the connector is unknown ({why})"
     return Problem(
         codes.SWITCH_UNFINISHED,
         f"the switch of {plan.connector} is not finished: {there}; it is to be {plan.state} in the end",

@@ -57,7 +57,7 @@ def _judge(
     principals = {role: _principal(config, role, wanted.principals.get(role)) for role in _ROLES}
     known = {role: principal for role, principal in principals.items() if principal is not None}
     unknown = [role for role in _ROLES if role not in known]
-    problems = [_unknown(connector, f"who its {', '.join(unknown)} is can't be told")] if unknown else []
+    problems = [_unknown(connector, f"the principal of its {', '.join(unknown)} is unknown")] if unknown else []
     rights = [
         right
         for right in wanted.rights
@@ -102,6 +102,6 @@ def _unknown(connector: str, reason: str) -> Problem:
     return Problem(
         codes.RIGHTS_UNKNOWN,
         f"whether {connector} may use that topic is not known: {reason}",
-        hint="-w names the worker's file, which tells the principals; `eosctl acls check` looks at all rights.",
+        hint="-w names the worker's file, which has the principals; `eosctl acls check` checks all rights.",
         severity="warning",
     )

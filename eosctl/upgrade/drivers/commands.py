@@ -43,7 +43,7 @@ class CommandDriver:
         if self.set_config is None and self.properties is None:
             raise UsageError(
                 "--driver command does not know how the mode is set",
-                hint="Give --set-config-command, or --properties-file for a file that eosctl shall edit.",
+                hint="Give --set-config-command, or --properties-file for a file that eosctl edits.",
             )
 
     def files(self, workers: Sequence[str]) -> Sequence[Path]:

@@ -123,5 +123,5 @@ def node_proof(app: App, member: WorkerObservation, expected: Expected) -> str:
     left = f"member {former} left, and " if former is not None else ""
     alike = [name for name in expected.before.members if are_alike(name, member.name)]
     place = NodeName.read(member.name).place
-    count = [f"{counted(len(alike) + 1, 'node')} at {place} can't be told apart, and go by count"] if alike else []
+    count = [f"{counted(len(alike) + 1, 'node')} at {place} can't be distinguished, and are counted"] if alike else []
     return "; ".join([*(said or [f"its mode is taken from its restart ({expected.words})"]), left + moved, *count])

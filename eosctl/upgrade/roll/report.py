@@ -149,7 +149,7 @@ def _of_mirror_maker(roll: PreparedRoll) -> list[Problem]:
     if not roll.mirror_maker:
         return []
     message = "these are nodes of a dedicated MirrorMaker: each step goes " + UNPROVEN
-    hint = "Where a node leads, its claim of the leader's transactional id tells; where it runs tasks, their ids do."
+    hint = "If a node leads, its claim of the leader's transactional id shows the mode; if it runs tasks, their ids do."
     problems = [Problem(codes.MODE_BY_FILE_AND_MEMBERSHIP, message, hint, "warning")]
     groups = sorted({group for each in roll.configs for group in each.moved_with})
     if groups:

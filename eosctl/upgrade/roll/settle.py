@@ -201,7 +201,7 @@ def _judge_modes(
     for member in subjects:
         proof = _proof(app, member, expected)
         if proof is None:
-            return {}, (), f"the mode of {member.name} can't be told yet: {'; '.join(member.evidence)}"
+            return {}, (), f"the mode of {member.name} is not known yet: {'; '.join(member.evidence)}"
         evidence.append(f"{member.name}: {proof}" if expected.at_once else proof)
     return {m.name: m.member_id for m in subjects}, tuple(evidence), ""
 

@@ -171,7 +171,7 @@ def test_after_ctrl_c_the_rows_so_far_are_reported(app: App, world: SwitchWorld,
         "watch": "not_reached",
     }  # fmt: skip
     assert str(report.data.backup).endswith(".ndjson")
-    left = "the connector is STOPPED" if looks else "can't be told (interrupted)"
+    left = "the connector is STOPPED" if looks else "is unknown (interrupted)"
     assert left in report.problems[1].message
     assert "Run it again to go on: eosctl offsets switch" in str(report.problems[1].hint)
 

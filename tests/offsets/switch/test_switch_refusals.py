@@ -125,7 +125,7 @@ def test_a_worker_that_says_nothing_any_more_is_not_waited_for_twice(app: App, w
     began_s = world.time.now_s
     report = switch(app, OWN)
     assert outcomes(report)["stop"] == "failed"
-    assert "in which state the connector is can't be told" in report.problems[-1].message
+    assert "the state of the connector is unknown" in report.problems[-1].message
     assert 60 <= world.time.now_s - began_s < 70
 
 

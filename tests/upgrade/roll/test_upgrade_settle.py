@@ -78,7 +78,7 @@ def test_a_mode_that_nothing_tells_is_waited_for(tmp_path: Path) -> None:
     there.after_start.append(no_longer_tells)
     assert roll(there.app(tmp_path), FakeDriver(there), Mode.PREPARING).exit_code is ExitCode.OK
     (waited,) = {message for message in messages(there) if message.startswith(f"{W2}: waiting")}
-    assert waited.startswith(f"{W2}: waiting: the mode of {W2} can't be told yet: validating")
+    assert waited.startswith(f"{W2}: waiting: the mode of {W2} is not known yet: validating")
 
 
 def test_what_rest_tells_for_a_moment_after_a_restart_is_no_second_failure(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ class TwoFiles(FakeDriver):
 
 @pytest.mark.parametrize(
     ("changes", "outcome", "words"),
-    [(2, "done", "1.properties says preparing, which nothing confirms"), (1, "failed", "can't be told yet")],
+    [(2, "done", "1.properties says preparing, which nothing confirms"), (1, "failed", "is not known yet")],
 )
 def test_files_prove_a_mode_that_nothing_tells_only_where_all_of_them_agree(
     tmp_path: Path, changes: int, outcome: str, words: str

@@ -113,7 +113,7 @@ class Kubectl:
             return UnauthorizedError(message, hint="docs/kubernetes.md has the Role that eosctl needs.")
         if _UNREACHABLE.search(exc.said):
             return UnreachableError(
-                message, hint="Check --context and --kubeconfig; `kubectl cluster-info` tells more."
+                message, hint="Check --context and --kubeconfig; `kubectl cluster-info` shows more."
             )
         return EosctlError(message, hint="Run it by hand to see more.")
 

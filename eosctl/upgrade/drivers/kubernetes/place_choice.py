@@ -167,7 +167,7 @@ def _require_known(app: App, kubectl: Kubectl, workload: Workload, now: Manifest
             hint=f"{way} edits them. --env-name names the variable, if the image takes one.",
         )
     raise RefusedError(
-        f"{lacks}, and nothing tells that its image makes properties of variables; nothing was written",
+        f"{lacks}, and nothing shows that its image makes properties of variables; nothing was written",
         hint=f"--env-name {DEFAULT_VARIABLE} sets it all the same, if the image takes it. If the mode is in a mounted "
         "file: --configmap and --key. If that is in a Secret: --no-write waits until you have changed it.",
     )

@@ -36,7 +36,7 @@ def worker_container(workload: str, manifest: Manifest, *, named: str | None, va
     if len(found) == 1:
         return str(found[0].get("name"))
     raise RefusedError(
-        f"{workload} has the containers {', '.join(names)}, and nothing tells which of them is the worker: none or "
+        f"{workload} has the containers {', '.join(names)}, and nothing shows which of them is the worker: none or "
         f"several have the variable {variable}, or an image of Connect; nothing was written",
         hint=f"--container says which: {' or '.join(f'--container {quote(name)}' for name in names)}.",
     )
