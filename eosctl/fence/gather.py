@@ -134,7 +134,7 @@ def _with_connector(
         found = _what_is_known(app, connector)
         count = request.tasks
         tasks = {0: "no task", 1: "task 0"}.get(count, f"tasks 0 to {count - 1}")
-        message = f"fencing {tasks} of {connector} the number of --tasks, not of the task-count record"
+        message = f"fencing {tasks} of {connector}: the number is from --tasks, not from the task-count record"
         problems.append(Problem(codes.TASK_COUNT_OVERRIDDEN, message, severity="warning"))
     at = where_ids_are(app, connector, found.config)
     if at is not None and ids:

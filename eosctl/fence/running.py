@@ -139,7 +139,7 @@ def _may_run(app: App, at: Sequence[str], group: ConnectGroup | None, rest: _Res
     if group is not None and group.is_mirror_maker:
         message = f"worker {at[0]} of group {group.group_id} may run their tasks: it {NO_REST}"
         return liveness_unknown(message, "Stop the nodes of the MirrorMaker first; without a member no task runs.")
-    told = "the workers that were asked do not tell" if rest.silence is None else rest.silence.message
+    told = "the workers that were asked did not report them" if rest.silence is None else rest.silence.message
     hint = "Compare -u and -g." if rest.silence is None else rest.silence.hint
     return liveness_unknown(f"worker {at[0]} of group {app.target.group_id} may run their tasks: {told}", hint)
 

@@ -171,7 +171,7 @@ def test_a_long_plan_shows_twenty_rows_as_text_and_all_as_json(fence: Invoke, tm
 def test_tasks_that_overrule_the_record_are_named(fence: Invoke, tasks: str, words: str) -> None:
     """`--tasks 0` used to fence "tasks 0 to -1"."""
     warned = fence("--connector", "orders", "--tasks", tasks, "--dry-run").stderr
-    assert f"fencing {words} of orders as told by --tasks" in warned
+    assert f"fencing {words} of orders: the number is from --tasks" in warned
 
 
 def test_one_refused_id_is_partial_and_the_grant_is_printed(fence: Invoke, stage: Scene) -> None:

@@ -97,7 +97,7 @@ def test_a_wrong_group_is_told_with_the_one_that_is_there(
     wait_until(lambda: invoke("workers", "list", *target_flags).exit_code == 0, what="the group")
     done = invoke(*words, "-b", stack.bootstrap_servers, "-g", "wrong")
     assert (done.exit_code, done.stdout) == (1, "")
-    assert "'wrong' does not exist on this Kafka cluster, and nothing tells that it ever did" in done.stderr
+    assert "'wrong' does not exist on this Kafka cluster, and nothing shows that it ever did" in done.stderr
     assert f"Connect groups of this Kafka cluster: {GROUP}" in done.stderr
 
 
@@ -180,7 +180,7 @@ def test_zombies_of_a_group_that_is_gone_are_fenced_without_more_words(invoke: I
             producer.close()
     never = invoke("fence", "--connector", "orders", "--tasks", "1", "-g", f"never-{unique}", *anywhere)
     assert never.exit_code == 1, never.stderr
-    assert "nothing tells that it ever did: no transactional id is its leader's or a task's of it" in never.stderr
+    assert "nothing shows that it ever did: no transactional id is its leader's or a task's of it" in never.stderr
 
 
 def test_a_stopped_connector_is_fenced_without_more_words(

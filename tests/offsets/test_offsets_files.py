@@ -158,7 +158,7 @@ def test_an_import_waits_for_what_is_hidden_where_the_key_does_not_belong(run: R
         ("{}\n", [], 2, "line 1: not a record"),
         ("", [], 2, "holds no offsets"),
         ('{"offsets":[]}', ["--connector", "c"], 2, "holds no offsets of c"),
-        ('{"offsets":[{"partition":{"f":"a"},"offset":{"n":1}}]}', [], 2, "does not say whose"),
+        ('{"offsets":[{"partition":{"f":"a"},"offset":{"n":1}}]}', [], 2, "does not name its connector"),
         (None, [], 2, "cannot read"),
     ],
 )

@@ -133,7 +133,7 @@ def test_without_fencing_the_plan_says_what_that_means(scene: Scene) -> None:
     assert (shown.data["overrides"], shown.data["fenced_before"]) == (["no-fence"], False)
     (problem,) = report.problems
     assert problem.code == "not_fenced"
-    assert "tells the leader that it is done" in problem.message
+    assert "the leader takes it as done" in problem.message
     assert scene.timeouts() == [60_000] * 3
 
 

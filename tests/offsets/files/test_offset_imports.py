@@ -219,7 +219,7 @@ def test_what_no_offset_can_hold_is_said_with_what_can() -> None:
 
 def test_a_body_needs_one_connector() -> None:
     for connectors in ([], ["c", "d"]):
-        with pytest.raises(UsageError, match="does not say whose") as caught:
+        with pytest.raises(UsageError, match="does not name its connector") as caught:
             parse_offsets_file(json.dumps(BODY).encode(), name="f", connectors=connectors)
         assert caught.value.hint
 

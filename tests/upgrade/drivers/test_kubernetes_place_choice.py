@@ -99,7 +99,7 @@ def test_where_nothing_tells_what_the_image_takes_it_must_be_said(
     containers = [{"name": "connect", "env": []}, {"name": "proxy", **sidecar}]
     volumes = [{"name": "config", "secret": {"secretName": "s"}}]
     cluster.add(CONNECT, pods=1, spec={"template": {"spec": {"containers": containers, "volumes": volumes}}})
-    with pytest.raises(RefusedError, match="nothing tells that its image makes properties of variables") as refused:
+    with pytest.raises(RefusedError, match="nothing shows that its image makes properties of variables") as refused:
         kubernetes_driver(app, [CONNECT], Kubectl(), container="connect")
     assert f"--env-name {VARIABLE}" in str(refused.value.hint)
     kubernetes_driver(app, [CONNECT], Kubectl(), container="connect", variable=VARIABLE)

@@ -41,7 +41,7 @@ def test_the_worker_is_found_by_its_variables_or_its_image(containers: list[dict
 
 def test_more_than_one_that_may_be_it_is_refused_with_the_names() -> None:
     both = container("a", "mine"), container("b", "mine")
-    with pytest.raises(RefusedError, match="has the containers a, b, and nothing tells which of them is the worker"):
+    with pytest.raises(RefusedError, match="has the containers a, b, and nothing shows which of them is the worker"):
         found(*both)
     assert found(*both, named="b") == "b"
 
