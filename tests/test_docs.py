@@ -79,7 +79,7 @@ def test_the_kafka_versions_of_the_readme_are_those_of_the_code(command: str, ve
 
 
 def test_global_options_of_the_readme_exist(invoke: Invoke) -> None:
-    section = README.split("## Telling it where to go")[1].split("\n## ")[0]
+    section = README.split("## Connecting to a cluster")[1].split("\n## ")[0]
     named = set(re.findall(r"`(--?[a-z][a-z-]*)", section))
     assert len(named) >= 8
     known = set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)", invoke("--help").stdout))

@@ -47,7 +47,7 @@ class Liveness:
 
 
 def _groups_unknown(error: EosctlError) -> Problem:
-    return liveness_unknown(f"which Connect groups there are can't be told: {error.message}", error.hint)
+    return liveness_unknown(f"the list of Connect groups is unknown: {error.message}", error.hint)
 
 
 def find_liveness(app: App, request: FenceRequest, ids: Sequence[TransactionalId]) -> Liveness:
