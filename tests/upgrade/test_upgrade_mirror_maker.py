@@ -160,7 +160,7 @@ def test_nodes_of_one_host_go_by_count(tmp_path: Path) -> None:
     assert report.exit_code is ExitCode.OK, report.problems
     assert {url for url, _mode in there.starts} == {W1, W2, W3}
     assert len(there.starts) == 3
-    assert "3 nodes at 10.0.0.9 can't be told apart, and go by count" in str(report.rows[0].detail)
+    assert "3 nodes at 10.0.0.9 can't be distinguished, and are counted" in str(report.rows[0].detail)
     back = roll(there.app(tmp_path), driver, Mode.DISABLED, accepted=VERSIONS)
     assert (back.exit_code, set(there.workers.values())) == (ExitCode.OK, {"disabled"}), back.problems
 

@@ -143,7 +143,10 @@ def test_without_the_workers_files_nobody_knows_the_principals(tmp_path: Path) -
     there = world(w1="disabled", w2="disabled")
     there.acls = FakeAclStore()
     found = gate(app_of(there, tmp_path, files=False))
-    assert (found.status, found.evidence) == ("unknown", "the rights can't be judged: who is the worker?")
+    assert (found.status, found.evidence) == (
+        "unknown",
+        "the rights can't be judged: no principal given for role worker",
+    )
     assert "-w" in found.fix
 
 
