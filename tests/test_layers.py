@@ -58,6 +58,7 @@ GUESTS = {
             "txn",
             "acls",
             "fence",
+            "rescue",
             "sandbox",
             "state",
         ),

@@ -7,6 +7,7 @@ from typing import Annotated
 from eosctl.fence.rules import FenceOutcome
 from eosctl.output.parts import Counts, KafkaError
 from eosctl.output.rows import Header, Kind, Printed, Text
+from eosctl.report import Report
 from eosctl.txn.parts import OwnerPart, ShownCoordinator, ShownEpoch, ShownId, ShownProducerId, ShownTimeout, open_for
 
 
@@ -66,6 +67,18 @@ class FenceSummary(Printed):
     counts: Annotated[Counts, "How many ids have each outcome."]
     already_fenced: Annotated[int, "How many were fenced before."]
     live: Annotated[int, "How many are those of running tasks."]
+
+
+class FencePart(Printed):
+    """The ids that another command fences on its way, as `fence` would print them."""
+
+    rows: Annotated[list[FenceRow], "The ids."]
+    summary: Annotated[FenceSummary, "How many of them have which outcome."]
+
+
+def fence_part(report: Report) -> FencePart:
+    """A report of fencing as a part of another one."""
+    return FencePart(rows=list(report.rows_of(FenceRow)), summary=report.summary_of(FenceSummary))
 
 
 _BEFORE = (

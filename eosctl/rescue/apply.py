@@ -16,10 +16,10 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
 from eosctl.events import Event
 from eosctl.fence.plan import apply_fence
-from eosctl.fence.rows import FenceSummary
+from eosctl.fence.rows import fence_part
 from eosctl.group.leader import leader_worker
 from eosctl.plan import Plan
-from eosctl.report import Json, Report, plain
+from eosctl.report import Json, Report
 from eosctl.rescue.journal import Touched, unfinished_rescue
 from eosctl.rescue.plan import (
     FENCE,
@@ -33,7 +33,7 @@ from eosctl.rescue.plan import (
     recorded_count,
     require_unchanged,
 )
-from eosctl.rescue.rows import result_report, show_rescue
+from eosctl.rescue.report import Left, result_report, show_rescue
 from eosctl.state.steps import Note, Step, Work, carry_out
 from eosctl.task_counts.record import write_record
 
@@ -53,7 +53,7 @@ def apply_rescue(app: App, plan: RescuePlan) -> Report:
 
     Raises StalePlanError if the connector has changed, RefusedError while another eosctl rescues it.
     """
-    left: dict[str, object] = {}
+    left = Left()
     work = Work(
         steps=lambda: [_step(app, plan, name, left) for name in plan.steps],
         journal=plan.patient.journal,
@@ -68,7 +68,7 @@ def _commit_offset(plan: RescuePlan) -> int | None:
     return plan.patient.scene.connector.commit_offset
 
 
-def _step(app: App, plan: RescuePlan, name: str, left: dict[str, object]) -> Step[str]:
+def _step(app: App, plan: RescuePlan, name: str, left: Left) -> Step[str]:
     """One step with the whole timeout; `left` takes what it leaves behind, also when it fails."""
 
     def before() -> Note:
@@ -84,7 +84,7 @@ def _step(app: App, plan: RescuePlan, name: str, left: dict[str, object]) -> Ste
     )
 
 
-def _wait(app: App, plan: RescuePlan, _left: dict[str, object]) -> str:
+def _wait(app: App, plan: RescuePlan, _left: Left) -> str:
     """Waits until a round can't touch an id any more: it would fence tasks that have just started."""
     began_s = app.clock.monotonic_s()
     age_s = app.clock.now_s() - plan.patient.scene.committed_ms / 1000
@@ -113,16 +113,16 @@ def _epoch(state: TransactionDescription | KafkaFault | None) -> tuple[ProducerI
     return (state.producer_id, state.producer_epoch) if isinstance(state, TransactionDescription) else None
 
 
-def _fence(app: App, plan: RescuePlan, left: dict[str, object]) -> str:
+def _fence(app: App, plan: RescuePlan, left: Left) -> str:
     assert plan.fence is not None  # noqa: S101 - only planned with it
     result = apply_fence(app, plan.fence)
-    left["fence"] = {"rows": [plain(each) for each in result.rows], "summary": plain(result.summary)}
+    left.fence = fence_part(result)
     if result.exit_code is ExitCode.INTERRUPTED:
         raise InterruptedByUserError("interrupted while fencing; no record was written")
     if result.exit_code is not ExitCode.OK:
         errors = "; ".join(problem.message for problem in result.problems if problem.severity == "error")
         raise EosctlError(f"not every recorded id is fenced: {errors}", hint="See `eosctl fence --connector`.")
-    counts = result.summary_of(FenceSummary).counts
+    counts = left.fence.summary.counts
     return ", ".join(f"{counted(count, 'id')} {name}" for name, count in counts.items()) or "no id to fence"
 
 
@@ -131,10 +131,10 @@ def _still_the_same(app: App, plan: RescuePlan) -> Mapping[str, Json]:
     return {}
 
 
-def _write(app: App, plan: RescuePlan, left: dict[str, object]) -> str:
+def _write(app: App, plan: RescuePlan, left: Left) -> str:
     count = recorded_count(plan)
     written = write_record(app.with_whole_timeout(), plan.patient.scene, count, name="rescue")
-    left["backup"] = written.backup
+    left.backup = written.backup
     if written.outcome != "written":
         reason = written.failure.message if written.failure else "something else was written at the same time"
         error = InterruptedByUserError if written.interrupted else EosctlError
@@ -153,13 +153,13 @@ def _ids_before(app: App, plan: RescuePlan) -> Mapping[str, Json]:
     return {"restarted": {each: None if epoch is None else list(epoch) for each, epoch in before.items()}}
 
 
-def _restart(app: App, plan: RescuePlan, _left: dict[str, object]) -> str:
+def _restart(app: App, plan: RescuePlan, _left: Left) -> str:
     """Asks the leader to restart the failed tasks."""
     leader_worker(app).restart(plan.connector, only_failed=True)
     return counted(len(plan.patient.failed()), "failed task")
 
 
-def _watch(app: App, plan: RescuePlan, _left: dict[str, object]) -> str:
+def _watch(app: App, plan: RescuePlan, _left: Left) -> str:
     """Waits for tasks that REST calls RUNNING and that have taken their ids: RUNNING alone is said too early."""
     begun = unfinished_rescue(plan.patient.journal, plan.patient.scene.connector)
     before = (begun.restarted if begun else None) or {}
@@ -184,7 +184,7 @@ _BEFORE: Mapping[str, Callable[[App, RescuePlan], Mapping[str, Json]]] = {
 }
 """What is looked at just before a step, for the entry of its beginning."""
 
-_RUN: Mapping[str, Callable[[App, RescuePlan, dict[str, object]], str]] = {
+_RUN: Mapping[str, Callable[[App, RescuePlan, Left], str]] = {
     WAIT: _wait,
     FENCE: _fence,
     WRITE: _write,

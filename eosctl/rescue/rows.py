@@ -1,82 +1,73 @@
-"""rescue as a whole: plan and result as rows of steps."""
+"""What `rescue` prints: the steps that heal a connector, and what came of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from typing import Annotated
 
-from eosctl.app import App
-from eosctl.fence.pace import cure_of
-from eosctl.group.observation.override_policy import override_policy
-from eosctl.report import Problem, Report, Row, rfc3339
-from eosctl.rescue import codes
-from eosctl.rescue.plan import STEPS, RescuePlan, describe_step
-from eosctl.state.steps import Progress
+from msgspec import UNSET, UnsetType
 
-
-def show_rescue(app: App, plan: RescuePlan) -> Report:
-    """The steps to come, and what an earlier run has done."""
-    said = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
-    problems = [*_earlier(plan), *(plan.fence.problems if plan.fence else ())]
-    return _report(app, "rescue-plan", plan, said, data={}, problems=problems)
+from eosctl.fence.rows import FencePart
+from eosctl.output.cells import format_cell, summary_lines
+from eosctl.output.rows import Kind, Printed, Text
+from eosctl.report import Report
 
 
-def result_report(app: App, plan: RescuePlan, progress: Progress[str], *, left: Mapping[str, object]) -> Report:
-    """What became of every step; `left` is what they left behind, also those that failed."""
-    said = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
-    said |= {step: ("done", detail) for step, detail in progress.done.items()}
-    problems, error = _earlier(plan), progress.error
-    if progress.failed is not None:
-        said[progress.failed] = ("failed", describe_step(plan, progress.failed))
-    if error is not None:
-        during = f"{progress.failed}: " if progress.failed else ""
-        problems.append(Problem(error.code, during + error.message, error.hint))
-        problems.append(Problem(codes.RESCUE_AGAIN, "the steps after it were not done", codes.RESCUE_AGAIN.next))
-    problems += progress.problems
-    report = _report(app, "rescue-result", plan, said, data=left, problems=problems)
-    return replace(report, exit_code=progress.exit_code(touched=bool(progress.done)))
+class RescueRow(Printed):
+    """A step of the rescue."""
+
+    step: Annotated[int, "Its number, the same in plan and result."]
+    action: Annotated[str, "What it does: `wait`, `fence`, `write`, `restart` or `watch`."]
+    detail: Annotated[str, "What it will do it to, or what came of it."]
+    outcome: Annotated[str, "Whether it is `planned`, `done`, `failed`, or `done_before` by a run that was cut off."]
 
 
-def _earlier(plan: RescuePlan) -> list[Problem]:
-    """What the journal tells of a run that was cut off, where there is still something to do."""
-    begun = plan.patient.begun
-    if begun is None or not plan.steps:
-        return []
-    message = (
-        f"a rescue of {plan.connector} was begun at {rfc3339(begun.began_ms)} and not finished; "
-        f"done then: {', '.join(begun.done) or 'nothing'}"
-    )
-    return [Problem(codes.RESCUE_UNFINISHED, message, severity="warning")]
+class RescueSummary(Printed):
+    """The connector, and what is wrong with it."""
+
+    connector: Annotated[str, "The connector."]
+    verdict: Annotated[str, "What can be done: `fence`, `restart`, `watch`, or nothing where it is `healthy`."]
+    tasks: Annotated[int, "How many tasks it has."]
 
 
-def _rows(plan: RescuePlan, said: Mapping[str, tuple[str, str]]) -> Sequence[Row]:
-    """Steps in order, those of an earlier run included; the numbers are the same in plan and result."""
-    before = plan.patient.begun.done if plan.patient.begun and plan.steps else {}
-    known = {**{step: ("done_before", detail) for step, detail in before.items()}, **said}
-    steps = [step for step in STEPS if step in known]
-    return [
-        {"step": number, "action": step, "detail": known[step][1], "outcome": known[step][0]}
-        for number, step in enumerate(steps, start=1)
-    ]
+class RescueData(Printed):
+    """What the verdict was made from, and what keeps it from coming back."""
+
+    seen: Annotated[str, "What was seen of its tasks and its task-count record."]
+    cure: Annotated[dict[str, str], "Settings that make Connect's own fencing fast enough."]
+    journal: Annotated[str, "The file that the steps are written down in."]
 
 
-def _report(
-    app: App,
-    kind: str,
-    plan: RescuePlan,
-    said: Mapping[str, tuple[str, str]],
-    *,
-    data: Mapping[str, object],
-    problems: Sequence[Problem],
-) -> Report:
-    config = plan.patient.scene.connector.config or {}
-    policy = override_policy([worker.properties.values for worker in app.target.worker_configs])
-    cure = {name: value for name, value in cure_of(policy).items() if plan.steps and str(config.get(name)) != value}
-    return Report(
-        kind=kind,
-        rows=_rows(plan, said),
-        summary={"connector": plan.connector, "verdict": plan.verdict.value, "tasks": len(plan.patient.tasks)},
-        data={"seen": plan.patient.diagnosis.seen, "cure": cure, "journal": str(plan.patient.journal.path), **data},
-        target={"kafka_cluster_id": plan.patient.scene.cluster_id, "group_id": app.target.group_id},
-        problems=problems,
-    )
+class RescueResultData(RescueData, kw_only=True):
+    """That, and what the steps left behind."""
+
+    fence: Annotated[FencePart | None, "The ids that were fenced."] | UnsetType = UNSET
+    backup: Annotated[str | None, "The file that holds the record of before."] | UnsetType = UNSET
+
+
+def _lines(report: Report) -> Iterator[str]:
+    """What was seen, the summary, and the settings that keep it from coming back."""
+    data = report.data_of(RescueData)
+    yield f"seen: {format_cell(data.seen)}"
+    yield from summary_lines(report)
+    if data.cure:
+        in_config = all(name.startswith("admin.override.") for name in data.cure)
+        where = "the connector's config" if in_config else "the workers' files, whose policy refuses overrides"
+        yield f"so that it does not come back, put into {where}:"
+        yield from (f"  {name}={value}" for name, value in data.cure.items())
+
+
+_TEXT = Text(
+    columns=("step", "action", "detail", "outcome"), lines=_lines, empty="There is nothing to rescue: all tasks run."
+)
+RESCUE_PLAN = Kind(
+    "rescue-plan", "What would heal the connector.", row=RescueRow, summary=RescueSummary, data=RescueData, text=_TEXT
+)
+RESCUE_RESULT = Kind(
+    "rescue-result",
+    "What was done to heal the connector.",
+    row=RescueRow,
+    summary=RescueSummary,
+    data=RescueResultData,
+    text=_TEXT,
+)

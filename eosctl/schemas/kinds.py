@@ -83,11 +83,6 @@ _TASK_COUNT_CLEAN: dict[str, Any] = {
         "backup?": "str",
     },
 }
-_RESCUE: dict[str, Any] = {
-    "row": {"step": "int", "action": "str", "detail": "str", "outcome": "str"},
-    "summary": {"connector": "str", "verdict": "str", "tasks": "int"},
-}
-_RESCUE_DATA: dict[str, Shape] = {"seen": "str", "cure": {"*": "str"}, "journal": "str"}
 KINDS: dict[str, Kind] = {
     "task-counts-list": Kind("Task-count records and what a leader would do.", **_TASK_COUNTS),
     "task-counts-show": Kind("One connector's task-count record.", **_TASK_COUNTS),
@@ -133,11 +128,5 @@ KINDS: dict[str, Kind] = {
     ),
     "task-counts-clean-plan": Kind("The records that would be compacted away.", **_TASK_COUNT_CLEAN),
     "task-counts-clean-result": Kind("The records that were compacted away.", **_TASK_COUNT_CLEAN),
-    "rescue-plan": Kind("What would heal the connector.", **_RESCUE, data=_RESCUE_DATA),
-    "rescue-result": Kind(
-        "What was done to heal the connector.",
-        **_RESCUE,
-        data={**_RESCUE_DATA, "fence?": _FENCE, "backup?": "str|null"},
-    ),
     **OFFSET_KINDS,
 }

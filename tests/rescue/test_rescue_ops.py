@@ -15,7 +15,7 @@ from eosctl.fence.rules import FENCE_TRANSACTION_TIMEOUT_MS
 from eosctl.report import Report
 from eosctl.rescue.apply import apply_rescue
 from eosctl.rescue.plan import plan_rescue
-from eosctl.rescue.rows import show_rescue
+from eosctl.rescue.report import show_rescue
 from eosctl.rescue.rules import RescueVerdict
 from tests.fakes.config_topic import created
 from tests.fakes.faults import KilledError
@@ -23,14 +23,14 @@ from tests.fakes.rescue_scene import TRACE, URL, Scene, stop
 
 
 def steps(report: Report) -> list[tuple[object, object]]:
-    return [(row["action"], row["outcome"]) for row in report.rows]
+    return [(row.action, row.outcome) for row in report.rows]
 
 
 def test_rescue_fences_writes_restarts_and_watches(scene: Scene) -> None:
     plan = plan_rescue(scene.app(), "c")
     shown = show_rescue(scene.app(), plan)
     assert steps(shown) == [(name, "planned") for name in ("fence", "write", "restart", "watch")]
-    assert "2 FAILED in zombie fencing" in str(shown.data["seen"])
+    assert "2 FAILED in zombie fencing" in str(shown.data.seen)
     report = apply_rescue(scene.app(), plan)
     assert (steps(report), report.exit_code) == (
         [(name, "done") for name in ("fence", "write", "restart", "watch")],
@@ -38,12 +38,12 @@ def test_rescue_fences_writes_restarts_and_watches(scene: Scene) -> None:
     )
     assert scene.records() == [("eosctl-config-g", b'{"task-count":2}')]
     assert scene.timeouts() == [60_000, 60_000, FENCE_TRANSACTION_TIMEOUT_MS]
-    assert report.data["cure"] == {
+    assert report.data.cure == {
         "admin.override.retry.backoff.ms": "10",
         "admin.override.retry.backoff.max.ms": "10",
     }
     again = plan_rescue(scene.app(), "c")
-    assert (show_rescue(scene.app(), again).rows, show_rescue(scene.app(), again).data["cure"]) == ([], {})
+    assert (show_rescue(scene.app(), again).rows, show_rescue(scene.app(), again).data.cure) == ([], {})
 
 
 def test_rescue_goes_on_where_it_was_interrupted(scene: Scene) -> None:
@@ -62,7 +62,7 @@ def test_rescue_goes_on_where_it_was_interrupted(scene: Scene) -> None:
     assert steps(rest) == [
         ("fence", "done_before"), ("write", "done_before"), ("restart", "done"), ("watch", "done"),
     ]  # fmt: skip
-    assert rest.rows[0]["detail"] == "3 ids fenced"
+    assert rest.rows[0].detail == "3 ids fenced"
     assert len(scene.records()) == 1
     assert show_rescue(scene.app(), plan_rescue(scene.app(), "c")).problems == []
 
@@ -182,7 +182,7 @@ def test_with_followers_rescue_waits_until_the_leaders_round_is_over(scene: Scen
     assert steps(show_rescue(app, plan))[0] == ("wait", "planned")
     report = apply_rescue(app, plan)
     assert steps(report)[0] == ("wait", "done")
-    assert "waited 105 s" in str(report.rows[0]["detail"])  # 90 s after the commit, two moves, and a still 5 s
+    assert "waited 105 s" in str(report.rows[0].detail)  # 90 s after the commit, two moves, and a still 5 s
 
 
 def one_runs(scene: Scene) -> None:

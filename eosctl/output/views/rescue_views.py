@@ -1,4 +1,4 @@
-"""How plans and results of `task-counts write`, `clean` and `rescue` look as text; JSON also has the ids they fence."""
+"""How plans and results of `task-counts write` and `clean` look as text; JSON also has the ids they fence."""
 
 from __future__ import annotations
 
@@ -68,34 +68,9 @@ _CLEAN = View(
     empty="There is no bad task-count record in the topic.",
 )
 
-
-def _rescue_lines(report: Report) -> Iterable[str]:
-    yield f"seen: {format_cell(report.data.get('seen'))}"
-    yield from summary_lines(report)
-    cure = report.data.get("cure")
-    if isinstance(cure, dict) and cure:
-        in_config = all(name.startswith("admin.override.") for name in cure)
-        where = "the connector's config" if in_config else "the workers' files, whose policy refuses overrides"
-        yield f"so that it does not come back, put into {where}:"
-        yield from (f"  {name}={value}" for name, value in cure.items())
-
-
-_RESCUE = View(
-    (
-        Column("STEP", "step"),
-        Column("ACTION", "action"),
-        Column("DETAIL", "detail"),
-        Column("OUTCOME", "outcome"),
-    ),
-    footer=_rescue_lines,
-    empty="There is nothing to rescue: all tasks run.",
-)
-
 RESCUE_VIEWS: dict[str, View] = {
     "task-counts-write-plan": _WRITE,
     "task-counts-write-result": _WRITE,
     "task-counts-clean-plan": _CLEAN,
     "task-counts-clean-result": _CLEAN,
-    "rescue-plan": _RESCUE,
-    "rescue-result": _RESCUE,
 }

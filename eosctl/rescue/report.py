@@ -1,0 +1,100 @@
+"""rescue as a whole: plan and result as rows of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from msgspec import UNSET, UnsetType, structs
+
+from eosctl.app import App
+from eosctl.fence.pace import cure_of
+from eosctl.fence.rows import FencePart
+from eosctl.group.observation.override_policy import override_policy
+from eosctl.output.rows import Kind
+from eosctl.report import Problem, Report, rfc3339
+from eosctl.rescue import codes
+from eosctl.rescue.plan import STEPS, RescuePlan, describe_step
+from eosctl.rescue.rows import RESCUE_PLAN, RESCUE_RESULT, RescueData, RescueResultData, RescueRow, RescueSummary
+from eosctl.state.steps import Progress
+
+
+@dataclass(slots=True)
+class Left:
+    """What the steps leave behind, also those that fail."""
+
+    fence: FencePart | UnsetType = UNSET
+    backup: str | UnsetType | None = UNSET
+
+
+def show_rescue(app: App, plan: RescuePlan) -> Report:
+    """The steps to come, and what an earlier run has done."""
+    said = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
+    problems = [*_earlier(plan), *(plan.fence.problems if plan.fence else ())]
+    return _report(app, RESCUE_PLAN, plan, said, data=_data(app, plan), problems=problems)
+
+
+def result_report(app: App, plan: RescuePlan, progress: Progress[str], *, left: Left) -> Report:
+    """What became of every step."""
+    said = {step: ("planned", describe_step(plan, step)) for step in plan.steps}
+    said |= {step: ("done", detail) for step, detail in progress.done.items()}
+    problems, error = _earlier(plan), progress.error
+    if progress.failed is not None:
+        said[progress.failed] = ("failed", describe_step(plan, progress.failed))
+    if error is not None:
+        during = f"{progress.failed}: " if progress.failed else ""
+        problems.append(Problem(error.code, during + error.message, error.hint))
+        problems.append(Problem(codes.RESCUE_AGAIN, "the steps after it were not done", codes.RESCUE_AGAIN.next))
+    problems += progress.problems
+    told = RescueResultData(**structs.asdict(_data(app, plan)), fence=left.fence, backup=left.backup)
+    report = _report(app, RESCUE_RESULT, plan, said, data=told, problems=problems)
+    return replace(report, exit_code=progress.exit_code(touched=bool(progress.done)))
+
+
+def _earlier(plan: RescuePlan) -> list[Problem]:
+    """What the journal tells of a run that was cut off, where there is still something to do."""
+    begun = plan.patient.begun
+    if begun is None or not plan.steps:
+        return []
+    message = (
+        f"a rescue of {plan.connector} was begun at {rfc3339(begun.began_ms)} and not finished; "
+        f"done then: {', '.join(begun.done) or 'nothing'}"
+    )
+    return [Problem(codes.RESCUE_UNFINISHED, message, severity="warning")]
+
+
+def _rows(plan: RescuePlan, said: Mapping[str, tuple[str, str]]) -> Sequence[RescueRow]:
+    """Steps in order, those of an earlier run included; the numbers are the same in plan and result."""
+    before = plan.patient.begun.done if plan.patient.begun and plan.steps else {}
+    known = {**{step: ("done_before", detail) for step, detail in before.items()}, **said}
+    steps = [step for step in STEPS if step in known]
+    return [
+        RescueRow(step=number, action=step, detail=known[step][1], outcome=known[step][0])
+        for number, step in enumerate(steps, start=1)
+    ]
+
+
+def _report(
+    app: App,
+    kind: Kind,
+    plan: RescuePlan,
+    said: Mapping[str, tuple[str, str]],
+    *,
+    data: RescueData,
+    problems: Sequence[Problem],
+) -> Report:
+    return Report(
+        kind=kind,
+        rows=_rows(plan, said),
+        summary=RescueSummary(connector=plan.connector, verdict=plan.verdict.value, tasks=len(plan.patient.tasks)),
+        data=data,
+        target={"kafka_cluster_id": plan.patient.scene.cluster_id, "group_id": app.target.group_id},
+        problems=problems,
+    )
+
+
+def _data(app: App, plan: RescuePlan) -> RescueData:
+    config = plan.patient.scene.connector.config or {}
+    policy = override_policy([worker.properties.values for worker in app.target.worker_configs])
+    cure = {name: value for name, value in cure_of(policy).items() if plan.steps and str(config.get(name)) != value}
+    return RescueData(seen=plan.patient.diagnosis.seen, cure=cure, journal=str(plan.patient.journal.path))
