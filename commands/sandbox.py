@@ -77,7 +77,7 @@ def up(
     return up_sandbox(
         session.state_dir(), _checked(name), kafka_version=kafka_version, modes=each, secure=secure,
         metrics=metrics, environ=session.environ,
-        on_event=session.talk(), start_timeout_s=session.flags.get("timeout"),
+        on_event=session.messages(), start_timeout_s=session.flags.get("timeout"),
     )  # fmt: skip
 
 

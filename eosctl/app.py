@@ -1,4 +1,4 @@
-"""App: the surroundings of one operation, all injected: target, clock, deadline, talk, doors to Kafka and Connect."""
+"""App: the surroundings of one operation, all injected: target, clock, deadline, events, doors to Kafka and Connect."""
 
 from __future__ import annotations
 

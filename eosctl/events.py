@@ -1,4 +1,4 @@
-"""Talk of a long operation: one callable takes events; the command layer decides what a person sees of them."""
+"""Progress of a long operation: one callable takes events; the command layer decides what a person sees of them."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class RootGroup(click.Group):
             code = super().main(argv, prog_name, complete_var, standalone_mode=False, **extra)
         except click.UsageError as exc:
             exc.show()
-            code = _failure(UsageError(exc.format_message()), session, argv, talk=False)
+            code = _failure(UsageError(exc.format_message()), session, argv, with_problems=False)
         except EosctlError as exc:
             code = _failure(exc, session, argv)
         except (click.Abort, KeyboardInterrupt):
@@ -121,14 +121,14 @@ def _show_traceback(exc: Exception, session: Session) -> None:
         log.write("".join(traceback.format_exception(exc)))
 
 
-def _failure(error: EosctlError, session: Session, argv: Sequence[str], *, talk: bool = True) -> int:
+def _failure(error: EosctlError, session: Session, argv: Sequence[str], *, with_problems: bool = True) -> int:
     """Prints `error` in the format that the command line asked for, whether or not it could be parsed."""
     from eosctl.report import error_report
 
-    return _emit(error_report(error), session, output=asked_output(argv, session.environ), talk=talk)
+    return _emit(error_report(error), session, output=asked_output(argv, session.environ), with_problems=with_problems)
 
 
-def _emit(report: Report, session: Session, *, output: str, talk: bool = True) -> int:
+def _emit(report: Report, session: Session, *, output: str, with_problems: bool = True) -> int:
     from eosctl.output import render_problems, render_report
 
     session.quiet_progress()
@@ -137,7 +137,7 @@ def _emit(report: Report, session: Session, *, output: str, talk: bool = True) -
         sys.stdout.flush()
     except BrokenPipeError:  # `| head` has seen enough; what was done was done all the same
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if talk:
+    if with_problems:
         render_problems(report, stream=sys.stderr)
     log = session.log()
     if log is not None:

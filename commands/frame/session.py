@@ -100,18 +100,18 @@ class Session:
             self._log.close()
             self._log = None
 
-    def talk(self) -> OnEvent:
+    def messages(self) -> OnEvent:
         """The listener that prints what operations say on stderr, and into the log file."""
         from eosctl.deadline import Clock
-        from eosctl.output.progress import Talk
+        from eosctl.output.progress import Messages
 
         if self._on_event is None:
             clock, verbose, log = self._clock or Clock(), self.verbosity > 0, self.log()
-            self._on_event = Talk(sys.stderr, clock, live=self.color(sys.stderr), verbose=verbose)
+            self._on_event = Messages(sys.stderr, clock, live=self.color(sys.stderr), verbose=verbose)
             if log is not None:
                 from eosctl.output.log_file import Both
 
-                self._on_event = Both(self._on_event, Talk(log, clock, live=False, verbose=verbose))
+                self._on_event = Both(self._on_event, Messages(log, clock, live=False, verbose=verbose))
         return self._on_event
 
     def target(self) -> Target:
@@ -124,9 +124,9 @@ class Session:
                 self.flags, self.environ, read_file=read_file, require_private=require_private
             )
             for warning in self._target.warnings:
-                self.talk()(Event(warning, warning=True))
+                self.messages()(Event(warning, warning=True))
             for note in self._target.notes if self.verbosity else ():
-                self.talk()(Event(note))
+                self.messages()(Event(note))
         return self._target
 
     def profile_target(self, name: str) -> Target:
@@ -184,7 +184,7 @@ class Session:
             deadline=Deadline.after(float(self.flags.get("timeout", DEFAULT_TIMEOUT_S)), clock),
             state_dir=self.state_dir(),
             clock=clock,
-            on_event=self.talk(),
+            on_event=self.messages(),
             target_of=self.profile_target,
             **self._doors,
         )

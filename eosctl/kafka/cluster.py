@@ -92,30 +92,30 @@ class Cluster:
         """One request that may be repeated, to one broker."""
         return self.use(address, lambda connection: connection.call(api, request))
 
-    def use(self, address: Address, talk: Callable[[Connection], T]) -> T:
-        """Runs `talk` on a connection to `address`, and again on a new one if the first had died while it was idle."""
+    def use(self, address: Address, exchange: Callable[[Connection], T]) -> T:
+        """Runs `exchange` on a connection to `address`, and again on a new one if the first died while idle."""
         reused = bool(self._idle.get(address))
         try:
             with self.connection(address) as connection:
-                return talk(connection)
+                return exchange(connection)
         except ConnectionLostError as exc:
             if not reused:
                 raise self._explain_loss(exc) from exc
         with self.connection(address, fresh=True) as connection:
-            return talk(connection)
+            return exchange(connection)
 
-    def use_any(self, talk: Callable[[Connection], T]) -> T:
-        """Runs `talk` on the first broker that can be reached: connected ones, known brokers, bootstrap servers."""
+    def use_any(self, exchange: Callable[[Connection], T]) -> T:
+        """Runs `exchange` on the first broker that can be reached: connected ones, known brokers, bootstrap servers."""
         failures: list[EosctlError] = []
         *others, last = self._candidates()
         for address in others:
             try:
                 with self.within(self._limit().half(at_most_s=CONNECT_TIMEOUT_S)):
-                    return self.use(address, talk)
+                    return self.use(address, exchange)
             except (UnreachableError, ProtocolError, DeadlineError) as exc:
                 failures.append(exc)
         try:
-            return self.use(last, talk)
+            return self.use(last, exchange)
         except (UnreachableError, ProtocolError) as exc:
             raise _nobody_answers([*failures, exc]) from exc
 

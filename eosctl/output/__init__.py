@@ -20,7 +20,7 @@ def render_report(report: Report, *, output: str, stream: IO[str], color: bool, 
     write = _FOR_PROGRAMS.get(output)
     if write is not None:
         write(report, stream)
-    elif report.kind != "error":  # an error is all talk
+    elif report.kind != "error":  # an error has its problems only, which go to stderr
         write_text(report, stream, color=color, wide=output == "wide", most_rows=most_rows)
 
 

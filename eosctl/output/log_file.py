@@ -15,7 +15,7 @@ from eosctl.report import rfc3339
 
 
 class LogFile(io.TextIOWrapper):
-    """A text stream for talk and problems; readable by its owner only."""
+    """A text stream for messages and problems; readable by its owner only."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         """Opens the file for appending; raises EosctlError."""

@@ -1,4 +1,4 @@
-"""Talk on stderr: sentences at once, progress as a live line on a terminal, else one line every ten seconds.
+"""Messages on stderr: text at once, progress as a live line on a terminal, else one line every ten seconds.
 
 Where many go through the same steps, a terminal has a live table of them (board.py) in place of their sentences.
 """
@@ -30,7 +30,7 @@ class _Job:
     bar: Any = None
 
 
-class Talk:
+class Messages:
     """The listener that the command line gives to every operation; `live` allows a display that redraws itself.
 
     Work that is over within two seconds is not spoken of.

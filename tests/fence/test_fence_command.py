@@ -46,7 +46,7 @@ def test_dry_run_shows_the_plan_and_stops(fence: Invoke, stage: Scene, golden: G
 def test_yes_applies_and_stdout_holds_the_result_only(fence: Invoke, golden: Golden) -> None:
     outcome = fence("--connector", "orders", "--yes")
     golden("fence/result.txt", outcome.stdout)
-    golden("fence/result-talk.txt", outcome.stderr)
+    golden("fence/result-stderr.txt", outcome.stderr)
     assert outcome.exit_code == 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.events import Event, Standing
-from eosctl.output.progress import Talk
+from eosctl.output.progress import Messages
 from tests.fakes.clock import FakeTime
 from tests.terminals import on_a_terminal, screen_after
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from eosctl.core.workers.modes import Mode
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.roll import apply_roll
-from eosctl.output.progress import Talk
+from eosctl.output.progress import Messages
 from tests.fakes.clock import FakeTime
 from tests.fakes.rolling import FakeDriver, world
 
@@ -33,17 +33,17 @@ def sleep(wanted_s):  # a group settles in no time; what a step waits for comes 
     there.settle()
     if wanted_s == 0.5:
         shown.now_s += 10
-        talk._board._live.refresh()
+        messages._board._live.refresh()
         while held:
             held.pop()()
 
 clock = replace(shown.clock(), sleep_s=sleep)
-talk = Talk(sys.stderr, clock, live=True)
-app = replace(there.app(Path(sys.argv[1])), on_event=talk, clock=clock)
+messages = Messages(sys.stderr, clock, live=True)
+app = replace(there.app(Path(sys.argv[1])), on_event=messages, clock=clock)
 if len(sys.argv) > 3:
     there.crashes.add(sys.argv[3])
 report = apply_roll(app, prepare_roll(app, RollRequest(Mode.ENABLED, settle_timeout_s=60.0), FakeDriver(there)))
-talk.close()
+messages.close()
 print(f"exit code {int(report.exit_code)}")
 """
 COMMAND = """
@@ -139,24 +139,24 @@ def test_a_terminal_that_may_not_be_steered_gets_the_lines_of_a_pipe(tmp_path: P
     assert "pass preparing: 2 workers\nhttp://w2:8083: restarting as preparing\n" in printed
 
 
-def talk_on(live: bool) -> tuple[Talk, io.StringIO, FakeTime]:
+def messages_on(live: bool) -> tuple[Messages, io.StringIO, FakeTime]:
     out, time = io.StringIO(), FakeTime()
-    return Talk(out, time.clock(), live=live), out, time
+    return Messages(out, time.clock(), live=live), out, time
 
 
 def test_a_pipe_gets_the_sentences_and_nothing_for_an_empty_one() -> None:
-    talk, out, _time = talk_on(live=False)
-    talk(Event("pass x: 1 worker", standings=(Standing("w", "x", "to come"),)))
-    talk(Event("", standings=(Standing("w", "x", "failed"),)))
-    talk.close()
+    messages, out, _time = messages_on(live=False)
+    messages(Event("pass x: 1 worker", standings=(Standing("w", "x", "to come"),)))
+    messages(Event("", standings=(Standing("w", "x", "failed"),)))
+    messages.close()
     assert out.getvalue() == "pass x: 1 worker\n"
 
 
 def test_sentences_stay_whole_beside_it_and_names_cannot_steer_the_terminal() -> None:
-    talk, out, _time = talk_on(live=True)
-    talk(Event("restarting \x1b[2J", standings=(Standing("w\x1b[2J [b]x[/b]", "preparing", "restarting"),)))
-    talk(Event("NOW: set [b]it[/b] and restart"))
-    talk.close()
+    messages, out, _time = messages_on(live=True)
+    messages(Event("restarting \x1b[2J", standings=(Standing("w\x1b[2J [b]x[/b]", "preparing", "restarting"),)))
+    messages(Event("NOW: set [b]it[/b] and restart"))
+    messages.close()
     assert out.getvalue().startswith("NOW: set [b]it[/b] and restart\n")
     assert "w\\x1b[2J [b]x[/b]" in out.getvalue()
     assert "\x1b[2J" not in out.getvalue()

@@ -1,4 +1,4 @@
-"""Talk: nothing for short work, a line every ten seconds where nothing can redraw, rates of the job itself."""
+"""Messages: nothing for short work, a line every ten seconds where nothing can redraw, rates of the job itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 import pytest
 
 from eosctl.events import Event
-from eosctl.output.progress import Talk
+from eosctl.output.progress import Messages
 from tests.fakes.clock import FakeTime
 
 
@@ -18,19 +18,19 @@ class _Terminal(io.StringIO):
 
 def test_sentences_come_at_once_and_cannot_steer_the_terminal() -> None:
     out = io.StringIO()
-    talk = Talk(out, FakeTime().clock(), live=False)
-    talk(Event("starting"))
-    talk(Event("bad \x1b[2J name", warning=True))
+    messages = Messages(out, FakeTime().clock(), live=False)
+    messages(Event("starting"))
+    messages(Event("bad \x1b[2J name", warning=True))
     assert out.getvalue() == "starting\nwarning: bad \\x1b[2J name\n"
 
 
 def test_a_line_every_ten_seconds_with_the_rate_of_this_job() -> None:
     """The rate was counted from the start of the program: 1,000 of 1,000 records (9/s, 0 s left)."""
     time, out = FakeTime(), io.StringIO()
-    talk = Talk(out, time.clock(), live=False)
+    messages = Messages(out, time.clock(), live=False)
     time.now_s += 500
     for second in range(21):
-        talk(Event("reading t", done=second * 100, total=4000, unit="records"))
+        messages(Event("reading t", done=second * 100, total=4000, unit="records"))
         time.now_s += 1
     assert out.getvalue() == (
         "reading t: 1,000 of 4,000 records (100/s, 30 s left)\nreading t: 2,000 of 4,000 records (100/s, 20 s left)\n"
@@ -39,43 +39,43 @@ def test_a_line_every_ten_seconds_with_the_rate_of_this_job() -> None:
 
 def test_short_work_is_not_spoken_of() -> None:
     time, out = FakeTime(), io.StringIO()
-    talk = Talk(out, time.clock(), live=True)
-    talk(Event("reading t", done=0, total=10))
+    messages = Messages(out, time.clock(), live=True)
+    messages(Event("reading t", done=0, total=10))
     time.now_s += 1.9
-    talk(Event("reading t", done=10, total=10))
-    talk.close()
+    messages(Event("reading t", done=10, total=10))
+    messages.close()
     assert out.getvalue() == ""
 
 
 def test_the_live_display_leaves_sentences_whole_and_goes_away() -> None:
     time, out = FakeTime(), io.StringIO()
-    talk = Talk(out, time.clock(), live=True)
-    talk(Event("reading t", done=0, total=10))
+    messages = Messages(out, time.clock(), live=True)
+    messages(Event("reading t", done=0, total=10))
     time.now_s += 5
-    talk(Event("reading t", done=5, total=10))
-    talk(Event("retrying [b]x[/b]"))
-    talk.close()
-    talk.close()
+    messages(Event("reading t", done=5, total=10))
+    messages(Event("retrying [b]x[/b]"))
+    messages.close()
+    messages.close()
     assert "retrying [b]x[/b]" in out.getvalue()
 
 
 def test_a_long_way_to_go_is_told_in_minutes_and_hours() -> None:
     time, out = FakeTime(), io.StringIO()
-    talk = Talk(out, time.clock(), live=False)
-    talk(Event("reading t", done=0, total=1_000_000, unit="records"))
+    messages = Messages(out, time.clock(), live=False)
+    messages(Event("reading t", done=0, total=1_000_000, unit="records"))
     time.now_s += 10
-    talk(Event("reading t", done=100, total=1_000_000, unit="records"))
+    messages(Event("reading t", done=100, total=1_000_000, unit="records"))
     time.now_s += 10
-    talk(Event("reading t", done=100_000, total=1_000_000, unit="records"))
+    messages(Event("reading t", done=100_000, total=1_000_000, unit="records"))
     assert [line.split(", ")[-1] for line in out.getvalue().splitlines()] == ["27h left)", "3m left)"]
 
 
 def test_without_a_total_there_is_a_rate() -> None:
     time, out = FakeTime(), io.StringIO()
-    talk = Talk(out, time.clock(), live=False, verbose=True)
-    talk(Event("writing t", done=0, unit="records"))
+    messages = Messages(out, time.clock(), live=False, verbose=True)
+    messages(Event("writing t", done=0, unit="records"))
     time.now_s += 10
-    talk(Event("writing t", done=50, unit="records"))
+    messages(Event("writing t", done=50, unit="records"))
     assert out.getvalue() == "writing t: 50 records (5/s)\n"
 
 
@@ -84,26 +84,26 @@ def test_what_is_over_goes_from_the_terminal_and_begins_anew(monkeypatch: pytest
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "xterm")
     time, out = FakeTime(), _Terminal()
-    talk = Talk(out, time.clock(), live=True)
+    messages = Messages(out, time.clock(), live=True)
     for _read in range(2):
         out.truncate(0)
-        talk(Event("reading t", done=0, total=100, unit="records"))
+        messages(Event("reading t", done=0, total=100, unit="records"))
         time.now_s += 5
-        talk(Event("reading t", done=50, total=100, unit="records"))
+        messages(Event("reading t", done=50, total=100, unit="records"))
         assert "50 of 100 records (10/s, 5 s left)" in out.getvalue()
-        talk(Event("reading t", done=100, total=100, unit="records"))
+        messages(Event("reading t", done=100, total=100, unit="records"))
         time.now_s += 60
     assert "100 of 100" not in out.getvalue()
     shown_before = out.getvalue()
-    talk.close()
+    messages.close()
     assert out.getvalue() == shown_before
 
 
 def test_slow_work_has_a_rate_too() -> None:
     """It was 0/s below one in two seconds."""
     time, out = FakeTime(), io.StringIO()
-    talk = Talk(out, time.clock(), live=False, verbose=True)
-    talk(Event("deciding", done=0, unit="of 9 tasks so far"))
+    messages = Messages(out, time.clock(), live=False, verbose=True)
+    messages(Event("deciding", done=0, unit="of 9 tasks so far"))
     time.now_s += 20
-    talk(Event("deciding", done=5, unit="of 9 tasks so far"))
+    messages(Event("deciding", done=5, unit="of 9 tasks so far"))
     assert out.getvalue() == "deciding: 5 of 9 tasks so far (0.2/s)\n"

@@ -33,13 +33,13 @@ WORKING = """
 import sys
 from eosctl.deadline import Clock
 from eosctl.events import Event
-from eosctl.output.progress import Talk
+from eosctl.output.progress import Messages
 now_s = iter([0.0, 5.0])
-talk = Talk(sys.stderr, Clock(monotonic_s=lambda: next(now_s)), live=True)
-talk(Event("reading connect-offsets", done=0, total=4000, unit="records"))
-talk(Event("reading connect-offsets", done=1000, total=4000, unit="records"))
-talk(Event("stopping [b]now[/b]"))
-talk.close()
+messages = Messages(sys.stderr, Clock(monotonic_s=lambda: next(now_s)), live=True)
+messages(Event("reading connect-offsets", done=0, total=4000, unit="records"))
+messages(Event("reading connect-offsets", done=1000, total=4000, unit="records"))
+messages(Event("stopping [b]now[/b]"))
+messages.close()
 """
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 

@@ -95,14 +95,14 @@ def test_a_leader_that_does_not_claim_its_id_is_found_out(
     patient = {"session.timeout.ms": "600000"}
     with added_group(three_brokers, GroupSpec(unique, (Mode.DISABLED,), worker_config=patient)):
         where = group_flags(three_brokers, unique)
-        with rolling_by_hand(tmp_path, "--to", "preparing", *where) as (apply, talk):
-            wait_until(lambda: "NOW: set" in talk.read_text(), what="the order to restart")
+        with rolling_by_hand(tmp_path, "--to", "preparing", *where) as (apply, messages):
+            wait_until(lambda: "NOW: set" in messages.read_text(), what="the order to restart")
             three_brokers.restart_node(f"{unique}-worker-0")
             found = f"leads the group and has not claimed its transactional id: is it {Mode.DISABLED.value}?"
-            wait_until(lambda: found in talk.read_text(), what="the leader to be found out")
+            wait_until(lambda: found in messages.read_text(), what="the leader to be found out")
             apply.send_signal(signal.SIGINT)
-            assert apply.wait(PATIENCE_S) == 130, talk.read_text()
-        assert "everything as before" not in talk.read_text()
+            assert apply.wait(PATIENCE_S) == 130, messages.read_text()
+        assert "everything as before" not in messages.read_text()
 
         flags = [*where, "-o", "json"]
         known = invoke("txn", "describe", f"connect-cluster-{unique}", *flags)
@@ -110,10 +110,10 @@ def test_a_leader_that_does_not_claim_its_id_is_found_out(
         verified = envelope_of(invoke("upgrade", "verify", "--to", "preparing", *flags), "upgrade-verify", 3)
         assert [row["code"] for row in verified["data"]["rows"]] == ["mode_unproven"]
 
-        with rolling_by_hand(tmp_path, "--resume", *where) as (apply, talk):
-            wait_until(lambda: "NOW: set" in talk.read_text(), what="the order to restart")
+        with rolling_by_hand(tmp_path, "--resume", *where) as (apply, messages):
+            wait_until(lambda: "NOW: set" in messages.read_text(), what="the order to restart")
             three_brokers.restart_node(f"{unique}-worker-0", mode=Mode.PREPARING)
-            assert apply.wait(2 * PATIENCE_S) == 0, talk.read_text()
+            assert apply.wait(2 * PATIENCE_S) == 0, messages.read_text()
         verified = envelope_of(invoke("upgrade", "verify", "--to", "preparing", *flags), "upgrade-verify")
         assert verified["data"]["rows"] == []
 
@@ -134,11 +134,11 @@ def rolling_by_hand(folder: Path, *words: str) -> Iterator[tuple[subprocess.Pope
         "500s",
         *words,
     ]
-    environ, talk = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}, folder / "talk"
-    with talk.open("wb") as output:
+    environ, messages = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}, folder / "messages"
+    with messages.open("wb") as output:
         apply = subprocess.Popen(line, env=environ, stdout=output, stderr=output, start_new_session=True)
     try:
-        yield apply, talk
+        yield apply, messages
     finally:
         apply.kill()
         apply.wait()

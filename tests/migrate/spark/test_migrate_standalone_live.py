@@ -85,10 +85,12 @@ def test_a_master_and_two_workers_by_python_and_by_spark_submit(cluster: Cluster
         submit += [word for name, value in _conf(spark).items() for word in ("--conf", f"{name}={value}")]
         verified = run(spark, [*submit, str(eosctl.__main__.__file__)], "verify", plan)
         assert verified.returncode == 0, verified.stdout + verified.stderr
-        talk, brace, document = verified.stdout.partition("{\n")  # spark-submit prints the driver's stderr there, too
+        messages, brace, document = verified.stdout.partition(
+            "{\n"
+        )  # spark-submit prints the driver's stderr there, too
         summary = json.loads(brace + document)["data"]["summary"]
         assert (summary["source_compared"], summary["target_compared"]) == (len(KEYS), len(KEYS))
-        assert "keeping Spark's classes" not in talk
+        assert "keeping Spark's classes" not in messages
 
 
 _ALONE = """
