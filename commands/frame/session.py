@@ -103,15 +103,15 @@ class Session:
     def messages(self) -> OnEvent:
         """The listener that prints what operations say on stderr, and into the log file."""
         from eosctl.deadline import Clock
-        from eosctl.output.progress import Messages
+        from eosctl.output.progress import ProgressMessages
 
         if self._on_event is None:
             clock, verbose, log = self._clock or Clock(), self.verbosity > 0, self.log()
-            self._on_event = Messages(sys.stderr, clock, live=self.color(sys.stderr), verbose=verbose)
+            self._on_event = ProgressMessages(sys.stderr, clock, live=self.color(sys.stderr), verbose=verbose)
             if log is not None:
                 from eosctl.output.log_file import Both
 
-                self._on_event = Both(self._on_event, Messages(log, clock, live=False, verbose=verbose))
+                self._on_event = Both(self._on_event, ProgressMessages(log, clock, live=False, verbose=verbose))
         return self._on_event
 
     def target(self) -> Target:

@@ -30,7 +30,7 @@ class _Job:
     bar: Any = None
 
 
-class Messages:
+class ProgressMessages:
     """The listener that the command line gives to every operation; `live` allows a display that redraws itself.
 
     Work that is over within two seconds is not spoken of.

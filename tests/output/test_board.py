@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.events import Event, Standing
-from eosctl.output.progress import Messages
+from eosctl.output.progress import ProgressMessages
 from tests.fakes.clock import FakeTime
 from tests.terminals import on_a_terminal, screen_after
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from eosctl.core.workers.modes import Mode
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.roll import apply_roll
-from eosctl.output.progress import Messages
+from eosctl.output.progress import ProgressMessages
 from tests.fakes.clock import FakeTime
 from tests.fakes.rolling import FakeDriver, world
 
@@ -38,7 +38,7 @@ def sleep(wanted_s):  # a group settles in no time; what a step waits for comes 
             held.pop()()
 
 clock = replace(shown.clock(), sleep_s=sleep)
-messages = Messages(sys.stderr, clock, live=True)
+messages = ProgressMessages(sys.stderr, clock, live=True)
 app = replace(there.app(Path(sys.argv[1])), on_event=messages, clock=clock)
 if len(sys.argv) > 3:
     there.crashes.add(sys.argv[3])
@@ -139,9 +139,9 @@ def test_a_terminal_that_may_not_be_steered_gets_the_lines_of_a_pipe(tmp_path: P
     assert "pass preparing: 2 workers\nhttp://w2:8083: restarting as preparing\n" in printed
 
 
-def messages_on(live: bool) -> tuple[Messages, io.StringIO, FakeTime]:
+def messages_on(live: bool) -> tuple[ProgressMessages, io.StringIO, FakeTime]:
     out, time = io.StringIO(), FakeTime()
-    return Messages(out, time.clock(), live=live), out, time
+    return ProgressMessages(out, time.clock(), live=live), out, time
 
 
 def test_a_pipe_gets_the_sentences_and_nothing_for_an_empty_one() -> None:

@@ -1,4 +1,4 @@
-"""Messages: nothing for short work, a line every ten seconds where nothing can redraw, rates of the job itself."""
+"""Progress: nothing for short work, a line every ten seconds where nothing can redraw, rates of the job itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 import pytest
 
 from eosctl.events import Event
-from eosctl.output.progress import Messages
+from eosctl.output.progress import ProgressMessages
 from tests.fakes.clock import FakeTime
 
 
@@ -18,7 +18,7 @@ class _Terminal(io.StringIO):
 
 def test_sentences_come_at_once_and_cannot_steer_the_terminal() -> None:
     out = io.StringIO()
-    messages = Messages(out, FakeTime().clock(), live=False)
+    messages = ProgressMessages(out, FakeTime().clock(), live=False)
     messages(Event("starting"))
     messages(Event("bad \x1b[2J name", warning=True))
     assert out.getvalue() == "starting\nwarning: bad \\x1b[2J name\n"
@@ -27,7 +27,7 @@ def test_sentences_come_at_once_and_cannot_steer_the_terminal() -> None:
 def test_a_line_every_ten_seconds_with_the_rate_of_this_job() -> None:
     """The rate was counted from the start of the program: 1,000 of 1,000 records (9/s, 0 s left)."""
     time, out = FakeTime(), io.StringIO()
-    messages = Messages(out, time.clock(), live=False)
+    messages = ProgressMessages(out, time.clock(), live=False)
     time.now_s += 500
     for second in range(21):
         messages(Event("reading t", done=second * 100, total=4000, unit="records"))
@@ -39,7 +39,7 @@ def test_a_line_every_ten_seconds_with_the_rate_of_this_job() -> None:
 
 def test_short_work_is_not_spoken_of() -> None:
     time, out = FakeTime(), io.StringIO()
-    messages = Messages(out, time.clock(), live=True)
+    messages = ProgressMessages(out, time.clock(), live=True)
     messages(Event("reading t", done=0, total=10))
     time.now_s += 1.9
     messages(Event("reading t", done=10, total=10))
@@ -49,7 +49,7 @@ def test_short_work_is_not_spoken_of() -> None:
 
 def test_the_live_display_leaves_sentences_whole_and_goes_away() -> None:
     time, out = FakeTime(), io.StringIO()
-    messages = Messages(out, time.clock(), live=True)
+    messages = ProgressMessages(out, time.clock(), live=True)
     messages(Event("reading t", done=0, total=10))
     time.now_s += 5
     messages(Event("reading t", done=5, total=10))
@@ -61,7 +61,7 @@ def test_the_live_display_leaves_sentences_whole_and_goes_away() -> None:
 
 def test_a_long_way_to_go_is_told_in_minutes_and_hours() -> None:
     time, out = FakeTime(), io.StringIO()
-    messages = Messages(out, time.clock(), live=False)
+    messages = ProgressMessages(out, time.clock(), live=False)
     messages(Event("reading t", done=0, total=1_000_000, unit="records"))
     time.now_s += 10
     messages(Event("reading t", done=100, total=1_000_000, unit="records"))
@@ -72,7 +72,7 @@ def test_a_long_way_to_go_is_told_in_minutes_and_hours() -> None:
 
 def test_without_a_total_there_is_a_rate() -> None:
     time, out = FakeTime(), io.StringIO()
-    messages = Messages(out, time.clock(), live=False, verbose=True)
+    messages = ProgressMessages(out, time.clock(), live=False, verbose=True)
     messages(Event("writing t", done=0, unit="records"))
     time.now_s += 10
     messages(Event("writing t", done=50, unit="records"))
@@ -84,7 +84,7 @@ def test_what_is_over_goes_from_the_terminal_and_begins_anew(monkeypatch: pytest
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "xterm")
     time, out = FakeTime(), _Terminal()
-    messages = Messages(out, time.clock(), live=True)
+    messages = ProgressMessages(out, time.clock(), live=True)
     for _read in range(2):
         out.truncate(0)
         messages(Event("reading t", done=0, total=100, unit="records"))
@@ -102,7 +102,7 @@ def test_what_is_over_goes_from_the_terminal_and_begins_anew(monkeypatch: pytest
 def test_slow_work_has_a_rate_too() -> None:
     """It was 0/s below one in two seconds."""
     time, out = FakeTime(), io.StringIO()
-    messages = Messages(out, time.clock(), live=False, verbose=True)
+    messages = ProgressMessages(out, time.clock(), live=False, verbose=True)
     messages(Event("deciding", done=0, unit="of 9 tasks so far"))
     time.now_s += 20
     messages(Event("deciding", done=5, unit="of 9 tasks so far"))

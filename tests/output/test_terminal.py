@@ -33,9 +33,9 @@ WORKING = """
 import sys
 from eosctl.deadline import Clock
 from eosctl.events import Event
-from eosctl.output.progress import Messages
+from eosctl.output.progress import ProgressMessages
 now_s = iter([0.0, 5.0])
-messages = Messages(sys.stderr, Clock(monotonic_s=lambda: next(now_s)), live=True)
+messages = ProgressMessages(sys.stderr, Clock(monotonic_s=lambda: next(now_s)), live=True)
 messages(Event("reading connect-offsets", done=0, total=4000, unit="records"))
 messages(Event("reading connect-offsets", done=1000, total=4000, unit="records"))
 messages(Event("stopping [b]now[/b]"))
