@@ -62,7 +62,7 @@ class App:
     """What an operation may use.
 
     `state_dir` is where backups and journals go; `target_of` gives the Target of a profile by its name,
-    `addresses_of` those of a host, none where that can't be told.
+    `addresses_of` those of a host, none where that is unknown.
     """
 
     target: Target

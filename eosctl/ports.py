@@ -126,7 +126,7 @@ class TopicStore(Protocol):
         """
 
     def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """Creates a topic and waits until it can be used; raises what `create_all` tells of it."""
+        """Creates a topic and waits until it can be used; raises what `create_all` reports of it."""
 
     def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
         """Creates topics by one request and waits until they can be used; why not, for each that was refused.

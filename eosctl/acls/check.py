@@ -169,7 +169,7 @@ def _existence_unknown(topics: Sequence[str]) -> Problem:
 
 
 def acl_findings(app: App, judgements: Sequence[RightJudgement]) -> list[Finding]:
-    """A finding per principal and resource: the operations that fare alike are told, and mended, together."""
+    """A finding per principal and resource: the operations that fare alike are told, and fixed, together."""
     alike: dict[tuple[object, ...], list[RightJudgement]] = {}
     for each in judgements:
         right = each.right
@@ -208,7 +208,7 @@ def _no_authorizer(error: UnsupportedError) -> Finding:
 
 
 def _hidden_settings(app: App) -> list[Finding]:
-    """What may give a right without an ACL: of both settings Kafka tells that they are set, and hides the values."""
+    """What may give a right without an ACL: of both settings Kafka reports that they are set, and hides the values."""
     said = {name: is_set(app, name) for name in (SUPER_USERS, OPEN_TO_ALL)}
     if not any(state != "no" for state in said.values()):
         return []
@@ -225,7 +225,7 @@ def _hidden_settings(app: App) -> list[Finding]:
 
 
 def is_set(app: App, setting: str) -> str:
-    """Whether the brokers have the setting: yes, no, or unknown; of these two they tell no value."""
+    """Whether the brokers have the setting: yes, no, or unknown; of these two they report no value."""
     try:
         with app.topics() as store:
             return "yes" if store.broker_settings(setting) else "no"

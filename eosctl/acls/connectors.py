@@ -15,7 +15,7 @@ from eosctl.group.topics.config import read_config_topic
 
 @dataclass(frozen=True, slots=True)
 class KnownConnectors:
-    """By name; None where nobody was asked, or nobody could tell."""
+    """By name; None where nobody was asked, or nobody could know."""
 
     connectors: Mapping[str, ConnectorState] | None = field(default=None)
 
@@ -59,7 +59,7 @@ def read_connectors(app: App) -> Mapping[str, ConnectorState]:
 
 
 def _ask_workers(app: App) -> Mapping[str, ConnectorState]:
-    """What the first worker tells that answers, of those that were named."""
+    """What the first worker reports that answers, of those that were named."""
     failures: list[EosctlError] = []
     for _url, worker in in_turn(app, app.target.connect_urls):
         try:

@@ -107,7 +107,7 @@ def judge(right: Right, principal: str, acls: AclIndex) -> RightJudgement:
 def is_certain(judgement: RightJudgement, acls: AclIndex, *, super_users: bool, open_to_all: bool) -> bool:
     """Whether a right that no ACL gives, or one denies, can't come from elsewhere.
 
-    With `super_users` some principals, nobody tells which, need no ACL: who has none of its own may be one. With
+    With `super_users` some principals, nobody reports which, need no ACL: who has none of its own may be one. With
     `open_to_all` (`allow.everyone.if.no.acl.found`) everybody may do everything to what no ACL is about.
     """
     if judgement.verdict not in (RightVerdict.MISSING, RightVerdict.DENIED):

@@ -33,7 +33,7 @@ _ABOUT_OUTPUTS = {"producer", "consumer", "admin", "observer", "aborter", "acl-w
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Rights, and who shall have them: role -> principal, as far as that is known."""
+    """Rights, and who should have them: role -> principal, as far as that is known."""
 
     rights: Sequence[Right]
     principals: Mapping[str, str]
@@ -86,7 +86,7 @@ def gather_wanted(
 def _look_up(
     app: App, request: AclRequest, problems: list[Problem], *, look: bool
 ) -> Mapping[str, ConnectorState] | None:
-    """The connectors, where they are wanted; that they can't be read matters only where nothing else tells."""
+    """The connectors, where they are wanted; that they can't be read matters only where nothing else names them."""
     needed = request.every or bool(request.connectors and not request.tasks and not request.prefixed)
     if not needed and not (look and request.connectors):
         return None
@@ -180,7 +180,7 @@ def _principals(app: App, request: AclRequest, roles: Sequence[str]) -> Mapping[
 
 
 def _in_worker_file(app: App, role: str) -> str | None:
-    """The SASL user of one of a worker's clients; None without a file that tells."""
+    """The SASL user of one of a worker's clients; None without a file that has it."""
     if role not in CONNECT_ROLES or not app.target.worker_configs:
         return None
     try:

@@ -27,7 +27,7 @@ from eosctl.upgrade.gates import evaluate_gates
 def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = False, validate: bool = True) -> Report:
     """Findings about the source connectors (or `names`); exit 3 on an error, with `strict` also on a warning.
 
-    Raises NotFoundError for a name that no connector has, what `no_answer` makes when no worker tells of connectors,
+    Raises NotFoundError for a name that no connector has, what `no_answer` makes when no worker reports connectors,
     and what `observe_workers` raises.
     """
     group = observe_workers(app)

@@ -87,7 +87,7 @@ def _is_flinks(transactional_id: TransactionalId, seen: Observation) -> bool:
 
 
 def _unjudged_connectors(topics: FoundTopics, holders: Sequence[TransactionDescription]) -> list[Problem]:
-    """Connectors of which neither a worker nor a config tells a topic: these transactions may hold theirs."""
+    """Connectors of which neither a worker nor a config shows a topic: these transactions may hold theirs."""
     names = [name for name in topics.untold if not (topics.of[name].written or topics.of[name].likely)]
     if not names:
         return []

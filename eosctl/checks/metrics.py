@@ -48,7 +48,7 @@ def read_metrics(app: App, request: MetricsRequest, *, strict: bool = False) -> 
     """One row per task and endpoint; exit 3 on an error among the findings, with `strict` also on a warning.
 
     An endpoint that does not answer is a problem (exit 7); raises its error when none answers. Raises UsageError
-    without an endpoint, NotFoundError for a connector of which no endpoint tells.
+    without an endpoint, NotFoundError for a connector of which no endpoint has metrics.
     """
     seen, failures = _read_all(app, _endpoints(request), request.connectors)
     limits, problems = _limits(app, seen)

@@ -1,4 +1,4 @@
-"""Since when connectors and tasks are UNASSIGNED, which REST does not tell: the status topic does. Reads only."""
+"""Since when connectors and tasks are UNASSIGNED, which REST does not report: the status topic does. Reads only."""
 
 from __future__ import annotations
 

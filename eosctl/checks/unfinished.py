@@ -1,4 +1,4 @@
-"""Commands that were cut off, or are at work now: what this machine's journals tell, and what the cluster does."""
+"""Commands that were cut off, or are at work now: what this machine's journals report, and what the cluster does."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _switch(app: App, cluster_id: str, connector: str, state: str) -> Iterator[F
 def _moved(app: App, cluster_id: str, connector: ConnectorState) -> Iterator[Finding]:
     """A switch that another machine began, and did not end: its journal is there, and only the cluster can be asked.
 
-    Until the config names the target, resuming the connector is all that it takes, and nothing tells of a switch.
+    Until the config names the target, resuming the connector is all that it takes, and nothing reports a switch.
     """
     if connector.moved_from is None or connector.config is None:
         return

@@ -117,7 +117,7 @@ _THEMSELVES = "by which each machine means itself"
 
 
 def _of_the_group(group: GroupObservation) -> Iterator[Problem]:
-    """Warnings of members that can't be told apart by REST, and of a protocol under which REST is not signed."""
+    """Warnings of members that can't be distinguished by REST, and of a protocol under which REST is not signed."""
     hint = "Give each worker a name of its own: rest.advertised.host.name, or the address of its pod or container."
     members = [member for member in group.members if member.member_id is not None]
     shared = dict(shared_urls(member.url for member in members))

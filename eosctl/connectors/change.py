@@ -199,7 +199,7 @@ def _await_outcome(app: App, plan: ChangePlan) -> ConnectorNow:
 
 
 def _shown(now: ConnectorNow) -> dict[str, tuple[str, ...]]:
-    """Part -> what REST tells of it."""
+    """Part -> what REST reports of it."""
     parts = now.parts
     return {
         part: (state, parts.workers.get(part, ""), parts.traces.get(part, "")) for part, state in parts.states.items()

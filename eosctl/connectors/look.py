@@ -143,7 +143,7 @@ def require_stable_group(app: App) -> str:
 
 
 def require_switchable(app: App, connector: str, now: ConnectorNow) -> None:
-    """Raises UnsupportedError below Kafka 3.5, RefusedError for a sink, and where its topic or state can't be told."""
+    """Raises UnsupportedError below Kafka 3.5, RefusedError for a sink, and where its topic or state is unknown."""
     if now.kind == "sink":
         raise RefusedError(
             f"{connector} is a sink connector: a sink's offsets are those of a consumer group, not of an offsets topic",

@@ -1,6 +1,6 @@
-"""Which topics a source connector uses beside its offsets topic, as far as its config tells. Pure.
+"""Which topics a source connector uses beside its offsets topic, as far as its config shows. Pure.
 
-A config tells where a connector may write; where it did write, its worker knows (KIP-558). Transforms send records
+A config shows where a connector may write; where it did write, its worker knows (KIP-558). Transforms send records
 elsewhere, and a prefix stands for tables that nobody has named, so nothing of it is certain.
 """
 
@@ -90,7 +90,7 @@ def _debezium_read(config: Mapping[str, str]) -> Iterator[_Named]:
 
 
 def _mirrored(config: Mapping[str, str]) -> Iterator[_Named]:
-    """`DefaultReplicationPolicy`: what MirrorMaker 2 writes; another policy's names can't be told."""
+    """`DefaultReplicationPolicy`: what MirrorMaker 2 writes; another policy's names are unknown."""
     connector_class = config.get("connector.class", "").rpartition(".")[2]
     if connector_class == "MirrorHeartbeatConnector":
         yield "connector.class", "heartbeats"

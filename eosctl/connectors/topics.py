@@ -69,7 +69,7 @@ def _joined(told: Sequence[str] | None, said: ConfiguredTopics) -> ConnectorTopi
 
 
 def _ask_workers(app: App, connectors: Sequence[str]) -> tuple[Mapping[str, Sequence[str]], str]:
-    """Connector -> the topics that it has written to, from the first worker that tells; and why there are none."""
+    """Connector -> the topics that it has written to, from the first worker that has them; and why there are none."""
     try:
         urls = discover_urls(app)
     except EosctlError as exc:
@@ -77,7 +77,7 @@ def _ask_workers(app: App, connectors: Sequence[str]) -> tuple[Mapping[str, Sequ
     failures: list[EosctlError] = []
     for _url, worker in in_turn(app, urls):
         try:
-            told = [worker.topics(connectors[0])]  # a worker that does not tell is asked once
+            told = [worker.topics(connectors[0])]  # a worker that does not report is asked once
             told += side_by_side(worker.topics, connectors[1:], most=_PARALLEL_QUESTIONS)
             return dict(zip(connectors, told, strict=True)), ""
         except EosctlError as exc:

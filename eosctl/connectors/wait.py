@@ -28,11 +28,11 @@ def await_connector(
 ) -> ConnectorNow:
     """Polls until `arrived`; raises DeadlineError that says what was seen last, and what `told` adds.
 
-    A worker has one way only to tell config and state at one moment, which tells of all connectors: it is taken when
+    A worker has one way only to report config and state at one moment, which reports all connectors: it is taken when
     the connector's own status has changed, and now and then.
     """
     now, again = look_at(app, connector, url), Deadline.after(_LOOK_AGAIN_S, app.clock)
-    for _ in app.deadline.rounds(POLL_S, least_s=POLL_S):  # another look would fail, and tell less
+    for _ in app.deadline.rounds(POLL_S, least_s=POLL_S):  # another look would fail, and report less
         if again.expired() or _has_changed(app, connector, now):
             now, again = look_at(app, connector, url), Deadline.after(_LOOK_AGAIN_S, app.clock)
         if arrived(now):
@@ -43,7 +43,7 @@ def await_connector(
 
 
 def _has_changed(app: App, connector: str, seen: ConnectorNow) -> bool:
-    """Whether the connector's status is another one than was seen; also where it can't be told."""
+    """Whether the connector's status is another one than was seen; also where it is unknown."""
     try:
         status = app.worker(seen.url).connector_status(connector)
     except EosctlError:

@@ -1,4 +1,4 @@
-"""What every check answers with: findings, each with a stable code, a severity, its evidence and what mends it."""
+"""What every check answers with: findings, each with a stable code, a severity, its evidence and what fixes it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEVERITIES = (ERROR, WARNING, INFO)
 class Finding:
     """Something that a person should know; `code` is stable, `severity` error, warning or info.
 
-    Not `certain` is what could not be looked at, or does not tell: a gate then stays unknown.
+    Not `certain` is what could not be looked at, or does not report: a gate then stays unknown.
     """
 
     code: Code

@@ -1,4 +1,4 @@
-"""A transaction that holds back the last stable offset of a partition, as far as brokers tell of it."""
+"""A transaction that holds back the last stable offset of a partition, as far as brokers report it."""
 
 from __future__ import annotations
 

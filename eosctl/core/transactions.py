@@ -68,7 +68,7 @@ class TransactionDescription(NamedTuple):
     """One answer of DescribeTransactions; `started_ms` is None unless a transaction is open.
 
     `last_started_ms` is when the last one began, open or ended; None where the producer has had none yet,
-    which Kafka 3.9 tells by the state EMPTY only.
+    which Kafka 3.9 reports by the state EMPTY only.
     """
 
     transactional_id: TransactionalId

@@ -231,7 +231,7 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
     """Fences the ids of the plan and reports each one; raises StalePlanError if a task took one of them meanwhile.
 
     Raises RefusedError if nobody can say that any more. Never raises for one id, nor for what breaks half-way: rows
-    tell. Ctrl-C ends it with the rows so far, exit 130.
+    report. Ctrl-C ends it with the rows so far, exit 130.
     """
     _recheck(app, plan)
     items = {item.transactional_id: item for item in plan.items}

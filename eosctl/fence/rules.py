@@ -92,7 +92,7 @@ class FenceItem(NamedTuple):
     def already_fenced(self) -> bool:
         """Whether the id looks fenced by eosctl (or by Java's Admin with defaults), and untouched since.
 
-        Coordinators don't tell when an idle id was last used, so its state and its timeout are the only mark.
+        Coordinators don't report when an idle id was last used, so its state and its timeout are the only mark.
         """
         before = self.before
         return (
@@ -173,7 +173,7 @@ def judge_task(
 ) -> TaskLiveness:
     """One task: REST says that it is in `state` at `worker`, and the group that `holders` may run it.
 
-    `state` is None where REST does not know the task, and `members` where the group does not tell who is in it.
+    `state` is None where REST does not know the task, and `members` where the group does not report who is in it.
     """
     if worker in holders and state in _NOT_HOLDING:
         return TaskLiveness.RUNS_NOT
@@ -205,7 +205,7 @@ def may_be_prepared(
     """Items that would throw away what a two-phase commit has prepared: open transactions under ids like Flink's.
 
     Flink commits a transaction after its checkpoint is complete; until then, and while the job is down, the transaction
-    stays open and is the only place where the records are. Coordinators tell nothing of that, so that every open one
+    stays open and is the only place where the records are. Coordinators report nothing of that, so that every open one
     counts, and with `unseen` (states could not be asked for) every one. Tasks of `connectors` are none of Flink's.
     """
     return [

@@ -1,6 +1,6 @@
 """What runs in one Connect group, or may, for `fence`: asked where an id can be read as one of its tasks.
 
-The members of the group tell which tasks they may run, and REST which of those have failed.
+The members of the group report which tasks they may run, and REST which of those have failed.
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ def _look(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits: bo
 
 
 def _silent(app: App, group: ConnectGroup | None, workers: Collection[WorkerId]) -> Mapping[WorkerId, EosctlError]:
-    """Those of `workers` that do not answer, and why: the others tell what they know of their tasks from before."""
+    """Those of `workers` that do not answer, and why: the others report what they know of their tasks from before."""
     given = {parse_worker_url(url).text: url for url in app.target.connect_urls}
     at = {worker_id_of_url(url): url for url in (urls_of(group) if group else ())}
     return silences_of(app, {worker: given.get(at[worker], at[worker]) for worker in workers if worker in at})
 
 
 def _read_group(app: App, *, waits: bool) -> tuple[ConnectGroup | None, Problem | None]:
-    """The group, and why it does not tell who may run what."""
+    """The group, and why it does not report who may run what."""
     group_id = app.target.require_group_id()
     try:
         group, _cluster_id = read_group(app, gone_ok=True, wait=waits)
@@ -145,7 +145,7 @@ def _may_run(app: App, at: Sequence[str], group: ConnectGroup | None, rest: _Res
 
 
 def _died(app: App, task: LiveTask, silence: EosctlError) -> Problem:
-    """A task of a worker that was killed: the group counts on it for a while, and REST tells its last state."""
+    """A task of a worker that was killed: the group counts on it for a while, and REST reports its last state."""
     return liveness_unknown(
         f"worker {task.worker} of group {app.target.group_id} has them, and does not answer: {silence.message}",
         "If it was killed, the group drops it after session.timeout.ms (10 s): run again then. If it runs, stop the "

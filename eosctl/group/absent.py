@@ -161,7 +161,7 @@ def recorded_of(app: App) -> Recorded | None:
 
 
 def _other_groups(app: App, group_id: str) -> dict[str, OtherGroup] | None:
-    """Each other Connect group that has members; None where that can't be told."""
+    """Each other Connect group that has members; None where that is unknown."""
     try:
         with app.transactions() as admin:
             names = [name for name, kind in admin.list_groups().items() if kind == PROTOCOL_TYPE and name != group_id]

@@ -1,7 +1,7 @@
-"""The addresses of workers that were named by their hosts' names: what tells members apart that share a URL.
+"""The addresses of workers that were named by their hosts' names: what distinguishes members that share a URL.
 
 Looked up only where members do, side by side, and in a part of the time that a command has; a name that can't be
-resolved tells nothing.
+resolved shows nothing.
 """
 
 from __future__ import annotations

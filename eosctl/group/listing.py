@@ -22,7 +22,7 @@ def with_groups_there(app: App, error: NotFoundError) -> NotFoundError:
 
 
 def list_connect_groups(app: App) -> tuple[frozenset[str] | None, EosctlError | None]:
-    """The Connect groups of this Kafka cluster that one may see, or why that can't be told."""
+    """The Connect groups of this Kafka cluster that one may see, or why that is unknown."""
     try:
         with app.transactions() as admin:
             listed = admin.list_groups()

@@ -28,7 +28,7 @@ def is_node(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NodeName:
-    """`host` is what brokers see; `number` counts the nodes there that nothing tells apart, from 1 on."""
+    """`host` is what brokers see; `number` counts the nodes there that nothing distinguishes, from 1 on."""
 
     host: str
     client_id: str
@@ -43,7 +43,7 @@ class NodeName:
 
     @property
     def place(self) -> str:
-        """What nodes that can't be told apart have in common."""
+        """What nodes that can't be distinguished have in common."""
         return f"{self.host}/{self.client_id}" if self.client_id else self.host
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class NodeMember:
 class KnownNodes:
     """The members of a group before a step (name -> member id), and the nodes that it has `restarted`.
 
-    Of those that are `alike` nothing tells which of a place's members they are: only that one of them went.
+    Of those that are `alike` nothing shows which of a place's members they are: only that one of them went.
     """
 
     members: Mapping[str, str | None]
@@ -108,6 +108,6 @@ def _has_gone(member_id: str | None, there: Collection[str]) -> bool:
 
 
 def are_alike(name: str, other: str) -> bool:
-    """Whether nothing but a number tells two nodes apart."""
+    """Whether nothing but a number distinguishes two nodes."""
     same = is_node(name) and is_node(other) and NodeName.read(name).place == NodeName.read(other).place
     return same and name != other

@@ -1,6 +1,6 @@
 """What can be known of a worker's `exactly.once.source.support` from outside, and on which evidence. Pure.
 
-Connect has no request that tells the mode. Validating a connector with `exactly.once.support=required` shows whether
+Connect has no request that shows the mode. Validating a connector with `exactly.once.support=required` shows whether
 the worker that was asked is `enabled`; `preparing` and `disabled` answer alike, only a worker's file tells them apart.
 """
 
@@ -21,7 +21,7 @@ NOT_ENABLED_TEXT = "does not have exactly-once source support enabled"
 
 # These validate without reaching out to anything, and leave no error in the worker's log. With `probe_config` none of
 # them supports exactly-once, to which every worker of a group objects. MirrorSourceConnector comes last: it replaces
-# the worker's own verdict on the property by one on its consumer, so it can't tell.
+# the worker's own verdict on the property by one on its consumer, so it shows nothing.
 _FILE_STREAM = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 _HARMLESS = (
     _FILE_STREAM,
@@ -85,7 +85,7 @@ def _config_value(answer: Mapping[str, object]) -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class WorkerFileSettings:
-    """What a worker's .properties file says, None where it does not or only the worker can tell.
+    """What a worker's .properties file says, None where it does not or only the worker knows.
 
     `unresolved` are the properties whose values refer to a config provider of the worker's. A `mirror_maker`'s says
     nothing of where a worker is reached.

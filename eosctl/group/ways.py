@@ -1,7 +1,7 @@
 """Whether a URL that no member of a group advertises leads to the group all the same: judged by what answers. Pure.
 
 A load balancer, an ingress or a forwarded port is another way to a member. REST says no group; but the workers of one
-group know the same connectors, and tell on which members those run. Members that share a URL are told apart by the
+group know the same connectors, and report on which members those run. Members that share a URL are distinguished by the
 addresses from which they are connected to Kafka.
 """
 
@@ -22,7 +22,7 @@ Connectors = Mapping[str, Collection[str]]
 
 @unique
 class Way(Enum):
-    """What is at the other end: a member of the group, a worker of another one, or nobody can tell."""
+    """What is at the other end: a member of the group, a worker of another one, or nobody can know."""
 
     IN = auto()
     ELSEWHERE = auto()

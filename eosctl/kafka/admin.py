@@ -48,7 +48,7 @@ Place = tuple[str, int]
 
 
 class _LeaderMovesError(UnreachableError):
-    """The leader of a partition is not settled; the text tells what was asked."""
+    """The leader of a partition is not settled; the text shows what was asked."""
 
 
 class _NoLeaderError(_LeaderMovesError):
@@ -259,7 +259,7 @@ class TopicAdmin:
         return not faults
 
     def _ask_offsets(self, places: Iterable[Place], spec: OffsetSpec, isolation: IsolationLevel) -> Answers:
-        """One offset per partition, or why its leader did not tell."""
+        """One offset per partition, or why its leader did not report."""
         asked = {TopicPartition(*place): spec for place in places}
         if not asked:
             return {}

@@ -85,7 +85,7 @@ class Cluster:
         return answer
 
     def cluster_id(self) -> str:
-        """As the last metadata had it, which is asked for if there was none; empty if the broker does not tell."""
+        """As the last metadata had it, which is asked for if there was none; empty if the broker does not report."""
         return self._cluster_id or self.metadata().cluster_id or ""
 
     def ask(self, address: Address, api: Api[Q, S], request: Q) -> S:

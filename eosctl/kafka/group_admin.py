@@ -53,7 +53,7 @@ class LibrdkafkaGroupAdmin(NativeTransactionAdmin):
         client = self._connection.client()
         try:
             with warnings.catch_warnings():
-                # the requests that shall replace it drop members that are no consumers
+                # the requests that should replace it drop members that are no consumers
                 warnings.simplefilter("ignore", DeprecationWarning)
                 found: list[Any] = client.list_groups(*group_id, timeout=self._connection.request_timeout_s())
         except KafkaException as exc:

@@ -110,7 +110,7 @@ def read_token_file(path: str) -> str:
 
 
 def _token(text: str, now_s: float, source: str, *, lifetime_s: float = _UNKNOWN_LIFETIME_S) -> Token:
-    """With the end that a JWT tells (its `exp`), else after `lifetime_s`."""
+    """With the end that a JWT reports (its `exp`), else after `lifetime_s`."""
     try:
         payload = text.split(".")[1]
         expires_s = float(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["exp"])

@@ -1,4 +1,4 @@
-"""TLS for the native connections: the context made from client settings, and failures told apart.
+"""TLS for the native connections: the context made from client settings, and failures distinguished.
 
 Imported only when a listener speaks TLS: `ssl` takes longer to load than a plaintext fence takes.
 """

@@ -79,7 +79,7 @@ def apply_plan(migration: Migration, plan: MigrationPlan, allowances: Allowances
 
     An error, and Ctrl-C, end it with what was done until then. Raises RefusedError or StalePlanError before anything
     was written. Of a plan that an earlier run has applied to the end, what it left is read again, and never written:
-    the journal tells what was true then; the target may be gone by now, and a connector that runs again has gone on.
+    the journal shows what was true then; the target may be gone by now, and a connector that runs again has gone on.
     """
     folder = existing_snapshot(plan)
     if plan.tally.counts.get("conflict"):

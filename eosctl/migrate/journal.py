@@ -1,4 +1,4 @@
-"""What the journal of a migration tells: which stages of a plan began and ended, and under which ids it wrote.
+"""What the journal of a migration reports: which stages of a plan began and ended, and under which ids it wrote.
 
 It lies in the plan's snapshot folder, beside what the stages rely on.
 """

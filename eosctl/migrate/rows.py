@@ -1,4 +1,4 @@
-"""What migrations tell: plan, result and verification as Reports, keys and values made readable."""
+"""What migrations report: plan, result and verification as Reports, keys and values made readable."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Applied:
     """What an apply did: `sent` by this run, `already` there from one before, and the target compared afterwards.
 
     Nothing was sent where one of the target `topics` was refused. `skipped` are the stages that were over before;
-    `backup` is None where nothing can be overwritten. `progress` tells how far it came.
+    `backup` is None where nothing can be overwritten. `progress` reports how far it came.
     """
 
     sent: SentCounts

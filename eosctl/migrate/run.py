@@ -139,7 +139,7 @@ def migration_from_file(
 
 
 def _stale(app: App, plan: MigrationPlan, allowances: Allowances, *, resume: bool) -> EosctlError | None:
-    """What speaks against a plan by now, a RefusedError, or why that can't be told in a moment.
+    """What speaks against a plan by now, a RefusedError, or why that can't be checked in a moment.
 
     None of a plan that was begun or is over, whose journal decides.
     """
@@ -177,7 +177,7 @@ def _prepared(
     prune: bool,
     untold: EosctlError | None = None,
 ) -> Plan:
-    """`untold`: why it can't be told whether the plan still holds."""
+    """`untold`: why it is unknown whether the plan still holds."""
     to_apply: Callable[[], Report] | None = partial(_pruned, app, plan, apply) if prune else apply
     if plan.tally.counts.get("conflict") or not plan.tally.to_write():
         to_apply = None
@@ -250,7 +250,7 @@ def _running(app: App, plan: MigrationPlan) -> tuple[Problem, ...]:
 
 
 def _unchecked(app: App, plan: MigrationPlan) -> Iterator[Problem]:
-    """A warning for each cluster that is only read of which it can't be told whether the connectors run there."""
+    """A warning for each cluster that is only read of which it is unknown whether the connectors run there."""
     if plan.target_file() is not None:
         return
     for profile in source_profiles(plan):

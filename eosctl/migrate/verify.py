@@ -38,7 +38,7 @@ def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = 
 
     Exit 3, with the rows that do not; 7, or 3 where it is to be `strict`, where an open transaction hides it. Raises
     InputFileError, NotFoundError for a topic that is gone, RefusedError for the backup of another cluster, UsageError
-    for a file that does not tell what was written.
+    for a file that does not report what was written.
     """
     entries = read_backup(str(path))
     if not before and any(not entry.knows_written for entry in entries):

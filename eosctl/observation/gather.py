@@ -144,7 +144,7 @@ _Part = Callable[[App, TopicStore, Observation], Observation]
 
 
 def _with_topics(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Observation:
-    """Adds what the internal topics and the brokers tell; what can't be read leaves its part unseen."""
+    """Adds what the internal topics and the brokers report; what can't be read leaves its part unseen."""
     if app.target.client is None:
         return observation.without(parts, "no Kafka cluster was named")
     with app.topics() as store:
@@ -165,14 +165,14 @@ def _with_descriptions(app: App, store: TopicStore, observation: Observation) ->
 def _with_aborted_offsets(app: App, store: TopicStore, observation: Observation) -> Observation:
     """Only the global topic: workers read the connectors' own topics as committed in every mode, unless told not to.
 
-    Where a worker is not enabled, it also tells when each connector committed an offset.
+    Where a worker is not enabled, it also reports when each connector committed an offset.
     """
     topic = app.target.offset_topic
     uncommitted = store.read(topic, isolation="read_uncommitted", newest_per_key=True)
     committed = store.read(topic, newest_per_key=True)
     seen = replace(observation, aborted_offsets=aborted_offsets(uncommitted, committed))
     if all(worker.mode is Mode.ENABLED for worker in observation.workers):
-        return seen  # transactions tell more
+        return seen  # transactions report more
     return replace(seen, committed_ms=newest_commits(committed.records))
 
 
@@ -230,7 +230,7 @@ _TOPIC_PARTS: Mapping[str, _Part] = {
 def _with_connectors(app: App, group: GroupObservation, observation: Observation) -> Observation:
     """Adds each worker's Kafka cluster, and the connectors as the first worker that answers shows them.
 
-    Where no member can be reached, a load balancer that leads to one of them tells as much.
+    Where no member can be reached, a load balancer that leads to one of them reports as much.
     """
     reasons = [each.failure.message for each in group.members if each.failure and each.health == "unreachable"]
     cluster_ids: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What the coordinators tell for gates and connector checks: where ids lie, which are not known, who else has them.
+"""What the coordinators report for gates and connector checks: where ids lie, which are not known, who else has them.
 
 Reads only. Each part stands alone: what can't be asked leaves its part of the observation unseen, with the reason.
 """
@@ -34,7 +34,7 @@ _Part = Callable[[App, TransactionAdmin, Observation], Observation]
 
 
 def with_transactions(app: App, observation: Observation) -> Observation:
-    """Adds what the coordinators tell of the connectors' ids; needs the connectors, a cluster and a group.
+    """Adds what the coordinators report of the connectors' ids; needs the connectors, a cluster and a group.
 
     The ids of a connector that writes to a Kafka cluster of its own are asked for there.
     """

@@ -74,7 +74,7 @@ def list_offsets(app: App, query: OffsetQuery) -> Report:
 def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, rest: bool = False) -> Report:
     """One connector's source partitions, or the one that `partition` (JSON) names in any spelling.
 
-    With `rest`, each row also tells what a worker answers (KIP-875), and whether that is what a task would get.
+    With `rest`, each row also reports what a worker answers (KIP-875), and whether that is what a task would get.
     Raises NotFoundError when no store has that source partition.
     """
     found = _gather(app, query)
@@ -152,7 +152,7 @@ def cluster_of(found: OffsetStores, name: str) -> str:
 
 
 def refuse_same(found: OffsetStores, connector: str, left: str, right: str) -> None:
-    """Raises UsageError where the store of a profile turns out to be the other one: cluster ids tell, not names."""
+    """Raises UsageError where the store of a profile turns out to be the other one: cluster ids decide, not names."""
     stores = found.of(connector)
     if {left, right} & set(found.away) and found.place(stores[left], left) == found.place(stores[right], right):
         raise UsageError(

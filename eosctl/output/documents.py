@@ -1,7 +1,7 @@
 """Report -> JSON, YAML or NDJSON: what programs read. The same members in the same order, nothing left out.
 
 JSON and YAML are one document each, also of a command that failed. NDJSON is the rows alone, one a line as they come:
-what went wrong is on stderr and in the exit code, so that a consumer never has to tell a row from anything else.
+what went wrong is on stderr and in the exit code, so that a consumer never has to distinguish a row from anything else.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class ShownAs(msgspec.Struct, frozen=True):
 
 
 class Schema(msgspec.Struct, eq=False):
-    """The JSON Schema of a type whose Python type does not tell it."""
+    """The JSON Schema of a type whose Python type does not show it."""
 
     members: dict[str, object]
 

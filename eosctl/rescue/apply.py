@@ -146,7 +146,7 @@ def _write(app: App, plan: RescuePlan, left: Left) -> str:
 
 
 def _ids_before(app: App, plan: RescuePlan) -> Mapping[str, Json]:
-    """The state of the failed tasks' ids: after the restart it tells which of them have taken theirs."""
+    """The state of the failed tasks' ids: after the restart it shows which of them have taken theirs."""
     failed = plan.patient.failed()
     ids = task_transactional_ids(app.target.require_group_id(), plan.connector, max(failed) + 1)
     before = _touched(plan.patient.where_ids_are(app), [ids[task] for task in failed])

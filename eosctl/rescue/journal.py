@@ -1,6 +1,6 @@
-"""What the journal of `rescue` tells that the cluster can't: which tasks were restarted, and from where they started.
+"""What the journal of `rescue` reports that the cluster can't: which tasks were restarted, and from where they started.
 
-REST calls a task RUNNING before it runs, so that after a kill only the epochs noted before the restart tell which of
+REST calls a task RUNNING before it runs, so that after a kill only the epochs noted before the restart report which of
 them have taken their ids since.
 """
 
@@ -56,7 +56,7 @@ _ENTRIES: Mapping[str, type[_Begin | _Start | _Done | EndEntry]] = {
 
 
 def unfinished_rescue(journal: Journal, connector: ConnectorState) -> UnfinishedRescue | None:
-    """The rescue under way, as far as the file tells and is about the connector's newest task set; raises EosctlError.
+    """The rescue under way, as far as the file shows and is about the connector's newest task set; raises EosctlError.
 
     A run that goes on with an earlier one adds to it.
     """

@@ -38,7 +38,7 @@ WAIT, FENCE, WRITE, RESTART, WATCH = STEPS = ("wait", "fence", "write", "restart
 class Patient:
     """The connector, its tasks, and what is wrong with it; `begun` is a rescue of it that was cut off.
 
-    `round_over` tells whether all tasks are on the leader: then they failed with the round, which is over. A follower
+    `round_over` reports whether all tasks are on the leader: then they failed with the round, which is over. A follower
     gives up after 30 s, while the leader goes on.
     """
 

@@ -1,7 +1,7 @@
 """Files that must survive: backups of what a write will replace, and exports; synced before anyone relies on them.
 
 A backup is a record file with two members more per line: `written`, the value that was put over it, so that `restore`
-can tell whether someone else wrote since, and `cluster_id`. A line without `offset` is a key that had no record.
+can see whether someone else wrote since, and `cluster_id`. A line without `offset` is a key that had no record.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from eosctl.machine.kept_file import sync_directory
 class BackupEntry:
     """A key as it was; `before.offset` -1 means that it had no record.
 
-    `written` is the value put over it, as far as the file tells (`knows_written`).
+    `written` is the value put over it, as far as the file shows (`knows_written`).
     """
 
     before: Record

@@ -75,7 +75,7 @@ class Touched:
 
 
 def touched_in(entry: Mapping[str, object]) -> Mapping[str, Any]:
-    """The same of an entry of the audit log; of one that an older eosctl wrote, as far as its arguments tell."""
+    """The same of an entry of the audit log; of one that an older eosctl wrote, as far as its arguments show."""
     there = entry.get("touched")
     if isinstance(there, Mapping):
         return there

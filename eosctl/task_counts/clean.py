@@ -77,7 +77,7 @@ _ENTRIES: Mapping[str, type[_Begin | EndEntry]] = {"begin": _Begin, "end": EndEn
 
 
 def unfinished_clean(journal: Journal) -> UnfinishedClean | None:
-    """The run under way, as far as the file tells; raises EosctlError."""
+    """The run under way, as far as the file shows; raises EosctlError."""
     begun: UnfinishedClean | None = None
     for entry in journal.read(_ENTRIES):
         begun = (begun or UnfinishedClean(entry.before, entry.time_ms)) if isinstance(entry, _Begin) else None

@@ -173,7 +173,7 @@ def prepare_abort(app: App, request: AbortRequest) -> Plan:
 def apply_abort(app: App, plan: AbortPlan) -> Report:
     """Writes the marker, asks whether the transaction is gone, and reads the partition's LSO again.
 
-    Raises StalePlanError if the transaction has changed. Never raises once the marker was sent: the row tells.
+    Raises StalePlanError if the transaction has changed. Never raises once the marker was sent: see the row.
     """
     request, producer = plan.request, plan.producer
     with app.transactions() as admin:

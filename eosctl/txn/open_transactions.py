@@ -22,7 +22,7 @@ Stuck = Sequence[tuple[str, Bounds]]
 
 
 def find_open_transactions(app: App, stuck: Stuck) -> tuple[list[OpenTransaction], list[Problem]]:
-    """One for each of `stuck`, with as much as the brokers tell, and warnings for what they don't (Kafka 2.8+)."""
+    """One for each of `stuck`, with as much as the brokers report, and warnings for what they don't (Kafka 2.8+)."""
     if not stuck:
         return [], []
     try:

@@ -37,7 +37,7 @@ class Lenience:
     """What does not hold up this roll: `accepted` gates; on the `way_back` what failed since the upgrade began.
 
     `sets_lost`: workers that left the group are given their mode where they lie, and so need not be there. `by_files`:
-    where nothing but a file tells a worker's mode, that is it.
+    where nothing but a file shows a worker's mode, that is it.
     """
 
     accepted: frozenset[str] = frozenset()
@@ -52,7 +52,7 @@ STRICT = Lenience()
 def lenience_of(accepted: frozenset[str], newest: Roll | None) -> Lenience:
     """What is taken as it is; raises UsageError for a gate that there is not.
 
-    What a roll has written into files by now tells nothing of nodes that it has not restarted.
+    What a roll has written into files by now reports nothing of nodes that it has not restarted.
     """
     require_gates(accepted)
     by_files = codes.MODES_PROVEN in accepted and not (newest is not None and newest.unfinished)

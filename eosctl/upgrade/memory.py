@@ -81,7 +81,7 @@ class Roll:
 
     @property
     def lost_memory(self) -> Memory:
-        """What counts for another roll: who was brought where only if looking tells nothing, as of a MirrorMaker."""
+        """What counts for another roll: who was brought where only if looking shows nothing, as of a MirrorMaker."""
         return Memory(self.brought if self.mirror_maker else {}, self.next_start)
 
     def is_taken_back_by(self, target: Mode) -> bool:
@@ -158,7 +158,7 @@ def _with_brought(worker: UpgradeWorker, brought: Brought | None, member_id: str
 
 
 def known_nodes(memory: Memory, members: Mapping[str, str | None], restarted: Sequence[str] = ()) -> KnownNodes:
-    """The members, of which those that the roll has not restarted can't be told from others of their place."""
+    """The members, of which those that the roll has not restarted can't be distinguished from others of their place."""
     alike = frozenset(name for name, each in members.items() if memory.names.get(name) != each)
     return KnownNodes({**memory.names, **members}, tuple(restarted), alike)
 

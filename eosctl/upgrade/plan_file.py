@@ -92,7 +92,7 @@ def make_plan(
 
 
 def _planned(worker: UpgradeWorker) -> PlannedWorker:
-    """The version of a MirrorMaker's node is known while it runs a connector that tells it, and so says nothing."""
+    """The version of a MirrorMaker's node is known while it runs a connector that shows it, and so says nothing."""
     return PlannedWorker(worker.name, worker.mode, worker.version if worker.setting == CONNECT_SETTING else None)
 
 

@@ -128,7 +128,7 @@ def _open_gates(view: GroupLook) -> list[Gate]:
 
 
 def _may_stay_unknown(gate: Gate, seen: Observation) -> bool:
-    """Rights, and what no right of a reading role tells: neither says anything of what the workers do now.
+    """Rights, and what no right of a reading role reports: neither says anything of what the workers do now.
 
     Rights may stay unknown for good: ACLs and principals are not everybody's to see.
     """

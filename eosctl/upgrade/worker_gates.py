@@ -59,7 +59,7 @@ def worker_versions(observation: Observation) -> GateVerdict:
 
 
 def worker_health(observation: Observation) -> GateVerdict:
-    """Each worker says that it is well, if its Kafka tells that."""
+    """Each worker says that it is well, if its Kafka reports that."""
     if observation.mirror_maker:
         return GateVerdict("every worker is a member of the group; without REST no more can be seen of its health")
     failures = [f"{w.name} is {w.health}" for w in observation.workers if w.health in ("starting", "unhealthy")]
@@ -94,7 +94,7 @@ def internal_rest(observation: Observation) -> GateVerdict:
 def modes_proven(observation: Observation) -> GateVerdict:
     """The mode of each worker is known, as far as it matters on this way."""
     unproven = [w for w in observation.workers if len(w.possible) > 1]
-    # On the way up a worker that is disabled or preparing gets the first step anyway: it need not be told apart.
+    # On the way up a worker that is disabled or preparing gets the first step anyway: it need not be distinguished.
     harmless = observation.target is Mode.ENABLED
     unknowns = [_mode_text(w) for w in unproven if not (harmless and w.mode is Mode.NOT_ENABLED)]
     return GateVerdict("; ".join(_mode_text(w) for w in observation.workers) or "no workers", (), unknowns)
@@ -125,7 +125,7 @@ _ELSEWHERE = {
     "config.storage.topic": "what that worker runs comes from there, and it never catches up with the group",
     "offset.storage.topic": "source connectors that run on that worker go on from other offsets",
 }
-"""What it means that a worker has another topic than its group; nobody but its file tells which it has."""
+"""What it means that a worker has another topic than its group; nobody but its file shows which it has."""
 
 
 def worker_files(observation: Observation) -> GateVerdict:

@@ -90,7 +90,7 @@ def encode_request(api: Api[Q, Any], request: Q, *, version: int, correlation_id
 
 
 def decode_request_header(frame: bytes, apis: Mapping[int, AnyApi]) -> RequestHeader:
-    """The header of a request frame; `apis` (key -> Api) tells which versions are flexible."""
+    """The header of a request frame; `apis` (key -> Api) reports which versions are flexible."""
     with decoding("request header"):
         key, version, correlation_id = struct.unpack_from(">hhi", frame)
         client_id, offset = NULLABLE_STRING.classic.read(frame, 8)
@@ -149,7 +149,7 @@ class Offered(NamedTuple):
 
 
 _METADATA, _VOTE = 3, 52
-"""API keys: KRaft controllers vote and tell no metadata."""
+"""API keys: KRaft controllers vote and report no metadata."""
 
 
 class BrokerVersions:

@@ -65,7 +65,7 @@ def group_state(observation: Observation) -> GroupState:
 def _is_exactly_once(
     connector: ObservedConnector, task: int, where: Mapping[str, Mode], audit: Mapping[str, bool]
 ) -> bool | None:
-    """None where it is not known; `audit` tells of what its findings are about whether they are certain."""
+    """None where it is not known; `audit` says of its subjects whether its findings are certain."""
     mode = where.get(connector.workers.get(f"task {task}", ""))
     if mode is not None and Mode.ENABLED not in POSSIBLE[mode]:
         return False

@@ -1,4 +1,4 @@
-"""Connectors whose config names Kafka brokers of its own: how one gets there, as far as the config tells. Pure.
+"""Connectors whose config names Kafka brokers of its own: how one gets there, as far as the config shows. Pure.
 
 Whoever may make connectors writes such a config. So nothing of the command's own credentials goes there, no file of
 this machine is opened for it, and no command in it is run.

@@ -81,7 +81,7 @@ _SECRET_OPTION = re.compile(r"(password|secret)\w*\s*=", re.IGNORECASE)
 class ClientProperties:
     """What a settings file says: the settings (bootstrap servers may be empty), and what in it has no effect here.
 
-    `notes` tell what librdkafka takes another value for: nothing to worry about, so for those who want to hear more.
+    `notes` report what librdkafka takes another value for: nothing to worry about, so for those who want to hear more.
     `stores` are still to be opened: until then the settings name their files as if they were PEM.
     """
 

@@ -29,7 +29,7 @@ from eosctl.core.records import Record
 class IgnoredRecord:
     """A record that changes nothing in a worker: `code` is stable, `reason` is for people.
 
-    `connector` is the connector that the record was meant for, where the key tells. `breaks_reader`: a worker that
+    `connector` is the connector that the record was meant for, where the key shows. `breaks_reader`: a worker that
     reads it loses what it had fetched behind it, too.
     """
 
@@ -118,7 +118,7 @@ def fold_config_topic(records: Iterable[Record]) -> ConfigState:
 def former_offsets_topics(records: Iterable[Record]) -> Mapping[str, str]:
     """Connector -> the other offsets topic that its config named last before, "" for the workers' own.
 
-    As far as the records tell, which come in offset order; those of a connector that was deleted do not count.
+    As far as the records show, which come in offset order; those of a connector that was deleted do not count.
     """
     named: dict[str, list[str]] = {}
     for record in records:

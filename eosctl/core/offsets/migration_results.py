@@ -1,4 +1,4 @@
-"""What the stages of a migration tell: values that can be reported, journaled and compared without Spark."""
+"""What the stages of a migration report: values that can be reported, journaled and compared without Spark."""
 
 from __future__ import annotations
 

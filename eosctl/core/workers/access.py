@@ -19,7 +19,7 @@ class ConnectAccess:
     """Authorities to trust, a client certificate (PEM files), and a password or a bearer token.
 
     Certificate, password and token go to the origins (`https://host:port`) in `named`, which the user named, and to all
-    ports of those in `named_hosts` (`https://host`), but not to those that a group's metadata alone tells, unless
+    ports of those in `named_hosts` (`https://host`), but not to those that a group's metadata alone reports, unless
     `trust_discovered`. `of_urls` has the Authorization that URLs themselves carried, by origin.
     """
 

@@ -27,7 +27,7 @@ _TAKEN = (
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """What eosctl takes from one Connect worker's file; None where the file does not say, or only the worker can tell.
+    """What eosctl takes from one Connect worker's file; None where the file does not say, or only the worker knows.
 
     `unresolved` are the properties of the latter kind: their values refer to a config provider of the worker's. `idle`
     are names of a MirrorMaker's file that seem to set the mode and don't, each with the one that does: `mode_setting`.

@@ -39,7 +39,7 @@ class TaskStatus:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorEntry:
-    """`itself` None: the answer tells no state; `tasks` by number; `wanted` are the numbers of the newest task set.
+    """`itself` None: the answer shows no state; `tasks` by number; `wanted` are the numbers of the newest task set.
 
     `type` is source, sink or unknown.
     """

@@ -48,7 +48,7 @@ def attribute_of(sample_name: str) -> str | None:
 
 
 def metrics_of_samples(samples: Iterable[tuple[str, Mapping[str, str], float]]) -> list[TaskMetrics]:
-    """The tasks that samples (name, labels, value) tell of; those without a connector and a task are left out."""
+    """The tasks that samples (name, labels, value) report; those without a connector and a task are left out."""
     tasks: dict[tuple[str, int], dict[str, float | None]] = {}
     for name, labels, value in samples:
         attribute = attribute_of(name)

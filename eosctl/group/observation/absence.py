@@ -28,7 +28,7 @@ _GROUPS_NAMED = 5
 class OtherGroup:
     """A Connect group that has members: the connectors that they hold, and up to where they read their config topic.
 
-    `config_offset` is None where they do not tell: while they rebalance.
+    `config_offset` is None where they do not report: while they rebalance.
     """
 
     connectors: Collection[str]
@@ -39,7 +39,7 @@ class OtherGroup:
 class Recorded:
     """What a config topic has of connectors, the offset of the newest commit of tasks (-1: none), and the topic's end.
 
-    Each commit of tasks makes the members of its group rebalance, and tell a config offset behind it.
+    Each commit of tasks makes the members of its group rebalance, and report a config offset behind it.
     """
 
     connectors: Collection[str] = ()

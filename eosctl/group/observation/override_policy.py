@@ -1,6 +1,6 @@
 """Which settings of their clients connectors may override: `connector.client.config.override.policy` of the workers.
 
-Only their files tell it. Pure. KIP-458 (None, Principal, All), KIP-1188 (Allowlist, Kafka 4.2; the default in 5.0).
+Only their files report it. Pure. KIP-458 (None, Principal, All), KIP-1188 (Allowlist, Kafka 4.2; the default in 5.0).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _default(versions: Collection[tuple[int, int]]) -> str:
 
 
 def policy_of(observation: Observation) -> OverridePolicy | None:
-    """The policy of the workers of a group, as far as their files tell it."""
+    """The policy of the workers of a group, as far as their files show it."""
     versions = [version for each in observation.workers if (version := kafka_version(each.version))]
     return override_policy([file.properties for file in observation.files], versions)
 

@@ -78,7 +78,7 @@ def observed_connector(name: str, entry: ConnectorEntry) -> ObservedConnector:
 class Quiet:
     """For how long a RUNNING task has committed nothing; `since_start`: not once since it was started.
 
-    When a task was started nobody tells: then it is the age of its connector's task set.
+    When a task was started nobody reports: then it is the age of its connector's task set.
     """
 
     quiet_ms: int
@@ -87,7 +87,7 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True)
 class OngoingTransaction:
-    """The transaction that a RUNNING task has open, or whose end is not written yet, as its coordinator tells."""
+    """The transaction that a RUNNING task has open, or whose end is not written yet, as its coordinator reports."""
 
     state: str
     open_ms: int
@@ -124,7 +124,7 @@ class RightsSeen:
     """What the cluster's ACLs say of the rights that the target takes; sentences, as `acls check` has them.
 
     `judged` is how many there are, None where the brokers have no authorizer. `lacking` are certainly not given;
-    what is `unsure` depends on what ACLs don't tell (super users, hosts, logins of a connector's own).
+    what is `unsure` depends on what ACLs don't report (super users, hosts, logins of a connector's own).
     """
 
     judged: int | None = None
@@ -140,13 +140,13 @@ class Observation:
 
     `topics` holds the internal topics and the connectors' own offsets topics. `crowding` is, per source connector,
     how many of the ids that its next fencing round has to fence lie at one coordinator. `unknown_ids` are ids of
-    RUNNING source tasks that no coordinator knows; `quiet` tells how long the others have committed nothing,
+    RUNNING source tasks that no coordinator knows; `quiet` reports how long the others have committed nothing,
     `ongoing` what those have open that are in a transaction now.
     `committed_ms` is when each connector's newest offset was written, in the topics that were read.
     `task_sets_ms` is when each connector's tasks were written, `looked_ms` when that was looked up. `own_clusters`
     are those of source connectors whose configs name other Kafka brokers. `way_back`: an upgrade is taken back, so
     what failed since it began must not hold that up. `client`: how the Kafka cluster is reached. `mirror_maker`: the
-    workers are a dedicated MirrorMaker's, of which only Kafka tells.
+    workers are a dedicated MirrorMaker's, of which only Kafka reports.
     """
 
     target: Mode

@@ -1,6 +1,6 @@
 """Connectors and tasks as the config and the status topic have them. Pure.
 
-Where no worker can be asked (a dedicated MirrorMaker) these topics tell the same: REST reads its states there, too
+Where no worker can be asked (a dedicated MirrorMaker) these topics report the same: REST reads its states there, too
 (`KafkaStatusBackingStore`, 2.3 to 4.3).
 """
 
@@ -18,7 +18,7 @@ from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 _CONNECTOR = "status-connector-"
 _TASK = re.compile(r"status-task-(?P<name>.+)-(?P<number>[0-9]+)", re.DOTALL)
 _UNTOLD: Mapping[str, object] = {"state": "UNASSIGNED"}
-"""What REST tells of a connector of which there is no record."""
+"""What REST reports of a connector of which there is no record."""
 
 
 def read_statuses(records: Iterable[Record]) -> dict[Work, Mapping[str, object]]:
@@ -37,7 +37,7 @@ def read_statuses(records: Iterable[Record]) -> dict[Work, Mapping[str, object]]
 
 
 def unassigned_since(records: Iterable[Record]) -> dict[Work, int]:
-    """When each connector and task that is UNASSIGNED was said to be so, which REST does not tell."""
+    """When each connector and task that is UNASSIGNED was said to be so, which REST does not report."""
     newest = {work: record for record in records if (work := _work_of(record.key)) is not None}
     told = ((work, record, _json_object(record.value)) for work, record in newest.items())
     return {work: record.timestamp_ms for work, record, value in told if value and value.get("state") == "UNASSIGNED"}
@@ -82,7 +82,7 @@ def _tasks(name: str, numbers: Iterable[int], statuses: Mapping[Work, Mapping[st
 
 
 def version_at(owned: Iterable[Work], statuses: Mapping[Work, Mapping[str, object]]) -> str | None:
-    """The version that MirrorMaker's own connectors tell where they run, which is that of its Kafka (4.1 and newer).
+    """The version that MirrorMaker's own connectors report where they run, which is that of its Kafka (4.1 and newer).
 
     None where no work says it, or where it is said in two ways.
     """

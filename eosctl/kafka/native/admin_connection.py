@@ -108,7 +108,7 @@ class AdminConnection:
             raise self.translated(exc, doing, access) from exc
 
     def translated(self, exc: KafkaException, doing: str, access: Access | None) -> EosctlError:
-        """The error that tells most: what `error_cb` heard of a refused login, else the exception's own."""
+        """The error that shows most: what `error_cb` heard of a refused login, else the exception's own."""
         self._errors.check(doing)
         return translate(error_of(exc), doing, access=access, because=self._errors.reason())
 

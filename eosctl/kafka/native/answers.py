@@ -32,7 +32,7 @@ _ENDED = {
 
 
 def transaction_of(item: DescribedTransaction, coordinator: Coordinator) -> TransactionDescription | KafkaFault:
-    """One answer of DescribeTransactions; brokers tell the start of a transaction that has ended, too (4.3.1)."""
+    """One answer of DescribeTransactions; brokers report the start of a transaction that has ended, too (4.3.1)."""
     if item.error_code != NONE:
         return fault(item.error_code)
     state, started_ms = _STATES.get(item.transaction_state, TransactionState.UNKNOWN), item.transaction_start_time_ms

@@ -42,7 +42,7 @@ class Coordinators:
 def find_coordinating_brokers(cluster: Cluster) -> Coordinators:
     """Asks for metadata once, and each leader for an id of each of its partitions: one that is ready doesn't know it.
 
-    Without DESCRIBE on the topic, or on such ids, brokers don't tell: then all of them are ready, as far as is known.
+    Without DESCRIBE on the topic, or on such ids, brokers don't report: then all of them are ready, as far as is known.
     """
     metadata = cluster.metadata([TOPIC])
     brokers = {broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers}

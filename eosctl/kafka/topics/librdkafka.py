@@ -155,7 +155,7 @@ def translate(
 ) -> EosctlError:
     """The eosctl error for a failure while `doing` ("reading topic t").
 
-    `access` names the permission it needs, `because` what `error_cb` said: a timeout alone does not tell why.
+    `access` names the permission it needs, `because` what `error_cb` said: a timeout alone does not show why.
     """
 
     code, reason = _code_of(error), because or error.str() or error.name()
@@ -198,7 +198,7 @@ def _security_error(doing: str, code: int, reason: str) -> UnauthorizedError:
 
 
 def _unreachable_error(doing: str, reason: str | None) -> UnreachableError:
-    """librdkafka does not tell `error_cb` of brokers that hang up, as they do over a wrong security.protocol."""
+    """librdkafka does not call `error_cb` for brokers that hang up, as they do over a wrong security.protocol."""
     if reason is None:
         return UnreachableError(
             f"{doing}: no broker can be reached, or they close the connection at once",

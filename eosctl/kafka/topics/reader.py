@@ -128,7 +128,7 @@ class TopicReader:
     def _take(self, batch: Sequence[Any]) -> list[Record]:
         """Moves the positions past `batch`; the records in it that lie below the bounds.
 
-        Every record passes here: what is written out, and what is told apart afterwards, is so because a call or a
+        Every record passes here: what is written out, and what is distinguished afterwards, is so because a call or a
         condition more is paid for by the million. A record without a timestamp has -1 in librdkafka too.
         """
         good = [message for message in batch if message.error() is None]

@@ -47,7 +47,7 @@ def writer_properties(settings: ClientSettings, *, transactional_id: Transaction
 
 
 class TopicWriter:
-    """One write of many records; `partitions_of` tells how many partitions a topic has (and that it exists)."""
+    """One write of many records; `partitions_of` reports how many partitions a topic has (and that it exists)."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class TopicWriter:
     def _transact(self, step: Callable[[float], None], verb: str) -> None:
         """Runs `step(timeout_s)`, again while its error is retriable.
 
-        A step that ends between two answers says only _TIMED_OUT: the coordinator's last answer tells why.
+        A step that ends between two answers says only _TIMED_OUT: the coordinator's last answer shows why.
         """
         doing, told = f"{verb} transactional id {self._id}", ""
         while True:

@@ -64,7 +64,7 @@ class NativeTransactionAdmin:
         self._cluster.close()
 
     def cluster_id(self) -> str:
-        """The Kafka cluster id; empty if the broker does not tell."""
+        """The Kafka cluster id; empty if the broker does not report."""
         return self._cluster.cluster_id()
 
     def silent_brokers(self, *, patience_s: float) -> Mapping[int, EosctlError]:

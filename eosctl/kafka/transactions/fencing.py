@@ -64,7 +64,7 @@ class _Attempt:
 
 
 class _Outcome(NamedTuple):
-    """What a worker has to tell about one attempt: the answer, or the error that prevented it."""
+    """What a worker has to report about one attempt: the answer, or the error that prevented it."""
 
     attempt: _Attempt
     answer: InitProducerIdResponse | None

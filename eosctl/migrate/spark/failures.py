@@ -14,7 +14,7 @@ _OF_NO_USE = re.compile(
     r"\s+at |WARNING: |\S+ \S+ WARN |NOTE: |Picked up |Error occurred during init"
     r"|Error: A fatal exception|Error: Could not create"
 )
-"""Lines of a log that tell no reason: stack frames, warnings, and the launcher's last words, always the same."""
+"""Lines of a log that report no reason: stack frames, warnings, and the launcher's last words, always the same."""
 
 _LOG_LIMIT = 200_000
 _KAFKA_ERROR = re.compile(r'KafkaError\{code=(\w+),val=-?\d+,str="(.*?)"\}')
@@ -25,7 +25,7 @@ _DEATHS = {
     "Python worker exited unexpectedly": "the Python process of a task died, killed or for want of memory",
     "ExecutorLostFailure": "an executor was lost, killed or for want of memory",
 }
-"""What Spark says of a process that did not fail but end: there is no exception in it that tells anything."""
+"""What Spark says of a process that did not fail but end: there is no exception in it that shows anything."""
 
 
 def start_error(error: BaseException, *, log_file: Path, log_start: int) -> EosctlError:

@@ -1,4 +1,4 @@
-"""How many records the tasks of a stage have handled so far, which Spark does not tell while Python tasks run.
+"""How many records the tasks of a stage have handled so far, which Spark does not report while Python tasks run.
 
 Each task keeps a number in a file of its own, in a folder that driver and executors both see, as they see the snapshot.
 Runs on executors. The numbers are for a person to look at: nothing depends on them, and losing one is no error.
@@ -33,7 +33,7 @@ class RecordCounts:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def of_task(self, task: int) -> TaskProgress:
-        """Where one task tells how far it is; a second attempt tells it in the place of the first."""
+        """Where one task reports how far it is; a second attempt reports it in the place of the first."""
         return TaskProgress(self.folder / str(task))
 
     def done(self) -> int:

@@ -143,7 +143,7 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": (settings.work_dir / "warehouse").as_uri(),
         "spark.sql.session.timeZone": "UTC",
-        # Else pyspark asks the JVM five times about each expression, to tell in errors where in Python it stands.
+        # Else pyspark asks the JVM five times about each expression, to report in errors where in Python it stands.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.shuffle.partitions": str(shuffle_partitions(settings.expected_records)),
         # A second copy of a writing task would fence the first one in the middle of its transaction.

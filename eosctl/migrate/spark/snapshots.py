@@ -104,7 +104,7 @@ def united(snapshots: Iterable[Snapshot]) -> Snapshot:
 
 
 def land(batches: Iterable[pa.RecordBatch], file: Path) -> Snapshot:
-    """Writes batches of RECORDS to `file`, and tells what they hold; `records` is for who reads them to say."""
+    """Writes batches of RECORDS to `file`, and reports what they hold; `records` is for who reads them to say."""
     connectors, rows, in_place = set[str](), 0, True
     with whole_file(file, ARROW_RECORDS) as writer:
         for batch in batches:

@@ -84,7 +84,7 @@ class _Watch:
                 self.on_progress(self.doing, done, total, unit)
             if self.over.wait(_LOOK_EVERY_S):
                 break
-            with suppress(Py4JError):  # the stage itself tells what is wrong with the JVM
+            with suppress(Py4JError):  # the stage itself reports what is wrong with the JVM
                 done, known = (self.counts.done(), 0) if self.counts else self._tasks()
                 unit = unit if self.counts else f"of {known} tasks so far"
                 if give_up_s is not None:

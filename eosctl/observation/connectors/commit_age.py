@@ -1,7 +1,7 @@
 """Tasks that are RUNNING and commit nothing: for how long, and whether it is their worker that hangs.
 
 A task that writes transactions tells by its transactional id; of others only the connector's newest offset tells. An
-idle source commits nothing either, and that can't be told apart from outside: none of this is an error.
+idle source commits nothing either, and that can't be distinguished from outside: none of this is an error.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _IDLE = (
 
 
 def offset_age(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """The same of a connector whose tasks write no transactions: its newest offset tells, if it has committed one."""
+    """The same of a connector whose tasks write no transactions: its newest offset reports, if it has committed one."""
     running = connector.running()
     ids = {task_transactional_id(observation.group_id or "", connector.name, task) for task in running}
     committed_ms, now_ms = observation.committed_ms.get(connector.name), observation.looked_ms

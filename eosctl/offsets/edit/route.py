@@ -141,7 +141,7 @@ def _kind_of(app: App, connector: str) -> str | None:
 def send_by_rest(app: App, plan: OffsetWritePlan) -> None:
     """One `PATCH` of all of a plan's keys to the leader, null where a key is deleted; the answer proves nothing.
 
-    Raises DeadlineError for a 500 that tells of a timeout: the worker goes on with what it has begun.
+    Raises DeadlineError for a 500 that reports a timeout: the worker goes on with what it has begun.
     """
     entries = {write.key.raw: _entry(write) for write in plan.sends()}
     [connector] = plan.connectors()

@@ -81,7 +81,7 @@ def parse_offsets_file(content: bytes, *, name: str, connectors: Collection[str]
 def _body(content: bytes, *, name: str) -> list[object] | None:
     """The list in `{"offsets": […]}`; None for anything else, which then has to be a record file.
 
-    The first line tells a record file, so that a long one is not parsed as a whole.
+    The first line shows a record file, so that a long one is not parsed as a whole.
     """
     if not content.startswith(b"{"):
         return None

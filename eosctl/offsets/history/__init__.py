@@ -1,1 +1,1 @@
-"""What the records of an offsets topic tell of the past."""
+"""What the records of an offsets topic show of the past."""

@@ -53,7 +53,7 @@ def offset_changes(
 
 
 def went_back(before: Mapping[str, object], after: Mapping[str, object], source: KnownSource) -> bool:
-    """Whether `after` certainly lies before `before` in the source; False also where nobody can tell."""
+    """Whether `after` certainly lies before `before` in the source; False also where nobody can know."""
     if source.unless is not None and (before.get(source.unless) or after.get(source.unless)):
         return False
     first = next((name for name in source.grows if not _same(before.get(name), after.get(name))), None)

@@ -1,6 +1,6 @@
 """What doctor says of offsets that tasks do not see, or that went back, of topics as they were read to lint them.
 
-Reads no topic that is in use a second time; the config topic's history tells which ones connectors had before.
+Reads no topic that is in use a second time; the config topic's history shows which ones connectors had before.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def find_lost_offsets(app: App, watched: Mapping[str, WatchedTopic], dedicated: 
 
 
 def _former_stores(app: App, watched: Mapping[str, WatchedTopic], connectors: Collection[str]) -> dict[str, Store]:
-    """The offsets topics that connectors without one had before, as far as the config topic tells and they are here.
+    """The offsets topics that connectors without one had before, as far as the config topic shows and they are here.
 
     That one of these can't be read is for others to say: none of them is in use.
     """

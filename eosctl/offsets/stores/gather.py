@@ -39,7 +39,7 @@ class OffsetStores:
 
     `stores` and `bounds` are by topic; a dedicated topic that does not exist yet is an empty Store and has no
     description. `away` are stores of other clusters, by the name that was given, and `own` by connector, where its
-    config names brokers of its own; they are never written to. `unseen` tells of those that could not be read, and
+    config names brokers of its own; they are never written to. `unseen` reports those that could not be read, and
     where the others lie.
     """
 

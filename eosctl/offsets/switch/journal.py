@@ -68,7 +68,7 @@ def newest_target(journal: Journal) -> str | None:
 
 
 def unfinished_switch(journal: Journal) -> UnfinishedSwitch | None:
-    """The switch under way, as far as the file tells; raises EosctlError."""
+    """The switch under way, as far as the file shows; raises EosctlError."""
     begun: UnfinishedSwitch | None = None
     for entry in journal.read(_ENTRIES):
         match entry:

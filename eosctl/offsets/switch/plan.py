@@ -66,7 +66,7 @@ class SwitchRequest:
 
 @dataclass(frozen=True, slots=True)
 class SwitchPlan:
-    """`steps` are to be done, `done` were done by the run that `begun` tells of; `state` is to be reached again.
+    """`steps` are to be done, `done` were done by the run that `begun` reports; `state` is to be reached again.
 
     `tasks` is how many the connector had before: one that had none is not waited for until it has some.
     No steps: the target is in use already. `deletions`: what is deleted at the origin goes along. `merge` is how the
@@ -109,7 +109,7 @@ class SwitchPlan:
 
 @dataclass(frozen=True, slots=True)
 class StepDone:
-    """What a step has to tell; `merged` is the report of the merge."""
+    """What a step has to report; `merged` is the report of the merge."""
 
     detail: str
     merged: Report | None = None
@@ -168,7 +168,7 @@ def plan_switch(app: App, request: SwitchRequest) -> SwitchPlan:
 def _steps(
     now: ConnectorNow, *, current: str, target: str, begun: UnfinishedSwitch | None, state: str
 ) -> tuple[str, ...]:
-    """What is still to be done; the journal only tells where the cluster can't."""
+    """What is still to be done; the journal only reports where the cluster can't."""
     steps = []
     if current != target:
         steps += [STOP, MERGE, CONFIGURE, CHECK]

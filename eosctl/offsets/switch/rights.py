@@ -82,7 +82,7 @@ def _judge(
 
 
 def _principal(config: Mapping[str, str], role: str, of_worker: str | None) -> str | None:
-    """Who the connector's client is: by its own login, else as the worker's file has it; None where neither tells."""
+    """Who the connector's client is: by its own login, else as the worker's file has it; None where neither reports."""
     prefix = f"{role}.override."
     own = {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
     if not any(_LOGIN.match(name) for name in own):

@@ -1,4 +1,4 @@
-"""Which columns and closing lines each kind of report shows as text: a table, so that text tells what JSON tells."""
+"""Which columns and closing lines each kind of report shows as text: a table, so that text shows what JSON reports."""
 
 from __future__ import annotations
 

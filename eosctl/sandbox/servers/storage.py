@@ -17,7 +17,7 @@ _META = "meta.properties"
 
 
 def storage_template(cache: Path, kafka_version: str, jars: Iterable[Path]) -> KeptFile:
-    """Where formatted storage for these jars is kept; their paths tell their content.
+    """Where formatted storage for these jars is kept; their paths report their content.
 
     Only storage without users belongs there: StorageTool writes their passwords into it, salted.
     """

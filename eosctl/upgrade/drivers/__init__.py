@@ -67,7 +67,7 @@ class Driver(Protocol):
 
 @runtime_checkable
 class OwnsWorkers(Protocol):
-    """A driver whose platform says which workers there shall be; its steps bring all of them, whoever is there now.
+    """A driver whose platform says which workers there should be; its steps bring all of them, whoever is there now.
 
     `watches`: somebody else makes the changes, perhaps before they are asked for.
     """
@@ -76,10 +76,10 @@ class OwnsWorkers(Protocol):
     def watches(self) -> bool: ...
 
     def expected(self, app: App, /) -> int:
-        """How many workers there shall be, as it is wanted now; raises EosctlError."""
+        """How many workers there should be, as it is wanted now; raises EosctlError."""
 
     def absent(self, app: App, members: Sequence[WorkerObservation], /) -> Sequence[str]:
-        """What to call the workers that there shall be, and that are not among the members."""
+        """What to call the workers that there should be, and that are not among the members."""
 
     def mode(self, app: App, /) -> Mode | None:
         """The mode with which every worker that there is was made, if the platform says the same of all."""

@@ -83,7 +83,7 @@ def not_back(app: App, group: GroupObservation, expected: Expected) -> str:
 
 
 def silent_workers(app: App, group: GroupObservation, expected: Expected) -> str:
-    """Who does not answer, and so may be what holds it up; while a group rebalances it tells nobody's URL."""
+    """Who does not answer, and so may be what holds it up; while a group rebalances it shows nobody's URL."""
     silent = [str(member.url) for member in group.members if member.health == "unreachable"]
     if not group.stable and not expected.at_once and not expected.mirror_maker:
         silent = []

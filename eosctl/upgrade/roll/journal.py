@@ -1,4 +1,4 @@
-"""The journal of `upgrade apply`: its entries, and the newest roll that they tell of."""
+"""The journal of `upgrade apply`: its entries, and the newest roll that they report."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ _ENTRIES: Mapping[str, type[_Begin | _Later]] = {
 
 
 def newest_roll(journal: Journal) -> Roll | None:
-    """The roll that began last, as far as the file tells; raises EosctlError."""
+    """The roll that began last, as far as the file shows; raises EosctlError."""
     roll: Roll | None = None
     for entry in journal.read(_ENTRIES):
         roll = entry.roll(roll) if isinstance(entry, _Begin) else roll and entry.after(roll)

@@ -48,9 +48,9 @@ from eosctl.upgrade.roll.owned import (
     with_platform,
 )
 
-# what the first pass mends itself
+# what the first pass fixes itself
 _MENDED_BY_THE_ROLL = frozenset({codes.NO_MIXED_MODES})
-# what a step that was cut off leaves behind, and its repetition mends; other workers are looked at by `_others_ill`
+# what a step that was cut off leaves behind, and its repetition fixes; other workers are looked at by `_others_ill`
 _MENDED_BY_THE_OPEN_STEP = frozenset(
     {codes.MEMBERS_KNOWN, codes.WORKER_VERSIONS, codes.WORKER_HEALTH, codes.CONNECTORS_HEALTHY}
 )
@@ -85,7 +85,7 @@ class PreparedRoll:
     is `excused`. `dead` are workers that are no members: their mode is set where they lie. `gone` are given up. `gates`
     are all that were looked at, those of the driver's platform included; `place` is what the driver changes there.
     `mirror_maker`: the workers are a dedicated MirrorMaker's, which nobody can ask. `configs` are the workers' files.
-    `mended` are the gates that the first step mends. `origins` say who deploys what is changed.
+    `mended` are the gates that the first step fixes. `origins` say who deploys what is changed.
     """
 
     request: RollRequest
@@ -125,7 +125,7 @@ class PreparedRoll:
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """What the journal tells, and what follows from it: the roll to go on with, who is given up, what is lenient."""
+    """What the journal shows, and what follows from it: the roll to go on with, who is given up, what is lenient."""
 
     journal: Journal
     newest: Roll | None
@@ -217,7 +217,7 @@ def _read_past(app: App, request: RollRequest, driver: Driver, journal: Journal)
 
 
 def _to_bring(app: App, driver: Driver, past: _Past, view: GroupLook) -> Sequence[UpgradeWorker]:
-    """The workers as the plan is made from them: those that there are, that left, and that the platform tells of."""
+    """The workers as the plan is made from them: those that there are, that left, and that the platform reports."""
     workers = _after_open(view.observation.workers, past.open, at_once=driver.at_once)
     workers = [*workers, *past.lost(view), *absent_workers(app, driver, past.taken_up, view.group)]
     if past.open is not None:
@@ -275,7 +275,7 @@ def _lenience(request: RollRequest, target: Mode, newest: Roll | None, begun: Ro
 
 
 def _mended(open_step: OpenStep | None, view: GroupLook, driver: Driver, *, nobody_left: bool) -> frozenset[str]:
-    """The gates that the first pass mends, and those that a repetition of the open step does.
+    """The gates that the first pass fixes, and those that a repetition of the open step does.
 
     `nobody_left`: an upgrade left pods behind of which none may be a member; then nobody can be asked.
 

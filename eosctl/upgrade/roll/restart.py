@@ -36,7 +36,7 @@ from eosctl.upgrade.roll.step import Before, Expected, Settled, StepOutcome, loo
 class Run:
     """A roll under way: `memory` and `outcomes` grow; `view` is the last look at the whole group.
 
-    `members` are all members as the roll left them; `renamed` tells the new URLs of workers that came back elsewhere.
+    `members` are all members as the roll left them; `renamed` reports the new URLs of workers that came back elsewhere.
     """
 
     app: App

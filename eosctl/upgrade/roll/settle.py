@@ -46,7 +46,7 @@ from eosctl.upgrade.roll.step import (
 from eosctl.upgrade.roll.task_ids import Answer, describe_ids, ids_of_tasks, without_ids
 
 RESTART_SHOWS_AFTER_S = 15.0
-"""After that a restarted task that is FAILED failed again; before, REST may still tell the former state."""
+"""After that a restarted task that is FAILED failed again; before, REST may still report the former state."""
 _POLL_S = 0.5
 _WELL = ("healthy", "unknown")  # GET /health is there from Kafka 3.9 on
 
@@ -79,7 +79,7 @@ def read_claim(app: App, group: GroupObservation) -> LeaderClaim:
 
 
 def read_ids(app: App, group: GroupObservation) -> Mapping[TransactionalId, TransactionDescription | KafkaFault]:
-    """The ids of all source tasks as the coordinators have them; empty where nobody tells which there are."""
+    """The ids of all source tasks as the coordinators have them; empty where nobody reports which there are."""
     if group.is_mirror_maker:
         return describe_ids(app, ids_of_tasks(app, written_connectors(app).entries))
     for _url, worker in in_turn(app, [reachable_url(app, url) for url in members_of(group)]):
@@ -93,7 +93,7 @@ def read_ids(app: App, group: GroupObservation) -> Mapping[TransactionalId, Tran
 def await_settled(app: App, expected: Expected) -> Settled:
     """Polls until every gate of the step passes.
 
-    Raises ConnectError at once for what will not mend itself, DeadlineError naming what is still awaited.
+    Raises ConnectError at once for what will not recover by itself, DeadlineError naming what is still awaited.
     """
     watch = _Watch(app.clock.monotonic_s())
     deadline = _deadline(app, expected.patience_s)
@@ -118,7 +118,7 @@ def await_settled(app: App, expected: Expected) -> Settled:
 
 
 def await_calm(app: App, workers: Sequence[str], mode: Mode, *, look_s: float) -> GroupObservation:
-    """The group, once it is stable and every worker beside `workers` answers: never shall two be down at once.
+    """The group, once it is stable and every worker beside `workers` answers: two must never be down at once.
 
     Raises DeadlineError naming who is still awaited.
     """
@@ -207,7 +207,7 @@ def _judge_modes(
 
 
 def _proof(app: App, member: WorkerObservation, expected: Expected) -> str | None:
-    """What the worker's mode is taken from; None when nothing tells it."""
+    """What the worker's mode is taken from; None when nothing shows it."""
     if expected.mirror_maker:
         return node_proof(app, member, expected)
     wanted, seen = expected.mode, member.mode

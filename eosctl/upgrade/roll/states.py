@@ -15,7 +15,7 @@ _AT_REST = frozenset({RUNNING, "PAUSED", "STOPPED"})
 
 @dataclass(frozen=True, slots=True)
 class RestartJudgement:
-    """What is still awaited, and what will not mend itself: `to_restart` failed in fencing, `broken` otherwise.
+    """What is still awaited, and what will not recover by itself: `to_restart` failed in fencing, `broken` otherwise.
 
     `left` is what is FAILED and was so before.
     """

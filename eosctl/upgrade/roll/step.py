@@ -1,4 +1,4 @@
-"""What one step of a roll begins from and shall end in: values, and how workers are reached and told apart."""
+"""What one step of a roll begins from and should end in: values, and how workers are reached and distinguished."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LEAST_LOOK_S = 5.0
 class LeaderClaim:
     """Who leads, and the producer id and epoch under the leader's transactional id; None where there is none.
 
-    `seen` False: the coordinators did not tell, so that nothing follows from it.
+    `seen` False: the coordinators did not report, so that nothing follows from it.
     """
 
     leader: str | None
@@ -52,12 +52,12 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What one step shall end in.
+    """What one step should end in.
 
     `fenceable` are the workers that are preparing or enabled then. `at_once`: workers may come back under other URLs.
     `patience_s` None: their return is waited for without end. `look_s` is how long one look may take. `excused` are
-    connectors and tasks that had failed before. `count` asks how many members there shall be; None: as many as before.
-    `mirror_maker`: no request reaches any of them; those that are `alike` were not restarted yet, so that nothing tells
+    connectors and tasks that had failed before. `count` asks how many members there should be; None: as many as before.
+    `mirror_maker`: no request reaches any of them; those that are `alike` were not restarted yet, so that nothing shows
     which of a host's they are.
     """
 
@@ -82,7 +82,7 @@ class Expected:
 class Settled:
     """How the step ended: the new member id of each of its workers, and what their modes are taken from.
 
-    `everybody` are all members then; `renamed` tells the new URL of a worker that came back under another one.
+    `everybody` are all members then; `renamed` reports the new URL of a worker that came back under another one.
     """
 
     members: Mapping[str, str | None]

@@ -44,7 +44,7 @@ def describe_ids(
 def without_ids(
     app: App, ids: Mapping[Work, TransactionalId], before: Mapping[TransactionalId, TransactionDescription | KafkaFault]
 ) -> list[Work]:
-    """The tasks that were started since `before` and have not taken their id; what nobody tells is none."""
+    """The tasks that were started since `before` and have not taken their id; what nobody reports is none."""
     now = describe_ids(app, ids)
     return [work for work, each in sorted(ids.items()) if _is_idle(now.get(each), before.get(each))]
 

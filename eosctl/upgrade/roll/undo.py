@@ -11,7 +11,7 @@ from eosctl.upgrade.roll.prepare import PreparedRoll
 
 
 def origin_of(modes: Iterable[Mode]) -> Mode | None:
-    """The one mode in which the members were before; None where nobody can tell, or there is no one way back.
+    """The one mode in which the members were before; None where nobody can know, or there is no one way back.
 
     Of workers that are not enabled and say no more, it is disabled: what every group is that has never used it.
     """

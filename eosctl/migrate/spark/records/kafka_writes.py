@@ -145,7 +145,7 @@ def write_transaction(
             pace.over()
     except BaseException:
         producer.purge()
-        with suppress(KafkaException):  # the first error is the one to tell; who comes next fences what stays open
+        with suppress(KafkaException):  # the first error is the one to report; who comes next fences what stays open
             _until_done(producer.abort_transaction, timeout_s=10.0)
         raise
     sender.tell(last=True)

@@ -126,14 +126,14 @@ def _of_source(chosen: pa.RecordBatch) -> dict[str, Any]:
 
 
 def _of_target(found: Sequence[Found | None]) -> dict[str, Any]:
-    """The columns of DECISIONS that tell what the target has."""
+    """The columns of DECISIONS that report what the target has."""
     names = ("partition", "target_offset", "target_timestamp_ms", "before", "before_nothing")
     columns: dict[str, Any] = {name: [there and there[place] for there in found] for place, name in enumerate(names)}
     return columns | {"target_exists": [there is not None for there in found]}
 
 
 def _of_outcomes(outcomes: Sequence[Decision]) -> dict[str, Any]:
-    """The columns of DECISIONS that tell what becomes of the keys."""
+    """The columns of DECISIONS that report what becomes of the keys."""
     return {
         "action": [outcome.action.value for outcome in outcomes],
         "reason": [outcome.reason for outcome in outcomes],

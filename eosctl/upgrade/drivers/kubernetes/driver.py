@@ -74,7 +74,7 @@ def kubernetes_driver(
     """The driver for these workloads as they are now; `container` runs the worker, if that must be said.
 
     Raises UsageError for another kind or container, NotFoundError, RefusedError where not all pods would be restarted,
-    nothing tells which container is the worker, or what is changed would change no worker, and what kubectl raises.
+    nothing shows which container is the worker, or what is changed would change no worker, and what kubectl raises.
     """
     driver = replace(named_workloads(app, workloads, kubectl), watches=watches)
     there = [(each, driver.look(app, each)) for each in driver.workloads]
@@ -109,7 +109,7 @@ def _stuck(app: App, kubectl: Kubectl, controlled: Sequence[tuple[str, Workload,
 
 
 def _with_container(workload: Workload, now: Manifest, named: str | None, variable: str, *, must: bool) -> Workload:
-    """With the worker's container; where it need not be known, None if nothing tells."""
+    """With the worker's container; where it need not be known, None if nothing shows."""
     if not workload.is_operated:
         with suppress(*([] if must else [RefusedError])):
             return replace(workload, container=worker_container(workload.text, now, named=named, variable=variable))
@@ -221,7 +221,7 @@ class KubernetesDriver:
         return Mode(value) if value in {mode.value for mode in TARGETS} else None
 
     def _made_as(self, app: App, workload: Workload, now: Manifest) -> str | None:
-        """What its pods have; only eosctl's own changes of a file leave the annotation that tells so."""
+        """What its pods have; only eosctl's own changes of a file leave the annotation that shows so."""
         place = self._place(workload)
         if self.watches and isinstance(place, MountedProperties):
             return made_after_file(app, self.kubectl, workload, place, now)

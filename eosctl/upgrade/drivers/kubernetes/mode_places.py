@@ -68,7 +68,7 @@ class ModePlace(Protocol):
         """The field as it is now; `options` are kubectl's for what is read beside `now`. Raises EosctlError."""
 
     def made_as(self, app: App, kubectl: Kubectl, workload: Workload, now: Manifest, /) -> str | None:
-        """What pods that are made from the template as it is now have; None where that can't be told."""
+        """What pods that are made from the template as it is now have; None where that is unknown."""
 
     def patches(self, app: App, kubectl: Kubectl, workload: Workload, mode: Mode, /) -> list[Patch]:
         """What changes it, as the cluster is now; raises EosctlError."""

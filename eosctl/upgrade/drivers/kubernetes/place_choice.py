@@ -149,7 +149,7 @@ def _require_group(app: App, text: str, words: str, *, hint: str) -> None:
 
 
 def _require_known(app: App, kubectl: Kubectl, workload: Workload, now: Manifest) -> None:
-    """Raises RefusedError where nothing in the worker's container tells that its image makes properties of variables.
+    """Raises RefusedError where nothing in the worker's container shows that its image makes properties of variables.
 
     The sidecars' variables say nothing of it.
     """

@@ -34,7 +34,7 @@ _LOOK_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What is the same for every pod: `revision` is that of the new ones, `members` how many workers shall be there.
+    """What is the same for every pod: `revision` is that of the new ones, `members` how many workers should be there.
 
     That is asked anew each time: a workload may be scaled meanwhile. `require_kept` raises an error once somebody has
     taken back the change: a pod that is made then would have the former mode.
@@ -60,7 +60,7 @@ def replace_pods(
 ) -> None:
     """Deletes every pod of an old revision and waits for what comes in its place, the leader's pod last.
 
-    The group shall have `members` again after each. A pod may take its share of the App's time; raises DeadlineError
+    The group should have `members` again after each. A pod may take its share of the App's time; raises DeadlineError
     naming what is awaited, and what kubectl raises.
     """
     # before its controller has seen the change, updateRevision is the former one

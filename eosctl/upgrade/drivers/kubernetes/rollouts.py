@@ -1,4 +1,4 @@
-"""Waits for controllers that restart pods, and tells of each pod meanwhile: its state, and why it is not Ready.
+"""Waits for controllers that restart pods, and reports each pod meanwhile: its state, and why it is not Ready.
 
 `kubectl rollout status` is no help: it says nothing of pods, and goes on for ever where it may not look.
 """
@@ -57,7 +57,7 @@ def await_rollout(
     pods: Sequence[Pod] = ()
     for _ in deadline.rounds(1.0):
         answered = False
-        # a look has time of its own: what is said when the time is up shall be which pod is not Ready
+        # a look has time of its own: what is said when the time is up should be which pod is not Ready
         look = replace(app, deadline=Deadline.after(_LOOK_S, app.clock))
         with looks:
             now = kubectl.get(look, workload.text)

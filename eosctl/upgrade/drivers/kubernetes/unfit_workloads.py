@@ -31,7 +31,7 @@ def refuse_owned(workload: str, now: Manifest) -> None:
 
 
 def not_rolling(workload: str, now: Manifest) -> tuple[str, list[str]]:
-    """Why a change would not reach all pods, and what kubectl mends it with; empty where it would."""
+    """Why a change would not reach all pods, and what kubectl fixes it with; empty where it would."""
     partition = section(now, "spec", "updateStrategy", "rollingUpdate").get("partition") or 0
     if partition and not deletes_by_hand(now):
         patch = json.dumps({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}})

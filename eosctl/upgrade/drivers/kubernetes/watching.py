@@ -98,7 +98,7 @@ def _older_pods(app: App, kubectl: Kubectl, workload: Workload, now: Manifest, f
 
 
 def made_after_file(app: App, kubectl: Kubectl, workload: Workload, place: ModePlace, now: Manifest) -> str | None:
-    """What a file says that every pod has read since it was written, whoever did; None where that can't be told."""
+    """What a file says that every pod has read since it was written, whoever did; None where that is unknown."""
     found = place.find(app, kubectl, workload, now, MANAGED)
     told = writers_of(found.manifest, found.path) and not _older_pods(app, kubectl, workload, now, found)
     return found.value if told else None

@@ -118,7 +118,7 @@ def _config_place(workload: Workload, found: Manifest) -> tuple[str | int, ...]:
 
 
 def replicas(workload: Manifest) -> int:
-    """How many pods it shall have now."""
+    """How many pods it should have now."""
     default = _STRIMZI_REPLICAS if workload.get("kind") in {kind for kind, _last in _OPERATED.values()} else 1
     return int(section(workload, "spec").get("replicas", default))
 

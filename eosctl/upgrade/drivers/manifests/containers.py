@@ -43,7 +43,7 @@ def worker_container(workload: str, manifest: Manifest, *, named: str | None, va
 
 
 def _narrowed(containers: Sequence[Container], signs: Sequence[Callable[[Container], bool]]) -> Sequence[Container]:
-    """Those with the most telling signs: a sign that none of them has, tells nothing."""
+    """Those with the most telling signs: a sign that none of them has, reports nothing."""
     for sign in signs:
         containers = [each for each in containers if sign(each)] or containers
     return containers

@@ -52,7 +52,7 @@ class Deployer:
 class Origin:
     """The field that says the mode, and who deploys its object; `held`: that tool's manifest has the field.
 
-    `held` is None where nothing tells it.
+    `held` is None where nothing shows it.
     """
 
     thing: str
