@@ -43,7 +43,7 @@ class FenceRow(Printed):
 
     transactional_id: ShownId
     coordinator: ShownCoordinator | None
-    owner: Annotated[OwnerPart, "Whose the transactional id is."]
+    owner: Annotated[OwnerPart, "The owner of the transactional id."]
     before: Annotated[Described | None, "The id before it was fenced; null where its coordinator does not know it."]
     after: Annotated[Fenced | None, "The id after it was fenced; null where it was not."]
     outcome: Annotated[FenceOutcome, "What fencing will do with the id, or what came of it."]

@@ -102,7 +102,7 @@ class Newer(Printed):
     offset: Annotated[int, "Its offset in the partition."]
     timestamp: Annotated[Time | None, "When it was written."]
     transactional_id: Annotated[str | None, "The transactional id that likely wrote it."]
-    owner: Annotated[OwnerPart | None, "Whose the transactional id is."]
+    owner: Annotated[OwnerPart | None, "The owner of the transactional id."]
 
     def cell(self) -> str:
         """When and under which id; an id that is not known is left out."""

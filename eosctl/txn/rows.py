@@ -11,7 +11,7 @@ from eosctl.output.parts import Counts, Place
 from eosctl.output.rows import Header, Kind, Printed, Text, Time
 from eosctl.txn.parts import OwnerPart, ShownCoordinator, ShownEpoch, ShownId, ShownProducerId, ShownTimeout, open_for
 
-OwnerOfId = Annotated[OwnerPart, "Whose the transactional id is."]
+OwnerOfId = Annotated[OwnerPart, "The owner of the transactional id."]
 State = Annotated[
     str, "The state of its transaction, as its coordinator says; `not_checked` where none could be asked."
 ]
