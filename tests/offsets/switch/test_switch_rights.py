@@ -73,7 +73,8 @@ def test_principals_that_nobody_tells_are_said_to_be_unknown(tmp_path: Path, sec
     config = {"consumer_override_sasl_jaas_config": _LOGIN.format("${file:/secrets:user}")} if secret else {}
     [problem] = plan(tmp_path, NEEDED, files=secret, config=config).problems()
     assert (problem.code, problem.severity) == ("rights_unknown", "warning")
-    assert ("who its consumer is" if secret else "who its producer, consumer, admin is") in problem.message
+    names = "consumer" if secret else "producer, consumer, admin"
+    assert f"the principal of its {names} is unknown" in problem.message
 
 
 def test_acls_that_may_not_be_read_are_said_to_be_unknown(tmp_path: Path) -> None:
