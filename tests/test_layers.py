@@ -61,6 +61,7 @@ GUESTS = {
             "rescue",
             "sandbox",
             "state",
+            "task_counts",
         ),
         *("offsets", "task_counts", "migrate", "rescue", "observation", "upgrade", "checks", "demo"),
     ),

@@ -27,6 +27,8 @@ ROW_MODULES = (
     "eosctl.rescue.rows",
     "eosctl.sandbox.rows",
     "eosctl.state.rows",
+    "eosctl.task_counts.rows",
+    "eosctl.task_counts.write_rows",
     "eosctl.txn.rows",
     "eosctl.upgrade.apply_rows",
     "eosctl.upgrade.rows",

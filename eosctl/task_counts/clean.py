@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec import UNSET, UnsetType
+
 from eosctl.app import App
 from eosctl.core.clients.kafka_scripts import only_compacted
 from eosctl.core.configs.cleaning import (
@@ -24,10 +26,12 @@ from eosctl.group.gather import read_group
 from eosctl.group.observation.absence import Recorded
 from eosctl.group.topics.config import read_config_topic
 from eosctl.group.topics.config_reader import ConfigTopic
-from eosctl.report import Json, Problem, Report, Row, rfc3339
+from eosctl.output.rows import Kind
+from eosctl.report import Problem, Report, rfc3339
 from eosctl.state.journal import EndEntry, Journal, journal_of
 from eosctl.task_counts import codes
 from eosctl.task_counts.record import refuse_hidden_records
+from eosctl.task_counts.write_rows import TASK_COUNTS_CLEAN_PLAN, CleanData, CleanRow, CleanSummary, SettingPart
 
 Settings = Mapping[str, str | None]
 """Of the topic itself; None is the brokers' default."""
@@ -150,59 +154,58 @@ def require_unchanged(then: CleanPlan, now: CleanPlan) -> None:
 def show_clean(app: App, plan: CleanPlan) -> Report:
     """The records that would go, and the settings that it takes meanwhile."""
     return clean_report(
-        app, "task-counts-clean-plan", plan, {each.record.offset: "would_remove" for each in plan.records}
+        app, TASK_COUNTS_CLEAN_PLAN, plan, {each.record.offset: "would_remove" for each in plan.records}
     )
 
 
 def clean_report(
     app: App,
-    kind: str,
+    kind: Kind,
     plan: CleanPlan,
     outcomes: Mapping[int, str],
     *,
     problems: Sequence[Problem] = (),
-    data: Mapping[str, Json] | None = None,
+    backup: str | UnsetType = UNSET,
 ) -> Report:
     """One row per record, `outcomes` by its offset."""
     rows = [_row(each, outcomes[each.record.offset]) for each in plan.records]
     return Report(
         kind=kind,
         rows=rows,
-        summary={
-            "records": len(rows),
-            "overwritten": sum(each.first is not None for each in plan.records),
-            "removed": sum(row["outcome"] == "removed" for row in rows),
-        },
-        data={
-            "topic": plan.topic.read.topic,
-            "settings": [
-                {"name": name, "before": plan.before[name], "now": plan.now[name], "meanwhile": value}
+        summary=CleanSummary(
+            records=len(rows),
+            overwritten=sum(each.first is not None for each in plan.records),
+            removed=sum(row.outcome == "removed" for row in rows),
+        ),
+        data=CleanData(
+            topic=plan.topic.read.topic,
+            settings=[
+                SettingPart(name=name, before=plan.before[name], now=plan.now[name], meanwhile=value)
                 for name, value in WHILE_CLEANING.items()
             ],
-            "undo": None,
-            **(data or {}),
-        },
+            backup=backup,
+        ),
         target={"kafka_cluster_id": plan.topic.cluster_id, "group_id": app.target.group_id},
         problems=[*_cautions(plan, rows), *problems],
     )
 
 
-def _row(bad: BadRecord, outcome: str) -> Row:
+def _row(bad: BadRecord, outcome: str) -> CleanRow:
     record = bad.record
-    return {
-        "offset": record.offset,
-        "key": record.key,
-        "connector": record.connector,
-        "code": record.code,
-        "reason": record.reason,
-        "overwrite": bad.first,
-        "outcome": outcome,
-    }
+    return CleanRow(
+        offset=record.offset,
+        key=record.key,
+        connector=record.connector,
+        code=record.code,
+        reason=record.reason,
+        overwrite=bad.first,
+        outcome=outcome,
+    )
 
 
-def _cautions(plan: CleanPlan, rows: Sequence[Row]) -> list[Problem]:
+def _cautions(plan: CleanPlan, rows: Sequence[CleanRow]) -> list[Problem]:
     found = []
-    if plan.breaks_readers() and any(row["outcome"] != "removed" for row in rows):
+    if plan.breaks_readers() and any(row.outcome != "removed" for row in rows):
         found.append(
             Problem(
                 codes.RESTART_NO_WORKER,

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from msgspec import UNSET, UnsetType
+
 from eosctl.app import App
 from eosctl.core.configs.cleaning import ROLLING_KEY, SEGMENT_S, WHILE_CLEANING, BadRecord
 from eosctl.core.configs.records import task_count_key, task_count_value
@@ -18,11 +20,12 @@ from eosctl.events import Event
 from eosctl.group.topics.config import read_config_topic
 from eosctl.group.topics.config_reader import ConfigTopic
 from eosctl.plan import Plan
-from eosctl.report import Json, Problem, Report
+from eosctl.report import Problem, Report
 from eosctl.state.backups import keep_removed
 from eosctl.state.steps import Note, Progress, Step, Work, carry_out
 from eosctl.task_counts import codes
 from eosctl.task_counts.clean import CleanPlan, clean_report, plan_clean, require_unchanged, show_clean
+from eosctl.task_counts.write_rows import TASK_COUNTS_CLEAN_RESULT
 
 _POLL_S = 1.0
 _ROLL_EVERY_S = 20.0
@@ -45,11 +48,12 @@ def apply_clean(app: App, plan: CleanPlan) -> Report:
     anew: the time in which a person read the plan does not count.
     """
     app = app.with_whole_timeout()
-    data: dict[str, Json] = {}
+    backup: str | UnsetType = UNSET
 
     def begin() -> Note:
+        nonlocal backup
         if plan.records:
-            data["backup"] = _keep(app, plan)
+            backup = _keep(app, plan)
         return Note("begin", {"before": dict(plan.before), "offsets": sorted(plan.offsets())})
 
     work = Work(
@@ -60,7 +64,8 @@ def apply_clean(app: App, plan: CleanPlan) -> Report:
         begin=begin,
         close=lambda _progress: _close(app.with_whole_timeout(), plan),
     )
-    return _result(app, plan, carry_out(work), data)
+    progress = carry_out(work)
+    return _result(app, plan, progress, backup)
 
 
 def _keep(app: App, plan: CleanPlan) -> str:
@@ -86,7 +91,7 @@ def _close(app: App, plan: CleanPlan) -> list[Problem]:
     return plan.journal.close() if problem is None else [problem]
 
 
-def _result(app: App, plan: CleanPlan, progress: Progress[None], data: dict[str, Json]) -> Report:
+def _result(app: App, plan: CleanPlan, progress: Progress[None], backup: str | UnsetType) -> Report:
     error, code = progress.error, progress.exit_code(touched=False)
     problems = [] if error is None else [Problem.of(error)]
     if progress.interrupted:
@@ -99,7 +104,7 @@ def _result(app: App, plan: CleanPlan, progress: Progress[None], data: dict[str,
     except (EosctlError, KeyboardInterrupt):
         outcomes = dict.fromkeys(plan.offsets(), "unknown")
     problems += progress.problems
-    report = clean_report(app, "task-counts-clean-result", plan, outcomes, problems=problems, data=data)
+    report = clean_report(app, TASK_COUNTS_CLEAN_RESULT, plan, outcomes, problems=problems, backup=backup)
     return replace(report, exit_code=code)
 
 

@@ -5,14 +5,15 @@ Reads only. The config topic is always read as read_committed; `replay` alone co
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eosctl.app import App
 from eosctl.connectors import codes as connector_codes
 from eosctl.connectors.elsewhere import task_clusters
-from eosctl.core.configs.fold import ConfigState, fold_config_topic
-from eosctl.core.configs.view import aborted_records, differing_connectors, state_document
+from eosctl.core.configs.fold import fold_config_topic
+from eosctl.core.configs.view import aborted_records, differing_connectors
 from eosctl.core.findings import Finding
 from eosctl.core.record_file import UNKNOWN, read_records
 from eosctl.core.records import Record
@@ -24,15 +25,18 @@ from eosctl.group.gather import discover_urls, in_turn, read_group
 from eosctl.group.observation.absence import Recorded
 from eosctl.group.topics.config import blocked_problems, read_both_views, read_config_topic
 from eosctl.group.topics.config_reader import ConfigTopic
-from eosctl.report import Json, Problem, Report, Row
+from eosctl.output.rows import Kind
+from eosctl.report import Problem, Report
 from eosctl.task_counts import codes
 from eosctl.task_counts.findings import Case, find_problems
-from eosctl.task_counts.rules import case_row, cases
+from eosctl.task_counts.report import case_row, replay_report
+from eosctl.task_counts.rows import TASK_COUNTS_LIST, TASK_COUNTS_SHOW, TASK_COUNTS_VALIDATE, TaskCountsSummary
+from eosctl.task_counts.rules import cases
 
 
 def list_task_counts(app: App) -> Report:
     """One row per connector, whatever is found; exit 0."""
-    return _report(app, _observe(app), "task-counts-list")
+    return _report(app, _observe(app), TASK_COUNTS_LIST)
 
 
 def show_task_counts(app: App, connector: str) -> Report:
@@ -44,14 +48,14 @@ def show_task_counts(app: App, connector: str) -> Report:
             f"topic {app.target.config_topic} has no trace of a connector {connector!r}",
             hint="See `eosctl task-counts list`; names are case-sensitive.",
         )
-    return _report(app, observation, "task-counts-show", chosen)
+    return _report(app, observation, TASK_COUNTS_SHOW, chosen)
 
 
 def validate_task_counts(app: App, *, strict: bool) -> Report:
     """Connectors with their findings; exit 3 on an error or a warning, with `strict` on an info too."""
-    report = _report(app, _observe(app), "task-counts-validate")
-    failing = ("error", "warning", "info") if strict else ("error", "warning")
-    found = any(report.summary[severity] for severity in failing)
+    report = _report(app, _observe(app), TASK_COUNTS_VALIDATE)
+    summary = report.summary_of(TaskCountsSummary)
+    found = summary.error or summary.warning or (strict and summary.info)
     return replace(report, exit_code=ExitCode.FINDINGS if found else ExitCode.OK)
 
 
@@ -177,29 +181,22 @@ def _foreign_topic_problems(topic: ConfigTopic, url: str, at_connect: set[str]) 
     ]
 
 
-def _report(app: App, observation: _Observation, kind: str, chosen: Sequence[Case] | None = None) -> Report:
+def _report(app: App, observation: _Observation, kind: Kind, chosen: Sequence[Case] | None = None) -> Report:
     rows = [case_row(case) for case in (observation.cases if chosen is None else chosen)]
+    found = Counter(finding.severity for row in rows for finding in row.findings)
     return Report(
         kind=kind,
         rows=rows,
-        summary={
-            "connectors": len(rows),
-            **_severities(rows),
-            "checked_against_connect": observation.checked_against_connect,
-        },
+        summary=TaskCountsSummary(
+            connectors=len(rows),
+            error=found["error"],
+            warning=found["warning"],
+            info=found["info"],
+            checked_against_connect=observation.checked_against_connect,
+        ),
         target={"kafka_cluster_id": observation.topic.cluster_id, "group_id": app.target.group_id},
         problems=observation.problems,
     )
-
-
-def _severities(rows: Sequence[Mapping[str, object]]) -> dict[str, int]:
-    counts = {"error": 0, "warning": 0, "info": 0}
-    for row in rows:
-        findings = row["findings"]
-        assert isinstance(findings, list)  # noqa: S101 - case_row makes it
-        for finding in findings:
-            counts[finding["severity"]] += 1
-    return counts
 
 
 def replay_file(app: App, lines: Iterable[bytes], *, name: str) -> Report:
@@ -219,7 +216,7 @@ def replay_file(app: App, lines: Iterable[bytes], *, name: str) -> Report:
         records.append(record._replace(offset=after) if record.offset == UNKNOWN else record)
     records.sort(key=lambda record: record.offset)
     target = {"kafka_cluster_id": None, "group_id": app.target.group_id}
-    return _replay_report(fold_config_topic(records), target=target)
+    return replay_report(fold_config_topic(records), target=target)
 
 
 def replay_topic(app: App) -> Report:
@@ -232,8 +229,7 @@ def replay_topic(app: App) -> Report:
     if differing:
         problems.append(_aborted_problem(committed.read.topic, differing))
     target = {"kafka_cluster_id": committed.cluster_id, "group_id": app.target.group_id}
-    views = {"differs_when_uncommitted": differing, "aborted_records": aborted}
-    return _replay_report(committed.state, target=target, problems=problems, views=views)
+    return replay_report(committed.state, target=target, problems=problems, differing=differing, aborted=aborted)
 
 
 def _aborted_problem(topic: str, differing: Sequence[str]) -> Problem:
@@ -242,20 +238,4 @@ def _aborted_problem(topic: str, differing: Sequence[str]) -> Problem:
         f"topic {topic} holds aborted records that preparing and disabled workers would take: {', '.join(differing)}",
         hint="Before changing any worker's mode, overwrite them: `eosctl task-counts replay --topic` names each.",
         severity="warning",
-    )
-
-
-def _replay_report(
-    state: ConfigState, *, target: Row, problems: Sequence[Problem] = (), views: Mapping[str, Json] | None = None
-) -> Report:
-    document = state_document(state)
-    connectors = document["connectors"]
-    assert isinstance(connectors, dict)  # noqa: S101 - state_document makes it
-    return Report(
-        kind="task-counts-replay",
-        rows=[{"connector": name, **connector} for name, connector in connectors.items()],
-        summary={"connectors": len(connectors), "ignored": len(state.ignored), "offset": state.offset},
-        data={"state": document, **(views or {})},
-        target=target,
-        problems=problems,
     )

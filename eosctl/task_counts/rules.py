@@ -1,6 +1,6 @@
-"""Task-count records: what a leader would fence now, whose ids are alive, and one row per connector.
+"""Task-count records: what a leader would fence now, and whose ids are alive.
 
-Judges values that were read elsewhere; reads and writes nothing. What is wrong with a record: `task_count_findings`.
+Judges values that were read elsewhere; reads and writes nothing. What is wrong with a record: `findings`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eosctl.core.configs.fold import ConfigState, ConnectorState, IgnoredRecord
-from eosctl.core.findings import Finding
-from eosctl.core.ids import TransactionalId, leader_transactional_id, owner_of, task_transactional_ids
+from eosctl.core.ids import leader_transactional_id, owner_of
 from eosctl.core.transactions import TransactionListing
 from eosctl.core.workers.connector_entry import plugin_type
-from eosctl.task_counts.findings import AliveTask, Case, find_problems
+from eosctl.task_counts.findings import AliveTask, Case
 
-_SINK = "a sink connector has no task-count record, and is never fenced"
 MAX_LISTED_IDS = 10_000  # a wrongly written record may imply two thousand million ids
 
 
@@ -121,48 +119,3 @@ def _ignored_task_counts(state: ConfigState) -> dict[str, list[IgnoredRecord]]:
         if (meant or record.breaks_reader) and record.connector is not None:
             by_connector.setdefault(record.connector, []).append(record)
     return by_connector
-
-
-def case_row(case: Case) -> dict[str, object]:
-    """The row of `task-counts list`, `show` and `validate`: the leader's decision now, and after the next task commit.
-
-    `would_fence` names at most MAX_LISTED_IDS ids.
-    """
-    connector, is_sink = case.connector, case.plugin_type == "sink"
-    decision = FencingDecision(0, None, _SINK) if is_sink else fencing_decision(connector)
-    later = decision if is_sink else decision_after_commit(connector)
-    return {
-        "connector": connector.name,
-        "type": case.plugin_type,
-        "recorded": connector.task_count_record,
-        "record_offset": connector.record_offset,
-        "newest_commit_offset": connector.commit_offset,
-        "task_count": connector.task_count,
-        "target_state": connector.target_state,
-        "pending_fencing": connector.pending_fencing and not is_sink,  # workers note the commit, and never ask
-        "decision": decision.reason,
-        "would_write": decision.writes,
-        "would_fence_count": decision.fence_count,
-        "would_fence": _fenced_ids(case, decision),
-        "after_next_commit": {
-            "would_fence_count": later.fence_count,
-            "would_fence": _fenced_ids(case, later),
-            "reason": later.reason,
-        },
-        "alive_ids": None if case.alive is None else [task.transactional_id for task in case.alive],
-        "findings": [_finding_row(finding) for finding in find_problems(case)],
-    }
-
-
-def _finding_row(finding: Finding) -> dict[str, object]:
-    """Without the subject, which is the connector of the row."""
-    return {
-        "code": str(finding.code),
-        "severity": finding.severity,
-        "message": finding.message,
-        "fix": finding.fix,
-    }
-
-
-def _fenced_ids(case: Case, decision: FencingDecision) -> list[TransactionalId]:
-    return task_transactional_ids(case.group_id, case.connector.name, min(decision.fence_count, MAX_LISTED_IDS))

@@ -7,9 +7,13 @@ left to fence. So the ids that it would have fenced are fenced here first.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
+
+from msgspec import structs
+from msgspec.structs import asdict
 
 from eosctl.app import App
 from eosctl.connectors.elsewhere import where_ids_are
@@ -19,8 +23,10 @@ from eosctl.core.configs.records import task_count_key
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, StalePlanError
 from eosctl.fence.plan import FencePlan, apply_fence, plan_recorded
+from eosctl.fence.rows import fence_part
+from eosctl.output.rows import Kind
 from eosctl.plan import Plan
-from eosctl.report import Problem, Report, Row, plain
+from eosctl.report import Problem, Report
 from eosctl.state.steps import Progress, Step, Work, carry_out
 from eosctl.task_counts import codes
 from eosctl.task_counts.guards import (
@@ -32,7 +38,20 @@ from eosctl.task_counts.guards import (
 )
 from eosctl.task_counts.record import RecordWrite, Scene, write_record
 from eosctl.task_counts.rules import fencing_decision
+from eosctl.task_counts.write_rows import (
+    TASK_COUNTS_WRITE_PLAN,
+    TASK_COUNTS_WRITE_RESULT,
+    RecordAfter,
+    RecordBefore,
+    WriteData,
+    WritePlanData,
+    WriteResultData,
+    WriteRow,
+    WriteSummary,
+)
 from eosctl.task_counts.writes import decisions, with_record
+
+_Record = TypeVar("_Record", RecordBefore, RecordAfter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +148,9 @@ def show_write(app: App, plan: TaskCountWritePlan) -> Report:
     after = with_record(plan.scene.connector, plan.request.count)
     outcome = "would_write" if plan.changes_something else "unchanged"
     problems = (*plan.problems, *_connect_can(plan.request, plan.scene))
-    data = {"undo": undo_command(plan.scene, plan.request) if plan.changes_something else None}
-    return _report(app, "task-counts-write-plan", plan, after, outcome, problems, data=data)
+    undo = undo_command(plan.scene, plan.request) if plan.changes_something else None
+    data = WritePlanData(**asdict(_data(app, plan)), undo=undo)
+    return _report(app, TASK_COUNTS_WRITE_PLAN, plan, after, outcome, problems, data=data)
 
 
 @dataclass(slots=True)
@@ -178,7 +198,7 @@ def _steps(app: App, plan: TaskCountWritePlan, so_far: _SoFar) -> Iterator[Step[
 def _result(app: App, plan: TaskCountWritePlan, so_far: _SoFar, progress: Progress[None]) -> Report:
     fenced, written = so_far.fenced, so_far.written
     after: ConnectorState | None = plan.scene.connector
-    outcome, data = "not_written", {}
+    outcome, data = "not_written", WriteResultData(**asdict(_data(app, plan, fenced)))
     problems, code = list(plan.problems), progress.exit_code(touched=fenced is not None)
     if progress.error is not None:
         problems.append(Problem.of(progress.error))
@@ -188,12 +208,12 @@ def _result(app: App, plan: TaskCountWritePlan, so_far: _SoFar, progress: Progre
         code = fenced.exit_code
     if written is not None:
         after, outcome = written.now, written.outcome
-        data = {"backup": written.backup, "undo": undo_command(plan.scene, plan.request)}
+        data = structs.replace(data, backup=written.backup, undo=undo_command(plan.scene, plan.request))
         code = ExitCode.OK if written.outcome == "written" else ExitCode.PARTIAL
         if written.failure is not None:
             problems.append(Problem.of(written.failure))
             code = ExitCode.INTERRUPTED if written.interrupted else code
-    report = _report(app, "task-counts-write-result", plan, after, outcome, problems, fenced=fenced, data=data)
+    report = _report(app, TASK_COUNTS_WRITE_RESULT, plan, after, outcome, problems, data=data)
     return replace(report, exit_code=code)
 
 
@@ -218,42 +238,44 @@ def undo_command(scene: Scene, request: WriteRequest) -> str | None:
 
 def _report(
     app: App,
-    kind: str,
+    kind: Kind,
     plan: TaskCountWritePlan,
     after: ConnectorState | None,
     outcome: str,
     problems: Sequence[Problem],
     *,
-    fenced: Report | None = None,
-    data: Mapping[str, object] | None = None,
+    data: WriteData,
 ) -> Report:
-    before, shown = plan.scene.connector, fenced or (plan.fence.report(app) if plan.fence else None)
-    fence = None if shown is None else {"rows": [plain(each) for each in shown.rows], "summary": plain(shown.summary)}
-    row: Row = {
-        "connector": before.name,
-        "key": task_count_key(before.name).decode(),
-        "before": _cell(before),
-        "after": None if after is None else _cell(after),
-        "decision_before": decisions(before),
-        "decision_after": None if after is None else decisions(after),
-        "outcome": outcome,
-    }
+    before = plan.scene.connector
+    row = WriteRow(
+        connector=before.name,
+        key=task_count_key(before.name).decode(),
+        before=_record(before, RecordBefore),
+        after=None if after is None else _record(after, RecordAfter),
+        decision_before=decisions(before),
+        decision_after=None if after is None else decisions(after),
+        outcome=outcome,
+    )
     return Report(
         kind=kind,
         rows=[row],
-        summary={"fences": len(plan.fence.wanted()) if plan.fence else 0, "outcome": outcome},
-        data={
-            "fenced_before": plan.request.fence and (fenced is None or fenced.exit_code is ExitCode.OK),
-            "overrides": [] if plan.request.fence else [Waiver.NO_FENCE.word],
-            "fence": fence,
-            **(data or {}),
-        },
+        summary=WriteSummary(fences=len(plan.fence.wanted()) if plan.fence else 0, outcome=outcome),
+        data=data,
         target={"kafka_cluster_id": plan.scene.cluster_id, "group_id": app.target.group_id},
         problems=problems,
     )
 
 
-def _cell(connector: ConnectorState) -> Row | None:
+def _data(app: App, plan: TaskCountWritePlan, fenced: Report | None = None) -> WriteData:
+    shown = fenced or (plan.fence.report(app) if plan.fence else None)
+    return WriteData(
+        fenced_before=plan.request.fence and (fenced is None or fenced.exit_code is ExitCode.OK),
+        overrides=[] if plan.request.fence else [Waiver.NO_FENCE.word],
+        fence=None if shown is None else fence_part(shown),
+    )
+
+
+def _record(connector: ConnectorState, record: type[_Record]) -> _Record | None:
     if connector.task_count_record is None:
         return None
-    return {"task_count": connector.task_count_record, "offset": connector.record_offset}
+    return record(task_count=connector.task_count_record, offset=connector.record_offset)

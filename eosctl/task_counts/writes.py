@@ -11,6 +11,7 @@ from dataclasses import replace
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.task_counts.findings import AliveTask
 from eosctl.task_counts.rules import decision_after_commit, fencing_decision
+from eosctl.task_counts.write_rows import DecisionAfterCommit, DecisionNow, Decisions
 
 
 def with_record(connector: ConnectorState, count: int) -> ConnectorState:
@@ -18,13 +19,13 @@ def with_record(connector: ConnectorState, count: int) -> ConnectorState:
     return replace(connector, task_count_record=count, record_offset=None, pending_fencing=False)
 
 
-def decisions(connector: ConnectorState) -> dict[str, object]:
-    """What the leader decides now, and after the next task commit, as plain data."""
+def decisions(connector: ConnectorState) -> Decisions:
+    """What the leader decides now, and after the next task commit."""
     now, later = fencing_decision(connector), decision_after_commit(connector)
-    return {
-        "now": {"would_fence_count": now.fence_count, "would_write": now.writes, "reason": now.reason},
-        "after_next_commit": {"would_fence_count": later.fence_count, "reason": later.reason},
-    }
+    return Decisions(
+        now=DecisionNow(would_fence_count=now.fence_count, would_write=now.writes, reason=now.reason),
+        after_next_commit=DecisionAfterCommit(would_fence_count=later.fence_count, reason=later.reason),
+    )
 
 
 def left_out(alive: Sequence[AliveTask], count: int, *, fenced: Collection[str]) -> list[AliveTask]:

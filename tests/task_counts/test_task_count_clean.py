@@ -64,7 +64,7 @@ def there(world: World) -> set[int]:
 
 
 def outcomes(report: Report) -> list[object]:
-    return [row["outcome"] for row in report.rows]
+    return [row.outcome for row in report.rows]
 
 
 def unfinished(world: World) -> list[str]:
@@ -82,13 +82,13 @@ def test_a_record_that_was_overwritten_is_compacted_away(world: World) -> None:
     assert there(world) >= {bad}, "a plan writes nothing"
     report = apply_clean(world.app(), plan)
     assert (outcomes(report), report.exit_code) == (["removed"], ExitCode.OK)
-    assert (report.rows[0]["offset"], report.rows[0]["key"], report.rows[0]["overwrite"]) == (bad, KEY.decode(), None)
+    assert (report.rows[0].offset, report.rows[0].key, report.rows[0].overwrite) == (bad, KEY.decode(), None)
     assert bad not in there(world)
     assert json.loads(world.topics.newest(CONFIGS)[KEY] or b"") == GOOD
     meanwhile = {"segment.ms": "1000", "min.cleanable.dirty.ratio": "0", "min.compaction.lag.ms": "0"}
     assert seen == [{"cleanup.policy": "compact", **meanwhile}, BEFORE]
     assert "do not restart a worker until this has ended" in [event.message for event in world.events]
-    kept = json.loads(Path(str(report.data["backup"])).read_text())
+    kept = json.loads(Path(str(report.data.backup)).read_text())
     assert (kept["offset"], kept["value"]) == (bad, json.dumps(BAD))
     assert unfinished(world) == []
     again = plan_clean(world.app())
@@ -104,7 +104,7 @@ def test_the_newest_of_its_key_is_overwritten_with_what_workers_hold(
     if not members:
         world.connect.stop_worker(world.connect.leader)
     report = clean(world.app())
-    assert (outcomes(report), report.rows[0]["overwrite"], report.exit_code) == (["removed"], 3, ExitCode.OK)
+    assert (outcomes(report), report.rows[0].overwrite, report.exit_code) == (["removed"], 3, ExitCode.OK)
     assert bad not in there(world)
     assert json.loads(world.topics.newest(CONFIGS)[KEY] or b"") == GOOD
     [first, *_rolling] = world.topics.written
@@ -115,7 +115,7 @@ def test_what_workers_pass_over_goes_along_once_it_is_written_anew(world: World)
     bad = puts(world, None, [1], GOOD)[:2]
     (kept,) = puts(world, {"tasks": 3}, key=b"task-count-c")
     report = clean(world.app())
-    assert ([row["offset"] for row in report.rows], report.exit_code) == (bad, ExitCode.OK)
+    assert ([row.offset for row in report.rows], report.exit_code) == (bad, ExitCode.OK)
     assert [problem.code for problem in report.problems] == [], "no worker is in danger"
     assert not there(world) & set(bad)
     assert kept in there(world), "nothing stands over it"

@@ -23,7 +23,7 @@ from eosctl.errors import (
 )
 from eosctl.events import Event
 from eosctl.fence.rules import FENCE_TRANSACTION_TIMEOUT_MS
-from eosctl.report import Report
+from eosctl.report import Report, plain
 from eosctl.task_counts.findings import MAX_PLAUSIBLE_TASKS
 from eosctl.task_counts.write import TaskCountWritePlan, WriteRequest, apply_write, plan_write, show_write
 from tests.fakes.broker import Seen
@@ -46,11 +46,11 @@ def test_the_plan_shows_decisions_before_and_after_and_the_native_way(scene: Sce
     stop(scene)
     report = show_write(scene.app(), plan_write(scene.app(), WriteRequest("c", 5)))
     (row,) = report.rows
-    assert row["before"] == {"task_count": 3, "offset": 5}
-    assert row["after"] == {"task_count": 5, "offset": None}
-    assert row["decision_before"]["now"]["would_fence_count"] == 3
-    assert row["decision_after"]["now"]["would_fence_count"] == 0
-    assert row["decision_after"]["after_next_commit"]["would_fence_count"] == 5
+    assert plain(row.before) == {"task_count": 3, "offset": 5}
+    assert plain(row.after) == {"task_count": 5, "offset": None}
+    assert row.decision_before.now.would_fence_count == 3
+    assert row.decision_after.now.would_fence_count == 0
+    assert row.decision_after.after_next_commit.would_fence_count == 5
     assert [problem.code for problem in report.problems] == ["connect_can"]
     assert "--via connect" in str(report.problems[0].hint)
     assert scene.records() == []
@@ -59,11 +59,11 @@ def test_the_plan_shows_decisions_before_and_after_and_the_native_way(scene: Sce
 def test_write_fences_first_then_writes_under_an_id_of_its_own(scene: Scene) -> None:
     stop(scene)
     report = write(scene, 0)
-    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.OK, "written")
+    assert (report.exit_code, report.rows[0].outcome) == (ExitCode.OK, "written")
     assert scene.timeouts() == [FENCE_TRANSACTION_TIMEOUT_MS] * 3
     assert scene.records() == [("eosctl-config-g", b'{"task-count":0}')]
-    assert report.data["undo"] == "eosctl task-counts write c --count 3"
-    (line,) = Path(str(report.data["backup"])).read_text().splitlines()
+    assert report.data.undo == "eosctl task-counts write c --count 3"
+    (line,) = Path(str(report.data.backup)).read_text().splitlines()
     kept = json.loads(line)
     assert (kept["key"], kept["value"], kept["offset"]) == ("tasks-fencing-c", '{"task-count": 3}', 5)
     assert (kept["written"], kept["cluster_id"]) == ('{"task-count":0}', CLUSTER)
@@ -78,7 +78,7 @@ def test_what_is_recorded_already_is_nothing_to_do_while_tasks_run(scene: Scene)
     _restarted(scene)
     plan = plan_write(scene.app(), WriteRequest("c", 3))
     assert not plan.changes_something
-    assert show_write(scene.app(), plan).rows[0]["outcome"] == "unchanged"
+    assert show_write(scene.app(), plan).rows[0].outcome == "unchanged"
     with pytest.raises(RefusedError, match="has 2 tasks"):
         plan_write(scene.app(), WriteRequest("c", 4))
 
@@ -128,9 +128,9 @@ def test_without_fencing_the_plan_says_what_that_means(scene: Scene) -> None:
     stop(scene)
     plan = plan_write(scene.app(), WriteRequest("c", 3, fence=False))
     report = apply_write(scene.app(), plan)
-    assert (report.data["overrides"], report.data["fenced_before"]) == (["no-fence"], False)
+    assert (report.data.overrides, report.data.fenced_before) == (["no-fence"], False)
     shown = show_write(scene.app(), plan)
-    assert (shown.data["overrides"], shown.data["fenced_before"]) == (["no-fence"], False)
+    assert (shown.data.overrides, shown.data.fenced_before) == (["no-fence"], False)
     (problem,) = report.problems
     assert problem.code == "not_fenced"
     assert "the leader takes it as done" in problem.message
@@ -273,8 +273,8 @@ def test_what_someone_else_writes_after_it_makes_it_differ(scene: Scene, key: by
     plan = plan_write(scene.app(), WriteRequest("c", 5))
     scene.topics.after("write", lambda _call: scene.topics.put(CONFIGS, key, value))
     report = apply_write(scene.app(), plan)
-    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.PARTIAL, "differs")
-    assert report.rows[0]["after"]["task_count"] == count
+    assert (report.exit_code, report.rows[0].outcome) == (ExitCode.PARTIAL, "differs")
+    assert report.rows[0].after.task_count == count
 
 
 def test_a_task_set_that_comes_just_before_the_record_makes_it_differ(scene: Scene) -> None:
@@ -283,7 +283,7 @@ def test_a_task_set_that_comes_just_before_the_record_makes_it_differ(scene: Sce
     plan = plan_write(scene.app(), WriteRequest("c", 5))
     scene.topics.before("write", lambda _call: scene.topics.put(CONFIGS, b"commit-c", b'{"tasks":7}'))
     report = apply_write(scene.app(), plan)
-    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.PARTIAL, "differs")
+    assert (report.exit_code, report.rows[0].outcome) == (ExitCode.PARTIAL, "differs")
 
 
 def test_a_write_of_which_nothing_is_seen_is_unconfirmed(scene: Scene) -> None:
@@ -292,7 +292,7 @@ def test_a_write_of_which_nothing_is_seen_is_unconfirmed(scene: Scene) -> None:
     plan = plan_write(scene.app(), WriteRequest("c", 5))
     scene.topics.before("write", lambda _call: scene.topics.open_transaction(CONFIGS, 0))
     report = apply_write(scene.app(), plan)
-    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.PARTIAL, "unconfirmed")
+    assert (report.exit_code, report.rows[0].outcome) == (ExitCode.PARTIAL, "unconfirmed")
 
 
 def test_of_two_failures_of_a_write_the_first_is_told(scene: Scene) -> None:
@@ -301,7 +301,7 @@ def test_of_two_failures_of_a_write_the_first_is_told(scene: Scene) -> None:
     scene.topics.fail_next("write", UnauthorizedError("not authorized: writing"))
     scene.topics.before("write", lambda _call: scene.topics.fail_next("read", UnreachableError("no answer")))
     report = apply_write(scene.app(), plan)
-    assert report.rows[0]["outcome"] == "unconfirmed"
+    assert report.rows[0].outcome == "unconfirmed"
     assert [problem.message for problem in report.problems] == ["not authorized: writing"]
 
 
@@ -319,10 +319,10 @@ def test_after_ctrl_c_the_rows_so_far_are_reported(scene: Scene, *, call: str, d
             scene.topics.fail_next(call, KeyboardInterrupt(), done=done)
 
     report = apply_write(replace(scene.app(), on_event=press_ctrl_c), plan)
-    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.INTERRUPTED, outcome)
+    assert (report.exit_code, report.rows[0].outcome) == (ExitCode.INTERRUPTED, outcome)
     assert [problem.code for problem in report.problems] == ["interrupted"]
-    assert report.data["fence"]["summary"]["counts"] == {"fenced": 3}
-    assert Path(str(report.data["backup"])).exists()
+    assert report.data.fence.summary.counts == {"fenced": 3}
+    assert Path(str(report.data.backup)).exists()
 
 
 def _restarted(scene: Scene) -> None:
@@ -355,9 +355,9 @@ def test_what_changes_while_ids_are_fenced_stops_the_record(
 
     scene.brokers.tamper = after_the_last
     report = apply_write(scene.app(), plan)
-    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.PARTIAL, "not_written")
+    assert (report.exit_code, report.rows[0].outcome) == (ExitCode.PARTIAL, "not_written")
     assert (report.problems[0].code, complaint in report.problems[0].message) == (code, True)
-    assert report.data["fence"]["summary"]["counts"] == {"fenced": 3}
+    assert report.data.fence.summary.counts == {"fenced": 3}
     assert scene.brokers.count("InitProducerId") == 3, "all of them were fenced by then"
     assert scene.records() == []
 
@@ -379,7 +379,7 @@ def test_nothing_is_written_unless_every_recorded_id_is_fenced(scene: Scene) -> 
     plan = plan_write(scene.app(), WriteRequest("c", 0))
     scene.brokers.fail_next("InitProducerId", 53)
     report = apply_write(scene.app(), plan)
-    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.PARTIAL, "not_written")
+    assert (report.exit_code, report.rows[0].outcome) == (ExitCode.PARTIAL, "not_written")
     assert report.problems[-1].code == "not_written"
     assert scene.records() == []
 
@@ -389,5 +389,5 @@ def test_a_write_that_fails_is_read_back_before_anything_is_claimed(scene: Scene
     plan = plan_write(scene.app(), WriteRequest("c", 0))
     scene.topics.fail_next("write", UnreachableError("no answer"))
     report = apply_write(scene.app(), plan)
-    assert (report.exit_code, report.rows[0]["outcome"]) == (ExitCode.PARTIAL, "not_written")
+    assert (report.exit_code, report.rows[0].outcome) == (ExitCode.PARTIAL, "not_written")
     assert [problem.code for problem in report.problems] == ["unreachable"]

@@ -13,8 +13,10 @@ from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.records import Record
 from eosctl.core.transactions import TransactionListing, TransactionState
 from eosctl.core.workers.connector_entry import plugin_type
+from eosctl.report import plain
 from eosctl.task_counts.findings import AliveTask, Case, find_problems
-from eosctl.task_counts.rules import MAX_LISTED_IDS, alive_tasks, case_row, cases, fencing_decision, other_groups
+from eosctl.task_counts.report import case_row
+from eosctl.task_counts.rules import MAX_LISTED_IDS, alive_tasks, cases, fencing_decision, other_groups
 
 
 def state(**changes: Any) -> ConnectorState:
@@ -121,9 +123,9 @@ def test_a_sink_has_no_record_to_miss() -> None:
     assert find_problems(case) == []
     row = case_row(case)
     never = "a sink connector has no task-count record, and is never fenced"
-    assert row["pending_fencing"] is False, "it was due for ever, for 0 ids"
-    assert (row["type"], row["decision"], row["would_write"], row["would_fence"]) == ("sink", never, None, [])
-    assert row["after_next_commit"] == {"would_fence_count": 0, "would_fence": [], "reason": never}
+    assert row.pending_fencing is False, "it was due for ever, for 0 ids"
+    assert (row.type, row.decision, row.would_write, row.would_fence) == ("sink", never, None, [])
+    assert plain(row.after_next_commit) == {"would_fence_count": 0, "would_fence": [], "reason": never}
 
 
 CONFIG = b'{"properties":{"connector.class":"FileStreamSource"}}'
@@ -148,8 +150,8 @@ def test_ill_written_records_are_findings_of_their_connector(
     key: bytes, value: bytes | None, code: str, severity: str
 ) -> None:
     row = rows((b"connector-c", CONFIG), (key, value))["c"]
-    assert [(f["code"], f["severity"]) for f in row["findings"]] == [(code, severity)]
-    assert "offset 1" in row["findings"][0]["message"]
+    assert [(f.code, f.severity) for f in row.findings] == [(code, severity)]
+    assert "offset 1" in row.findings[0].message
 
 
 GOOD, BAD = (b"tasks-fencing-c", b'{"task-count":3}'), (b"tasks-fencing-c", b'{"tasks":3}')
@@ -190,7 +192,7 @@ def test_a_record_that_breaks_workers_is_an_error_until_it_is_compacted_away(
 
 def test_a_record_of_a_sink_breaks_workers_as_well() -> None:
     row = rows((b"connector-c", b'{"properties":{"connector.class":"FileStreamSink"}}'), BAD)["c"]
-    assert [(f["code"], f["severity"]) for f in row["findings"]] == [("kip_text_field", "error")]
+    assert [(f.code, f.severity) for f in row.findings] == [("kip_text_field", "error")]
 
 
 def test_ids_are_attributed_by_the_connectors_that_exist() -> None:
@@ -292,13 +294,12 @@ def test_sources_and_sinks_are_told_apart(config: dict[str, object] | None, told
 def test_a_row_names_the_ids_but_not_two_thousand_million_of_them() -> None:
     """A record of 2^31-1 tasks, which anybody can write, used to mean a list of as many ids."""
     row = case_row(Case(state(pending_fencing=True, task_count_record=2**31 - 1), "g"))
-    assert row["would_fence_count"] == 2**31 - 1
-    assert isinstance(row["would_fence"], list)
-    assert len(row["would_fence"]) == MAX_LISTED_IDS
+    assert row.would_fence_count == 2**31 - 1
+    assert len(row.would_fence) == MAX_LISTED_IDS
 
 
 def test_a_row_has_the_members_of_the_contract() -> None:
-    row = case_row(Case(state(task_count=3, task_count_record=2, **PENDING), "g", alive=(known(0),)))
+    row = plain(case_row(Case(state(task_count=3, task_count_record=2, **PENDING), "g", alive=(known(0),))))
     findings = row.pop("findings")
     assert isinstance(findings, list)
     assert findings[0].keys() == {"code", "severity", "message", "fix"}
@@ -323,7 +324,7 @@ def test_a_row_has_the_members_of_the_contract() -> None:
 
 
 def test_a_row_of_coordinators_that_were_not_asked() -> None:
-    assert case_row(Case(state(), "g"))["alive_ids"] is None
+    assert case_row(Case(state(), "g")).alive_ids is None
 
 
 @pytest.mark.parametrize(

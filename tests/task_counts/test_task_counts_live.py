@@ -10,6 +10,7 @@ import pytest
 from eosctl.app import App
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
+from eosctl.report import plain
 from eosctl.sandbox.stack import Stack
 from eosctl.target import Target
 from eosctl.task_counts.gather import list_task_counts, replay_topic, show_task_counts, validate_task_counts
@@ -26,7 +27,7 @@ def app(stack: Stack, tmp_path: Path) -> App:
 
 
 def connector_state(app: App, name: str) -> Any:
-    state = replay_topic(app).data["state"]
+    state = plain(replay_topic(app).data.state)
     assert isinstance(state, dict)
     return state["connectors"].get(name)
 
@@ -35,7 +36,7 @@ def wait_until_as_rest_says(app: App, source: FileSource) -> None:
     """Config, tasks and target state of every connector, as the worker holds them once it has read the topic."""
 
     def agree() -> bool:
-        state = replay_topic(app).data["state"]
+        state = plain(replay_topic(app).data.state)
         assert isinstance(state, dict)
         in_topic = {name: each for name, each in state["connectors"].items() if each["config"] is not None}
         told = {
@@ -54,7 +55,7 @@ def test_the_fold_follows_a_connector_from_its_creation_to_its_deletion(app: App
     name, task_id = file_source.name, f"{GROUP}-{file_source.name}-0"
 
     def row() -> Any:
-        return show_task_counts(app, name).rows[0]
+        return plain(show_task_counts(app, name).rows[0])
 
     file_source.append("one")
     file_source.put()
@@ -92,9 +93,9 @@ def test_a_healthy_group_has_no_warning_and_knows_its_connectors(app: App, file_
     file_source.append("one")
     file_source.put()
     file_source.wait_running()
-    wait_until(lambda: show_task_counts(app, file_source.name).rows[0]["alive_ids"], what="the id to be listed")
+    wait_until(lambda: show_task_counts(app, file_source.name).rows[0].alive_ids, what="the id to be listed")
     report = list_task_counts(app)
     assert report.problems == []
-    assert report.summary["checked_against_connect"] is True
+    assert report.summary.checked_against_connect is True
     assert report.target["kafka_cluster_id"] == rest(file_source.url)["kafka_cluster_id"]
     assert validate_task_counts(app, strict=False).exit_code == 0

@@ -23,7 +23,7 @@ from eosctl.errors import (
     UsageError,
 )
 from eosctl.output import render_report
-from eosctl.report import Report
+from eosctl.report import Report, plain
 from eosctl.task_counts.gather import (
     list_task_counts,
     replay_file,
@@ -58,12 +58,12 @@ def empty() -> ConfigWorld:
 
 def test_list_has_one_row_per_connector_with_its_alive_ids() -> None:
     report = list_task_counts(app_of(healthy()))
-    assert [(row["connector"], row["recorded"], row["alive_ids"]) for row in report.rows] == [
+    assert [(row.connector, row.recorded, row.alive_ids) for row in report.rows] == [
         ("a", 2, ["g-a-0", "g-a-1"]),
         ("b", 1, ["g-b-0"]),
     ]
     assert report.target == {"kafka_cluster_id": "cluster-1", "group_id": "g"}
-    assert report.summary["checked_against_connect"] is True
+    assert report.summary.checked_against_connect is True
     assert (report.problems, report.exit_code) == ([], ExitCode.OK)
 
 
@@ -71,7 +71,7 @@ def test_list_has_one_row_per_connector_with_its_alive_ids() -> None:
 @pytest.mark.parametrize("error", [UnauthorizedError("no DESCRIBE", hint="grant it"), UnreachableError("no broker")])
 def test_ids_that_cannot_be_listed_are_null_and_said_to_be(door: str, error: EosctlError) -> None:
     report = list_task_counts(app_of(healthy(faults={door: error})))
-    assert [row["alive_ids"] for row in report.rows] == [None, None]
+    assert [row.alive_ids for row in report.rows] == [None, None]
     assert [(problem.code, problem.severity) for problem in report.problems] == [("alive_ids_unknown", "warning")]
     assert error.message in report.problems[0].message
 
@@ -81,13 +81,13 @@ def test_the_next_worker_is_asked_when_one_does_not_answer() -> None:
     world.connect.down.add(URL)
     report = list_task_counts(app_of(world, urls=(URL, "http://w2:8083")))
     assert [problem.code for problem in report.problems] == ["connect_not_asked"]
-    assert report.summary["checked_against_connect"] is True
+    assert report.summary.checked_against_connect is True
 
 
 def test_a_group_without_workers_cannot_be_compared_and_that_is_said() -> None:
     report = list_task_counts(app_of(healthy(modes={}), urls=()))
     assert [(problem.code, problem.severity) for problem in report.problems] == [("connect_not_asked", "warning")]
-    assert report.summary["checked_against_connect"] is False
+    assert report.summary.checked_against_connect is False
 
 
 @pytest.mark.parametrize("read", [list_task_counts, lambda app: validate_task_counts(app, strict=True)])
@@ -139,17 +139,17 @@ def test_a_config_topic_of_another_group_shows_by_its_connectors() -> None:
 def test_connect_decides_what_is_a_sink() -> None:
     world = healthy(records=config_records(*created("a", 1)), connectors={"a": "sink"})
     (row,) = list_task_counts(app_of(world)).rows
-    assert (row["type"], row["findings"]) == ("sink", [])
+    assert (row.type, row.findings) == ("sink", [])
 
 
 def test_an_open_transaction_on_the_topic_is_a_warning() -> None:
     report = list_task_counts(app_of(healthy(open_from=4)))
     assert [problem.code for problem in report.problems] == ["open_transaction"]
-    assert [row["connector"] for row in report.rows] == ["a"]
+    assert [row.connector for row in report.rows] == ["a"]
 
 
 def test_show_is_about_one_connector_or_says_that_there_is_none() -> None:
-    assert [row["connector"] for row in show_task_counts(app_of(healthy()), "b").rows] == ["b"]
+    assert [row.connector for row in show_task_counts(app_of(healthy()), "b").rows] == ["b"]
     with pytest.raises(NotFoundError, match="no trace of a connector 'nope'"):
         show_task_counts(app_of(healthy()), "nope")
 
@@ -194,15 +194,15 @@ def lines(records: list[Record]) -> list[bytes]:
 def test_replay_of_a_file_is_in_offset_order_whatever_the_order_of_its_lines() -> None:
     app, records = app_of(empty(), group_id=None), config_records(*created("a", 2, record=2))
     report = replay_file(app, lines(records), name="f")
-    assert report.data["state"] == replay_file(app, reversed(lines(records)), name="f").data["state"]
-    assert report.summary == {"connectors": 1, "ignored": 0, "offset": 5}
-    assert report.rows[0]["task_ids"] == [0, 1]
+    assert report.data.state == replay_file(app, reversed(lines(records)), name="f").data.state
+    assert plain(report.summary) == {"connectors": 1, "ignored": 0, "offset": 5}
+    assert report.rows[0].task_ids == [0, 1]
 
 
 def test_lines_without_an_offset_follow_each_other() -> None:
     records = [record._replace(offset=-1) for record in config_records(*created("a", 2, record=2))]
     report = replay_file(app_of(empty()), lines(records), name="f")
-    assert (report.summary["offset"], report.rows[0]["task_count_record"]) == (5, 2)
+    assert (report.summary.offset, report.rows[0].task_count_record) == (5, 2)
 
 
 @pytest.mark.parametrize(
@@ -228,10 +228,10 @@ def test_replay_of_the_topic_names_connectors_that_only_aborted_records_make() -
     world = healthy(aborted=[Record(CONFIG_TOPIC, 0, -1, -1, b"connector-ghost", b'{"properties":{}}')])
     offset = len(world.records)
     report = replay_topic(app_of(world))
-    assert report.data["differs_when_uncommitted"] == ["ghost"]
+    assert report.data.differs_when_uncommitted == ["ghost"]
     assert [problem.code for problem in report.problems] == ["aborted_records_matter"]
-    assert "ghost" not in {row["connector"] for row in report.rows}
-    assert report.data["aborted_records"] == [
+    assert "ghost" not in {row.connector for row in report.rows}
+    assert plain(report.data.aborted_records) == [
         {
             "offset": offset, "key": "connector-ghost", "value": {"properties": {}}, "newest": True, "differs": True,
             "committed": None,
@@ -257,8 +257,7 @@ def test_replay_of_the_topic_says_of_each_aborted_record_what_is_committed_in_it
         )
     ]
     report = replay_topic(app_of(healthy(records=records, aborted=aborted)))
-    said = report.data["aborted_records"]
-    assert isinstance(said, list)
+    said = plain(report.data.aborted_records)
     assert [(each["offset"] - offset, each["key"], each["newest"], each["differs"]) for each in said] == [
         (0, "connector-a", True, True),
         (1, "tasks-fencing-a", False, True),
@@ -269,7 +268,7 @@ def test_replay_of_the_topic_says_of_each_aborted_record_what_is_committed_in_it
     assert said[0]["value"]["properties"]["db.password"] == "***"
     assert said[0]["committed"]["offset"] == 0
     assert said[2]["committed"] == {"offset": offset - 1, "value": {"task-count": 2}}
-    assert report.data["differs_when_uncommitted"] == ["a"]
+    assert report.data.differs_when_uncommitted == ["a"]
     assert not [secret for secret in ("c2VjcmV0", "new", "old") if f'"{secret}"' in json.dumps(report.envelope())]
     stream = io.StringIO()
     render_report(report, output="text", stream=stream, color=False)
@@ -282,7 +281,7 @@ def test_replay_of_the_topic_says_of_each_aborted_record_what_is_committed_in_it
 
 def test_while_a_transaction_is_open_nothing_is_called_aborted() -> None:
     world = healthy(records=config_records(*created("a", 1, record=1)), open_from=3)
-    assert replay_topic(app_of(world)).data["aborted_records"] == []
+    assert replay_topic(app_of(world)).data.aborted_records == []
 
 
 def test_replay_never_shows_the_session_key() -> None:

@@ -1,0 +1,252 @@
+"""What `task-counts list`, `show`, `validate` and `replay` print: a row per connector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Literal
+
+from msgspec import UNSET, UnsetType
+
+from eosctl.core.ids import TransactionalId
+from eosctl.output.cells import format_cell, printable, summary_lines
+from eosctl.output.parts import FindingPart
+from eosctl.output.rows import BytesText, Header, Kind, Printed, ShownAs, Text
+from eosctl.report import Report
+
+PluginType = Literal["source", "sink", "unknown"]
+
+
+def _codes(findings: Iterable[FindingPart]) -> list[str]:
+    return [finding.code for finding in findings]
+
+
+class AfterCommit(Printed):
+    """What the leader would do after the next task commit."""
+
+    would_fence_count: Annotated[int, "How many ids it would fence."]
+    would_fence: Annotated[list[TransactionalId], "The ids that it would fence, at most 10000 of them."]
+    reason: Annotated[str, "Why."]
+
+
+class TaskCountRow(Printed):
+    """A connector's task-count record, and what the leader would do."""
+
+    connector: Annotated[str, "The connector."]
+    type: Annotated[PluginType, "What the connector is."]
+    recorded: Annotated[int | None, "The count of its record; null without a record."]
+    record_offset: Annotated[int | None, "The offset of its record."]
+    newest_commit_offset: Annotated[int | None, "The offset of its newest task commit.", Header("COMMIT-OFFSET")]
+    task_count: Annotated[int | None, "How many tasks its newest task commit names.", Header("TASKS")]
+    target_state: Annotated[str | None, "The state that it is to have.", Header("STATE")]
+    pending_fencing: Annotated[bool | None, "Whether the leader fences before its tasks start again."]
+    decision: Annotated[str, "What the leader would do now, and why."]
+    would_write: Annotated[int | None, "The count that the leader would record; null where it records nothing."]
+    would_fence_count: Annotated[int, "How many ids the leader would fence now."]
+    would_fence: Annotated[list[TransactionalId], "The ids that the leader would fence now, at most 10000 of them."]
+    after_next_commit: Annotated[AfterCommit, "What the leader would do after the next task commit."]
+    alive_ids: Annotated[
+        list[TransactionalId] | None,
+        "The ids of its tasks that the coordinators know; text shows how many.",
+        ShownAs(len),
+    ]
+    findings: Annotated[list[FindingPart], "What is wrong with its record; text shows the codes.", ShownAs(_codes)]
+
+    @Header("RECORDED")
+    def shown_record(self) -> int | str | None:
+        """The count of its record; a sink lacks nothing where it has none."""
+        return "none (sink)" if self.recorded is None and self.type == "sink" else self.recorded
+
+    def fencing(self) -> str | bool | None:
+        """Whether the leader will fence before the tasks start again, and how many ids."""
+        count = self.would_fence_count
+        return f"due, {count} {'id' if count == 1 else 'ids'}" if self.pending_fencing is True else self.pending_fencing
+
+
+class TaskCountsSummary(Printed):
+    """How many connectors and findings there are."""
+
+    connectors: Annotated[int, "How many connectors there are."]
+    error: Annotated[int, "Findings that are errors."]
+    warning: Annotated[int, "Findings that are warnings."]
+    info: Annotated[int, "Findings that are only informative."]
+    checked_against_connect: Annotated[bool, "Whether a worker said which connectors there are."]
+
+
+def _finding_lines(report: Report) -> Iterator[str]:
+    """Every finding as `severity code subject: message`, its fix below; then the summary."""
+    for row in report.rows_of(TaskCountRow):
+        for finding in row.findings:
+            subject = f"{finding.severity} {finding.code} {format_cell(row.connector)}"
+            yield f"{subject}: {printable(finding.message)}"
+            yield f"  fix: {printable(finding.fix)}"
+    yield from summary_lines(report)
+
+
+def _detail_lines(report: Report) -> Iterator[str]:
+    """What the leader would do, and the ids by name."""
+    for row in report.rows_of(TaskCountRow):
+        yield f"decision: {format_cell(row.decision)}"
+        yield f"would fence: {format_cell(row.would_fence)}"
+        yield f"after the next task commit: {format_cell(row.after_next_commit.reason)}"
+        yield f"alive ids: {format_cell(row.alive_ids)}"
+    yield from _finding_lines(report)
+
+
+_COLUMNS = ("target_state", "task_count", "shown_record", "fencing", "alive_ids", "findings")
+_OFFSETS = ("record_offset", "newest_commit_offset")
+_WIDE = ("type", *_OFFSETS, "decision")
+_EMPTY = "The config topic names no connector."
+TASK_COUNTS_LIST = Kind(
+    "task-counts-list",
+    "Task-count records and what a leader would do.",
+    row=TaskCountRow,
+    summary=TaskCountsSummary,
+    text=Text(columns=("connector", *_COLUMNS), wide=_WIDE, empty=_EMPTY),
+)
+TASK_COUNTS_SHOW = Kind(
+    "task-counts-show",
+    "One connector's task-count record.",
+    row=TaskCountRow,
+    summary=TaskCountsSummary,
+    text=Text(columns=("connector", "type", *_COLUMNS, *_OFFSETS), lines=_detail_lines),
+)
+TASK_COUNTS_VALIDATE = Kind(
+    "task-counts-validate",
+    "Task-count records with what is wrong with them.",
+    row=TaskCountRow,
+    summary=TaskCountsSummary,
+    text=Text(columns=("connector", *_COLUMNS), wide=_WIDE, lines=_finding_lines, empty=_EMPTY),
+)
+
+
+_Config = Annotated[dict[str, object] | None, "Its config, without secrets; null where it has none."]
+_TargetState = Annotated[str | None, "The state that it is to have.", Header("STATE")]
+_TaskCount = Annotated[int | None, "How many tasks its newest task commit names.", Header("TASKS")]
+_TaskIds = Annotated[list[int], "The tasks that workers would run."]
+_Inconsistent = Annotated[bool, "Whether configs of its newest task commit are missing.", Header("INCOMPLETE")]
+_PendingFencing = Annotated[
+    bool | None, "Whether the leader fences before its tasks start again.", Header("FENCING-DUE")
+]
+_Recorded = Annotated[int | None, "The count of its task-count record.", Header("RECORDED")]
+_Generation = Annotated[int | None, "How many task commits the worker has seen.", Header("GENERATION")]
+
+
+class HeldConnector(Printed):
+    """A connector as a worker holds it."""
+
+    config: _Config
+    target_state: _TargetState
+    task_count: _TaskCount
+    task_ids: _TaskIds
+    inconsistent: _Inconsistent
+    pending_fencing: _PendingFencing
+    task_count_record: _Recorded
+    task_config_generation: _Generation
+
+
+class ReplayRow(Printed):
+    """A connector as a worker holds it, with its name."""
+
+    connector: Annotated[str, "The connector."]
+    config: _Config
+    target_state: _TargetState
+    task_count: _TaskCount
+    task_ids: _TaskIds
+    inconsistent: _Inconsistent
+    pending_fencing: _PendingFencing
+    task_count_record: _Recorded
+    task_config_generation: _Generation
+
+
+class ReplaySummary(Printed):
+    """How much was read."""
+
+    connectors: Annotated[int, "How many connectors there are."]
+    ignored: Annotated[int, "How many records change nothing in a worker."]
+    offset: Annotated[int, "The offset after the last record."]
+
+
+class IgnoredPart(Printed, kw_only=True):
+    """A record that changes nothing in a worker."""
+
+    offset: Annotated[int, "Its offset."]
+    key: Annotated[object, "Its key."]
+    code: Annotated[str, "What is wrong with it."] | UnsetType = UNSET
+    reason: Annotated[str, "What is wrong with it, in words."]
+
+
+class ReplayState(Printed):
+    """What a worker holds."""
+
+    offset: Annotated[int, "The offset after the last record."]
+    connectors: Annotated[dict[str, HeldConnector], "Each connector."]
+    ignored: Annotated[list[IgnoredPart], "Records that change nothing in a worker."]
+    commits_without_connector: Annotated[list[int], "Offsets of task commits of connectors that had no config."]
+
+
+class CommittedPart(Printed):
+    """A record that was committed."""
+
+    offset: Annotated[int, "Its offset."]
+    value: Annotated[object, "Its value, without secrets; null is a tombstone."]
+
+
+class AbortedRecord(Printed):
+    """A record of an aborted transaction, which only preparing and disabled workers take."""
+
+    offset: Annotated[int, "Its offset."]
+    key: Annotated[BytesText | None, "Its key."]
+    value: Annotated[object, "Its value, without secrets; null is a tombstone."]
+    newest: Annotated[bool, "Whether no record under its key comes after it."]
+    differs: Annotated[bool, "Whether what is committed says something else."]
+    committed: Annotated[CommittedPart | None, "What is committed in its place."]
+
+
+class ReplayData(Printed):
+    """What a worker holds, and what one holds that reads aborted records too."""
+
+    state: Annotated[ReplayState, "What a worker holds."]
+    differs_when_uncommitted: (
+        Annotated[list[str], "Connectors that preparing and disabled workers hold differently."] | UnsetType
+    ) = UNSET
+    aborted_records: Annotated[list[AbortedRecord], "The records of aborted transactions."] | UnsetType = UNSET
+
+
+def _replay_lines(report: Report) -> Iterator[str]:
+    """The records that change nothing in a worker, and why; those that were aborted; then the summary."""
+    data = report.data_of(ReplayData)
+    for record in data.state.ignored:
+        yield f"ignored {format_cell(record.key)} at offset {record.offset}: {printable(record.reason)}"
+    yield from _aborted_lines(data.aborted_records or [])
+    yield from summary_lines(report)
+
+
+def _aborted_lines(aborted: Iterable[AbortedRecord]) -> Iterator[str]:
+    """The aborted records that preparing and disabled workers end with, and what the others have in their place."""
+    for record in aborted:
+        committed = record.committed
+        real = f"committed at {committed.offset}: {_json(committed.value)}" if committed else "nothing committed"
+        if record.newest and record.differs:
+            yield f"aborted {format_cell(record.key)} at offset {record.offset}: {_json(record.value)}; {real}"
+
+
+def _json(value: object) -> str:
+    """A record's value in one line; null is a tombstone."""
+    return "tombstone" if value is None else format_cell(value)
+
+
+TASK_COUNTS_REPLAY = Kind(
+    "task-counts-replay",
+    "The state of a worker that has read these config records.",
+    row=ReplayRow,
+    summary=ReplaySummary,
+    data=ReplayData,
+    text=Text(
+        columns=(
+            *("connector", "target_state", "task_count", "task_ids", "task_config_generation", "inconsistent"),
+            *("task_count_record", "pending_fencing"),
+        ),
+        lines=_replay_lines,
+        empty="The records name no connector.",
+    ),
+)

@@ -1,0 +1,212 @@
+"""What `task-counts write` and `clean` print: the record that is written, and the records that are compacted away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from msgspec import UNSET, UnsetType
+
+from eosctl.fence.rows import FencePart
+from eosctl.output.cells import format_cell, summary_lines
+from eosctl.output.rows import Header, Kind, Printed, Text
+from eosctl.report import Report
+
+
+class RecordBefore(Printed):
+    """The task-count record that is there before."""
+
+    task_count: Annotated[int, "The count of the record before.", Header("BEFORE")]
+    offset: Annotated[int | None, "The offset of the record before.", Header("BEFORE-OFFSET")]
+
+
+class RecordAfter(Printed):
+    """The task-count record that is there after."""
+
+    task_count: Annotated[int, "The count of the record after.", Header("AFTER")]
+    offset: Annotated[int | None, "The offset of the record after.", Header("AFTER-OFFSET")]
+
+
+class DecisionNow(Printed):
+    """What the leader decides now."""
+
+    would_fence_count: Annotated[int, "How many ids it would fence."]
+    would_write: Annotated[int | None, "The count that it would record; null where it records nothing."]
+    reason: Annotated[str, "Why."]
+
+
+class DecisionAfterCommit(Printed):
+    """What the leader decides after the next task commit."""
+
+    would_fence_count: Annotated[int, "How many ids it would fence."]
+    reason: Annotated[str, "Why."]
+
+
+_Decision = DecisionNow | DecisionAfterCommit
+
+
+class Decisions(Printed):
+    """What the leader decides with a record."""
+
+    now: Annotated[DecisionNow, "What it decides now."]
+    after_next_commit: Annotated[DecisionAfterCommit, "What it decides after the next task commit."]
+
+
+class WriteRow(Printed):
+    """The record of a connector."""
+
+    connector: Annotated[str, "The connector."]
+    key: Annotated[str, "The key of its record."]
+    before: Annotated[RecordBefore | None, "The record before; null where there was none."]
+    after: Annotated[RecordAfter | None, "The record after; null where there is none, or it could not be read."]
+    decision_before: Annotated[Decisions, "What the leader decides with the record before."]
+    decision_after: Annotated[Decisions | None, "What the leader decides with the record after."]
+    outcome: Annotated[str, "What will become of the record, or what became of it."]
+
+
+class WriteSummary(Printed):
+    """What there is to do, and what came of it."""
+
+    fences: Annotated[int, "How many ids are fenced."]
+    outcome: Annotated[str, "What will become of the record, or what became of it."]
+
+
+class WriteData(Printed):
+    """The fencing that comes before the write."""
+
+    fenced_before: Annotated[bool, "Whether the ids of the old record are fenced before."]
+    overrides: Annotated[list[str], "The dangers that were waived."]
+    fence: Annotated[FencePart | None, "The ids of the old record; null where none is fenced."]
+
+
+class WritePlanData(WriteData, kw_only=True):
+    """That, and the way back."""
+
+    undo: Annotated[str | None, "The command that writes the old count again."] | UnsetType = UNSET
+
+
+class WriteResultData(WriteData, kw_only=True):
+    """That, and what was kept."""
+
+    backup: Annotated[str | None, "The file that holds the record of before."] | UnsetType = UNSET
+    undo: Annotated[str | None, "The command that writes the old count again."] | UnsetType = UNSET
+
+
+def _write_lines(report: Report) -> Iterator[str]:
+    """What the leader decides without and with the new record, now and after the next task commit."""
+    for row in report.rows_of(WriteRow):
+        before, after = row.decision_before, row.decision_after
+        yield from _decision_lines("now", before.now, after.now if after else None)
+        yield from _decision_lines(
+            "after next commit", before.after_next_commit, after.after_next_commit if after else None
+        )
+    data = report.data_of(WriteData)
+    if data.fence is not None:
+        counts = data.fence.summary.counts
+        yield f"ids of the old record: {', '.join(f'{count} {name}' for name, count in counts.items()) or 'none'}"
+    if not data.fenced_before:
+        yield "fenced before: no"
+    yield from summary_lines(report)
+
+
+def _decision_lines(when: str, before: _Decision, after: _Decision | None) -> Iterator[str]:
+    yield f"leader {when}:"
+    yield f"  before: {format_cell(before.reason)}"
+    yield f"  after:  {format_cell(after.reason if after else None)}"
+
+
+_WRITE = Text(
+    columns=("connector", "before.task_count", "before.offset", "after.task_count", "after.offset", "outcome"),
+    lines=_write_lines,
+)
+TASK_COUNTS_WRITE_PLAN = Kind(
+    "task-counts-write-plan",
+    "The task-count record that would be written.",
+    row=WriteRow,
+    summary=WriteSummary,
+    data=WritePlanData,
+    text=_WRITE,
+)
+TASK_COUNTS_WRITE_RESULT = Kind(
+    "task-counts-write-result",
+    "The task-count record that was written.",
+    row=WriteRow,
+    summary=WriteSummary,
+    data=WriteResultData,
+    text=_WRITE,
+)
+
+
+class CleanRow(Printed):
+    """A record that workers can't read."""
+
+    offset: Annotated[int, "Its offset."]
+    key: Annotated[str | None, "Its key."]
+    connector: Annotated[str | None, "The connector that it was meant for."]
+    code: Annotated[str, "What is wrong with it."]
+    reason: Annotated[str, "What is wrong with it, in words."]
+    overwrite: Annotated[int | None, "The count that is recorded first, so that compaction may take the record."]
+    outcome: Annotated[str, "What will become of it, or what became of it."]
+
+
+class CleanSummary(Printed):
+    """How many records."""
+
+    records: Annotated[int, "How many records workers can't read."]
+    overwritten: Annotated[int, "How many of them are overwritten first."]
+    removed: Annotated[int, "How many of them were compacted away."]
+
+
+class SettingPart(Printed):
+    """A setting of the topic that is changed meanwhile; null is the brokers' default."""
+
+    name: Annotated[str, "Its name."]
+    before: Annotated[str | None, "What it is set back to."]
+    now: Annotated[str | None, "What it is now."]
+    meanwhile: Annotated[str, "What it is until the records are gone."]
+
+
+class CleanData(Printed):
+    """The topic, and what changes in it meanwhile."""
+
+    topic: Annotated[str, "The config topic."]
+    settings: Annotated[list[SettingPart], "The settings that change meanwhile."]
+    undo: Annotated[None, "There is no command that goes back."] = None
+    backup: Annotated[str, "The file that holds the records that are gone."] | UnsetType = UNSET
+
+
+def _clean_lines(report: Report) -> Iterator[str]:
+    """The settings that change meanwhile, and what they are set back to."""
+    data = report.data_of(CleanData)
+    yield f"topic: {format_cell(data.topic)}"
+    for each in data.settings if report.kind is TASK_COUNTS_CLEAN_PLAN else ():
+        before = "the brokers' default" if each.before is None else each.before
+        if report.rows:
+            yield f"{each.name}: {each.meanwhile} until they are gone, then {format_cell(before)}"
+        elif each.now != each.before:
+            yield f"{each.name}: back to {format_cell(before)}"
+    yield from summary_lines(report)
+
+
+_CLEAN = Text(
+    columns=("offset", "key", "code", "overwrite", "outcome"),
+    wide=("connector", "reason"),
+    lines=_clean_lines,
+    empty="There is no bad task-count record in the topic.",
+)
+TASK_COUNTS_CLEAN_PLAN = Kind(
+    "task-counts-clean-plan",
+    "The records that would be compacted away.",
+    row=CleanRow,
+    summary=CleanSummary,
+    data=CleanData,
+    text=_CLEAN,
+)
+TASK_COUNTS_CLEAN_RESULT = Kind(
+    "task-counts-clean-result",
+    "The records that were compacted away.",
+    row=CleanRow,
+    summary=CleanSummary,
+    data=CleanData,
+    text=_CLEAN,
+)
