@@ -18,7 +18,6 @@ from tests.conftest import Invoke
 from tests.schema_check import faults_of
 
 HOUSE = Path(__file__).resolve().parent.parent / "eosctl"
-VARIANTS = {"offsets-get-rest", "offsets-migrate-stages"}  # views of a kind that is shown in two ways
 
 
 def test_every_kind_has_a_schema() -> None:
@@ -28,7 +27,7 @@ def test_every_kind_has_a_schema() -> None:
         for kind in re.findall(r'kind="([a-z-]+)"', path.read_text(encoding="utf-8"))
     }
     assert written
-    assert sorted((written | set(VIEWS)) - VARIANTS - set(all_kinds())) == []
+    assert sorted((written | set(VIEWS)) - set(all_kinds())) == []
 
 
 @pytest.mark.parametrize("kind", all_kinds())

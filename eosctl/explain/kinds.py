@@ -17,6 +17,7 @@ ROW_MODULES = (
     "eosctl.explain.rows",
     "eosctl.fence.rows",
     "eosctl.group.rows",
+    "eosctl.migrate.rows",
     "eosctl.offsets.files.rows",
     "eosctl.offsets.history.rows",
     "eosctl.offsets.lint.rows",
@@ -39,8 +40,12 @@ ROW_MODULES = (
 def declared_kinds() -> Mapping[str, Kind]:
     """Name -> kind, by name."""
     modules = (importlib.import_module(name) for name in ROW_MODULES)
-    found = {each: each for module in modules for each in vars(module).values() if isinstance(each, Kind)}
+    found = {each: each for module in modules for each in vars(module).values() if _is_declared(each)}
     return {name: found[name] for name in sorted(found)}
+
+
+def _is_declared(each: object) -> bool:
+    return isinstance(each, Kind) and not each.is_variant
 
 
 def all_kinds() -> dict[str, str]:

@@ -25,7 +25,7 @@ from eosctl.events import Event
 from eosctl.migrate.clean import backup_lines, delete_copies
 from eosctl.migrate.journal import Past, Stage, migration_journal, read_past, resume_command, stages_of
 from eosctl.migrate.plan import Migration, existing_snapshot
-from eosctl.migrate.rows import Applied
+from eosctl.migrate.report import Applied
 from eosctl.migrate.stale import drift_error
 from eosctl.migrate.targets import create_missing, wait_until_visible
 from eosctl.migrate.topics import app_of, moved_topics, present_topics, some

@@ -32,11 +32,11 @@ from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCo
 from eosctl.core.records import Record
 from eosctl.errors import NotFoundError
 from eosctl.events import Event
-from eosctl.migrate.rows import plan_row
+from eosctl.migrate.report import plan_row
 from eosctl.migrate.stores import target_name_of
 from eosctl.migrate.targets import AS_SOURCE, TopicSize, planned_targets
 from eosctl.migrate.topics import expected_records, hidden_offsets, present_topics, refuse_open_transactions, some
-from eosctl.report import rfc3339
+from eosctl.report import plain, rfc3339
 from eosctl.state.work_folders import work_folder
 
 
@@ -134,7 +134,7 @@ class Migration:
         plan.tally.check()
         if not in_place and plan.target_file() is None:
             plan = replace(plan, stale_copies=self.stages.find_stale(draft))
-        return with_sample(plan, [plan_row(key) for key in self.stages.sample(draft)])
+        return with_sample(plan, [plain(plan_row(key)) for key in self.stages.sample(draft)])
 
     def compare(self, plan: MigrationPlan, side: str) -> Comparison:
         """Reads one side again, up to now, and compares it with the plan's decisions."""

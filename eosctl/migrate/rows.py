@@ -1,276 +1,251 @@
-"""What migrations report: plan, result and verification as Reports, keys and values made readable."""
+"""What `offsets migrate` and `offsets verify` print: keys of a migration, keys that differ, stages."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
-from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, topic_of
-from eosctl.core.offsets.migration_results import Comparison, DecidedKey, Mismatch, SentCounts
-from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.offsets.records import OffsetKey, as_plain_json, decode_key
-from eosctl.core.wording import counted
-from eosctl.errors import EosctlError, ExitCode, RefusedError
-from eosctl.migrate import codes
-from eosctl.migrate.journal import Stage, resume_command, stages_of
-from eosctl.offsets.comparison import comparison_exit_code, hidden_problem
-from eosctl.offsets.rows import MOST_ROWS, value_json
-from eosctl.offsets.stores.new_topics import TopicsMade
-from eosctl.report import Json, Problem, Report, Row, json_bytes
-from eosctl.state.backups import undo_command
-from eosctl.state.steps import Progress
+from msgspec import UNSET, UnsetType
 
-_MOST_REASONS = 5
-"""Hundreds of topics are mostly refused for one reason."""
+from eosctl.core.offsets.decision import KeyAction
+from eosctl.migrate.journal import Stage
+from eosctl.offsets.rows import Key, SourcePartition
+from eosctl.offsets.write_rows import ActionCounts, TopicPart, new_topic_lines
+from eosctl.output.cells import format_cell, summary_lines
+from eosctl.output.parts import Counts, Place
+from eosctl.output.rows import Header, Kind, Printed, Text
+from eosctl.report import Report
+
+StageOutcome = Literal["done_before", "done", "failed", "not_reached"]
+ConnectorInKey = Annotated[str | None, "The connector in the key; null where there is none."]
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """What an apply did: `sent` by this run, `already` there from one before, and the target compared afterwards.
-
-    Nothing was sent where one of the target `topics` was refused. `skipped` are the stages that were over before;
-    `backup` is None where nothing can be overwritten. `progress` reports how far it came.
-    """
-
-    sent: SentCounts
-    compared: Comparison
-    topics: TopicsMade
-    backup: Path | None
-    overrides: tuple[str, ...]
-    already: int = 0
-    skipped: tuple[Stage, ...] = ()
-    progress: Progress[str] = field(default_factory=lambda: Progress({}))
-
-    @property
-    def error(self) -> EosctlError | None:
-        """What ended it early."""
-        return self.progress.error
-
-    @property
-    def sent_is_known(self) -> bool:
-        """Whether it is known what was sent: a write that was cut off may have committed a part."""
-        return self.progress.failed != Stage.WRITE or isinstance(self.error, RefusedError)
+def _partition_or_key(row: MigratedRow | MismatchRow) -> object:
+    return row.key if row.source_partition is None else row.source_partition
 
 
-def plan_row(decided: DecidedKey) -> Row:
-    """One sample row: the key as it will be in the target, BEFORE and AFTER there."""
-    sent = decided.action in ("write", "delete")
-    partition = partition_for(decided.key, decided.partitions) if decided.partition is None else decided.partition
-    topic, source_partition, offset = decided.source
-    return {
-        "key": json_bytes(decided.key),
-        "connector": decided.route.target_connector,
-        "renamed_from": decided.route.connector if decided.route.connector != decided.route.target_connector else None,
-        "source_partition": source_partition_of(decided.key),
-        "action": decided.action,
-        "reason": decided.reason,
-        "before": value_json(decided.before),
-        "after": value_json(decided.source_value if sent else decided.before),
-        "source": {"topic": topic, "partition": source_partition, "offset": offset},
-        "target": {"topic": topic_of(decided.route.target_topic), "partition": partition},
-    }
+class SourcePart(Printed):
+    """The record that a key's offset is from."""
+
+    topic: Annotated[str | None, "The topic of the record."]
+    partition: Annotated[int | None, "Its partition."]
+    offset: Annotated[int | None, "The record's offset in its partition."]
 
 
-def plan_report(
-    plan: MigrationPlan, *, plan_file: Path, problems: tuple[Problem, ...] = (), exit_code: ExitCode = ExitCode.OK
-) -> Report:
-    """The plan as a report."""
-    return Report(
-        kind="offsets-migrate-plan",
-        rows=plan.sample,
-        summary=_summary(plan),
-        data={**_facts(plan), "plan_file": str(plan_file)},
-        target=_target(plan),
-        problems=problems,
-        exit_code=exit_code,
-    )
+class MigratedRow(Printed, kw_only=True):
+    """A key, and what a migration does to it."""
+
+    key: Key
+    connector: Annotated[str | None, "The connector in the key, as the target has it."]
+    renamed_from: (
+        Annotated[str | None, "The connector in the key of the source, where that is another one."] | UnsetType
+    ) = UNSET
+    source_partition: SourcePartition
+    action: Annotated[KeyAction, "What is done to the key."]
+    reason: Annotated[str, "Why; `eosctl explain REASON` says what each means."]
+    before: Annotated[object, "The source offset that is in the target; null for none."]
+    after: Annotated[object, "The source offset that is there then; null for none."]
+    source: Annotated[SourcePart, "The record that the offset is from."] | UnsetType = UNSET
+    target: Annotated[Place, "Where the record goes."]
+
+    @Header("CONNECTOR")
+    def connector_now(self) -> str | None:
+        """The connector in the key; behind it the one that it was before, where that is another one."""
+        return f"{self.connector} (was {self.renamed_from})" if self.renamed_from else self.connector
+
+    @Header("SOURCE-PARTITION")
+    def partition_or_key(self) -> object:
+        """The source partition; the whole key where it is not one that Connect writes."""
+        return _partition_or_key(self)
 
 
-def result_report(plan: MigrationPlan, applied: Applied) -> Report:
-    """What was sent, and whether the target now is what the plan wanted."""
-    topics = {
-        topic: {"written": written, "tombstones": tombstones}
-        for topic, (written, tombstones) in applied.sent.topics.items()
-    }
-    compared, refused = applied.compared, applied.topics.refused
-    rows = plan.sample if compared.is_as_planned() else _mismatch_rows(compared)
-    rows = rows if applied.error is None else _stage_rows(plan, applied)
-    return Report(
-        kind="offsets-migrate-result",
-        rows=[] if refused else rows,
-        summary={
-            **_summary(plan),
-            "sent": applied.sent.records() if applied.sent_is_known else None,
-            "already_written": applied.already,
-            "transactions": applied.sent.transactions if applied.sent_is_known else None,
-            "verified": compared.compared - compared.differing,
-            "differing": compared.differing,
-            "hidden": len(compared.hidden),
-        },
-        data={
-            **_facts(plan),
-            "topics": topics,
-            "created": list(applied.topics.created),
-            "not_created": [
-                {"topic": topic, "error": {"code": str(refusal.code), "message": refusal.message}}
-                for topic, refusal in refused.items()
-            ],
-            "skipped": [stage.value for stage in applied.skipped],
-            "backup": None if applied.backup is None else str(applied.backup),
-            "undo": _undo(plan, applied.backup),
-            "overrides": list(applied.overrides),
-        },
-        target=_target(plan),
-        problems=(
-            *([] if applied.error is None else [Problem.of(applied.error)]),
-            *_differ(compared, "target"),
-            *_not_created(plan, applied.topics),
-            *applied.progress.problems,
-        ),
-        exit_code=_exit_code(applied),
-    )
+class StoredPlace(Printed):
+    """Where a key is, or is to be."""
+
+    topic: Annotated[str, "The topic."]
+    partition: Annotated[int | None, "The number of its partition; null where the key is in none."]
+
+    def cell(self) -> str:
+        """As Kafka itself writes it."""
+        return f"{self.topic}-{self.partition}"
 
 
-def _stage_rows(plan: MigrationPlan, applied: Applied) -> list[Row]:
-    """How far a run came that was cut off."""
-    progress = applied.progress
-    rows: list[Row] = []
-    of_topics = (Stage.BACKUP, Stage.CREATE) if plan.target_file() else ()
-    for stage in stages_of(plan):
-        if stage in of_topics:
-            continue
-        detail: str | None = progress.done.get(stage)
-        if stage in applied.skipped:
-            outcome = "done_before"
-        elif detail is not None:
-            outcome = "done"
-        elif progress.failed == stage:
-            outcome, detail = "failed", progress.error.message if progress.error else None
-        else:
-            outcome = "not_reached"
-        rows.append({"stage": stage.value, "outcome": outcome, "detail": detail})
-    return rows
+class MismatchRow(Printed):
+    """A key that is not as it should be, or can't be compared."""
+
+    key: Key
+    connector: ConnectorInKey
+    source_partition: SourcePartition
+    side: Annotated[str, "The side of the migration that differs; `target` for a backup."]
+    status: Annotated[str, "How the key differs; `eosctl explain STATUS` says what each means."]
+    expected: Annotated[object, "The source offset that should be there; null for none."]
+    actual: Annotated[object, "The source offset that is there; null for none."]
+    target: Annotated[StoredPlace, "Where the key is.", Header("STORED-IN")]
+
+    @Header("SOURCE-PARTITION")
+    def partition_or_key(self) -> object:
+        """The source partition; the whole key where it is not one that Connect writes."""
+        return _partition_or_key(self)
 
 
-def _exit_code(applied: Applied) -> ExitCode:
-    """That of the error which ended it, and of the first refusal where no topic could be made at all."""
-    if applied.error is not None:
-        return applied.error.exit_code
-    for refusal in applied.topics.refused.values():
-        return ExitCode.PARTIAL if applied.topics.created else refusal.exit_code
-    return ExitCode.OK if applied.compared.is_as_planned() else ExitCode.PARTIAL
+class StageRow(Printed):
+    """A stage of a migration that was cut off."""
+
+    stage: Annotated[Stage, "The stage."]
+    outcome: Annotated[StageOutcome, "What came of the stage."]
+    detail: Annotated[str | None, "How it went."]
 
 
-def _not_created(plan: MigrationPlan, made: TopicsMade) -> list[Problem]:
-    """Why topics could not be made, for the first of them, and how to go on."""
-    if not made.refused:
-        return []
-    message = (
-        f"{counted(len(made.refused), 'new topic was', 'new topics were')} not created, {len(made.created)} were; "
-        "no offset was written"
-    )
-    again = f"When that is fixed: {resume_command(Path(_snapshot(plan)))}"
-    reasons = [Problem.of(refusal) for refusal in made.refused.values()]
-    return [*reasons[:_MOST_REASONS], Problem(codes.TOPICS_NOT_CREATED, message, hint=again)]
+class MigrationSummary(Printed):
+    """What becomes of every record that was read."""
+
+    connectors: Annotated[int, "How many connectors are migrated."]
+    records: Annotated[int, "How many records were read."]
+    older: Annotated[int, "Records that a newer one of the same key supersedes."]
+    nobodys: Annotated[int, "Keys in which no connector can be read."]
+    not_selected: Annotated[int, "Keys of connectors that are not migrated."]
+    superseded: Annotated[int, "Keys that lost to another source, or to a rename."]
+    keys: Annotated[int, "Keys that are migrated."]
+    conflicts: Annotated[int, "Keys on which source and target disagree, however that was decided."]
+    scattered: Annotated[int, "Keys that are on more than one partition of their topic."]
+    counts: Annotated[ActionCounts, "Keys by what is done to them."]
 
 
-def _snapshot(plan: MigrationPlan) -> str:
-    return f"{plan.snapshot_base}/{plan.name()}"
+class MigratedSummary(MigrationSummary):
+    """What became of every key."""
+
+    sent: Annotated[int | None, "How many records this run wrote; null where that is not known."]
+    already_written: Annotated[int, "How many an earlier run had written."]
+    transactions: Annotated[int | None, "How many transactions they were written in; null where that is not known."]
+    verified: Annotated[int, "Keys that were found as planned afterwards."]
+    differing: Annotated[int, "Keys that were not."]
+    hidden: Annotated[int, "Keys that could not be compared."]
 
 
-def _undo(plan: MigrationPlan, backup: Path | None) -> str | None:
-    """The command line that takes a migration back; none for a file, where nothing was."""
-    if backup is None:
-        return None
-    profile = plan.target_profile()
-    return undo_command(backup) + (f" --profile {shlex.quote(profile)}" if profile else "")
+class MigrationTopic(Printed):
+    """A topic, or a file of records, that a migration reads or writes."""
+
+    topic: Annotated[str, "Its name; `file:PATH` for a file."]
+    kafka_cluster_id: Annotated[str | None, "The cluster of the topic; null for a file."]
+    partitions: Annotated[int, "How many partitions it has."]
+    replication_factor: Annotated[int, "How many replicas each has."]
+    exists: Annotated[bool, "Whether it was there when the plan was made."]
+
+    def new(self) -> TopicPart:
+        """The topic as one that is to be made."""
+        return TopicPart(topic=self.topic, partitions=self.partitions, replication_factor=self.replication_factor)
 
 
-def verify_report(plan: MigrationPlan, comparisons: dict[str, Comparison], *, strict: bool) -> Report:
-    """Both sides against the plan; exit code 3 when a key differs, 7 or `strict` 3 when one is hidden."""
-    rows = [row for compared in comparisons.values() for row in _mismatch_rows(compared)]
-    summary: dict[str, Json] = {}
-    for side, compared in comparisons.items():
-        summary[f"{side}_compared"], summary[f"{side}_differing"] = compared.compared, compared.differing
-        summary[f"{side}_hidden"] = len(compared.hidden)
-    differing = any(compared.differing for compared in comparisons.values())
-    return Report(
-        kind="offsets-verify",
-        rows=rows,
-        summary=summary,
-        data={"plan": plan.digest()},
-        target=_target(plan),
-        problems=tuple(problem for side, compared in comparisons.items() for problem in _differ(compared, side)),
-        exit_code=comparison_exit_code(
-            differing=differing, hidden=any(compared.hidden for compared in comparisons.values()), strict=strict
-        ),
-    )
+class MigrationFacts(Printed):
+    """What a plan and its result have beside their keys."""
+
+    plan: Annotated[str, "The sha256 of the plan, in hex."]
+    planned_at: Annotated[str, "When the plan was made."]
+    snapshot: Annotated[str, "The folder that has all keys and what was decided for each."]
+    policy: Annotated[str, "What counts where source and target disagree."]
+    parts: Annotated[int, "In how many parts the keys are compared, without a shuffle; 0 where they are shuffled."]
+    connector_counts: Annotated[dict[str, Counts], "Each connector's keys by what is done to them."]
+    sources: Annotated[list[MigrationTopic], "What is read."]
+    targets: Annotated[list[MigrationTopic], "What is written."]
 
 
-def _mismatch_rows(compared: Comparison) -> list[Row]:
-    return [mismatch_row(one) for one in (*compared.mismatches, *compared.hidden[:MOST_ROWS])]
+class MigratePlanData(MigrationFacts):
+    """What a plan has beside its keys."""
+
+    plan_file: Annotated[str | None, "The file that the plan was written to."]
 
 
-def mismatch_row(mismatch: Mismatch) -> Row:
-    """A key that is not what the plan says."""
-    return {
-        "key": json_bytes(mismatch.key),
-        "connector": mismatch.connector,
-        "source_partition": source_partition_of(mismatch.key),
-        "side": mismatch.side,
-        "status": mismatch.status,
-        "expected": value_json(mismatch.expected),
-        "actual": value_json(mismatch.actual),
-        "target": {"topic": mismatch.topic, "partition": mismatch.partition},
-    }
+class WrittenPart(Printed):
+    """What was written to a topic."""
+
+    written: Annotated[int, "How many records, tombstones included."]
+    tombstones: Annotated[int, "How many of them delete a key."]
 
 
-def source_partition_of(key: bytes) -> Json:
-    """The source partition in a key, as JSON; None where there is none."""
-    decoded = decode_key(key)
-    return as_plain_json(decoded.partition) if isinstance(decoded, OffsetKey) else None
+class CodeAndMessage(Printed):
+    """Why something failed."""
+
+    code: Annotated[str, "The code; `eosctl explain CODE` says what it means."]
+    message: Annotated[str, "Why it failed."]
 
 
-def _differ(compared: Comparison, side: str) -> Iterator[Problem]:
-    if compared.differing:
-        wrong = "is not what the plan says" if compared.differing == 1 else "are not what the plan says"
-        message = f"{compared.differing:,} of {counted(compared.compared, 'key')} in the {side} {wrong}"
-        shown = len(compared.mismatches)
-        more = f"the first {shown} are shown; " if compared.differing > shown else ""
-        yield Problem(codes.PLAN_MISMATCH, message, hint=f"{more}has someone written since?")
-    if compared.hidden:
-        yield hidden_problem(len(compared.hidden), compared.compared, where=f" in the {side}")
+class NotCreatedPart(Printed):
+    """A topic that could not be made."""
+
+    topic: Annotated[str, "Its name."]
+    error: Annotated[CodeAndMessage, "Why it could not be made."]
 
 
-def _summary(plan: MigrationPlan) -> dict[str, Json]:
-    counted = {name: number for name, number in plan.tally.as_summary().items() if name != "connector_counts"}
-    return {"connectors": len(plan.routes), **counted}
+class MigrateResultData(MigrationFacts):
+    """What a result has beside its keys."""
+
+    topics: Annotated[dict[str, WrittenPart], "What was written to each topic."]
+    created: Annotated[list[str], "The topics that were made."]
+    not_created: Annotated[list[NotCreatedPart], "The topics that could not be made."]
+    skipped: Annotated[list[Stage], "The stages that an earlier run had finished."]
+    backup: Annotated[str | None, "The file that has what was there before; null where nothing could be overwritten."]
+    undo: Annotated[str | None, "The command that puts it back."]
+    overrides: Annotated[list[str], "The checks that were waived, by their flags."]
 
 
-def _facts(plan: MigrationPlan) -> dict[str, Json]:
-    return {
-        "plan": plan.digest(),
-        "planned_at": plan.planned_at,
-        "snapshot": _snapshot(plan),
-        "policy": plan.policy.value,
-        "parts": len(plan.parts),
-        "connector_counts": plan.tally.connector_counts,
-        "sources": [_topic(topic) for topic in plan.sources],
-        "targets": [_topic(topic) for topic in plan.targets],
-    }
+class VerifyData(Printed):
+    """What the topics were compared with."""
+
+    plan: Annotated[str, "The sha256 of the plan, in hex."] | UnsetType = UNSET
+    backup: Annotated[str, "The backup."] | UnsetType = UNSET
+    compared_with: (
+        Annotated[Literal["written", "before"], "Whether with what was written, or with what was there before."]
+        | UnsetType
+    ) = UNSET
 
 
-def _topic(topic: PlannedTopic) -> Row:
-    return {
-        "topic": topic.topic,
-        "kafka_cluster_id": topic.cluster_id,
-        "partitions": topic.partitions,
-        "replication_factor": topic.replication_factor,
-        "exists": topic.topic_id is not None,
-    }
+def _migration_lines(report: Report) -> Iterable[str]:
+    """The topics that a migration makes, and where the rows are that are not shown; then the summary."""
+    data: MigratePlanData | MigrateResultData = report.data
+    missing = [each.new() for each in data.targets if not each.exists]
+    if isinstance(data, MigrateResultData):
+        yield from new_topic_lines([each for each in missing if each.topic in data.created], "created")
+    else:
+        yield from new_topic_lines(missing)
+        counted = "1 part" if data.parts == 1 else f"{data.parts} parts"
+        yield f"no key can be in two places: {counted}, no shuffle" if data.parts else "keys are shuffled"
+    keys = report.summary_of(MigrationSummary).keys
+    if keys > len(report.rows):
+        yield f"{len(report.rows)} of {keys:,} keys are shown; all are in {format_cell(data.snapshot)}"
+    if isinstance(data, MigrateResultData) and data.skipped:
+        yield f"resumed; already over: {', '.join(data.skipped)}"
+    yield from summary_lines(report)
 
 
-def _target(plan: MigrationPlan) -> Row:
-    return {"kafka_cluster_id": plan.cluster_id, "group_id": plan.group_id}
+_KEYS = ("action", "connector_now", "partition_or_key", "before", "after", "reason", "target")
+_MISMATCHES = Text(
+    columns=("status", "side", "connector", "partition_or_key", "expected", "actual", "target"),
+    empty="All keys are as they should be.",
+)
+_RESULT_ROW: Any = MigratedRow | MismatchRow | StageRow
+OFFSETS_MIGRATE_PLAN = Kind(
+    "offsets-migrate-plan",
+    "A sample of the keys that a migration would write.",
+    row=MigratedRow,
+    summary=MigrationSummary,
+    data=MigratePlanData,
+    text=Text(columns=_KEYS, lines=_migration_lines, empty="Nothing to write."),
+)
+OFFSETS_MIGRATE_RESULT = Kind(
+    "offsets-migrate-result",
+    "What a migration wrote; where keys differ afterwards, those; after an error or Ctrl-C, how far it came.",
+    row=_RESULT_ROW,
+    summary=MigratedSummary,
+    data=MigrateResultData,
+    text=Text(columns=_KEYS, lines=_migration_lines, empty="Nothing was written."),
+)
+MIGRATED_OTHERWISE = OFFSETS_MIGRATE_RESULT.shown_as(_MISMATCHES)
+MIGRATED_IN_PART = OFFSETS_MIGRATE_RESULT.shown_as(Text(columns=("stage", "outcome", "detail")))
+OFFSETS_VERIFY = Kind(
+    "offsets-verify",
+    "The keys that are not as planned, or not as a backup says.",
+    row=MismatchRow,
+    summary=Counts,
+    data=VerifyData,
+    text=_MISMATCHES,
+)

@@ -19,7 +19,7 @@ from eosctl.migrate.apply import apply_plan, past_of, refuse, source_profiles
 from eosctl.migrate.journal import migration_journal, read_past
 from eosctl.migrate.old_snapshots import OldSnapshots, old_snapshots
 from eosctl.migrate.plan import Migration, MigrationRequest, MigrationStages, OpenStages, snapshot_folder, spark_stages
-from eosctl.migrate.rows import plan_report, result_report, verify_report
+from eosctl.migrate.report import plan_report, result_report, verify_report
 from eosctl.migrate.stale import refuse_stale
 from eosctl.migrate.stores import profile_of, source_names
 from eosctl.migrate.topics import app_of, expected_records, gather_sources

@@ -16,10 +16,11 @@ from eosctl.core.offsets.views import Store
 from eosctl.core.wording import counted
 from eosctl.errors import UsageError
 from eosctl.migrate import codes
+from eosctl.migrate.rows import OFFSETS_VERIFY, MismatchRow, StoredPlace, VerifyData
 from eosctl.offsets.comparison import HIDDEN, comparison_exit_code, hidden_problem
 from eosctl.offsets.files.restore import gather_backup_topics
 from eosctl.offsets.rows import value_json
-from eosctl.report import Problem, Report, Row, json_bytes
+from eosctl.report import Problem, Report, json_bytes
 from eosctl.state.backups import BackupEntry, read_backup
 
 
@@ -48,21 +49,21 @@ def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = 
         )
     found = gather_backup_topics(app, entries, path=str(path))
     rows = [row for entry in entries for row in _rows(entry, found.stores[entry.before.topic], before=before)]
-    hidden = sum(row["status"] == HIDDEN for row in rows)
+    hidden = sum(row.status == HIDDEN for row in rows)
     return Report(
-        kind="offsets-verify",
+        kind=OFFSETS_VERIFY,
         rows=rows,
         summary={"target_compared": len(entries), "target_differing": len(rows) - hidden, "target_hidden": hidden},
-        data={"backup": str(path), "compared_with": "before" if before else "written"},
+        data=VerifyData(backup=str(path), compared_with="before" if before else "written"),
         target={"kafka_cluster_id": found.cluster_id, "group_id": app.target.group_id},
         problems=_problems(rows, len(entries), before=before),
         exit_code=comparison_exit_code(
-            differing=any(row["status"] != HIDDEN for row in rows), hidden=bool(rows), strict=strict
+            differing=any(row.status != HIDDEN for row in rows), hidden=bool(rows), strict=strict
         ),
     )
 
 
-def _rows(entry: BackupEntry, store: Store, *, before: bool) -> list[Row]:
+def _rows(entry: BackupEntry, store: Store, *, before: bool) -> list[MismatchRow]:
     """The row of a key that is not, or can't be seen to be, what it should be."""
     raw, partition = entry.before.key or b"", entry.before.partition
     there = store.at(raw, partition)
@@ -72,22 +73,22 @@ def _rows(entry: BackupEntry, store: Store, *, before: bool) -> list[Row]:
         return []
     key = decode_key(raw)
     return [
-        {
-            "key": json_bytes(entry.before.key),
-            "connector": as_plain_json(key.connector) if isinstance(key, OffsetKey) else None,
-            "source_partition": as_plain_json(key.partition) if isinstance(key, OffsetKey) else None,
-            "side": "target",
-            "status": HIDDEN if hidden else mismatch(expected, actual, found=there is not None).value,
-            "expected": value_json(expected),
-            "actual": value_json(actual),
-            "target": {"topic": store.topic, "partition": partition},
-        }
+        MismatchRow(
+            key=json_bytes(entry.before.key),
+            connector=str(as_plain_json(key.connector)) if isinstance(key, OffsetKey) else None,
+            source_partition=as_plain_json(key.partition) if isinstance(key, OffsetKey) else None,
+            side="target",
+            status=HIDDEN if hidden else mismatch(expected, actual, found=there is not None).value,
+            expected=value_json(expected),
+            actual=value_json(actual),
+            target=StoredPlace(topic=store.topic, partition=partition),
+        )
     ]
 
 
-def _problems(rows: Sequence[Row], compared: int, *, before: bool) -> list[Problem]:
+def _problems(rows: Sequence[MismatchRow], compared: int, *, before: bool) -> list[Problem]:
     what = "what was there before" if before else "what was written"
-    hidden = sum(row["status"] == HIDDEN for row in rows)
+    hidden = sum(row.status == HIDDEN for row in rows)
     differing, problems = len(rows) - hidden, []
     if differing:
         wrong = "does not hold" if differing == 1 else "do not hold"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as replaced
 
 from eosctl.core.allowances import Allowances
 from eosctl.core.offsets.decision import Policy
@@ -37,10 +38,10 @@ def test_plan_then_apply(scene: Scene) -> None:
         "snapshot source connect-offsets in 2 parts", "snapshot target offsets-a in 2 parts", "backup",
         "write decisions in 2", "compare target in parts",
     ]  # fmt: skip
-    backup = Path(str(result.data["backup"]))
+    backup = Path(str(result.data.backup))
     before = Record("offsets-a", partition_for(KEY, 2), -1, -1, KEY, None)
     assert read_backup(str(backup)) == [BackupEntry(before, b"{}", True, "cluster")]
-    assert result.data["undo"] == f"eosctl offsets restore {backup}"
+    assert result.data.undo == f"eosctl offsets restore {backup}"
     assert not list((scene.folder / "migrations").glob(".planning-*"))
 
 
@@ -48,7 +49,7 @@ def test_backup_and_journal_are_on_the_disk_before_the_write(scene: Scene, synce
     synced.moment = lambda: "write decisions in 2" in scene.calls
     prepared = scene.prepared()
     assert prepared.apply is not None
-    backup = Path(str(prepared.apply().data["backup"]))
+    backup = Path(str(prepared.apply().data.backup))
     journal = backup.parent / "journal.ndjson"
     assert synced.kept(backup)[backup.read_bytes()] is False
     kept = synced.kept(journal)
@@ -65,7 +66,7 @@ def test_a_key_in_two_places_takes_a_shuffle(scene: Scene, side: str) -> None:
     other = key_of("b")
     scene.put_elsewhere(SOURCE if side == "source" else "offsets-a", other)
     prepared = scene.prepared(selection=Selection(connectors=("a",)))
-    assert prepared.report().data["parts"] == 0
+    assert prepared.report().data.parts == 0
     told = [event.message for event in scene.events if "lie on partitions other than their own" in event.message]
     assert len(told) == (side == "target"), "a worker may read any copy of the target last"
     assert prepared.apply is not None
@@ -84,9 +85,9 @@ def test_a_plan_says_whether_keys_are_shuffled(scene: Scene, parts: int, words: 
     """A plan of few records said `1 parts`."""
     renames = {"a": "b"} if parts == 0 else {}  # a renamed key belongs elsewhere
     report = scene.prepared(renames=renames).report()
-    assert report.data["parts"] == min(parts * 2, 2)
+    assert report.data.parts == min(parts * 2, 2)
     shown = StringIO()
-    write_text(replace(report, data={**report.data, "parts": parts}), shown, color=False, wide=False)
+    write_text(replace(report, data=replaced(report.data, parts=parts)), shown, color=False, wide=False)
     assert words in shown.getvalue()
 
 
@@ -137,7 +138,7 @@ def test_keys_that_are_not_read_back_are_an_error(scene: Scene) -> None:
 
     scene.stages.compare = compared  # type: ignore[method-assign]
     report = scene.apply(plan)
-    assert (report.exit_code, report.rows[-1]["outcome"]) == (ExitCode.FAILED, "failed")
+    assert (report.exit_code, report.rows[-1].outcome) == (ExitCode.FAILED, "failed")
     assert "1 keys were decided, 0 were read back" in report.problems[0].message
 
 
@@ -145,7 +146,7 @@ def test_an_unconfirmed_record_is_an_error(scene: Scene) -> None:
     plan = scene.plan()
     scene.lose_decisions(plan)
     report = scene.apply(plan)
-    assert (report.exit_code, report.summary["sent"]) == (ExitCode.FAILED, None)
+    assert (report.exit_code, report.summary.sent) == (ExitCode.FAILED, None)
     assert "1 record was to be sent, and 0 confirmed" in report.problems[0].message
 
 
@@ -271,7 +272,7 @@ def test_verify(scene: Scene, differing: int, exit_code: ExitCode) -> None:
     scene.add_topic("offsets-a", 2, *([] if differing else [KEY]))
     report = verify_plan(scene.app(), plan, scene.engine())
     assert (report.kind, report.exit_code) == ("offsets-verify", exit_code)
-    assert [row["side"] for row in report.rows] == ["target"] * differing
+    assert [row.side for row in report.rows] == ["target"] * differing
     assert scene.calls[-2:] == ["compare source", "compare target in parts"]
 
 
@@ -284,7 +285,7 @@ def test_a_verification_does_not_claim_what_an_open_transaction_hides(scene: Sce
     assert verify_plan(scene.app(), plan, scene.engine()).exit_code is ExitCode.OK
     scene.put(topic, {KEY: b"1", key_of("other"): b"1"})
     report = verify_plan(scene.app(), plan, scene.engine())
-    assert (report.exit_code, [(row["side"], row["status"]) for row in report.rows]) == (7, [(side, "hidden")])
+    assert (report.exit_code, [(row.side, row.status) for row in report.rows]) == (7, [(side, "hidden")])
     assert [problem.code for problem in report.problems] == ["open_transaction"]
     assert verify_plan(scene.app(), plan, scene.engine(), strict=True).exit_code is ExitCode.FINDINGS
 

@@ -90,7 +90,7 @@ def test_drift_of_one_side_does_not_excuse_that_of_the_other(scene: KillableScen
 def test_what_an_accepted_drift_is_written_over_is_in_the_backup(scene: KillableScene, resumed: bool) -> None:
     """The backup was of the plan's time: `restore` brought that back, and the newer value was lost."""
     allowances = Allowances(force_running=True, accept_drift=frozenset({"target"}))
-    undisturbed = KillableScene(scene.folder / "undisturbed").run().data["backup"]
+    undisturbed = KillableScene(scene.folder / "undisturbed").run().data.backup
     before = {entry.before.key: entry.before.value for entry in read_backup(str(undisturbed))}
     if resumed:
         scene.killed_after(steps_until(scene, is_journaled("started", "write")))
@@ -98,7 +98,7 @@ def test_what_an_accepted_drift_is_written_over_is_in_the_backup(scene: Killable
     scene.topics.put("offsets-a", b'["a",{"p":1}]', b'{"n":1}')
     result = scene.run(resume=resumed, allowances=allowances)
     assert result.exit_code is ExitCode.OK
-    kept = {entry.before.key: entry.before.value for entry in read_backup(str(result.data["backup"]))}
+    kept = {entry.before.key: entry.before.value for entry in read_backup(str(result.data.backup))}
     assert kept == {**before, OLD: b'{"n":1000}'}
 
 
@@ -119,7 +119,7 @@ def test_a_connector_that_is_started_meanwhile_stops_the_write(scene: KillableSc
     refused = scene.run(allowances=Allowances())
     assert (refused.exit_code, refused.problems[0].code) == (ExitCode.REFUSED, "refused")
     assert refused.problems[0].message == "not stopped: b (RUNNING, 1 task); nothing was written"
-    assert [row["outcome"] for row in refused.rows] == ["done", "done", "failed", "not_reached"]
+    assert [row.outcome for row in refused.rows] == ["done", "done", "failed", "not_reached"]
     assert not [call for call in scene.calls if call.startswith("write")]
     scene.place(stopped)
     assert scene.run(resume=True, allowances=Allowances()).exit_code is ExitCode.OK
@@ -251,4 +251,4 @@ def test_what_was_written_is_compared_once_it_can_be_seen(scene: KillableScene) 
     """Brokers answer a commit before its markers are in all partitions: read at once, the target would differ."""
     scene.brokers.state.late_markers = 100
     result = scene.run()
-    assert (result.exit_code, result.summary["differing"]) == (ExitCode.OK, 0)
+    assert (result.exit_code, result.summary.differing) == (ExitCode.OK, 0)

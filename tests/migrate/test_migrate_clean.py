@@ -20,7 +20,7 @@ def test_each_key_has_its_value_in_one_place_afterwards(tmp_path: Path) -> None:
     assert set(COPIES.items()) <= set(scene.live("offsets-a"))
     result = scene.run()
     assert (result.exit_code, scene.live("offsets-a")) == (ExitCode.OK, LIVE)
-    assert (result.summary["sent"], result.summary["verified"], result.summary["differing"]) == (7, 7, 0)
+    assert (result.summary.sent, result.summary.verified, result.summary.differing) == (7, 7, 0)
     last = {record.key: record.partition for record in scene.topics.records("offsets-a")}
     assert last[OLD] == HOME[OLD], "who goes by time finds the value, not the tombstone"
 
@@ -52,10 +52,10 @@ def test_killed_at_every_step(tmp_path: Path) -> None:
         scene.killed_after(step)
         result = scene.run(resume=True)
         assert (result.exit_code, scene.live("offsets-a")) == (ExitCode.OK, LIVE), f"killed after step {step}"
-        assert (result.summary["verified"], result.summary["differing"]) == (7, 0), f"killed after step {step}"
+        assert (result.summary.verified, result.summary.differing) == (7, 0), f"killed after step {step}"
         assert scene.backup() == undisturbed.backup()
         assert not scene.open_ids(), "a transaction was left open"
-        skipped |= set(map(str, result.data["skipped"]))
+        skipped |= set(map(str, result.data.skipped))
     assert skipped == {"backup", "create", "clean", "write"}
 
 
@@ -63,7 +63,7 @@ def test_the_backup_brings_them_back(tmp_path: Path) -> None:
     scene = KillableScene(tmp_path, copies=True)
     before = scene.live("offsets-a")
     result = scene.run()
-    backup = str(result.data["backup"])
+    backup = str(result.data.backup)
     kept = {(entry.before.key, entry.before.partition): entry.before.value for entry in read_backup(backup)}
     assert {place: kept[place] for place in COPIES.items()} == dict.fromkeys(COPIES.items(), b'{"n":-2}')
     restore = plan_restore(scene.app(), RestoreRequest(backup))
@@ -83,6 +83,6 @@ def test_a_copy_that_is_there_again_is_found(tmp_path: Path) -> None:
 
     scene.stages.after("write", write_again)
     result = scene.run()
-    assert (result.exit_code, result.summary["differing"]) == (ExitCode.PARTIAL, 1)
+    assert (result.exit_code, result.summary.differing) == (ExitCode.PARTIAL, 1)
     [row] = result.rows
-    assert (row["status"], row["key"]) == ("unexpected", OLD.decode())
+    assert (row.status, row.key) == ("unexpected", OLD.decode())

@@ -28,7 +28,7 @@ def undisturbed(folder: Path) -> tuple[int, list[str]]:
     scene = KillableScene(folder)
     result = scene.run()
     assert (result.exit_code, scene.target()) == (ExitCode.OK, EXPECTED)
-    assert (result.summary["sent"], result.summary["already_written"], result.data["skipped"]) == (6, 0, [])
+    assert (result.summary.sent, result.summary.already_written, result.data.skipped) == (6, 0, [])
     assert scene.fenced == []
     return scene.kill.ticks, scene.backup()
 
@@ -42,11 +42,11 @@ def test_killed_at_every_step(tmp_path: Path) -> None:
         scene.killed_after(step)
         result = scene.run(resume=True)
         assert (result.exit_code, scene.target()) == (ExitCode.OK, EXPECTED), f"killed after step {step}"
-        assert (result.summary["verified"], result.summary["differing"]) == (6, 0)
-        assert int(str(result.summary["sent"])) + int(str(result.summary["already_written"])) == 6
+        assert (result.summary.verified, result.summary.differing) == (6, 0)
+        assert int(str(result.summary.sent)) + int(str(result.summary.already_written)) == 6
         assert scene.backup() == backup
         assert not scene.open_ids(), "a transaction was left open"
-        seen.add(tuple(cast("list[str]", result.data["skipped"])))
+        seen.add(tuple(cast("list[str]", result.data.skipped)))
     assert seen >= {(), ("backup",), ("backup", "create"), ("backup", "create", "write")}
 
 
@@ -86,11 +86,11 @@ def test_a_finished_plan_is_verified_again_and_not_written(scene: KillableScene)
     with pytest.raises(RefusedError, match="was applied before"):
         scene.run()
     result = scene.run(resume=True, allowances=Allowances())
-    assert (result.exit_code, result.summary["sent"], result.summary["already_written"]) == (ExitCode.OK, 0, 6)
-    assert (result.data["skipped"], result.summary["verified"]) == (["backup", "create", "write"], 6)
+    assert (result.exit_code, result.summary.sent, result.summary.already_written) == (ExitCode.OK, 0, 6)
+    assert (result.data.skipped, result.summary.verified) == (["backup", "create", "write"], 6)
     scene.put("offsets-a", {OLD: b'{"n":1000}'})
     result = scene.run(resume=True, allowances=Allowances())
-    assert (result.exit_code, result.summary["sent"], result.summary["differing"]) == (ExitCode.PARTIAL, 0, 1)
+    assert (result.exit_code, result.summary.sent, result.summary.differing) == (ExitCode.PARTIAL, 0, 1)
     assert scene.committed("offsets-a")[OLD].value == b'{"n":1000}'
 
 
@@ -100,13 +100,13 @@ def test_a_finished_plan_whose_target_is_gone_is_not_verified_and_can_be_planned
     assert scene.apply(first).exit_code is ExitCode.OK
     del scene.topics.topics["offsets-b"]
     gone = scene.apply(first, resume=True)
-    assert (gone.exit_code, gone.summary["verified"], gone.summary["differing"]) == (ExitCode.PARTIAL, 0, 3)
-    assert {row["status"] for row in gone.rows} == {"missing"}
+    assert (gone.exit_code, gone.summary.verified, gone.summary.differing) == (ExitCode.PARTIAL, 0, 3)
+    assert {row.status for row in gone.rows} == {"missing"}
     scene.time.sleep(0.001)
     again = scene.plan(selection=Selection(("b",)))
     assert again.planned_at > first.planned_at
     assert again.digest() != first.digest()
-    assert scene.apply(again).summary["verified"] == 3
+    assert scene.apply(again).summary.verified == 3
 
 
 def test_resuming_ends_the_transactions_that_a_killed_task_left_open(scene: KillableScene) -> None:
@@ -136,11 +136,11 @@ def test_a_write_that_fails_leaves_no_transaction_open_and_says_what_was_done(
     scene.kill.error = lambda: ending
     report = scene.run(steps=steps)
     assert (report.exit_code, scene.open_ids()) == (exit_code, [])
-    assert [(row["stage"], row["outcome"]) for row in report.rows] == [
+    assert [(row.stage, row.outcome) for row in report.rows] == [
         ("backup", "done"), ("create", "done"), ("write", "failed"), ("verify", "not_reached"),
     ]  # fmt: skip
-    assert report.rows[0]["detail"] == report.data["backup"] == str(scene.plan_folder() / "backup.ndjson")
-    assert (report.summary["sent"], report.data["created"]) == (None, ["offsets-b"]), "a part of it may be committed"
+    assert report.rows[0].detail == report.data.backup == str(scene.plan_folder() / "backup.ndjson")
+    assert (report.summary.sent, report.data.created) == (None, ["offsets-b"]), "a part of it may be committed"
     scene.run(resume=True)
     assert scene.target() == EXPECTED
 
@@ -191,13 +191,13 @@ def test_a_target_that_differs_in_the_end_leaves_the_plan_unfinished(scene: Kill
     """Someone else writes before the target is read back: called finished, the plan would never be looked at again."""
     someone_writes_once(scene)
     result = scene.run()
-    assert (result.exit_code, result.summary["differing"]) == (ExitCode.PARTIAL, 1)
+    assert (result.exit_code, result.summary.differing) == (ExitCode.PARTIAL, 1)
     with pytest.raises(RefusedError, match="begun and cut off"):
         scene.run()
     with pytest.raises(StalePlanError, match="the target has new offsets of a"):
         scene.run(resume=True)
     mended = scene.run(resume=True, allowances=Allowances(force_running=True, accept_drift=frozenset({"target"})))
-    assert (mended.exit_code, mended.summary["sent"], mended.summary["differing"]) == (ExitCode.OK, 1, 0)
+    assert (mended.exit_code, mended.summary.sent, mended.summary.differing) == (ExitCode.OK, 1, 0)
     assert scene.target() == EXPECTED
     with pytest.raises(RefusedError, match="was applied before"):
         scene.run()

@@ -149,7 +149,7 @@ def test_a_file_that_a_cut_off_run_wrote_is_written_again(scene: Scene, tmp_path
     plan = scene.plan(target=str(target))
     bring_back = scene.lose_decisions(plan)
     report = scene.apply(plan)
-    assert [(row["stage"], row["outcome"]) for row in report.rows] == [("write", "failed"), ("verify", "not_reached")]
+    assert [(row.stage, row.outcome) for row in report.rows] == [("write", "failed"), ("verify", "not_reached")]
     assert "to be sent, and 0 confirmed" in report.problems[0].message
     target.write_text("{}")
     bring_back()
@@ -187,7 +187,7 @@ def test_into_a_file_nothing_is_backed_up_and_nobody_need_stop(scene: Scene, tmp
     prepared = scene.prepared(Allowances(), target=str(tmp_path / "out.ndjson"))
     assert prepared.apply is not None
     result = prepared.apply()
-    assert (result.data["backup"], result.data["created"]) == (None, [])
+    assert (result.data.backup, result.data.created) == (None, [])
     assert "backup" not in scene.calls
     stream = io.StringIO()
     render_report(prepared.report(), output="text", stream=stream, color=False)

@@ -14,6 +14,7 @@ from eosctl.core.records import OutRecord
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import BrokerError, ExitCode, RefusedError, StalePlanError, UnauthorizedError, UsageError
 from eosctl.migrate.targets import TopicSize, wait_until_visible
+from eosctl.report import plain
 from eosctl.target import Target
 from tests.fakes.faults import Call
 from tests.fakes.migration import Scene, plan_of
@@ -124,7 +125,7 @@ def test_hundreds_of_topics_are_made_in_batches(scene: Scene, partitions: int, a
     requests = batches(scene)
     scene.topics.before("create_all", lambda _call: scene.time.sleep(20))  # of the 30 s that --timeout gives
     assert prepared.apply is not None
-    assert prepared.apply().data["created"] == [f"offsets-{name}" for name in names]
+    assert prepared.apply().data.created == [f"offsets-{name}" for name in names]
     assert requests == at_once
     told = [(event.done, event.total, event.unit) for event in scene.events if event.message == "creating topics"]
     assert told == [(sum(at_once[:done]), len(names), "topics") for done in range(len(at_once) + 1)]
@@ -174,8 +175,8 @@ def test_a_refused_topic_keeps_all_offsets_from_being_written(
     plan = scene.plan()
     scene.topics.denied["offsets-a"] = DENIED
     result = scene.apply(plan)
-    assert (result.exit_code, result.rows, result.data["created"]) == (exit_code, [], created)
-    assert result.data["not_created"] == [
+    assert (result.exit_code, result.rows, result.data.created) == (exit_code, [], created)
+    assert plain(result.data.not_created) == [
         {"topic": "offsets-a", "error": {"code": "not_authorized", "message": DENIED.message}}
     ]
     assert [problem.code for problem in result.problems] == ["not_authorized", "topics_not_created"]
@@ -186,7 +187,7 @@ def test_a_refused_topic_keeps_all_offsets_from_being_written(
 
     scene.topics.denied.clear()
     resumed = scene.apply(plan, resume=True)
-    assert (resumed.exit_code, resumed.data["created"]) == (ExitCode.OK, ["offsets-a"])
+    assert (resumed.exit_code, resumed.data.created) == (ExitCode.OK, ["offsets-a"])
     assert scene.calls[-2].startswith("write decisions in ")
 
 
@@ -196,7 +197,7 @@ def test_an_interrupt_while_topics_are_made_is_gone_on_from(scene: Scene) -> Non
     scene.topics.fail_next("create_all", KeyboardInterrupt(), skip=1)
     report = scene.apply(plan)
     assert report.exit_code is ExitCode.INTERRUPTED
-    assert [row["outcome"] for row in report.rows] == ["done", "failed", "not_reached", "not_reached"]
+    assert [row.outcome for row in report.rows] == ["done", "failed", "not_reached", "not_reached"]
     assert [event.message for event in scene.events if event.warning] == [
         "50 of 500 topics were created before this; they are not created again"
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given
@@ -57,7 +57,7 @@ def test_what_there_is_to_read_and_what_an_open_transaction_hides() -> None:
 def test_a_tally_counts_what_comes_in_pieces() -> None:
     counts = {"write": 3, "delete": 5, "keep": 4, "conflict": 1}
     tally = counted()
-    assert tally.as_summary() == {
+    assert asdict(tally) == {
         "records": 40,
         "older": 20,
         "nobodys": 2,

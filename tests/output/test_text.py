@@ -10,14 +10,22 @@ import pytest
 from msgspec.structs import replace
 
 from eosctl.core.ids import TransactionalId
-from eosctl.errors import ExitCode
+from eosctl.core.offsets.decision import KeyAction
 from eosctl.group.rows import WORKERS_LIST, AssignedPart, GroupData, GroupPart, TaskPart, WorkerRow, WorkersSummary
+from eosctl.migrate.rows import (
+    MIGRATED_OTHERWISE,
+    OFFSETS_MIGRATE_PLAN,
+    OFFSETS_MIGRATE_RESULT,
+    MigratedRow,
+    SourcePart,
+)
 from eosctl.offsets.rows import OFFSETS_LIST, Effective, ListData, OffsetsSummary, StoredRecord, ViewRow
 from eosctl.output import render_report
 from eosctl.output.cells import duration, format_cell
 from eosctl.output.columns import columns_of
-from eosctl.output.views.views import VIEWS, view_of
-from eosctl.report import Report, Row
+from eosctl.output.parts import Place
+from eosctl.output.views.views import VIEWS
+from eosctl.report import Report
 from eosctl.txn.parts import OwnerPart
 from eosctl.txn.rows import TXN_DESCRIBE, DescribedRow
 
@@ -135,18 +143,25 @@ def test_every_kind_of_report_has_a_view() -> None:
 
 
 def test_a_migration_that_went_wrong_shows_the_keys_that_differ() -> None:
-    failed = Report(kind="offsets-migrate-result", summary={"differing": 1}, exit_code=ExitCode.PARTIAL)
-    assert view_of(failed).columns[0].header == "STATUS"
-    done = Report(kind="offsets-migrate-result", summary={"differing": 0})
-    assert view_of(done).columns[0].header == "ACTION"
+    assert columns_of(MIGRATED_OTHERWISE)[0].header == "STATUS"
+    assert columns_of(OFFSETS_MIGRATE_RESULT)[0].header == "ACTION"
 
 
 def test_a_renamed_connector_and_a_key_that_is_none_of_connects() -> None:
-    rows: list[Row] = [
-        {"action": "write", "connector": "new", "renamed_from": "old", "key": "k", "source_partition": None}
-    ]
-    line = _text(Report(kind="offsets-migrate-plan", rows=rows), io.StringIO()).splitlines()[1]
-    assert line.split() == ["write", "new", "(was", "old)", "k", "-", "-", "-", "-"]
+    row = MigratedRow(
+        key="k",
+        connector="new",
+        renamed_from="old",
+        source_partition=None,
+        action=KeyAction.WRITE,
+        reason="new",
+        before=None,
+        after=None,
+        source=SourcePart(topic="t", partition=0, offset=1),
+        target=Place(topic="t", partition=0),
+    )
+    cells = [column.cell(row) for column in columns_of(OFFSETS_MIGRATE_PLAN)]
+    assert cells == ["write", "new (was old)", "k", "-", "-", "new", "t-0"]
 
 
 @pytest.mark.parametrize("state", ["CompleteCommit", "Empty"])

@@ -10,7 +10,7 @@ import fnmatch
 import heapq
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from eosctl.core.ids import TransactionalId, migration_transactional_id
@@ -202,10 +202,6 @@ class Tally:
     def to_write(self) -> int:
         """How many records the plan sends, tombstones included."""
         return self.counts["write"] + self.counts["delete"]
-
-    def as_summary(self) -> dict[str, object]:
-        """The `summary` of reports."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

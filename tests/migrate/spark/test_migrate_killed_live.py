@@ -87,7 +87,7 @@ class Move:
         assert prepared.apply is not None
         result = prepared.apply()
         assert (result.exit_code, result.problems) == (ExitCode.OK, ())
-        assert result.summary["verified"] == result.summary["keys"]
+        assert result.summary.verified == result.summary.keys
         sent = sum(int(str(result.summary[name])) for name in ("sent", "already_written"))
         assert sent == self.made.tally.to_write()
         return result
@@ -202,7 +202,7 @@ def _parts(now: State, before: State, after: State) -> str:
 
 
 def _finish_and_take_back(move: Move, before: State, after: State, invoke: Invoke) -> None:
-    assert "backup" in str(move.finish().data["skipped"])
+    assert "backup" in str(move.finish().data.skipped)
     assert move.state() == after
     backup = snapshot_folder(move.made) / "backup.ndjson"
     flags = ("-b", move.cluster.servers, "--offset-topic", move.cluster.name)

@@ -19,6 +19,7 @@ from eosctl.migrate.run import Engine, prepared_migration, verify_plan
 from eosctl.migrate.spark.record_counts import RecordCounts
 from eosctl.migrate.spark.records.kafka_io import read_ranges
 from eosctl.migrate.spark.records.offset_ranges import OffsetRange
+from eosctl.report import plain
 from tests.migrate.spark.cluster import DOWN, PARTITIONS, Cluster, Line, app
 from tests.sandbox_fixtures import PATIENCE_S, wait_until
 
@@ -85,7 +86,7 @@ def test_ten_thousand_records(cluster: Cluster, engine: Engine, tmp_path: Path) 
         sent["write"] += sum(value is not None for value in live.values())
         sent["delete"] += sum(value is None for value in live.values())
 
-    summary = result.summary
+    summary = plain(result.summary)
     assert sent["delete"] == 1, "the tombstone of a key that the target had"
     assert summary["counts"] == {**sent, "keep": len(expected) - sum(sent.values()), "conflict": 0}
     assert summary["records"] == RECORDS
@@ -95,7 +96,7 @@ def test_ten_thousand_records(cluster: Cluster, engine: Engine, tmp_path: Path) 
     assert summary["keys"] == summary["verified"] == len(expected)
     assert summary["sent"] == sum(sent.values())
 
-    backup = Path(str(result.data["backup"]))
+    backup = Path(str(result.data.backup))
     with backup.open("rb") as lines:
         kept = list(read_records(lines, name="backup"))
     assert len(kept) == sum(sent.values())
@@ -111,9 +112,9 @@ def _verify_and_tamper(cluster: Cluster, engine: Engine, tmp_path: Path, wanted:
 
     with prepared_migration(app(cluster, tmp_path), wanted, engine, allowances=DOWN) as again:
         assert again.apply is None
-    counts: Any = again.report().summary["counts"]
-    assert counts == {"write": 0, "delete": 0, "keep": again.report().summary["keys"], "conflict": 0}
-    path = Path(str(again.report().data["plan_file"]))
+    counts: Any = again.report().summary.counts
+    assert plain(counts) == {"write": 0, "delete": 0, "keep": again.report().summary.keys, "conflict": 0}
+    path = Path(str(again.report().data.plan_file))
     plan = read_plan(path.read_text(encoding="utf-8"), path=str(path))
     verified = verify_plan(app(cluster, tmp_path), plan, engine)
     assert (verified.exit_code, verified.rows) == (ExitCode.OK, [])
@@ -122,7 +123,7 @@ def _verify_and_tamper(cluster: Cluster, engine: Engine, tmp_path: Path, wanted:
     cluster.write(topic, [(key, b'{"position":"tampered"}')])
     verified = verify_plan(app(cluster, tmp_path), plan, engine)
     assert verified.exit_code is ExitCode.FINDINGS
-    rows = [(row["side"], row["key"], row["actual"]) for row in verified.rows]
+    rows = [(row.side, row.key, row.actual) for row in verified.rows]
     assert rows == [("target", key.decode(), {"position": "tampered"})]
 
 

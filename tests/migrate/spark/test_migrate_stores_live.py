@@ -61,7 +61,7 @@ def migrated(here: App, engine: Engine, sources: str, target: str) -> Report:
         assert prepared.apply is not None
         result = prepared.apply()
     assert (result.exit_code, result.problems) == (ExitCode.OK, ())
-    assert result.summary["verified"] == len(KEYS)
+    assert result.summary.verified == len(KEYS)
     return result
 
 
@@ -71,7 +71,7 @@ def test_out_of_a_cluster_into_files_and_back(cluster: Cluster, both: App, store
     lines, parquet = tmp_path / "out.ndjson", tmp_path / "out.parquet"
 
     result = migrated(both, stores, "global@old", str(lines))
-    assert (result.data["backup"], result.data["undo"]) == (None, None), "a new file overwrites nothing"
+    assert (result.data.backup, result.data.undo) == (None, None), "a new file overwrites nothing"
     with lines.open("rb") as file:
         found = {record.key: (record.topic, record.partition, record.value) for record in read_records(file, name="x")}
     topic = f"{cluster.name}-global"
@@ -85,8 +85,8 @@ def test_out_of_a_cluster_into_files_and_back(cluster: Cluster, both: App, store
 def _from_files(cluster: Cluster, both: App, stores: Engine, lines: Path, parquet: Path) -> None:
     pattern = f"{cluster.name}-{{connector}}@old"
     result = migrated(both, stores, str(lines), pattern)
-    assert str(result.data["undo"]).endswith("--profile old")
-    assert result.summary["sent"] == len(LIVE)
+    assert str(result.data.undo).endswith("--profile old")
+    assert result.summary.sent == len(LIVE)
     for connector in ("c0", "c1"):
         mine = {key: value for key, value in LIVE.items() if f'"{connector}"'.encode() in key}
         placed = {key: (partition_for(key, PARTITIONS), value) for key, value in mine.items()}
@@ -100,6 +100,6 @@ def _from_files(cluster: Cluster, both: App, stores: Engine, lines: Path, parque
     with prepared_migration(both, wanted, stores, allowances=DOWN) as prepared:
         assert prepared.apply is not None
         assert prepared.apply().exit_code is ExitCode.OK
-    path = Path(str(prepared.report().data["plan_file"]))
+    path = Path(str(prepared.report().data.plan_file))
     verified = verify_plan(both, read_plan(path.read_text(), path=str(path)), stores)
     assert (verified.exit_code, verified.summary["target_compared"]) == (ExitCode.OK, 99)

@@ -27,6 +27,7 @@ from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.migrate.journal import Stage, migration_journal, read_past
 from eosctl.migrate.plan import MigrationRequest, snapshot_folder
+from eosctl.migrate.rows import MigratedSummary
 from eosctl.migrate.run import Engine, migration_from_file, prepared_migration
 from eosctl.migrate.spark.job import MigrationJob
 from eosctl.migrate.spark.records.kafka_writes import WRITTEN
@@ -159,8 +160,8 @@ def test_tasks_that_die_three_times(scene: Scene) -> None:
     assert len(plan.parts) == TASKS
     result = scene.apply(plan, scene.job({"stats_cb": told}, returning=returning))
     assert (result.exit_code, result.problems) == (ExitCode.OK, ())
-    summary = result.summary
-    assert (summary["sent"], summary["transactions"], summary["verified"]) == (len(SOURCE), TASKS, len(SOURCE))
+    summary = result.summary_of(MigratedSummary)
+    assert (summary.sent, summary.transactions, summary.verified) == (len(SOURCE), TASKS, len(SOURCE))
     assert scene.cluster.per_partition(scene.target) == EXPECTED
     committed = scene.records("read_committed")
     assert committed == 2 * len(SOURCE) + len(THERE), "the third attempt did not commit"
@@ -256,5 +257,5 @@ def test_a_broker_that_is_killed_while_it_is_read_and_written(
         result = scene.apply(plan, scene.job({"stats_cb": killer("producer", "txmsgs"), **soon}))
         assert len(died) == 2
     assert (result.exit_code, result.problems) == (ExitCode.OK, ())
-    assert (result.summary["sent"], result.summary["verified"]) == (len(SOURCE), len(SOURCE))
+    assert (result.summary.sent, result.summary.verified) == (len(SOURCE), len(SOURCE))
     assert scene.cluster.per_partition(scene.target) == EXPECTED

@@ -23,7 +23,9 @@ from eosctl.core.offsets.migration import Selection
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.errors import ExitCode
 from eosctl.migrate.plan import MigrationRequest
+from eosctl.migrate.rows import MigrationSummary
 from eosctl.migrate.run import Engine, prepared_migration
+from eosctl.report import plain
 from tests.migrate.spark.cluster import DOWN, PARTITIONS, Cluster, app
 from tests.sandbox_fixtures import PATIENCE_S
 
@@ -261,11 +263,10 @@ def _migrated(
     with prepared_migration(app(cluster, folder), wanted, engine, allowances=allowances) as prepared:
         assert (prepared.apply is None) is (wanted.policy is Policy.FAIL)
         if not applied or prepared.apply is None:
-            return dict(prepared.report().summary)
+            return plain(prepared.report().summary)  # type: ignore[no-any-return]
         result = prepared.apply()
     assert (result.exit_code, result.problems) == (ExitCode.OK, ())
-    counts = prepared.report().summary["counts"]
-    assert isinstance(counts, dict)
-    assert result.summary["sent"] == counts["write"] + counts["delete"]
-    assert result.summary["verified"] == result.summary["keys"]
-    return dict(result.summary)
+    counts = prepared.report().summary_of(MigrationSummary).counts
+    assert result.summary.sent == counts.write + counts.delete
+    assert result.summary.verified == result.summary.keys
+    return plain(result.summary)  # type: ignore[no-any-return]
