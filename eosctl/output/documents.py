@@ -48,7 +48,7 @@ def _quick_text(row: Any) -> str:
     if _is_exact(row.__class__):
         try:
             return msgspec.json.format(_quick_encode(row), indent=0).decode()
-        except UnicodeEncodeError:  # half of a surrogate pair
+        except (UnicodeEncodeError, TypeError):  # half of a surrogate pair; text of a class of its own
             pass
     return _encode(plain(row))
 

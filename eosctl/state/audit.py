@@ -95,7 +95,8 @@ class AuditLog:
             try:
                 rows = _look_at(result, "after", action)
                 done = self._done(result, after_digest=rows.digest)
-                self._finish(entry | done | {"touched": rows.touched}, draft)
+                touched = rows.touched or entry["touched"]  # what was cut off names its steps alone
+                self._finish(entry | done | {"touched": touched}, draft)
             except OSError as exc:
                 return _unrecorded(result, self.path, exc)
             return result

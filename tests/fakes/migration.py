@@ -168,5 +168,5 @@ class Scene:
 
 def plan_of(report: Report) -> MigrationPlan:
     """The plan that a report shows."""
-    path = Path(str(report.data["plan_file"]))
+    path = Path(str(report.datum("plan_file")))
     return read_plan(path.read_text(), path=str(path))

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, UnsetType
 
+from eosctl.codes import error
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.output import render_report
 from eosctl.output.documents import _is_exact
@@ -155,6 +156,14 @@ def test_many_rows_are_written_as_few_are(row: Printed) -> None:
     render_report(Report(kind="x", rows=[row] * 101), output="ndjson", stream=many, color=False)
     assert many.getvalue() == few.getvalue() * 101
     assert few.getvalue() == json.dumps(plain(row), ensure_ascii=False) + "\n"
+
+
+def test_text_of_a_class_of_its_own_is_text_in_many_rows() -> None:
+    """A declared code is more than text, which msgspec refuses: from row 101 on the command ended with a traceback."""
+    row = Exact(text=error("a_code", "It means something."), more={})
+    stream = io.StringIO()
+    render_report(Report(kind="x", rows=[row] * 101), output="ndjson", stream=stream, color=False)
+    assert stream.getvalue() == '{"text": "a_code", "more": {}}\n' * 101
 
 
 def test_only_rows_without_fractions_are_written_by_msgspec() -> None:

@@ -28,6 +28,14 @@ def test_a_bulk_write_is_not_recorded_name_by_name(tmp_path: Path) -> None:
     assert (len(found["touched"]["transactional_ids"]), found["touched"]["left_out"]) == (1000, 200)
 
 
+def test_a_write_that_was_cut_off_keeps_the_names_of_its_plan(tmp_path: Path) -> None:
+    """The result of a migration that Ctrl-C ended has stages as rows: history said that it had touched nothing."""
+    plan = Report("x-plan", [{"connector": "c", "target": {"topic": "offsets-c"}}])
+    audit(tmp_path).record(ACTION, plan, lambda: Report("x-result", [{"stage": "write", "outcome": "failed"}]))
+    [found] = lines(tmp_path / "audit.jsonl")
+    assert found["touched"] == {"connectors": ["c"], "topics": ["offsets-c"]}
+
+
 def audit(tmp_path: Path) -> AuditLog:
     return AuditLog(tmp_path / "audit.jsonl", tmp_path / "writes", Clock())
 

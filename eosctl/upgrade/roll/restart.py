@@ -101,7 +101,7 @@ def _settle(run: Run, app: App, expected: Expected) -> Settled:
         raise cause or exc from exc
 
 
-def set_alone(run: Run, mode: Mode, worker: str) -> Step[str]:
+def set_alone(run: Run, mode: Mode, worker: str) -> Iterator[Step[str]]:
     """Sets the mode of a worker that is no member: whenever it starts again, it must not be what it was before."""
     driver = run.roll.driver
     if not isinstance(driver, SetsAlone):
@@ -109,7 +109,10 @@ def set_alone(run: Run, mode: Mode, worker: str) -> Step[str]:
     outcome = StepOutcome(mode, (worker,), "failed")
     run.outcomes.append(outcome)
 
+    acted = Acted("")
+
     def configure() -> str:
+        nonlocal acted
         app = replace(run.app, deadline=Deadline.after(_timeout_s(run, (worker,)), run.app.clock))
         try:
             acted = driver.set_alone(app, worker, mode)
@@ -122,13 +125,13 @@ def set_alone(run: Run, mode: Mode, worker: str) -> Step[str]:
         outcome.name_backup(acted)
         return acted.words
 
-    def end(words: str) -> Note:
-        run.memory = replace(run.memory, next_start={**run.memory.next_start, worker: frozenset({mode})})
-        outcome.outcome, outcome.detail = "done", f"{words}; it is no member of the group, and was not started"
-        run.app.on_event(Event(f"{worker}: {outcome.detail}", standings=standings((worker,), mode, "done")))
+    def note(words: str) -> Note:
         return Note("configured", {"worker": worker, "mode": mode.value, "words": words})
 
-    return Step(f"{worker} {mode.value}", configure, after=end)
+    yield Step(f"{worker} {mode.value}", configure, after=note)
+    run.memory = replace(run.memory, next_start={**run.memory.next_start, worker: frozenset({mode})})
+    outcome.outcome, outcome.detail = "done", f"{acted.words}; it is no member of the group, and was not started"
+    run.app.on_event(Event(f"{worker}: {outcome.detail}", standings=standings((worker,), mode, "done")))
 
 
 def _timeout_s(run: Run, workers: tuple[str, ...]) -> float:

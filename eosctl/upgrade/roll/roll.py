@@ -137,7 +137,7 @@ def _steps(run: Run) -> Iterator[Step[str]]:
         pending = {run.renamed.get(name, name) for name in each.workers}
         _barrier(run, each.mode, pending)
         for name in sorted(pending & run.roll.dead - run.view.members.keys()):
-            yield set_alone(run, each.mode, name)
+            yield from set_alone(run, each.mode, name)
             pending.remove(name)
         while pending:
             workers = tuple(sorted(pending)) if run.roll.driver.at_once else (_next(run, each.mode, pending),)
