@@ -7,7 +7,7 @@ from typing import get_args
 import click
 from click.shell_completion import get_completion_class
 
-from eosctl.explain.rows import COMPLETION, ScriptData, Shell
+from eosctl.explain.rows import COMPLETION, CompletionData, Shell
 from eosctl.report import Report
 
 from .frame.options import EosctlCommand
@@ -41,4 +41,4 @@ def completion(ctx: click.Context, shell: Shell) -> Report:
     script = template(ctx.find_root().command, {}, "eosctl", "_EOSCTL_COMPLETE")
     # not `source()`: that of bash starts a bash to check its version
     text = script.source_template % script.source_vars()
-    return Report(kind=COMPLETION, data=ScriptData(shell=shell, script=text))
+    return Report(kind=COMPLETION, data=CompletionData(shell=shell, script=text))

@@ -52,7 +52,7 @@ class SchemaData(Printed):
     schema: Annotated[dict[str, object], "The JSON Schema of the whole document."]
 
 
-class ScriptData(Printed):
+class CompletionData(Printed):
     """The script."""
 
     shell: Annotated[Shell, "The shell that it is for."]
@@ -72,7 +72,7 @@ def _schema(report: Report) -> Iterable[str]:
 
 
 def _script(report: Report) -> Iterable[str]:
-    yield report.data_of(ScriptData).script.rstrip("\n")
+    yield report.data_of(CompletionData).script.rstrip("\n")
 
 
 ERROR = Kind("error", "A command that failed before it had rows: see `errors`.")
@@ -92,5 +92,5 @@ SCHEMA = Kind(
     text=Text(columns=(), lines=_schema, prose=False),
 )
 COMPLETION = Kind(
-    "completion", "A completion script.", data=ScriptData, text=Text(columns=(), lines=_script, prose=False)
+    "completion", "A completion script.", data=CompletionData, text=Text(columns=(), lines=_script, prose=False)
 )

@@ -185,7 +185,7 @@ def spark_stages(
     @contextmanager
     def opened(expected_records: int) -> Iterator[MigrationStages]:
         from eosctl.kafka.topics.librdkafka import client_properties
-        from eosctl.migrate.start import spark_job
+        from eosctl.migrate.spark.start import spark_job
 
         client = client_properties(app.target.client) if app.target.client else {}
         others = {name: client_properties(app.elsewhere(name).target.require_client()) for name in profiles}

@@ -136,7 +136,7 @@ class ActionCounts(Printed):
     conflict: Annotated[int, "Keys about which somebody has to decide."]
 
 
-class PlanSummary(Printed):
+class WritePlanSummary(Printed):
     """How much is to be done."""
 
     counts: Annotated[ActionCounts, "Keys by what is done to them."]
@@ -144,7 +144,7 @@ class PlanSummary(Printed):
     creates: Annotated[int, "Topics that are to be made."]
 
 
-class ResultSummary(PlanSummary):
+class ResultSummary(WritePlanSummary):
     """How much was done."""
 
     written: Annotated[int, "Offsets that are there as planned."]
@@ -167,7 +167,7 @@ def topic_parts(topics: Iterable[NewTopic]) -> list[TopicPart]:
     ]
 
 
-class PlanData(Printed, kw_only=True):
+class WritePlanData(Printed, kw_only=True):
     """What a plan has beside its keys."""
 
     creates: Annotated[list[TopicPart], "Topics that are to be made."]
@@ -176,7 +176,7 @@ class PlanData(Printed, kw_only=True):
     plan: Annotated[str, "The digest of all keys, where there are more than rows."] | UnsetType = UNSET
 
 
-class ResultData(PlanData, kw_only=True):
+class ResultData(WritePlanData, kw_only=True):
     """What a result has beside its keys."""
 
     backup: Annotated[str | None, "The file that holds what was there before."]
@@ -207,7 +207,7 @@ Changes = Annotated[list[ChangedMember], "What changes, member by member."]
 AsOf = Annotated[list[VersionRow], "The versions of the log that the new offsets are taken from."]
 
 
-class EditPlanData(PlanData, kw_only=True):
+class EditPlanData(WritePlanData, kw_only=True):
     """What the plan of `set` or `reset` has beside its keys."""
 
     via: Via
@@ -227,7 +227,7 @@ class EditResultData(ResultData, kw_only=True):
 
 def created_topic_lines(report: Report) -> Iterator[str]:
     """The topics that a plan makes, how many rows are not shown, then the summary."""
-    data: PlanData = report.data
+    data: WritePlanData = report.data
     yield from new_topic_lines(data.creates)
     if data.keys > len(report.rows):
         backup = data.backup if isinstance(data, ResultData) else None
@@ -309,9 +309,11 @@ def _text(*more: str, lines: Any = created_topic_lines) -> Text:
     return Text(columns=(*_COLUMNS, *more), wide=_WIDE, lines=lines, empty="Nothing to write.")
 
 
-def _plan(verb: str, done: str, *, row: object = WriteRow, data: object = PlanData, text: Text | None = None) -> Kind:
+def _plan(
+    verb: str, done: str, *, row: object = WriteRow, data: object = WritePlanData, text: Text | None = None
+) -> Kind:
     what = f"The offsets that would be {done}."
-    return Kind(f"offsets-{verb}-plan", what, row=row, summary=PlanSummary, data=data, text=text or _text())
+    return Kind(f"offsets-{verb}-plan", what, row=row, summary=WritePlanSummary, data=data, text=text or _text())
 
 
 def _result(

@@ -33,9 +33,9 @@ from eosctl.offsets.stores.targets import refuse_unfit_targets
 from eosctl.offsets.write_rows import (
     MERGE,
     ActionCounts,
-    PlanData,
-    PlanSummary,
     WriteKinds,
+    WritePlanData,
+    WritePlanSummary,
     WriteRow,
     WrittenRow,
     first_rows,
@@ -297,8 +297,8 @@ def show_plan(app: App, plan: OffsetWritePlan) -> Report:
     return Report(
         kind=plan.kinds.plan,
         rows=first_rows([plan.row(write) for write in plan.writes]),
-        summary=PlanSummary(**plan_summary(plan)),
-        data=PlanData(**plan_data(plan)),
+        summary=WritePlanSummary(**plan_summary(plan)),
+        data=WritePlanData(**plan_data(plan)),
         target=report_target(app, plan.found),
         problems=problems,
     )
@@ -313,7 +313,7 @@ def _split_problems(plan: OffsetWritePlan) -> list[Problem]:
 
 
 def plan_summary(plan: OffsetWritePlan) -> dict[str, Any]:
-    """The members of a PlanSummary."""
+    """The members of a WritePlanSummary."""
     counts = Counter(write.action for write in plan.writes)
     return {
         "counts": ActionCounts(**{action.value: counts[action] for action in KeyAction}),
@@ -323,7 +323,7 @@ def plan_summary(plan: OffsetWritePlan) -> dict[str, Any]:
 
 
 def plan_data(plan: OffsetWritePlan) -> dict[str, Any]:
-    """The members of a PlanData."""
+    """The members of a WritePlanData."""
     data: dict[str, Any] = {
         "creates": topic_parts(plan.creates),
         "overrides": plan.allowances.names(),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from eosctl.app import App
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode
-from eosctl.profiles.rows import PROFILE_CHECK, Check, CheckRow, CheckStatus, CheckSummary
+from eosctl.profiles.rows import PROFILE_CHECK, Check, CheckRow, CheckStatus, ProfileCheckSummary
 from eosctl.report import Problem, Report
 
 _Found = Callable[[], tuple[str, str | None]]
@@ -40,7 +40,7 @@ def check_target(app: App) -> Report:
     cluster = next((row.found for row in rows if row.check == "kafka"), None)
     target = {"kafka_cluster_id": cluster, "group_id": app.target.group_id}
     problems = [Problem.of(failure) for failure in failures]
-    summary = CheckSummary(counts=counts)
+    summary = ProfileCheckSummary(counts=counts)
     return Report(PROFILE_CHECK, rows, summary, target=target, problems=problems, exit_code=code)
 
 

@@ -70,7 +70,7 @@ class ProfileSummary(Printed):
     changed: Annotated[bool, "Whether the file was changed."]
 
 
-class CheckSummary(Printed):
+class ProfileCheckSummary(Printed):
     """How many answers there were of each status."""
 
     counts: Annotated[Counts, "How many places have each status."]
@@ -107,4 +107,6 @@ PROFILE_FILE = Kind(
     summary=ProfileSummary,
     data=ConfigFileData,
 )
-PROFILE_CHECK = Kind("profile-check", "What answers where a profile points to.", row=CheckRow, summary=CheckSummary)
+PROFILE_CHECK = Kind(
+    "profile-check", "What answers where a profile points to.", row=CheckRow, summary=ProfileCheckSummary
+)

@@ -66,7 +66,7 @@ class WrittenTo(Printed):
     connect_urls: Annotated[list[str], "The workers that were named."] | UnsetType = UNSET
 
 
-class ErrorPart(Printed):
+class RecordedError(Printed):
     """Why a command failed."""
 
     code: Annotated[str, "The code of the error."]
@@ -96,7 +96,7 @@ _MEMBERS: dict[str, Any] = {
     "summary": Annotated[dict[str, object], "The summary of its report."],
     "backup": Annotated[object, "The file that the values from before are in."],
     "undo": Annotated[object, "The command that takes the write back."],
-    "error": Annotated[ErrorPart | None, "Why the command failed."],
+    "error": Annotated[RecordedError | None, "Why the command failed."],
 }
 HISTORY = Kind(
     "history",

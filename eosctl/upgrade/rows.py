@@ -87,7 +87,7 @@ def manifest_lines(manifests: Iterable[ManifestPart]) -> Iterable[str]:
     return (f"change at source: {printable(each.words)}" for each in manifests)
 
 
-class WorkerRow(Printed):
+class UpgradeWorkerRow(Printed):
     """A worker, and the mode that it has now."""
 
     worker: Worker
@@ -98,9 +98,9 @@ class WorkerRow(Printed):
     evidence: Annotated[list[str], "What the mode is known by."]
 
 
-def worker_row(worker: UpgradeWorker) -> WorkerRow:
+def worker_row(worker: UpgradeWorker) -> UpgradeWorkerRow:
     """The worker as a row."""
-    return WorkerRow(
+    return UpgradeWorkerRow(
         worker=worker.name,
         leader=worker.leader,
         version=worker.version,
@@ -156,7 +156,7 @@ class PlanData(Printed, kw_only=True):
     plan_file: Annotated[str | None, "The file that the plan was written to."]
 
 
-class StatusRow(WorkerRow):
+class StatusRow(UpgradeWorkerRow):
     """A worker, its mode, and where it stands in an upgrade."""
 
     roll: Annotated[str | None, "Where the worker stands in an upgrade that is not finished."]
@@ -256,7 +256,7 @@ def _status_lines(report: Report) -> Iterable[str]:
 UPGRADE_PLAN = Kind(
     "upgrade-plan",
     "The passes to another mode, and the gates before them.",
-    row=WorkerRow,
+    row=UpgradeWorkerRow,
     summary=PlanSummary,
     data=PlanData,
     text=Text(

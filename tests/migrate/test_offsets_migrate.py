@@ -50,8 +50,8 @@ def plan_file(tmp_path: Path) -> Path:
         (["--all", "--rename", "a"], "not of the form"),
         (["--all", "--rename", "a=b", "--rename", "a=c"], "twice"),
         (["--all", "--conflict", "guess"], "keep-target"),
-        (["--plan", "PLAN", "--all"], "--plan has everything"),
-        (["--plan", "PLAN", "--plan-out", "x"], "--plan has everything"),
+        (["--plan", "PLAN", "--all"], "--plan can't be combined with planning options"),
+        (["--plan", "PLAN", "--plan-out", "x"], "--plan can't be combined with planning options"),
         (["--plan", "missing.json"], "cannot read missing.json"),
     ],
 )

@@ -144,6 +144,13 @@ def test_the_schema_follows_from_the_types() -> None:
         assert not validator.is_valid({**plain(ROW), name: wrong}), name
 
 
+def test_a_schema_is_its_own() -> None:
+    """Who made one stricter changed those of all members of that type."""
+    first: Any = schema_of_type(BytesText)
+    first["anyOf"][1]["additionalProperties"] = False
+    assert schema_of_type(BytesText) != first
+
+
 def test_null_is_the_last_choice_whichever_order_typing_kept() -> None:
     """typing keeps one of all unions that are equal: a schema changed with the module that was loaded first."""
     assert (
