@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from enum import Enum
 from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin
 
@@ -105,7 +106,7 @@ def _annotated(annotation: Any) -> Json:
 
 def _given(mark: Schema | Members, inner: Any) -> Json:
     if isinstance(mark, Schema):
-        return dict(mark.members)
+        return deepcopy(mark.members)  # who gets a schema may change it
     others = get_args(inner)[1] if get_args(inner) else object
     named = mark.named if isinstance(mark.named, dict) else dict.fromkeys(mark.named, others)
     return _object(named, others=others)

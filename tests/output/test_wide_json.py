@@ -13,6 +13,7 @@ from msgspec import convert
 
 from eosctl.explain.kinds import declared_kinds
 from eosctl.output import render_report
+from eosctl.output.columns import classes_in
 from eosctl.output.folding import fold, fold_hard, longest_piece
 from eosctl.output.views.views import VIEWS
 from eosctl.report import Report, Row
@@ -85,21 +86,27 @@ def shown(kind: str, found: list[Row], *, output: str = "wide", color: bool = Fa
 
 def report_of(kind: str, found: list[Row]) -> Report:
     """A report of that kind with as much of these rows as it has members for."""
-    data = {
+    data: dict[str, Any] = {
         "via": "topic", "via_reason": "asked for", "to": "own", "connector": "c", "changes": changes(), "ignored": [],
         "left": "global", "right": "dedicated", "clusters": {}, "topics": [], "partitions": [], "rows_per_code": 1,
         "creates": [], "overrides": [], "keys": 4, "backup": None, "undo": None, "from": "global", "state": "RUNNING",
         "config": {"property": "p", "before": None, "after": None}, "kept_elsewhere": None, "writes": [],
         "journal": "j",
+        "plan": "p", "planned_at": "now", "snapshot": "s", "policy": "merge", "parts": 0, "connector_counts": {},
+        "sources": [], "targets": [], "plan_file": None, "created": [], "not_created": [], "skipped": [],
     }  # fmt: skip
     if kind not in declared_kinds():
         return Report(kind=kind, rows=found, data=data)
     declared = declared_kinds()[kind]
     counts = dict.fromkeys(("write", "delete", "keep", "conflict"), 0)
-    summary: dict[str, Any] = dict.fromkeys(declared.summary.__struct_fields__, 0) | {"counts": counts, "codes": {}}
+    fields = getattr(declared.summary, "__struct_fields__", ())  # where it is no class: none
+    summary: dict[str, Any] = dict.fromkeys(fields, 0)
+    summary |= {name: value for name, value in (("counts", counts), ("codes", {})) if name in fields}
+    if kind == "offsets-migrate-result":
+        data["topics"] = {}
     return Report(
         kind=declared,
-        rows=[convert({**row, **OTHERWISE.get(kind, {})}, declared.row) for row in found],
+        rows=[convert({**row, **OTHERWISE.get(kind, {})}, classes_in(declared.row)[0]) for row in found],
         summary=convert(summary, declared.summary),
         data=convert(data, declared.data),
     )
