@@ -104,6 +104,8 @@ def report_of(kind: str, found: list[Row]) -> Report:
     summary |= {name: value for name, value in (("counts", counts), ("codes", {})) if name in fields}
     if kind == "offsets-migrate-result":
         data["topics"] = {}
+    if kind == "offsets-verify":
+        data["backup"] = "b"
     return Report(
         kind=declared,
         rows=[convert({**row, **OTHERWISE.get(kind, {})}, classes_in(declared.row)[0]) for row in found],
