@@ -14,7 +14,7 @@ def faults_of(document: Any) -> list[str]:
     """What is wrong with a document; a member of a row that its schema does not name counts, though it may come."""
     kind = document.get("kind")
     if kind not in all_kinds():
-        return [f"kind {kind!r} has no schema: add it to eosctl/schemas (see DESIGN.md, A new kind)"]
+        return [f"kind {kind!r} has no schema: declare it in rows.py of its room (see DESIGN.md, A new kind)"]
     return [f"{kind} at {error.json_path}: {error.message}" for error in _validator(kind).iter_errors(document)]
 
 

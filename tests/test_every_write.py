@@ -131,7 +131,7 @@ def test_no_migration_begins_on_a_cluster_that_is_not_expected(
     """Without Spark: a migration that may begin ends where nobody tells whether tasks run, and is in the audit log."""
     scene = Migrating(tmp_path)
     scene.put_all(["a"])
-    plan_file = str(scene.prepared().report().data["plan_file"])
+    plan_file = str(scene.prepared().report().datum("plan_file"))
     where = ["-b", "127.0.0.1:1", *expecting(world, kafka_cluster_id=expected)]
     outcome = invoke("offsets", "migrate", "--plan", plan_file, "--yes", *where)
     assert outcome.exit_code == 6

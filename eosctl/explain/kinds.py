@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 from eosctl.output.json_schema import schema_of_kind
 from eosctl.output.rows import Kind
-from eosctl.schemas import KINDS as OTHER_KINDS
-from eosctl.schemas import schema_of as schema_of_other
 
 ROW_MODULES = (
     "eosctl.acls.rows",
@@ -50,11 +48,9 @@ def _is_declared(each: object) -> bool:
 
 def all_kinds() -> dict[str, str]:
     """Name -> what a document of this kind says."""
-    told = {name: kind.what for name, kind in declared_kinds().items()}
-    return dict(sorted({**{name: kind.what for name, kind in OTHER_KINDS.items()}, **told}.items()))
+    return {name: kind.what for name, kind in declared_kinds().items()}
 
 
 def schema_of(name: str) -> dict[str, object]:
     """The JSON Schema of a kind; raises KeyError."""
-    declared = declared_kinds()
-    return schema_of_kind(declared[name]) if name in declared else schema_of_other(name)
+    return schema_of_kind(declared_kinds()[name])

@@ -49,9 +49,7 @@ def _view(report: Report) -> View:
     from eosctl.output.rows import Kind
 
     if not isinstance(report.kind, Kind):
-        from eosctl.output.views.views import view_of
-
-        return view_of(report)
+        return View(())  # of what failed before it had rows
     from eosctl.output.columns import columns_of, wide_columns_of
 
     text = report.kind.text

@@ -166,7 +166,7 @@ class ReplaySummary(Printed):
     offset: Annotated[int, "The offset after the last record."]
 
 
-class IgnoredPart(Printed, kw_only=True):
+class IgnoredConfig(Printed, kw_only=True):
     """A record that changes nothing in a worker."""
 
     offset: Annotated[int, "Its offset."]
@@ -180,7 +180,7 @@ class ReplayState(Printed):
 
     offset: Annotated[int, "The offset after the last record."]
     connectors: Annotated[dict[str, HeldConnector], "Each connector."]
-    ignored: Annotated[list[IgnoredPart], "Records that change nothing in a worker."]
+    ignored: Annotated[list[IgnoredConfig], "Records that change nothing in a worker."]
     commits_without_connector: Annotated[list[int], "Offsets of task commits of connectors that had no config."]
 
 

@@ -41,12 +41,12 @@ from eosctl.task_counts.rules import fencing_decision
 from eosctl.task_counts.write_rows import (
     TASK_COUNTS_WRITE_PLAN,
     TASK_COUNTS_WRITE_RESULT,
+    CountPlanData,
+    CountWriteRow,
     RecordAfter,
     RecordBefore,
     WriteData,
-    WritePlanData,
     WriteResultData,
-    WriteRow,
     WriteSummary,
 )
 from eosctl.task_counts.writes import decisions, with_record
@@ -149,7 +149,7 @@ def show_write(app: App, plan: TaskCountWritePlan) -> Report:
     outcome = "would_write" if plan.changes_something else "unchanged"
     problems = (*plan.problems, *_connect_can(plan.request, plan.scene))
     undo = undo_command(plan.scene, plan.request) if plan.changes_something else None
-    data = WritePlanData(**asdict(_data(app, plan)), undo=undo)
+    data = CountPlanData(**asdict(_data(app, plan)), undo=undo)
     return _report(app, TASK_COUNTS_WRITE_PLAN, plan, after, outcome, problems, data=data)
 
 
@@ -199,6 +199,8 @@ def _result(app: App, plan: TaskCountWritePlan, so_far: _SoFar, progress: Progre
     fenced, written = so_far.fenced, so_far.written
     after: ConnectorState | None = plan.scene.connector
     outcome, data = "not_written", WriteResultData(**asdict(_data(app, plan, fenced)))
+    if plan.fence is not None and fenced is None:
+        data = structs.replace(data, fenced_before=False)
     problems, code = list(plan.problems), progress.exit_code(touched=fenced is not None)
     if progress.error is not None:
         problems.append(Problem.of(progress.error))
@@ -247,7 +249,7 @@ def _report(
     data: WriteData,
 ) -> Report:
     before = plan.scene.connector
-    row = WriteRow(
+    row = CountWriteRow(
         connector=before.name,
         key=task_count_key(before.name).decode(),
         before=_record(before, RecordBefore),

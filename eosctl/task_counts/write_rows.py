@@ -52,7 +52,7 @@ class Decisions(Printed):
     after_next_commit: Annotated[DecisionAfterCommit, "What it decides after the next task commit."]
 
 
-class WriteRow(Printed):
+class CountWriteRow(Printed):
     """The record of a connector."""
 
     connector: Annotated[str, "The connector."]
@@ -79,7 +79,7 @@ class WriteData(Printed):
     fence: Annotated[FencePart | None, "The ids of the old record; null where none is fenced."]
 
 
-class WritePlanData(WriteData, kw_only=True):
+class CountPlanData(WriteData, kw_only=True):
     """That, and the way back."""
 
     undo: Annotated[str | None, "The command that writes the old count again."] | UnsetType = UNSET
@@ -94,7 +94,7 @@ class WriteResultData(WriteData, kw_only=True):
 
 def _write_lines(report: Report) -> Iterator[str]:
     """What the leader decides without and with the new record, now and after the next task commit."""
-    for row in report.rows_of(WriteRow):
+    for row in report.rows_of(CountWriteRow):
         before, after = row.decision_before, row.decision_after
         yield from _decision_lines("now", before.now, after.now if after else None)
         yield from _decision_lines(
@@ -122,15 +122,15 @@ _WRITE = Text(
 TASK_COUNTS_WRITE_PLAN = Kind(
     "task-counts-write-plan",
     "The task-count record that would be written.",
-    row=WriteRow,
+    row=CountWriteRow,
     summary=WriteSummary,
-    data=WritePlanData,
+    data=CountPlanData,
     text=_WRITE,
 )
 TASK_COUNTS_WRITE_RESULT = Kind(
     "task-counts-write-result",
     "The task-count record that was written.",
-    row=WriteRow,
+    row=CountWriteRow,
     summary=WriteSummary,
     data=WriteResultData,
     text=_WRITE,

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
+from eosctl.core.allowances import Waiver
 from eosctl.core.workers.modes import TARGETS, Mode, Pass, UpgradeWorker
 from eosctl.group.rows import WorkersSummary, modes_line
 from eosctl.output.cells import printable, summary_lines
@@ -35,7 +36,7 @@ class GatePart(Printed):
     evidence: Annotated[object, "What its status is known by."]
     fix: Annotated[str, "What to do about it."]
     stops_apply: Annotated[bool, "Whether `upgrade apply` restarts no worker as long as the gate is like this."]
-    accepted: Annotated[bool, "Whether `--accept-gate` names it."]
+    accepted: Annotated[bool, "Whether the command line accepts it as it is."]
 
 
 class OpenGatePart(GatePart):
@@ -226,7 +227,7 @@ def _plan_lines(report: Report) -> Iterable[str]:
         if gate.status != "pass":
             yield f"           fix: {printable(gate.fix)}"
         if gate.stops_apply:
-            yield f"           apply stops here, unless it is given --accept-gate {gate.id}"
+            yield f"           apply stops here, unless it is given {Waiver.ACCEPT_GATE} {gate.id}"
     yield from (f"lost: {loss}" for loss in data.losses)
     if data.hard:
         yield from hard_lines(data.hard)

@@ -12,7 +12,6 @@ import pytest
 from eosctl.explain.kinds import ROW_MODULES, all_kinds, declared_kinds, schema_of
 from eosctl.output.columns import words_of_columns
 from eosctl.output.rows import Kind
-from eosctl.schemas import KINDS as OTHER_KINDS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GOLDEN = ROOT / "tests" / "golden" / "schemas.json"
@@ -48,10 +47,6 @@ def test_the_schemas_are_those_that_were_published(pytestconfig: pytest.Config) 
         assert schema == _bare(published[name]), name
 
 
-def test_no_kind_is_declared_twice() -> None:
-    assert set(OTHER_KINDS) & set(declared_kinds()) == set()
-
-
 @pytest.mark.parametrize("name", declared_kinds())
 def test_every_column_leads_somewhere_and_has_words(name: str) -> None:
     for header, words in words_of_columns(declared_kinds()[name]):
@@ -77,7 +72,7 @@ def test_every_module_that_declares_kinds_is_in_the_table() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Kind"
     }
-    others = {name for name in importing if name.startswith(("eosctl.schemas.", "eosctl.output."))}
+    others = {name for name in importing if name.startswith("eosctl.output.")}
     assert importing - others == set(ROW_MODULES)
 
 

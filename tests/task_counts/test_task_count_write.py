@@ -362,6 +362,20 @@ def test_what_changes_while_ids_are_fenced_stops_the_record(
     assert scene.records() == []
 
 
+def test_after_ctrl_c_while_ids_are_fenced_none_counts_as_fenced(scene: Scene) -> None:
+    """`fenced_before` was true there, and whoever then wrote with --no-fence left zombies alive."""
+    stop(scene)
+
+    def interrupt(event: Event) -> None:
+        if event.message == "fencing":
+            raise KeyboardInterrupt
+
+    plan = plan_write(scene.app(), WriteRequest("c", 0))
+    report = apply_write(replace(scene.app(), on_event=interrupt), plan)
+    assert (report.exit_code, report.rows[0].outcome) == (ExitCode.INTERRUPTED, "not_written")
+    assert report.data.fenced_before is False
+
+
 @pytest.mark.parametrize("recorded", [MAX_PLAUSIBLE_TASKS + 1, -1])
 def test_as_many_ids_as_no_connector_has_are_not_fenced(scene: Scene, recorded: int) -> None:
     """Nothing would end it: a record may say two thousand million."""

@@ -1,1 +1,0 @@
-"""Which columns each kind of report shows as text."""
