@@ -88,7 +88,7 @@ class Move:
         result = prepared.apply()
         assert (result.exit_code, result.problems) == (ExitCode.OK, ())
         assert result.summary.verified == result.summary.keys
-        sent = sum(int(str(result.summary[name])) for name in ("sent", "already_written"))
+        sent = sum(getattr(result.summary, name) or 0 for name in ("sent", "already_written"))
         assert sent == self.made.tally.to_write()
         return result
 
