@@ -150,10 +150,17 @@ def frozen(stack: Stack, url: str) -> Iterator[None]:
     (node,) = [node for node in stack.state.of_kind("worker") if node.address == url]
     process.signal_group(node.process, signal.SIGSTOP)
     try:
+        wait_until(lambda: _is_stopped(node.process.pid), what=f"{url} to stop")
         yield
     finally:
         process.signal_group(node.process, signal.SIGCONT)
     wait_until(lambda: rest(url)["version"], what=f"{url} to answer")
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether every thread is: on a loaded machine one may answer a request after the signal."""
+    stats = [(thread / "stat").read_text() for thread in Path(f"/proc/{pid}/task").iterdir()]
+    return all(stat.rpartition(") ")[2].startswith("T") for stat in stats)
 
 
 def wait_until_as_before(stack: Stack) -> None:

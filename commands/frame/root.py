@@ -37,7 +37,7 @@ COMMANDS = {
     "rescue": ("rescue", "Recover a connector that Connect can't fence."),
     "sandbox": ("sandbox", "Run a real Kafka and real Connect workers on this machine."),
     "schema": ("explain:schema", "Print the JSON Schemas of `-o json`."),
-    "task-counts": ("task_counts", "Show, check and write the task-count records of the config topic."),
+    "task-counts": ("task_counts", "Show, check and write task-count records."),
     "txn": ("txn", "List, describe and abort transactions; find hanging ones."),
     "upgrade": ("upgrade.group:upgrade", "Upgrade a group to exactly-once in two steps, or go back."),
     "workers": ("workers", "Show the workers of a Connect group and their modes."),

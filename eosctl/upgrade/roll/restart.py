@@ -29,7 +29,16 @@ from eosctl.upgrade.roll.claim import GroupClaim, require_ours
 from eosctl.upgrade.roll.owned import made_before, taken_back_error
 from eosctl.upgrade.roll.prepare import PreparedRoll
 from eosctl.upgrade.roll.settle import await_calm, await_settled, read_claim, read_ids, standings
-from eosctl.upgrade.roll.step import Before, Expected, Settled, StepOutcome, look_app, members_of, owners_of
+from eosctl.upgrade.roll.step import (
+    Before,
+    Expected,
+    LeaderClaim,
+    Settled,
+    StepOutcome,
+    look_app,
+    members_of,
+    owners_of,
+)
 
 
 @dataclass(slots=True)
@@ -173,7 +182,8 @@ class _Restart:
         """Looks at what there is before the restart; None where a run that was killed had come further."""
         again, run, further = self.again, self.run, self._further
         if further is not None:
-            self.before = Before(dict(further.members))
+            # whether the leader had claimed its id before is unknown; that it has by now is asked all the same
+            self.before = Before(dict(further.members), LeaderClaim(None, None, seen=False))
             return None
         mode, at_once, look_s = self.outcome.mode, run.roll.driver.at_once, run.look_s
         as_it_is = again or nobody_there(run)
