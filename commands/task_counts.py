@@ -17,7 +17,7 @@ from .frame.options import EosctlGroup, pass_app, waivers, write_options
 
 @click.group("task-counts", cls=EosctlGroup)
 def task_counts() -> None:
-    """Show, check and write the task-count records of the config topic.
+    """Show, check and write task-count records.
 
     Before the tasks of an exactly-once source connector start, the leader of the group fences the transactional ids
     of the tasks that ran before. Their number is in a record of the config topic (key tasks-fencing-CONNECTOR, value
