@@ -1,6 +1,6 @@
 """`offsets verify BACKUP`: is in the topics what a write put there, or, after a restore, what was there before?
 
-It reads and compares, and writes nothing. `migrate_run.verify_plan` does the same for a bulk plan.
+It reads and compares, and writes nothing. `run.verify_plan` does the same for a bulk plan.
 """
 
 from __future__ import annotations

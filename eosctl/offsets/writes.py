@@ -1,6 +1,6 @@
 """Plans of offset writes: what all of them have, how they are shown, when they are refused; and that of `merge`.
 
-`offset_apply` carries them out.
+`apply` carries them out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Offsets seen across stores: what each has for a key, what a task would get, how two differ, and what a merge writes.
 
 A store is an offsets topic: `global` is the worker's, `dedicated` the connector's own. The rule for one key is
-`migration_rules.decide`, as for the bulk migration, which gives the same result on the same stores.
+`decision.decide`, as for the bulk migration, which gives the same result on the same stores.
 """
 
 from __future__ import annotations

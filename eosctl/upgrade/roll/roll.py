@@ -19,6 +19,7 @@ from eosctl.group.mirror_makers import KnownNodes
 from eosctl.plan import Plan
 from eosctl.report import Problem, Report
 from eosctl.state.steps import Note, Progress, Step, Work, carry_out
+from eosctl.upgrade import codes
 from eosctl.upgrade.drivers import OwnsWorkers
 from eosctl.upgrade.look import GroupLook, accept_hint, look, with_driver_files
 from eosctl.upgrade.roll.claim import claim_group
@@ -32,6 +33,7 @@ from eosctl.upgrade.roll.undo import origin_of
 
 _POLL_S = 1.0
 _STARTING = frozenset({"UNASSIGNED", "RESTARTING"})
+"""States of a part that is about to run: `AbstractStatus.State` of Connect 4.3.1."""
 
 
 def prepare_upgrade(app: App, roll: PreparedRoll, *, watching: bool) -> Plan:
@@ -199,7 +201,7 @@ def _is_moving(view: GroupLook) -> bool:
     """Whether all that is wrong with connectors is that a part of them is about to start."""
     stopping = {gate.id for gate in view.stopping(but=frozenset())}
     states = {state for each in view.observation.connectors or () for state in each.unwell().values()}
-    return "connectors_healthy" in stopping and bool(states) and states <= _STARTING
+    return codes.CONNECTORS_HEALTHY in stopping and bool(states) and states <= _STARTING
 
 
 def _next(run: Run, mode: Mode, pending: set[str]) -> str:
