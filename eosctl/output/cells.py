@@ -63,12 +63,27 @@ class Column(msgspec.Struct, frozen=True):
     def cells(self, rows: Sequence[Any]) -> list[str]:
         """The texts of this column in `rows`, of which listings have hundreds of thousands: most hold plain text."""
         source = self.source
-        values: Iterable[object] = map(source if callable(source) else attrgetter(source), rows)
+        values: Iterable[object]
+        if callable(source):
+            values = map(source, rows)
+        elif rows and isinstance(rows[0], msgspec.Struct):
+            values = map(attrgetter(source), rows)
+        else:
+            values = (dig(row, source) for row in rows)
         return [value if type(value) is str and value.isprintable() else format_cell(value) for value in values]
 
     def style(self, row: Any) -> str:
         """A colour for words that mean good or bad."""
         return _STYLES.get(self.cell(row).lower(), "")
+
+
+def dig(row: object, path: str) -> object:
+    """The member at a dotted path; None where any step is missing."""
+    for step in path.split("."):
+        if type(row) is not dict and not isinstance(row, Mapping):  # asking the abstract class alone is slow
+            return None
+        row = row.get(step)
+    return row
 
 
 def duration(milliseconds: int) -> str:
