@@ -14,7 +14,7 @@ from eosctl.events import OnEvent, ignore_events
 from eosctl.target import Target
 
 if TYPE_CHECKING:
-    from eosctl.ports import AclStore, ConnectWorker, TopicStore, TransactionAdmin
+    from eosctl.ports import AclStore, BatchLog, ConnectWorker, TopicStore, TransactionAdmin
 
 
 def _open_transactions(app: App) -> TransactionAdmin:
@@ -33,6 +33,10 @@ def _open_topics(app: App) -> TopicStore:
     from eosctl.kafka.topics.store import KafkaTopicStore
 
     return KafkaTopicStore(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
+
+
+def _open_batches(_app: App) -> BatchLog:
+    raise UsageError("eosctl can't fetch batches yet")  # the native reader comes here
 
 
 def _open_acls(app: App) -> AclStore:
@@ -72,6 +76,7 @@ class App:
     on_event: OnEvent = ignore_events
     open_transactions: Callable[[App], TransactionAdmin] = _open_transactions
     open_topics: Callable[[App], TopicStore] = _open_topics
+    open_batches: Callable[[App], BatchLog] = _open_batches
     open_worker: Callable[[App, str], ConnectWorker] = _open_worker
     open_acls: Callable[[App], AclStore] = _open_acls
     target_of: Callable[[str], Target] = _no_profiles
@@ -84,6 +89,10 @@ class App:
     def topics(self) -> TopicStore:
         """A reader and writer of the target's topics."""
         return self.open_topics(self)
+
+    def batches(self) -> BatchLog:
+        """A reader of the batches of the target's topics, by their headers."""
+        return self.open_batches(self)
 
     def acls(self) -> AclStore:
         """The ACLs of the target's Kafka cluster."""

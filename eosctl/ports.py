@@ -12,6 +12,7 @@ from eosctl.core.ids import ProducerId, TransactionalId
 
 if TYPE_CHECKING:
     from eosctl.core.acls.binding import Acl
+    from eosctl.core.batches import Batch, Place, ScanPlan, Unseen, Window
     from eosctl.core.records import (
         Bounds,
         KnownBounds,
@@ -172,6 +173,42 @@ class TopicStore(Protocol):
         self, records: Iterable[OutRecord], *, transactional_id: TransactionalId | None = None
     ) -> Sequence[Written]:
         """Writes all records, in one transaction if an id is given; every delivery report is checked."""
+
+
+class BatchScan(Protocol):
+    """One pass over the batches of a plan; what it has seen can be asked while it goes on, and after it was left."""
+
+    def __iter__(self) -> Iterator[Batch]:
+        """The batches in offset order within each partition, the partitions side by side.
+
+        The first batch of a partition may begin below, the last end behind its span, as batches are not cut. Raises
+        UnreachableError, UnauthorizedError, DeadlineError, ProtocolError; what was read before is good.
+        """
+
+    def positions(self) -> Mapping[Place, int]:
+        """The next offset of each partition: all below it, from the span's first on, was seen or is in `unseen`."""
+
+    def unseen(self) -> Sequence[Unseen]:
+        """What was not seen so far, that of the plan included."""
+
+
+class BatchLog(Protocol):
+    """The batches of topics by their headers, committed, aborted and open ones alike; a context manager."""
+
+    def __enter__(self) -> BatchLog: ...
+    def __exit__(self, *_exc: object) -> None: ...
+
+    def plan(self, topics: Collection[str], window: Window) -> ScanPlan:
+        """Where a scan of `window` would begin and end, now; partitions without a leader are unseen, not an error.
+
+        Raises NotFoundError for a topic that does not exist, UnauthorizedError without DESCRIBE on it.
+        """
+
+    def scan(self, plan: ScanPlan, *, check_crc: bool = False) -> BatchScan:
+        """A pass over the plan's partitions; `check_crc` computes each batch's checksum, which takes its time.
+
+        It may last: the timeout begins anew each time that something is read.
+        """
 
 
 class ConnectWorker(Protocol):

@@ -28,10 +28,11 @@ from eosctl.deadline import Clock, Deadline
 from eosctl.kafka.topics.librdkafka import quiet_logger
 from eosctl.kafka.topics.store import KafkaTopicStore
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
-from eosctl.ports import TopicStore, TransactionAdmin
+from eosctl.ports import BatchLog, TopicStore, TransactionAdmin
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.stack import Stack
 from tests.fakes.admin import FakeTransactionAdmin
+from tests.fakes.batch_log import FakeBatchLog
 from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import BrokerState
 from tests.fakes.clock import FakeTime
@@ -70,6 +71,7 @@ class Subject(Protocol):
 
     def store(self, timeout_s: float = 60.0) -> AbstractContextManager[TopicStore]: ...
     def admin(self, timeout_s: float = 60.0) -> AbstractContextManager[TransactionAdmin]: ...
+    def batches(self, timeout_s: float = 60.0) -> AbstractContextManager[BatchLog]: ...
     def producer(self, transactional_id: str) -> Producer: ...
     def empty_group(self, group_id: str) -> None:
         """Makes a group whose only member has left."""
@@ -132,6 +134,10 @@ class FakeSubject:
         settings = ClientSettings(self.brokers.bootstrap_servers)
         with NativeTransactionAdmin(settings, deadline=deadline) as admin:
             yield admin
+
+    @contextmanager
+    def batches(self, timeout_s: float = 60.0) -> Iterator[BatchLog]:
+        yield FakeBatchLog(self.state)
 
     def producer(self, transactional_id: str) -> Producer:
         return FakeProducer(self.state, transactional_id)
@@ -205,6 +211,9 @@ class RealSubject:
 
     def admin(self, timeout_s: float = 60.0) -> AbstractContextManager[TransactionAdmin]:
         return NativeTransactionAdmin(self._settings, deadline=Deadline.after(timeout_s))
+
+    def batches(self, timeout_s: float = 60.0) -> AbstractContextManager[BatchLog]:
+        raise NotImplementedError
 
     def producer(self, transactional_id: str) -> Producer:
         return RealProducer(self._servers, transactional_id)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from eosctl.core.batches import Batch
+from eosctl.core.ids import ProducerId
 from eosctl.core.records import Record
 from eosctl.wire import error_codes as codes
 
@@ -23,14 +25,20 @@ class FakeProducer:
 
 @dataclass
 class FakePartition:
-    """A log: `end` also counts offsets that hold control markers, `aborted` are offsets that committed reads skip."""
+    """A log: `end` also counts offsets that hold control markers, `aborted` are offsets that committed reads skip.
+
+    `batches` are all that was appended and is still there, one record each, and the markers; who reads them
+    adds topic and partition.
+    """
 
     records: list[Record] = field(default_factory=list)
     producers: dict[int, FakeProducer] = field(default_factory=dict)
     aborted: set[int] = field(default_factory=set)
     begin: int = 0
     end: int = 0
+    batches: list[Batch] = field(default_factory=list)
     _writers: dict[int, int] = field(default_factory=dict)
+    _sequences: dict[tuple[int, int], int] = field(default_factory=dict)
 
     @property
     def lso(self) -> int:
@@ -43,11 +51,31 @@ class FakePartition:
         offset, self.end = self.end, self.end + 1
         self.records.append(record._replace(offset=offset))
         self._writers[offset] = producer_id
+        self.batches.append(self._batch(self.records[-1], producer, transactional=transactional))
         known = self.producers.setdefault(producer_id, FakeProducer(epoch, now_ms))
         known.producer_epoch, known.last_timestamp_ms = epoch, now_ms
         if transactional and known.start_offset < 0:
             known.start_offset = offset
         return offset
+
+    def _batch(self, record: Record, producer: tuple[int, int], *, transactional: bool) -> Batch:
+        sequence = self._sequences.get(producer, 0)
+        self._sequences[producer] = sequence + 1
+        return Batch(
+            topic="",
+            partition=-1,
+            base_offset=record.offset,
+            last_offset=record.offset,
+            producer_id=ProducerId(producer[0]),
+            producer_epoch=producer[1],
+            base_sequence=sequence,
+            is_transactional=transactional,
+            is_control=False,
+            first_timestamp_ms=record.timestamp_ms,
+            max_timestamp_ms=record.timestamp_ms,
+            records=1,
+            size_bytes=70 + len(record.key or b"") + len(record.value or b""),
+        )
 
     def mark(self, producer: tuple[int, int], *, commit: bool, coordinator_epoch: int = 0) -> int:
         """Writes the marker that ends a transaction, and returns the error code (`ProducerAppendInfo`)."""
@@ -63,8 +91,30 @@ class FakePartition:
             begun = range(known.start_offset, self.end)
             self.aborted |= {offset for offset in begun if self._writers.get(offset) == producer_id}
         known.start_offset, known.producer_epoch, known.coordinator_epoch = -1, epoch, coordinator_epoch
+        self.batches.append(self._marker(producer, commit=commit, coordinator_epoch=coordinator_epoch))
         self.end += 1
         return codes.NONE
+
+    def _marker(self, producer: tuple[int, int], *, commit: bool, coordinator_epoch: int) -> Batch:
+        """As late as anything here: a broker stamps it with its own time, which the fakes' records don't follow."""
+        now_ms = max((each.max_timestamp_ms for each in self.batches), default=0)
+        return Batch(
+            topic="",
+            partition=-1,
+            base_offset=self.end,
+            last_offset=self.end,
+            producer_id=ProducerId(producer[0]),
+            producer_epoch=producer[1],
+            base_sequence=-1,
+            is_transactional=True,
+            is_control=True,
+            first_timestamp_ms=now_ms,
+            max_timestamp_ms=now_ms,
+            records=0,
+            size_bytes=78,
+            commit=commit,
+            coordinator_epoch=coordinator_epoch,
+        )
 
     def visible(self, isolation: str) -> list[Record]:
         """What a reader gets."""
@@ -91,11 +141,14 @@ class FakePartition:
         self.records = [
             record for record in self.records if record.offset >= stable or newest.get(record.key) == record.offset
         ]
+        left = {record.offset for record in self.records}
+        self.batches = [each for each in self.batches if each.is_control or each.base_offset in left]
 
     def delete_before(self, offset: int) -> None:
         """What DeleteRecords does."""
         self.begin = offset
         self.records = [record for record in self.records if record.offset >= offset]
+        self.batches = [each for each in self.batches if each.last_offset >= offset]
 
 
 @dataclass

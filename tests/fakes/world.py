@@ -19,6 +19,7 @@ from eosctl.events import Event
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 from eosctl.target import Target
 from tests.fakes.acls import FakeAclStore
+from tests.fakes.batch_log import FakeBatchLog
 from tests.fakes.broker import FakeCluster
 from tests.fakes.broker_state import BrokerState
 from tests.fakes.clock import FakeTime
@@ -52,11 +53,13 @@ class World:
     acls: FakeAclStore = field(default_factory=lambda: FakeAclStore(refuse=UnsupportedError("there is no authorizer")))
     connect: FakeConnect = field(init=False)
     topics: FakeTopicStore = field(init=False)
+    batches: FakeBatchLog = field(init=False)
     brokers: FakeCluster = field(init=False)
 
     def __post_init__(self) -> None:
         state = BrokerState(cluster_id=self.cluster_id, brokers=self.nodes, clock=self.clock())
         self.topics, self.brokers = FakeTopicStore(state), FakeCluster(state=state)
+        self.batches = FakeBatchLog(state)
         self.connect = FakeConnect(self.modes, group_id=self.group_id, time=self.time, kafka_cluster_id=self.cluster_id)
         self.connect.keep_config = self.keep_config
         state.groups[self.group_id] = self.connect.describe
@@ -116,6 +119,7 @@ class World:
         return {
             "open_topics": self.topics.open,
             "open_transactions": self.brokers.open_transactions,
+            "open_batches": self.batches.open,
             "open_worker": self.open_worker,
             "open_acls": lambda _app: self.acls,
         }

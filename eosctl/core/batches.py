@@ -1,0 +1,117 @@
+"""What a partition's log is made of, as `audit` reads it: batches by their headers, control markers, and what is gone.
+
+Named tuples, as a topic has them by the hundred thousand. No record is in here: a batch says how many it has.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum, unique
+
+from eosctl.core.frozen import NamedTuple, frozen
+from eosctl.core.ids import ProducerId
+
+NO_PRODUCER = ProducerId(-1)
+"""The producer id of a batch that was written by a producer without idempotence."""
+OLD_FORMAT = 2
+"""Batches of a lower `magic` are message sets of before Kafka 0.11: they know of no producers and no transactions."""
+
+Place = tuple[str, int]
+"""A topic and a partition."""
+
+
+class Batch(NamedTuple):
+    """The header of one record batch, or one control marker: then `commit` says which, and `records` is 0.
+
+    `records` is what is left in the batch: compaction takes records out and leaves `last_offset` as it was. Of a
+    compressed message set of `magic` 0 or 1 it is what the offsets say. `first_timestamp_ms` and `max_timestamp_ms` are
+    the producer's unless the topic stamps (`message.timestamp.type=LogAppendTime`), those of a marker the broker's.
+    The epoch of a marker is that of its transaction's batches, or higher: a fence aborts with a higher one, and from
+    transaction version 2 on (KIP-890, Kafka 4.0) every end raises it by one.
+    `commit` is None for what is no marker of a transaction, `coordinator_epoch` for what is no marker.
+    `crc_ok` is None where the checksum was not asked for.
+    """
+
+    topic: str
+    partition: int
+    base_offset: int
+    last_offset: int
+    producer_id: ProducerId
+    producer_epoch: int
+    base_sequence: int
+    is_transactional: bool
+    is_control: bool
+    first_timestamp_ms: int
+    max_timestamp_ms: int
+    records: int
+    size_bytes: int
+    magic: int = 2
+    commit: bool | None = None
+    coordinator_epoch: int | None = None
+    crc_ok: bool | None = None
+
+
+@frozen
+class Window:
+    """What a scan is to read of each partition; what is None is where the log begins, or ends when the scan is planned.
+
+    A time is turned into an offset as brokers do (ListOffsets): the first record, or marker, that is as young. Sources
+    may give their records any time; markers have the broker's. So a transaction that begins before the window and ends
+    in it may have a part of its records outside: `audit` has to tell it apart from one that lacks them.
+    """
+
+    since_ms: int | None = None
+    until_ms: int | None = None
+    since_offset: int | None = None
+    until_offset: int | None = None
+
+
+class Span(NamedTuple):
+    """One partition to be scanned: from `first` on, `stop` is the first offset that is not read.
+
+    `log_start`, `last_stable` and `end` (the high watermark) are those of the partition when the scan was planned;
+    `last_stable < end` means an open transaction.
+    """
+
+    topic: str
+    partition: int
+    first: int
+    stop: int
+    log_start: int
+    last_stable: int
+    end: int
+
+
+@unique
+class UnseenReason(StrEnum):
+    """Why offsets of a window were not seen."""
+
+    REMOVED = "removed"
+    """They lie before the log's start: retention or DeleteRecords removed them."""
+    COMPACTED = "compacted"
+    """The log cleaner removed them; they lie between, or in, batches that are still there."""
+    UNREADABLE = "unreadable"
+    """The partition could not be asked; `detail` says why."""
+
+
+class Unseen(NamedTuple):
+    """Offsets of a window that a scan did not see: `offsets` many of those from `first_offset` to `last_offset`.
+
+    The holes of compaction are one of these per partition, so that not all offsets in between are missing.
+    `first_offset`, `last_offset` and `offsets` are None where nobody could say.
+    """
+
+    topic: str
+    partition: int
+    reason: UnseenReason
+    first_offset: int | None = None
+    last_offset: int | None = None
+    offsets: int | None = None
+    detail: str = ""
+
+
+@frozen
+class ScanPlan:
+    """The partitions that can be read, and what is already known not to be seen."""
+
+    spans: tuple[Span, ...]
+    unseen: tuple[Unseen, ...] = ()
