@@ -163,6 +163,14 @@ class TopicStore(Protocol):
         partition is read. What `sieve` does not keep is not held in memory.
         """
 
+    def stream(
+        self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False, sieve: Sieve | None = None
+    ) -> Iterator[Sequence[Record]]:
+        """What `read` returns of the committed records up to the LSOs of `bounds`, some at a time, in the same order.
+
+        No more than that is held in memory, or the newest per key of a few partitions.
+        """
+
     def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
         """The committed records among the last `offsets` offsets of each partition; raises NotFoundError."""
 

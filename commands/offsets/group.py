@@ -299,12 +299,12 @@ def export_command(
       eosctl offsets export -b kafka:9092 --store global offsets.ndjson
       eosctl offsets export -b kafka:9092 --store global --connector orders-source --format rest body.json
     """
-    from eosctl.offsets.files.export import ExportRequest, export_lines, export_offsets
+    from eosctl.offsets.files.export import ExportRequest, export_blocks, export_offsets
 
     request = ExportRequest(store, connectors, form, all_records=all_records, with_secrets=with_secrets)
     if file == "-":
         refuse_documents(click.get_current_context().ensure_object(Session).output)
-        for line in export_lines(app, request):
-            click.echo(line)
+        for block in export_blocks(app, request):
+            click.echo(block, nl=False)
         return None
     return export_offsets(app, request, path=file)

@@ -116,6 +116,24 @@ def test_only_what_a_sieve_keeps_is_held(store: TopicStore, topic: str) -> None:
     assert [r.offset for r in store.read(topic, newest_per_key=True, sieve=even).records] == [4]
 
 
+def test_a_stream_has_what_a_read_has_in_the_same_order(store: TopicStore, topic: str) -> None:
+    """A read held everything in memory; a stream takes the bounds at which it ends."""
+    pairs = [(f"k{n % 7}".encode(), str(n).encode()) for n in range(20)]
+    store.write([record for p in (2, 0) for record in _at(topic, p, *pairs)])
+    bounds, seen = store.bounds(topic), list[Record]()
+
+    def see(records: Sequence[Record]) -> Sequence[Record]:
+        seen.extend(records)
+        return records
+
+    whole, newest = store.read(topic), store.read(topic, newest_per_key=True)
+    store.write(_at(topic, 0, (b"late", b"1")))
+    assert tuple(r for some in store.stream(topic, bounds) for r in some) == whole.records
+    streamed = store.stream(topic, bounds, newest_per_key=True, sieve=see)
+    assert tuple(r for some in streamed for r in some) == newest.records
+    assert len(seen) == newest.records_read
+
+
 def test_records_without_a_key_are_all_kept(store: TopicStore, name: str) -> None:
     store.create(name, partitions=1, replication_factor=1, config={})
     store.write([OutRecord(name, None, b"1", 0), OutRecord(name, None, b"2", 0)])

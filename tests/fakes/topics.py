@@ -194,6 +194,17 @@ class FakeTopicStore(Faults):
                 records += _newest(kept) if newest_per_key else kept
             return TopicRead(topic, bounds.known, tuple(records), count, bounds.missing)
 
+    def stream(
+        self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False, sieve: Sieve | None = None
+    ) -> Iterator[Sequence[Record]]:
+        with self.call("stream", topic):
+            self._bounds(topic)
+            for bound in bounds:
+                visible = self._topic(topic).partitions[bound.partition].visible("read_committed")
+                some = [each for each in visible if bound.begin <= each.offset < bound.lso]
+                kept = some if sieve is None else sieve(some)
+                yield _newest(kept) if newest_per_key else kept
+
     def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
         with self.call("newest_of", topics):
             found: dict[str, list[Record]] = {topic: [] for topic in topics}

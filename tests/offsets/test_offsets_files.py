@@ -202,7 +202,7 @@ def test_an_export_waits_for_what_an_open_transaction_hides_for_a_moment(run: Ru
     """It left out what a running task was about to commit, which `list` a moment later showed."""
     world.topics.open_transaction(GLOBAL, 0)
     world.topics.put(GLOBAL, b'["c",null]', b"{}", partition=0)
-    world.topics.after("read", lambda _call: world.topics.close_transaction(GLOBAL, 0))
+    world.topics.after("bounds", lambda _call: world.topics.close_transaction(GLOBAL, 0))
     done = run("export", "--store", "global")
     assert (done.exit_code, done.stderr) == (0, "")
     assert b'["c",null]' in [str(json.loads(line)["key"]).encode() for line in done.stdout.splitlines()]

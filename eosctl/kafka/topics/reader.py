@@ -7,7 +7,7 @@ position has passed the bound (a record behind it, or librdkafka's end-of-partit
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from operator import itemgetter
@@ -26,6 +26,8 @@ from eosctl.kafka.topics.librdkafka import ErrorLog, Properties, client_properti
 
 _BATCH = 5000
 _BATCH_TIMEOUT_S = 0.1  # consume() waits this long for a full batch even at the end of all partitions
+_PART_TIMEOUT_S = 0.02  # the same at the end of each part of a topic
+_PART_OFFSETS = 50_000  # of partitions that are read together: what is in memory at once, unless one has more
 _PROGRESS_EVERY_S = 0.5
 
 
@@ -75,46 +77,61 @@ class TopicReader:
 
     def read_all(self) -> tuple[Record, ...]:
         """Every record, in partition, then offset order."""
-        found: dict[int, list[Record]] = {partition: [] for partition in sorted(self._stop)}
         with _collector_paused():
-            for batch in self._batches():
-                for record in batch:
-                    found[record[1]].append(record)
-        return tuple(chain.from_iterable(found.values()))
+            return tuple(chain.from_iterable(_in_order(self._batches(), sorted(self._stop), newest_per_key=False)))
 
     def read_newest(self) -> tuple[Record, ...]:
         """The newest record of each key in each partition, in order; memory grows with the keys, not with the log.
 
         Records without a key can't supersede each other and are all kept.
         """
-        newest: dict[int, dict[bytes | int, Record]] = {partition: {} for partition in sorted(self._stop)}
         with _collector_paused():
-            for batch in self._batches():
-                for record in batch:  # its fields by number: a name costs as much as the rest of the line
-                    newest[record[1]][record[2] if record[4] is None else record[4]] = record
-            in_order = [sorted(by_key.values(), key=itemgetter(2)) for by_key in newest.values()]
-            return tuple(chain.from_iterable(in_order))
+            return tuple(chain.from_iterable(_in_order(self._batches(), sorted(self._stop), newest_per_key=True)))
+
+    def stream(self, *, newest_per_key: bool) -> Iterator[Sequence[Record]]:
+        """What `read_all` or `read_newest` has, some at a time, and no more than that in memory.
+
+        Partitions are read one after the other, small ones together; of the newest per key, those of a few partitions
+        are kept.
+        """
+        parts = parts_of({each: self._stop[each] - self._position[each] for each in sorted(self._open)})
+        with _collector_paused(), self._consumer() as consumer:
+            for part in parts:
+                self._open = set(part)
+                batches = self._sieved(self._consume(consumer, timeout_s=_PART_TIMEOUT_S))
+                if len(part) == 1 and not newest_per_key:
+                    yield from batches
+                else:
+                    yield from _in_order(batches, part, newest_per_key=newest_per_key)
 
     def _batches(self) -> Iterator[Sequence[Record]]:
         """What the sieve keeps of the records below the bounds, a list for each batch: a call per record is slow."""
         if not self._open:
             return
+        with self._consumer() as consumer:
+            yield from self._sieved(self._consume(consumer, timeout_s=_BATCH_TIMEOUT_S))
+
+    def _sieved(self, batches: Iterator[list[Record]]) -> Iterator[Sequence[Record]]:
+        return batches if self._sieve is None else map(self._sieve, batches)
+
+    @contextmanager
+    def _consumer(self) -> Iterator[Consumer]:
         properties = reader_properties(self._settings, isolation=self._isolation) | {"error_cb": self._errors}
         try:
             consumer = Consumer(properties, logger=quiet_logger())
         except KafkaException as exc:
             raise translate(error_of(exc), f"reading topic {self._topic}") from exc
         try:
-            batches = self._consume(consumer)
-            yield from batches if self._sieve is None else map(self._sieve, batches)
+            yield consumer
         finally:
             consumer.close()
 
-    def _consume(self, consumer: Consumer) -> Iterator[list[Record]]:
+    def _consume(self, consumer: Consumer, *, timeout_s: float) -> Iterator[list[Record]]:
         consumer.assign([TopicPartition(self._topic, p, self._position[p]) for p in sorted(self._open)])
         reported_s = self._deadline.clock.monotonic_s()
         while self._open:
-            batch = consumer.consume(_BATCH, timeout=_BATCH_TIMEOUT_S)
+            left = sum(self._stop[partition] - self._position[partition] for partition in self._open)
+            batch = consumer.consume(min(_BATCH, left), timeout=timeout_s)
             open_before = frozenset(self._open)
             yield self._take(batch)
             if closed := open_before - self._open:
@@ -194,9 +211,40 @@ class TopicReader:
 
     def _report(self) -> None:
         """Progress in records; what is left is counted in offsets, so the total shrinks to the truth as gaps show."""
-        left = sum(self._stop[partition] - self._position[partition] for partition in self._open)
+        left = sum(stop - self._position[partition] for partition, stop in self._stop.items())
         total = self.records_read + left
         self._on_event(Event(f"reading {self._topic}", done=self.records_read, total=total, unit="records"))
+
+
+def parts_of(offsets: Mapping[int, int]) -> Iterator[Sequence[int]]:
+    """The partitions of `offsets`, how many each has, in order: as many together as are few."""
+    part: list[int] = []
+    for partition, count in offsets.items():
+        if part and sum(offsets[each] for each in part) + count > _PART_OFFSETS:
+            yield part
+            part = []
+        part.append(partition)
+    if part:
+        yield part
+
+
+def _in_order(
+    batches: Iterable[Sequence[Record]], partitions: Sequence[int], *, newest_per_key: bool
+) -> Iterator[Sequence[Record]]:
+    """The records of each partition, in offset order."""
+    if not newest_per_key:
+        found: dict[int, list[Record]] = {partition: [] for partition in partitions}
+        for batch in batches:
+            for record in batch:
+                found[record[1]].append(record)
+        yield from found.values()
+        return
+    newest: dict[int, dict[bytes | int, Record]] = {partition: {} for partition in partitions}
+    for batch in batches:
+        for record in batch:  # its fields by number: a name costs as much as the rest of the line
+            newest[record[1]][record[2] if record[4] is None else record[4]] = record
+    for by_key in newest.values():
+        yield sorted(by_key.values(), key=itemgetter(2))
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from eosctl.core.clients.settings import ClientSettings
@@ -117,6 +117,19 @@ class KafkaTopicStore:
         )  # fmt: skip
         records = reader.read_newest() if newest_per_key else reader.read_all()
         return TopicRead(topic, bounds.known, records, reader.records_read, bounds.missing)
+
+    def stream(
+        self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False, sieve: Sieve | None = None
+    ) -> Iterator[Sequence[Record]]:
+        """What `read` would return of the committed records up to the LSOs of `bounds`, some at a time.
+
+        No more than that is held in memory, or the newest per key of a few partitions. Raises what `read` raises.
+        """
+        reader = TopicReader(
+            self._settings, topic, bounds,
+            isolation="read_committed", deadline=self._deadline, on_event=self._on_event, sieve=sieve,
+        )  # fmt: skip
+        return reader.stream(newest_per_key=newest_per_key)
 
     def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
         """The committed records among the last `offsets` offsets of each partition; raises NotFoundError."""

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from eosctl.app import App
+from eosctl.codes import Code
 from eosctl.connectors.dedicated import gather_dedicated_topics
-from eosctl.core.configs.view import without_secrets
+from eosctl.core.configs.view import is_config_key, without_secrets
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.offsets.views import fold_store
 from eosctl.core.open_transactions import OPEN_TRANSACTION
-from eosctl.core.record_file import record_line
-from eosctl.core.records import Record, TopicRead
+from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.offsets.files import codes
+from eosctl.offsets.files.lines import record_lines
 from eosctl.offsets.files.rows import OFFSETS_EXPORT, ExportData, ExportSummary, Format
-from eosctl.offsets.files.rules import RestBody, rest_body
-from eosctl.offsets.stores.gather import locate, settled_read
+from eosctl.offsets.files.rules import rest_body
+from eosctl.offsets.stores.gather import locate, settled_bounds
 from eosctl.ports import TopicStore
 from eosctl.report import Problem, Report
-from eosctl.state.backups import write_lines
+from eosctl.state.backups import write_blocks
 
 NDJSON: Format = "ndjson"
 _LEFT_OUT = {
@@ -50,14 +52,54 @@ class ExportRequest:
     with_secrets: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Exported:
-    read: TopicRead
-    cluster_id: str
-    group_id: str | None
-    kept: tuple[Record, ...]
-    lines: tuple[str, ...]
-    problems: tuple[Problem, ...]
+class _Export:
+    """Goes through the records of a store, counting: `problems` are known when it has ended."""
+
+    def __init__(self, request: ExportRequest, topic: str, bounds: Sequence[Bounds], cluster_id: str) -> None:
+        self._request, self._bounds = request, bounds
+        self.topic, self.cluster_id = topic, cluster_id
+        self.records = self.tombstones = self.records_read = 0
+        self._with_secrets, self._left_out = 0, Counter[Code]()
+
+    def blocks(self, topics: TopicStore) -> Iterator[bytes]:
+        """The file's lines, many at a time; no more is in memory than for the newest records of some partitions."""
+        newest = not self._request.all_records
+        parts = topics.stream(self.topic, self._bounds, newest_per_key=newest, sieve=self._count)
+        if self._request.format == NDJSON:
+            yield from (record_lines(self._keep(part)) for part in parts)
+            return
+        whole = [record for part in parts for record in part]
+        self._keep(whole)
+        body = rest_body(
+            fold_store(TopicRead(self.topic, tuple(self._bounds), tuple(whole), self.records_read)),
+            self._request.connectors[0],
+        )
+        self._left_out.update(reason for _record, reason in body.left_out)
+        yield f"{body.text()}\n".encode()
+
+    def _count(self, records: Sequence[Record]) -> Sequence[Record]:
+        self.records_read += len(records)
+        return records
+
+    def _keep(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Those that were asked for, fit to be stored."""
+        if connectors := self._request.connectors:
+            records = [record for record in records if _owner(record) in connectors]
+        if not self._request.with_secrets and any(is_config_key(record.key) for record in records):
+            shown = list(map(without_secrets, records))
+            self._with_secrets += sum(one is not other for one, other in zip(records, shown, strict=True))
+            records = shown
+        self.records += len(records)
+        self.tombstones += sum(record[5] is None for record in records)
+        return records
+
+    def problems(self) -> list[Problem]:
+        """What is not in the file, or not as it was."""
+        return [
+            *_blocked_problems(self.topic, self._bounds),
+            *_hidden_problems(self.topic, self._with_secrets),
+            *_left_out_problems(self._left_out),
+        ]
 
 
 def export_offsets(app: App, request: ExportRequest, *, path: str) -> Report:
@@ -65,42 +107,34 @@ def export_offsets(app: App, request: ExportRequest, *, path: str) -> Report:
 
     Tombstones and keys that Connect ignores are in a record file; with `connectors`, only what is theirs.
     """
-    exported = _export(app, request)
-    write_lines(path, exported.lines)
+    with _opened(app, request) as (export, topics):
+        write_blocks(path, export.blocks(topics))
     return Report(
         kind=OFFSETS_EXPORT,
-        summary=ExportSummary(
-            records=len(exported.kept),
-            tombstones=sum(record.value is None for record in exported.kept),
-            records_read=exported.read.records_read,
-        ),
-        data=ExportData(file=path, topic=exported.read.topic, format=request.format),
-        target={"kafka_cluster_id": exported.cluster_id, "group_id": exported.group_id},
-        problems=exported.problems,
+        summary=ExportSummary(records=export.records, tombstones=export.tombstones, records_read=export.records_read),
+        data=ExportData(file=path, topic=export.topic, format=request.format),
+        target={"kafka_cluster_id": export.cluster_id, "group_id": app.target.group_id},
+        problems=export.problems(),
     )
 
 
-def export_lines(app: App, request: ExportRequest) -> Sequence[str]:
-    """The lines that `export_offsets` writes; what is missing from them is said as it would be there."""
-    exported = _export(app, request)
-    for problem in exported.problems:
+def export_blocks(app: App, request: ExportRequest) -> Iterator[bytes]:
+    """The lines that `export_offsets` writes, many at a time; what is missing from them is said in the end."""
+    with _opened(app, request) as (export, topics):
+        yield from export.blocks(topics)
+    for problem in export.problems():
         app.on_event(Event(problem.message, warning=True))
-    return exported.lines
 
 
-def _export(app: App, request: ExportRequest) -> _Exported:
+@contextmanager
+def _opened(app: App, request: ExportRequest) -> Iterator[tuple[_Export, TopicStore]]:
     _require_sense(request)
     app, store = locate(app, request.store)
-    read, cluster_id = _read(app, request, store)
-    whole = tuple(_kept(read, request.connectors))
-    kept = whole if request.with_secrets else tuple(map(without_secrets, whole))
-    problems = _blocked_problems(read) + _hidden_problems(read.topic, whole, kept)
-    if request.format == NDJSON:
-        return _Exported(read, cluster_id, app.target.group_id, kept, tuple(map(record_line, kept)), tuple(problems))
-    body = rest_body(fold_store(read), request.connectors[0])
-    problems += _left_out_problems(body)
-    lines = tuple(body.text().splitlines())
-    return _Exported(read, cluster_id, app.target.group_id, kept, lines, tuple(problems))
+    with app.topics() as topics:
+        topic = store_topic(app, topics, store, request.connectors)
+        if topic not in topics.describe([topic]):
+            raise NotFoundError(f"there is no topic {topic}", hint="A store is global, dedicated, or a topic by name.")
+        yield _Export(request, topic, settled_bounds(app, topics, topic), topics.cluster_id()), topics
 
 
 def _require_sense(request: ExportRequest) -> None:
@@ -110,14 +144,6 @@ def _require_sense(request: ExportRequest) -> None:
         raise UsageError("a KIP-875 body holds the offsets of one connector", hint="Name it: --connector NAME.")
     if request.all_records:
         raise UsageError("a KIP-875 body has one offset per source partition", hint="Leave --all-records out.")
-
-
-def _read(app: App, request: ExportRequest, store: str) -> tuple[TopicRead, str]:
-    with app.topics() as topics:
-        topic = store_topic(app, topics, store, request.connectors)
-        if topic not in topics.describe([topic]):
-            raise NotFoundError(f"there is no topic {topic}", hint="A store is global, dedicated, or a topic by name.")
-        return settled_read(app, topics, topic, newest_per_key=not request.all_records), topics.cluster_id()
 
 
 def store_topic(app: App, topics: TopicStore, store: str, connectors: Sequence[str]) -> str:
@@ -145,32 +171,27 @@ def store_topic(app: App, topics: TopicStore, store: str, connectors: Sequence[s
     return topic
 
 
-def _kept(read: TopicRead, connectors: Sequence[str]) -> list[Record]:
-    return [record for record in read.records if not connectors or _owner(record) in connectors]
-
-
 def _owner(record: Record) -> str | None:
     key = decode_key(record.key)
     return key.connector if isinstance(key, OffsetKey) else None
 
 
-def _blocked_problems(read: TopicRead) -> list[Problem]:
-    partitions = ", ".join(str(bound.partition) for bound in read.blocked())
+def _blocked_problems(topic: str, bounds: Sequence[Bounds]) -> list[Problem]:
+    partitions = ", ".join(str(bound.partition) for bound in bounds if bound.lso < bound.end)
     if not partitions:
         return []
-    message = f"topic {read.topic}, partition {partitions}: what lies behind an open transaction is not in the file"
+    message = f"topic {topic}, partition {partitions}: what lies behind an open transaction is not in the file"
     return [Problem(OPEN_TRANSACTION, message, hint="`eosctl txn hanging` shows its producer.", severity="warning")]
 
 
-def _hidden_problems(topic: str, whole: Sequence[Record], kept: Sequence[Record]) -> list[Problem]:
-    count = sum(one is not other for one, other in zip(whole, kept, strict=True))
+def _hidden_problems(topic: str, count: int) -> list[Problem]:
     if not count:
         return []
     message = f"topic {topic} holds configs: in {count} of them, what may be a secret is *** in the file"
     return [Problem(codes.SECRETS_HIDDEN, message, hint="--with-secrets keeps the file exact.", severity="warning")]
 
 
-def _left_out_problems(body: RestBody) -> list[Problem]:
+def _left_out_problems(left_out: Counter[Code]) -> list[Problem]:
     return [
         Problem(
             reason,
@@ -178,5 +199,5 @@ def _left_out_problems(body: RestBody) -> list[Problem]:
             hint="--format ndjson holds everything.",
             severity="warning",
         )
-        for reason, count in sorted(Counter(reason for _record, reason in body.left_out).items())
+        for reason, count in sorted(left_out.items())
     ]

@@ -205,14 +205,26 @@ def read_settled(app: App, topics: TopicStore, topic: str) -> tuple[Store, tuple
     return fold_store(read, behind), read.bounds
 
 
-def settled_read(app: App, topics: TopicStore, topic: str, *, newest_per_key: bool = True) -> TopicRead:
-    """The committed records of `topic`; while an open transaction hides something, it is waited for a moment."""
-    patience = Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s() / 4), app.clock)
-    for _ in patience.rounds(0.5):
-        read = topics.read(topic, newest_per_key=newest_per_key)
+def settled_read(app: App, topics: TopicStore, topic: str) -> TopicRead:
+    """The newest committed records of `topic`; while an open transaction hides something, it is waited for a moment."""
+    for _ in _patience(app).rounds(0.5):
+        read = topics.read(topic, newest_per_key=True)
         if not read.blocked():
             break
     return read
+
+
+def settled_bounds(app: App, topics: TopicStore, topic: str) -> tuple[Bounds, ...]:
+    """The bounds of `topic`; while an open transaction hides something, it is waited for a moment."""
+    for _ in _patience(app).rounds(0.5):
+        bounds = topics.bounds(topic)
+        if all(bound.lso >= bound.end for bound in bounds):
+            break
+    return bounds
+
+
+def _patience(app: App) -> Deadline:
+    return Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s() / 4), app.clock)
 
 
 def _own_topics(dedicated: DedicatedTopics, connectors: Iterable[str]) -> list[str]:

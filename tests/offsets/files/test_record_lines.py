@@ -1,0 +1,27 @@
+"""Many lines at once are the lines one by one; of a topic that is exported one part at a time is in memory."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eosctl.core.record_file import record_line
+from eosctl.core.records import Record
+from eosctl.kafka.topics.reader import parts_of
+from eosctl.offsets.files.lines import record_lines
+from tests.core.test_record_file import RECORDS
+
+ODD = st.sampled_from([b"", b"\x00\x1f\x7f", b"\xe2\x80\xa8\xf0\x9f\x90\x99", b'"\\/\t\b', None])
+PLAIN = st.builds(
+    Record, st.just("t"), st.just(1), st.just(2), st.integers(-1, 9), ODD, ODD | st.text().map(str.encode)
+)
+
+
+@given(st.lists(PLAIN, max_size=5) | st.lists(PLAIN | RECORDS, max_size=5))
+def test_many_lines_at_once_are_the_lines_one_by_one(records: list[Record]) -> None:
+    assert record_lines(records) == "".join(f"{record_line(each)}\n" for each in records).encode()
+
+
+def test_small_partitions_are_read_together_and_large_ones_alone() -> None:
+    """An export held the whole topic; all partitions one by one would be slow where there are a thousand."""
+    assert list(parts_of({0: 10, 1: 20, 2: 60_000, 4: 49_999, 5: 1, 6: 1})) == [[0, 1], [2], [4, 5], [6]]
