@@ -72,8 +72,12 @@ def compare(
     for name, side in ((name_a, 0), (name_b, 1)):
         walls = sorted(pair[side].wall_s for pair in pairs)
         peak = max(pair[side].peak_mib for pair in pairs)
-        print(f"{name:28} wall {walls[0]:.3f} / {statistics.median(walls):.3f} s (min / median), peak {peak:.0f} MiB")
+        cpu_s = statistics.median(pair[side].cpu_s for pair in pairs)
+        times = f"wall {walls[0]:.3f} / {statistics.median(walls):.3f} s (min / median), CPU {cpu_s:.3f} s"
+        print(f"{name:28} {times}, peak {peak:.0f} MiB")
     ratios = sorted(first.wall_s / second.wall_s for first, second in pairs)
     median = statistics.median(ratios)
     print(f"{'ratio, pair by pair':28} {ratios[0]:.2f} / {median:.2f} / {ratios[-1]:.2f} (min / median / max)")
+    of_cpu = statistics.median(first.cpu_s / second.cpu_s for first, second in pairs)
+    print(f"{'ratio of CPU':28} {of_cpu:.2f} (median)")
     return median

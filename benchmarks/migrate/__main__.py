@@ -69,12 +69,14 @@ def contest(bootstrap: str, folder: Path, *, records: int, runs: int) -> None:
 
 
 def run_tree(command: Sequence[str]) -> Run:
-    """Like `run_once`, with the peak memory of the whole tree: the JVM and Spark's Python workers."""
-    over, peak = threading.Event(), [0.0]
+    """Like `run_once`, with peak memory and CPU of the whole tree: the JVM, which nobody waits for, and its workers."""
+    over, peak, cpu_s = threading.Event(), [0.0], dict[int, float]()
 
     def watch() -> None:
         while not over.wait(0.2):
-            peak[0] = max(peak[0], tree_mib(os.getpid()))
+            below = processes_below(os.getpid())
+            peak[0] = max(peak[0], sum(_resident_mib(pid) for pid in below))
+            cpu_s.update((pid, max(_cpu_s(pid), cpu_s.get(pid, 0.0))) for pid in below)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -83,18 +85,18 @@ def run_tree(command: Sequence[str]) -> Run:
     finally:
         over.set()
         watcher.join()
-    return Run(run.wall_s, run.cpu_s, peak[0])
+    return Run(run.wall_s, max(run.cpu_s, sum(cpu_s.values())), peak[0])
 
 
-def tree_mib(root: int) -> float:
-    """Resident memory below process `root` now, without itself and the broker."""
+def processes_below(root: int) -> list[int]:
+    """The processes below `root` now, without itself and the broker."""
     parents: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
         except OSError:  # it ended meanwhile
             continue
-    return sum(_resident_mib(pid) for pid in parents if _is_below(pid, root, parents))
+    return [pid for pid in parents if _is_below(pid, root, parents)]
 
 
 def _is_below(pid: int, root: int, parents: dict[int, int]) -> bool:
@@ -110,6 +112,15 @@ def _command_of(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_text()
     except OSError:
         return ""
+
+
+def _cpu_s(pid: int) -> float:
+    """User and system time of a process so far, of which the last moments may be missing."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _resident_mib(pid: int) -> float:

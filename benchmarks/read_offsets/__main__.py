@@ -29,7 +29,7 @@ from eosctl.sandbox.stack import Stack
 
 TOPIC = "connect-offsets"
 _SUPERSEDED_EVERY, _TOMBSTONE_EVERY, _TRANSACTION_SIZE = 5, 50, 1_000
-_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def contest(bootstrap: str, java: Java, jars: list[Path], *, records: int, runs:
     """ConsoleConsumer against eosctl, then eosctl against itself without isolation."""
     class_path = os.pathsep.join(map(str, jars))
     console = [
-        str(java.executable), "-Xshare:auto", "-Xmx512M", "-cp", class_path, _CONSUMER,
+        str(java.executable), "-Xshare:auto", "-Xmx512M", "-cp", class_path, CONSUMER,
         "--bootstrap-server", bootstrap, "--topic", TOPIC, "--from-beginning", "--max-messages", str(records),
         "--isolation-level", "read_committed",
     ]  # fmt: skip
@@ -70,8 +70,11 @@ def contest(bootstrap: str, java: Java, jars: list[Path], *, records: int, runs:
     )  # fmt: skip
 
 
-def fill(bootstrap: str, count: int) -> None:
-    """Writes `count` records to the topic, the first half plainly, the second in transactions."""
+def fill(bootstrap: str, count: int, records: Iterator[tuple[bytes, bytes | None]] | None = None) -> None:
+    """Writes `count` records to the topic, the first half plainly, the second in transactions.
+
+    None are like those of a source with many tables.
+    """
     with KafkaTopicStore(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(120)) as store:
         store.create(TOPIC, partitions=25, replication_factor=1, config={"cleanup.policy": "compact"})
     settings = {
@@ -82,7 +85,7 @@ def fill(bootstrap: str, count: int) -> None:
         "enable.metrics.push": False,
         "log_level": 0,
     }
-    records, plain = _records(count), Producer(settings)
+    records, plain = records or _records(count), Producer(settings)
     for key, value in islice(records, count // 2):
         plain.produce(TOPIC, key=key, value=value)
         plain.poll(0)

@@ -1,0 +1,157 @@
+"""What `eosctl offsets` does in one process, beside `ConsoleConsumer`, and beside the migration of the same.
+
+The topic has as many keys as records, of 32 connectors, in 25 partitions, half of them in transactions. `merge` goes
+into a topic that is there and empty; `restore` takes back a migration into a topic that had half of the keys. Goals, as
+medians of paired ratios at a million keys: merge 1.0 of migrate and 3 of ConsoleConsumer, restore 1.0 of the migration
+(five million), list 1.5 and export 0.5 of ConsoleConsumer (0.9 at five million). On a busy machine compare the CPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count, islice
+from pathlib import Path
+from shlex import join, quote
+
+from benchmarks.kafka import kafka_jars
+from benchmarks.migrate.__main__ import run_tree
+from benchmarks.pairs import compare, compile_sources, run_once
+from benchmarks.read_offsets.__main__ import CONSUMER, TOPIC, fill
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId
+from eosctl.core.records import OutRecord
+from eosctl.deadline import Deadline
+from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.machine.java import Java, require_java
+from eosctl.sandbox.settings import StackSpec
+from eosctl.sandbox.stack import Stack
+
+_CONNECTORS = 32
+_CONTESTS = ("export", "list", "merge", "restore")
+
+
+def main() -> None:
+    """Starts a broker, fills the topic and runs what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--only", choices=_CONTESTS, action="append", help="repeatable; all of them without it")
+    arguments = parser.parse_args()
+    compile_sources()
+    java = require_java(os.environ)
+    jars = kafka_jars(java)
+    with tempfile.TemporaryDirectory() as name:
+        os.environ["XDG_STATE_HOME"] = str(Path(name) / "state")  # what eosctl keeps goes with the rest
+        stack = Stack.up(StackSpec(groups=()), Path(name) / "stack", name="benchmark", environ=os.environ)
+        try:
+            fill(stack.bootstrap_servers, arguments.keys, _records(arguments.keys))
+            contest = Contest(stack.bootstrap_servers, Path(name), java, jars, arguments.keys, arguments.runs)
+            for each in arguments.only or _CONTESTS:
+                print(f"\n{each}: {arguments.keys:,} keys; memory is the sum of a tree's processes")
+                getattr(contest, each)()
+        finally:
+            stack.down()
+
+
+def _records(keys: int) -> Iterator[tuple[bytes, bytes | None]]:
+    """A record for each key, keys and values as a Debezium-like source has them."""
+    for number in range(keys):
+        key = b'["inventory-source-%02d",{"database":"shop","table":"orders_%07d"}]' % (number % _CONNECTORS, number)
+        yield key, b'{"lsn":%d,"txId":%d,"snapshot":false}' % (9 * number, number)
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """A filled broker, and who competes on it."""
+
+    bootstrap: str
+    folder: Path
+    java: Java
+    jars: list[Path]
+    keys: int
+    runs: int
+    numbers: Iterator[int] = field(default_factory=count)
+
+    def export(self) -> None:
+        """Every record of the topic, to a file and to nowhere."""
+        ours = self._eosctl("export", "--store", TOPIC, "--all-records", str(self.folder / "export.ndjson"))
+        self._pairs("offsets export --all-records", ours, "ConsoleConsumer", self._console())
+
+    def list(self) -> None:
+        """Every key, to files."""
+        ours = _to_file(self._eosctl("list", "-o", "ndjson", "--offset-topic", TOPIC), self.folder / "list.ndjson")
+        theirs = _to_file(self._console(), self.folder / "console.txt")
+        self._pairs("offsets list -o ndjson", ours, "ConsoleConsumer > file", theirs)
+
+    def merge(self) -> None:
+        """Into a topic that is there, beside the migration into one, and beside only reading the source."""
+        compare(
+            "offsets merge", lambda: self._merge(self._target()),
+            "offsets migrate", lambda: self._migrate(self._target()), runs=self.runs, run=run_tree,
+        )  # fmt: skip
+        compare(
+            "offsets merge", lambda: self._merge(self._target()),
+            "ConsoleConsumer", self._console, runs=self.runs, run=run_tree,
+        )  # fmt: skip
+
+    def restore(self) -> None:
+        """A migration over half of the keys, and the way back, in turn on one topic."""
+        target, theirs = self._target(), self._migrate
+        self._fill_half(target)
+        compare(
+            "offsets migrate", lambda: theirs(target, "--conflict", "take-source"),
+            "offsets restore", lambda: self._eosctl("restore", self._newest_backup(), "--yes", "--force-running"),
+            runs=self.runs, run=run_tree,
+        )  # fmt: skip
+
+    def _pairs(self, name: str, ours: Sequence[str], theirs_name: str, theirs: Sequence[str]) -> None:
+        compare(name, lambda: ours, theirs_name, lambda: theirs, runs=self.runs, run=run_once)
+
+    def _console(self) -> Sequence[str]:
+        return [
+            str(self.java.executable), "-Xshare:auto", "-Xmx512M", "-cp", os.pathsep.join(map(str, self.jars)),
+            CONSUMER, "--bootstrap-server", self.bootstrap, "--topic", TOPIC, "--from-beginning",
+            "--max-messages", str(self.keys), "--isolation-level", "read_committed",
+        ]  # fmt: skip
+
+    def _eosctl(self, *words: str) -> Sequence[str]:
+        return [sys.executable, "-m", "eosctl", "offsets", *words, "-b", self.bootstrap, "--timeout", "900"]
+
+    def _merge(self, target: str) -> Sequence[str]:
+        wanted = ("merge", "--all", "--from", TOPIC, "--into", "global", "--offset-topic", target)
+        return self._eosctl(*wanted, "--yes", "--force-running")
+
+    def _migrate(self, target: str, *more: str) -> Sequence[str]:
+        where = ("--master", "local[2]", "--snapshot-dir", str(self.folder / "snapshots"))
+        wanted = ("migrate", "--all", "--to", target, "--offset-topic", TOPIC, *where, *more)
+        return self._eosctl(*wanted, "--yes", "--force-running")
+
+    def _target(self) -> str:
+        topic = f"target-{next(self.numbers)}"
+        with KafkaTopicStore(ClientSettings(bootstrap_servers=(self.bootstrap,)), deadline=Deadline.after(60)) as store:
+            store.create(topic, partitions=25, replication_factor=1, config={"cleanup.policy": "compact"})
+        return topic
+
+    def _fill_half(self, target: str) -> None:
+        """Every second key, with a value that the source has not."""
+        records = (OutRecord(target, key, b'{"lsn":-1}') for key, _value in islice(_records(self.keys), 0, None, 2))
+        settings = ClientSettings(bootstrap_servers=(self.bootstrap,))
+        with KafkaTopicStore(settings, deadline=Deadline.after(600)) as store:
+            store.write(records, transactional_id=TransactionalId("benchmark-half"))
+
+    def _newest_backup(self) -> str:
+        found = (self.folder / "snapshots").glob("**/backup.*")
+        return str(max(found, key=lambda path: path.stat().st_mtime))
+
+
+def _to_file(command: Sequence[str], path: Path) -> Sequence[str]:
+    return ["sh", "-c", f"exec {join(command)} > {quote(str(path))}"]
+
+
+if __name__ == "__main__":
+    main()
