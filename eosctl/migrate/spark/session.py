@@ -174,7 +174,10 @@ def package_zip(work_dir: Path) -> Path:
     source = Path(eosctl.__file__).parent
     target = work_dir / "eosctl.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for modules in (source.glob("*.py"), (source / "core").rglob("*.py"), (source / "migrate").rglob("*.py")):
+        for modules in (
+            source.glob("*.py"),
+            *((source / room).rglob("*.py") for room in ("core", "engine", "migrate")),
+        ):
             for module in sorted(modules):
                 archive.write(module, Path("eosctl") / module.relative_to(source))
     return target

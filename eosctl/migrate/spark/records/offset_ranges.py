@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 
 from eosctl.core.wording import counted
+from eosctl.engine.ranges import OffsetRange as OffsetRange
 from eosctl.migrate.spark.record_counts import TaskProgress
 
 ClientProperties = Mapping[str, Any]
@@ -37,21 +37,6 @@ _CONSUMER = {
     "queued.max.messages.kbytes": 65_536,
     "enable.metrics.push": False,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetRange:
-    """Offsets `begin` (included) to `end` (excluded) of one of the topic's `partitions`; `end` is at most its LSO.
-
-    `name` is the topic's in the rows, where that is not `topic`: two clusters may have one of the same name.
-    """
-
-    topic: str
-    partition: int
-    begin: int
-    end: int
-    partitions: int = 1
-    name: str | None = None
 
 
 def read_messages(

@@ -1,0 +1,87 @@
+"""The tables that the engine works on, and small words of Arrow that it is written in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eosctl.core.offsets.records import is_nothing
+
+NO_BYTES = pa.scalar(None, pa.binary())
+
+
+def arrow_schema(columns: str) -> pa.Schema:
+    """The Arrow schema of "name type, name type, ..."."""
+    types = {"string": pa.string, "int": pa.int32, "long": pa.int64, "binary": pa.binary, "boolean": pa.bool_}
+    return pa.schema([(name, types[kind]()) for name, kind in map(str.split, columns.split(","))])
+
+
+RECORDS = arrow_schema(
+    "topic string, partition int, offset long, timestamp_ms long, key binary, value binary, nothing boolean, "
+    "at_home boolean, connector string"
+)
+"""Records as they were read. `nothing`: the value is a deletion (`is_nothing`); `at_home`: the key is where Connect's
+producer puts it; `connector` is whose the key is (`key_owner`), null for nobody's. `timestamp_ms` is -1 for none."""
+
+DECISIONS = arrow_schema(
+    "connector string, target_connector string, source_topic string, source_partition int, source_offset long, "
+    "source_key binary, value binary, topic string, key binary, partitions int, partition int, "
+    "target_exists boolean, target_offset long, target_timestamp_ms long, before binary, "
+    "before_nothing boolean, action string, reason string, conflict boolean, claims long"
+)
+"""What becomes of each target key: `value` is the source's (null for a deletion), `before` the target's bytes,
+`partition` where the target has it now (null: nowhere), `claims` how many source records wanted the key."""
+
+
+def batch_of_columns(columns: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
+    """Columns, Python's or Arrow's, as one batch of `schema`."""
+    arrays = [
+        column if isinstance(column, pa.Array) else pa.array(column, type=field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def batch_of_rows(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows as one batch of `schema`; there is at least one."""
+    return batch_of_columns(tuple(zip(*rows, strict=True)), schema)
+
+
+def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """A column as one array."""
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def numbered(count: int) -> pa.Array:
+    """The numbers of so many rows."""
+    return pa.array(range(count), pa.int64())
+
+
+def meaning(value: Any, nothing: Any) -> Any:
+    """`Cell.meaning` of a column: the bytes that count, null for a deletion."""
+    return pc.if_else(nothing, NO_BYTES, value)
+
+
+def same(left: Any, right: Any) -> Any:
+    """Whether two columns have the same in a row; two nulls are the same."""
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    return pc.or_(pc.fill_null(pc.equal(left, right), fill_value=False), both_null)
+
+
+def nothings(values: pa.Array) -> pa.Array:
+    """`is_nothing` of a column; nearly all values are maps, and only others are looked at one by one."""
+    may_be = pc.invert(pc.fill_null(pc.starts_with(values, "{"), fill_value=False))
+    if not pc.any(may_be).as_py():
+        return may_be
+    found = pa.array(map(is_nothing, values.filter(may_be).to_pylist()), pa.bool_())
+    return pc.replace_with_mask(may_be, may_be, found)
+
+
+def dictionary_of(column: pa.Array, values: dict[Any, Any], kind: pa.DataType) -> pa.Array:
+    """For each of a column what `values` has for it, null where that is nothing: one look per distinct one."""
+    encoded = column.dictionary_encode()
+    found = pa.array([values.get(name) for name in encoded.dictionary.to_pylist()], kind)
+    return found.take(encoded.indices)

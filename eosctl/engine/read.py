@@ -1,0 +1,162 @@
+"""From a consumer to columns: the newest record of each partition and key of some ranges of offsets.
+
+    for fold in read_newest(client_properties, [OffsetRange("connect-offsets", 0, begin, lso, partitions=25), …]):
+        fold.records     # a pyarrow.Table of `columns.RECORDS`
+        fold.older       # how many records of the same keys it stands for besides
+
+There is one fold, and each partition and key is in it once, unless the keys would not fit into memory: then there are
+more, a key may be in several, and the newest of it is in the last of these (`rule.newest_per_key` finds it). Memory is
+that of the keys, however many records they have. Needs no group, no rights but to read, and no Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eosctl.core.records import Record
+from eosctl.engine.columns import RECORDS, batch_of_columns, nothings, one_array
+from eosctl.engine.owners import owners_of
+from eosctl.engine.ranges import ClientProperties, Message, OffsetRange, OpenConsumer, Place, ProgressMeter, read_runs
+
+KEYS_AT_ONCE = 1_000_000
+BYTES_AT_ONCE = 1 << 29
+_ROWS_AT_ONCE = 50_000
+_COLUMNS = pa.schema(
+    [
+        ("place", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The newest `records` of some keys, and how many `older` ones of the same keys there were besides."""
+
+    records: pa.Table
+    older: int
+
+
+def read_newest(
+    client: ClientProperties,
+    ranges: Sequence[OffsetRange],
+    *,
+    stall_timeout_s: float = 60.0,
+    keys_at_once: int = KEYS_AT_ONCE,
+    progress: ProgressMeter | None = None,
+    open_consumer: OpenConsumer | None = None,
+) -> Iterator[Fold]:
+    """Reads `ranges` with one consumer, committed records only; `client` are librdkafka properties.
+
+    Raises what `read_runs` raises.
+    """
+    runs = read_runs(client, ranges, stall_timeout_s=stall_timeout_s, progress=progress, open_consumer=open_consumer)
+    folding = _Folding(ranges)
+    for place, messages in runs:
+        folding.add(place, messages)
+        if folding.is_full(keys_at_once):
+            yield folding.fold()
+            folding = _Folding(ranges)
+    yield folding.fold()
+
+
+def records_table(topic: str, records: Iterable[Record], *, partitions: int) -> pa.Table:
+    """Records that are in memory, as RECORDS of a topic that has so many partitions."""
+    columns = list(zip(*(record[1:6] for record in records), strict=True)) or [()] * 5
+    types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+    topics = pa.repeat(pa.scalar(topic, pa.string()), len(arrays[0]))
+    return _as_records(topics, arrays, [partitions] * len(topics))
+
+
+def homes_of(keys: Sequence[bytes | None], partitions: Iterable[int]) -> list[int | None]:
+    """Where Connect's producer puts each of the keys of topics with so many partitions; no key has no such place."""
+    from confluent_kafka import murmur2
+
+    return [None if key is None else murmur2(key, size) for key, size in zip(keys, partitions, strict=False)]
+
+
+class _Folding:
+    """Columns of messages as they come; rows that are superseded go whenever they are more than the others."""
+
+    def __init__(self, ranges: Sequence[OffsetRange]) -> None:
+        self._ranges = ranges
+        self._number_of: dict[Place, int] = {(one.topic, one.partition): i for i, one in enumerate(ranges)}
+        self._newest: list[dict[bytes | None, int]] = [{} for _ in ranges]
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = self._keys = self._older = self._kept_bytes = 0
+        self._compact_at = _ROWS_AT_ONCE
+
+    def is_full(self, keys_at_once: int) -> bool:
+        """Whether it is time to give away what is held."""
+        if self._kept_bytes >= BYTES_AT_ONCE and self._rows > self._keys:
+            self._compact()
+        return self._keys >= keys_at_once or self._kept_bytes >= BYTES_AT_ONCE
+
+    def add(self, place: Place, messages: Sequence[Message]) -> None:
+        """A run of messages of one partition, in the order of its log."""
+        number, count = self._number_of[place], len(messages)
+        keys = [message.key() for message in messages]
+        times = [message.timestamp() for message in messages]
+        batch = batch_of_columns(
+            [
+                pa.repeat(pa.scalar(number, pa.int32()), count),
+                [message.offset() for message in messages],
+                [time_ms if kind else -1 for kind, time_ms in times],
+                keys,
+                [message.value() for message in messages],
+            ],
+            _COLUMNS,
+        )
+        newest = self._newest[number]
+        self._keys -= len(newest)
+        newest.update(zip(keys, range(self._rows, self._rows + count), strict=True))
+        self._keys += len(newest)
+        self._batches.append(batch)
+        self._rows += count
+        self._kept_bytes += batch.nbytes
+        if self._rows >= self._compact_at:
+            self._compact()
+
+    def fold(self) -> Fold:
+        """What there is by now."""
+        table = self._compact()
+        places = one_array(table.column("place"))
+        names = pa.array([one.name or one.topic for one in self._ranges], pa.string())
+        sizes = pa.array([one.partitions for one in self._ranges], pa.int32())
+        partitions = pa.array([one.partition for one in self._ranges], pa.int32())
+        columns = [partitions.take(places), *(one_array(table.column(name)) for name in _COLUMNS.names[1:])]
+        return Fold(_as_records(names.take(places), columns, sizes.take(places).to_pylist()), self._older)
+
+    def _compact(self) -> pa.Table:
+        """The newest rows alone, by partition and in the order in which their keys came first."""
+        rows = pa.array(list(chain.from_iterable(newest.values() for newest in self._newest)), pa.int64())
+        table = pa.Table.from_batches(self._batches, _COLUMNS)
+        if len(rows) < self._rows:
+            table = table.take(rows)
+            self._older += self._rows - len(rows)
+            first = 0
+            for newest in self._newest:
+                newest.update(zip(newest, range(first, first + len(newest)), strict=True))
+                first += len(newest)
+        table = table.combine_chunks()
+        self._batches, self._rows, self._kept_bytes = table.to_batches(), len(table), table.nbytes
+        self._compact_at = 2 * self._rows + _ROWS_AT_ONCE
+        return table
+
+
+def _as_records(topics: pa.Array, columns: Sequence[pa.Array], sizes: Sequence[int]) -> pa.Table:
+    """`columns` are partition, offset, timestamp_ms, key and value."""
+    partitions, offsets, times_ms, keys, values = columns
+    homes = pa.array(homes_of(keys.to_pylist(), sizes), pa.int32())
+    at_home = pc.fill_null(pc.equal(homes, partitions), fill_value=False)
+    found = [topics, partitions, offsets, times_ms, keys, values, nothings(values), at_home, owners_of(keys)]
+    return pa.Table.from_arrays(found, schema=RECORDS)

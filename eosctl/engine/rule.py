@@ -1,0 +1,255 @@
+"""The rule of `eosctl.core.offsets.decision` over columns, once for merge and migrate; tests hold the two together.
+
+    newest = newest_per_key(source_records)                  # what each source store says of each key
+    claims = claims_of(newest.records, routes, sources=["connect-offsets"])
+    decided = decide(strongest(claims, policy), newest_per_key(target_records).records, sizes, policy)
+
+Tables in, tables out, nothing read or written. Keys and values stay binary; a null value is a deletion, never a missing
+fact. All that is known of a key must be in the tables of one call: `places` brings it together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eosctl.core.offsets.decision import KeyAction, Policy
+from eosctl.core.offsets.migration import ConnectorRoute
+from eosctl.engine.columns import DECISIONS, RECORDS, dictionary_of, meaning, numbered, one_array, same
+from eosctl.engine.owners import renamed
+
+_SENDS = pa.array([KeyAction.WRITE.value, KeyAction.DELETE.value], pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest record of each topic and key, and how many keys were `scattered` over partitions of their topic."""
+
+    records: pa.Table
+    scattered: int = 0
+
+
+def newest_per_key(records: pa.Table, *, once: bool = False) -> Newest:
+    """The newest record of each topic and key, of RECORDS.
+
+    Within a partition the offset says which is newest. Offsets of different partitions can't be compared: there the
+    timestamp decides, then the place where Connect's producer puts the key, as in `views.fold_store`. `once` says that
+    each topic, partition and key is there once: then only keys that were found away from home are looked at.
+    """
+    away = records.filter(pc.invert(records["at_home"]))
+    if once and not len(away):
+        return Newest(records)
+    if not once:
+        return _newest(records)
+    doubtful = pc.is_in(records["key"], value_set=pc.unique(away["key"]))
+    found = _newest(records.filter(doubtful))
+    return Newest(pa.concat_tables([records.filter(pc.invert(doubtful)), found.records]), found.scattered)
+
+
+def _newest(records: pa.Table) -> Newest:
+    of_partitions = _first(records, ["topic", "key", "partition"], [("offset", "descending")])
+    found = of_partitions.group_by(["topic", "key"]).aggregate([([], "count_all")])
+    scattered = pc.sum(pc.greater(found["count_all"], 1)).as_py() or 0
+    order = [(name, "descending") for name in ("timestamp_ms", "at_home", "offset", "partition")]
+    return Newest(_first(of_partitions, ["topic", "key"], order) if scattered else of_partitions, scattered)
+
+
+def _first(rows: pa.Table, key: list[str], order: list[tuple[str, str]]) -> pa.Table:
+    """The first row, in that order, of those with the same key."""
+    ranked = pa.table({name: rows[name] for name in dict.fromkeys([*key, *(name for name, _ in order)])})
+    for name, _ in order:
+        if pa.types.is_boolean(ranked[name].type):  # which Arrow does not sort by
+            ranked = ranked.set_column(ranked.column_names.index(name), name, ranked[name].cast(pa.int8()))
+    best = pc.sort_indices(ranked, sort_keys=order)
+    keys = pa.table({name: rows[name].take(best) for name in key}).append_column("rank", numbered(len(rows)))
+    first = keys.group_by(key).aggregate([("rank", "min")])["rank_min"]
+    return rows.take(best.take(one_array(first)))
+
+
+def claims_of(newest: pa.Table, routes: Sequence[ConnectorRoute], *, sources: Sequence[str]) -> pa.Table:
+    """The records of routed connectors with the topic and key that each ends on; `sources` in order of precedence.
+
+    `value` is null for every deletion, however it was spelled: nothing else is ever sent for one.
+    """
+    chosen = newest.filter(pc.is_in(newest["connector"], value_set=_texts(route.connector for route in routes)))
+    connectors = one_array(chosen["connector"])
+    names = dictionary_of(connectors, {r.connector: r.target_connector for r in routes}, pa.string())
+    topics = dictionary_of(connectors, {r.connector: r.target_topic for r in routes}, pa.string())
+    renames = {r.connector: r.target_connector for r in routes if r.connector != r.target_connector}
+    order = {name: number for number, name in enumerate(sources)}
+    return pa.table(
+        {
+            "connector": connectors,
+            "target_connector": names,
+            "source_topic": chosen["topic"],
+            "source_partition": chosen["partition"],
+            "source_offset": chosen["offset"],
+            "timestamp_ms": chosen["timestamp_ms"],
+            "source_key": chosen["key"],
+            "value": meaning(chosen["value"], chosen["nothing"]),
+            "topic": topics,
+            "key": renamed(one_array(chosen["key"]), connectors, renames),
+            "renamed": pc.not_equal(connectors, names),
+            "precedence": dictionary_of(one_array(chosen["topic"]), order, pa.int32()),
+        }
+    )
+
+
+def _texts(names: Iterable[str]) -> pa.Array:
+    return pa.array(list(names), pa.string())
+
+
+def strongest(claims: pa.Table, policy: Policy) -> pa.Table:
+    """One claim per target key (`decision.strongest`), with `collides` and the number of `claims` to it."""
+    count = len(claims)
+    alone = pa.repeat(pa.scalar(1, pa.int64()), count)
+    if pc.count_distinct(claims["key"]).as_py() == count:
+        return claims.append_column("collides", _all(count, value=False)).append_column("claims", alone)
+    key = ["topic", "key"]
+    weighed = claims.append_column("live", pc.is_valid(claims["value"]).cast(pa.int8()))
+    weighed = weighed.append_column("as", claims["renamed"].cast(pa.int8()))
+    facts = weighed.group_by(key).aggregate(
+        [([], "count_all"), ("as", "min"), ("as", "max"), ("live", "sum"), ("value", "count_distinct")]
+    )
+    mixed = pc.not_equal(facts["as_min"], facts["as_max"])
+    some_deleted = pc.and_(pc.greater(facts["live_sum"], 0), pc.less(facts["live_sum"], facts["count_all"]))
+    differ = pc.or_(some_deleted, pc.greater(facts["value_count_distinct"], 1))
+    facts = pa.table(
+        {**{name: facts[name] for name in key}, "collides": pc.and_(mixed, differ), "claims": facts["count_all"]}
+    )
+    best = _first(weighed, key, [*_rank(policy), *_WEAKER]).drop_columns(["live", "as"])
+    there = _rows_of(best, facts)
+    return best.append_column("collides", facts["collides"].take(there)).append_column(
+        "claims", facts["claims"].take(there)
+    )
+
+
+_WEAKER = (
+    *(("precedence", "ascending"), ("timestamp_ms", "descending")),
+    *(("source_offset", "descending"), ("source_partition", "ascending")),
+)
+
+
+def _rank(policy: Policy) -> list[tuple[str, str]]:
+    if policy is Policy.NEWEST:
+        return [("timestamp_ms", "descending"), ("as", "ascending")]
+    return [("as", "descending" if policy is Policy.TAKE_SOURCE else "ascending")]
+
+
+def _all(count: int, *, value: bool) -> pa.Array:
+    return pa.repeat(pa.scalar(value, pa.bool_()), count)
+
+
+def _rows_of(rows: pa.Table, others: pa.Table) -> pa.Array:
+    """For each of `rows` where in `others` its topic and key are, which are there once; null for nowhere."""
+    if not len(others):
+        return pa.nulls(len(rows), pa.int32())
+    topics = pc.unique(others["topic"])
+    if len(topics) == 1:
+        found = pc.index_in(rows["key"], value_set=one_array(others["key"]))
+        elsewhere = pc.not_equal(rows["topic"], topics[0])
+        return one_array(pc.if_else(elsewhere, pa.scalar(None, pa.int32()), found))
+    return one_array(pc.index_in(_places(rows, topics), value_set=_places(others, topics)))
+
+
+def _places(rows: pa.Table, topics: pa.Array) -> pa.Array:
+    """Topic and key as one value: equal where both are."""
+    topic = pc.fill_null(pc.index_in(rows["topic"], value_set=topics), -1).cast(pa.string()).cast(pa.binary())
+    keyed = pc.if_else(pc.is_null(rows["key"]), pa.scalar(b"-", pa.binary()), pa.scalar(b"+", pa.binary()))
+    parts = (topic, keyed, pc.fill_null(rows["key"], b""))
+    return one_array(pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary())))
+
+
+def wanted(records: pa.Table, claims: pa.Table) -> pa.Table:
+    """Those of `records` whose keys are claimed: of a large target no others are looked at."""
+    return records.filter(pc.is_in(records["key"], value_set=one_array(claims["key"])))
+
+
+def decide(
+    claims: pa.Table, target: pa.Table, sizes: Mapping[str, int], policy: Policy, *, fallback: bool = False
+) -> pa.Table:
+    """What happens to each target key, as DECISIONS; `claims` are the `strongest`, `target` is RECORDS, newest each.
+
+    `sizes` are the numbers of partitions of the target topics. `fallback` as in `decision.decide`.
+    """
+    found = target.take(there := _rows_of(claims, target)) if len(target) else _nowhere(len(claims))
+    exists = pc.is_valid(there) if len(target) else _all(len(claims), value=False)
+    facts = _Facts(
+        deleted=pc.is_null(claims["value"]),
+        there=exists,
+        same=same(claims["value"], meaning(found["value"], found["nothing"])),
+        gone=pc.fill_null(found["nothing"], fill_value=False),
+        newer=pc.fill_null(pc.greater(claims["timestamp_ms"], found["timestamp_ms"]), fill_value=False),
+        collides=claims["collides"],
+    )
+    action, reason, conflict = facts.outcome(policy, fallback=fallback)
+    of_target = ("partition", "partition"), ("target_offset", "offset"), ("target_timestamp_ms", "timestamp_ms")
+    columns: dict[str, Any] = {name: claims[name] for name in claims.column_names if name in DECISIONS.names}
+    columns |= {name: found[of] for name, of in (*of_target, ("before", "value"), ("before_nothing", "nothing"))}
+    columns |= {
+        "partitions": dictionary_of(one_array(claims["topic"]), dict(sizes), pa.int32()),
+        "target_exists": exists, "action": action, "reason": reason, "conflict": conflict,
+    }  # fmt: skip
+    return pa.table([columns[name] for name in DECISIONS.names], schema=DECISIONS)
+
+
+def _nowhere(count: int) -> pa.Table:
+    return pa.table({field.name: pa.nulls(count, field.type) for field in RECORDS})
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is known of each key that is claimed; columns of booleans.
+
+    The source has it `deleted`; it is `there` in the target, means the `same`, is a deletion (`gone`), the source's is
+    `newer`; a rename `collides`.
+    """
+
+    deleted: Any
+    there: Any
+    same: Any
+    gone: Any
+    newer: Any
+    collides: Any
+
+    def outcome(self, policy: Policy, *, fallback: bool) -> tuple[Any, Any, Any]:
+        """`decision.decide_claims`: action, reason and conflict, the branches in the same order."""
+        absent, differs = pc.invert(self.there), pc.and_(self.there, pc.invert(self.same))
+        never, always = pc.and_(self.there, absent), pc.or_(self.there, absent)
+        taken = pc.if_else(self.deleted, KeyAction.DELETE.value, KeyAction.WRITE.value)
+        stands = {Policy.KEEP_TARGET: always, Policy.NEWEST: pc.invert(self.newer)}.get(policy, never)
+        fails, falls = policy is Policy.FAIL, fallback
+        branches = [
+            (self.collides if fails else never, KeyAction.CONFLICT.value, "rename_collides"),
+            (pc.and_(absent, self.deleted), KeyAction.KEEP.value, "nothing_to_delete"),
+            (absent, KeyAction.WRITE.value, "missing"),
+            (self.same, KeyAction.KEEP.value, "equal"),
+            (self.deleted if falls else never, KeyAction.KEEP.value, "deleted_in_source"),
+            (self.gone if falls else never, KeyAction.WRITE.value, "deleted_in_target"),
+            (always if fails else never, KeyAction.CONFLICT.value, "undecided"),
+            (stands, KeyAction.KEEP.value, "conflict_kept"),
+        ]
+        conditions = pa.StructArray.from_arrays(
+            [one_array(condition) for condition, _action, _word in branches], names=[word for *_, word in branches]
+        )
+        action = pc.case_when(conditions, *(action for _, action, _ in branches), taken)
+        reason = pc.case_when(conditions, *(word for *_, word in branches), "source_taken")
+        return _text(action, len(self.there)), _text(reason, len(self.there)), pc.or_(differs, self.collides)
+
+
+def _text(column: Any, count: int) -> Any:
+    return column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.repeat(column, count)
+
+
+def is_sent(decisions: pa.Table) -> Any:
+    """Whether each of some decisions sends something."""
+    return pc.is_in(decisions["action"], value_set=_SENDS)
+
+
+def sent(decisions: pa.Table) -> pa.Table:
+    """Those decisions that send something."""
+    return decisions.filter(is_sent(decisions))

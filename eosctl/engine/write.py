@@ -1,0 +1,211 @@
+"""From columns to Kafka: records in transactions of confluent-kafka, one after the other.
+
+    counts = write_rows(client_properties, "my-id-0", placed(rule.sent(decisions)))
+
+A commit fails where one record of its transaction failed: only the last record of each partition reports its delivery,
+for its offset. Who writes again under the same transactional id fences what was left open. No Spark in it.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eosctl.engine.columns import numbered, one_array
+from eosctl.engine.ranges import ClientProperties, ProgressMeter
+from eosctl.engine.read import homes_of
+
+Counts = dict[tuple[str, int], tuple[int, int, int]]
+"""(topic, partition) -> (records written, tombstones among them, offset of the last)."""
+
+_TRANSACTION_TIMEOUT_S = 600
+_FLUSH_S = 0.9 * _TRANSACTION_TIMEOUT_S
+_FIRST_BYTES, _GROWTH, _AROUND_BYTES = 1 << 18, 4, 100
+_MOMENT_S, _LONG_S = _TRANSACTION_TIMEOUT_S / 40, _TRANSACTION_TIMEOUT_S / 4
+_POLL_EVERY = 1000
+_PRODUCER = {
+    "enable.idempotence": True,
+    "acks": "all",
+    "linger.ms": 20,
+    "allow.auto.create.topics": False,
+    "transaction.timeout.ms": 1000 * _TRANSACTION_TIMEOUT_S,
+    "message.timeout.ms": 1000 * _TRANSACTION_TIMEOUT_S,  # a quota may hold a record up for as long
+    "enable.metrics.push": False,
+}
+
+
+def placed(decisions: pa.Table) -> pa.Table:
+    """Where the records of decisions go: `partition` is where the target has the key, else where Connect puts it."""
+    given = one_array(decisions["partition"])
+    is_new = pc.is_null(given)
+    new = decisions.filter(is_new)
+    homes = pa.array(homes_of(new["key"].to_pylist(), new["partitions"].to_pylist()), pa.int32())
+    partitions = pc.replace_with_mask(given, is_new, homes)
+    return decisions.select(["topic", "partition", "key", "value"]).set_column(1, "partition", partitions)
+
+
+def write_rows(
+    client: ClientProperties,
+    transactional_id: str,
+    rows: pa.Table,
+    *,
+    progress: ProgressMeter | None = None,
+    open_producer: Callable[[ClientProperties], Any] | None = None,
+    now_s: Callable[[], float] = time.monotonic,
+) -> Counts:
+    """Writes `rows` (topic, partition, key, value), partition by partition, and returns what was committed.
+
+    Nothing is opened for no rows, and one transaction is enough where nothing holds the writer up: see `_Pace`. Raises
+    KafkaException or RuntimeError after aborting what is open, as far as the broker answers.
+    """
+    from confluent_kafka import KafkaException, Producer
+
+    if not len(rows):
+        return {}
+    producer = (open_producer or Producer)({**client, **_PRODUCER, "transactional.id": transactional_id})
+    _until_done(producer.init_transactions)
+    sender, pace, rows = _Sender(producer, progress), _Pace(now_s), _by_partition(rows)
+    try:
+        for some in pace.pieces(rows):
+            producer.begin_transaction()
+            sender.send(some)
+            _until_done(producer.commit_transaction, timeout_s=_FLUSH_S)
+            sender.committed(some)
+    except BaseException:
+        producer.purge()
+        with suppress(KafkaException):  # the first error is the one to report; who comes next fences what stays open
+            _until_done(producer.abort_transaction, timeout_s=10.0)
+        raise
+    return sender.counts
+
+
+def _by_partition(rows: pa.Table) -> pa.Table:
+    """`rows` in the order of their partitions: few are in more than one transaction, and each costs a marker."""
+    topics = one_array(rows["topic"]).dictionary_encode().indices
+    order = pc.sort_indices(
+        pa.table({"topic": topics, "partition": rows["partition"]}),
+        sort_keys=[("topic", "ascending"), ("partition", "ascending")],
+    )
+    return rows.take(order)
+
+
+class _Pace:
+    """How many bytes go into one transaction: few at first, and four times as many whenever that took but a moment.
+
+    Brokers hold up a writer that is over its quota for as long as they like, and end a transaction that is open for
+    longer than its timeout: what goes into one must fit, whatever the quota is.
+    """
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s, self._bytes = now_s, _FIRST_BYTES
+
+    def pieces(self, rows: pa.Table) -> Iterator[pa.Table]:
+        """The rows of each transaction, which is over when the next ones are asked for."""
+        lengths = [pc.fill_null(pc.binary_length(rows[name]), 0).cast(pa.int64()) for name in ("key", "value")]
+        ends = pc.cumulative_sum(pc.add(pc.add(*lengths), _AROUND_BYTES)).to_pylist()
+        begin = 0
+        while begin < len(ends):
+            begun_s, done = self._now_s(), ends[begin - 1] if begin else 0
+            end = min(bisect_left(ends, done + self._bytes, lo=begin) + 1, len(ends))
+            yield rows.slice(begin, end - begin)
+            self._took(self._now_s() - begun_s)
+            begin = end
+
+    def _took(self, took_s: float) -> None:
+        if took_s < _MOMENT_S:
+            self._bytes *= _GROWTH
+        elif took_s > _LONG_S:
+            self._bytes = max(self._bytes // _GROWTH, _AROUND_BYTES)
+
+
+class _Sender:
+    """Sends the records of one transaction after the other; `counts` are of those that are committed."""
+
+    def __init__(self, producer: Any, progress: ProgressMeter | None) -> None:
+        self._producer, self._progress, self._failures = producer, progress, list[str]()
+        self._last_offsets: dict[tuple[str, int], int] = {}
+        self._sent = 0
+        self.counts: Counts = {}
+
+    def send(self, rows: pa.Table) -> None:
+        """Sends all; raises RuntimeError for what was not delivered, as far as that is seen before the commit."""
+        for place, some in _partitions_of(rows):
+            for first in range(0, len(some), _POLL_EVERY):
+                piece = some.slice(first, _POLL_EVERY)
+                self._produce(place, piece, is_last=first + len(piece) == len(some))
+                self._sent += len(piece)
+                self._producer.poll(0)
+                self._tell()
+        left = self._producer.flush(_FLUSH_S)
+        if self._failures or left:
+            raise RuntimeError(f"{left + len(self._failures)} records were not delivered: {self._failures[:3]}")
+
+    def _produce(self, place: tuple[str, int], rows: pa.Table, *, is_last: bool) -> None:
+        topic, partition = place
+        keys, values = rows["key"].to_pylist(), rows["value"].to_pylist()
+        produce, last = self._producer.produce, len(keys) - 1 if is_last else len(keys)
+        for number in range(last):
+            try:
+                produce(topic, values[number], keys[number], partition)
+            except BufferError:
+                self._with_room(partial(produce, topic, values[number], keys[number], partition))
+        if is_last:
+            self._with_room(partial(produce, topic, values[-1], keys[-1], partition, self._on_delivery))
+
+    def _with_room(self, produce: Callable[[], None]) -> None:
+        """Calls `produce`, waiting while librdkafka's queue is full."""
+        while True:
+            try:
+                return produce()
+            except BufferError:
+                self._producer.poll(0.5)
+
+    def committed(self, rows: pa.Table) -> None:
+        """Counts the records of a transaction that is committed."""
+        for place, some in _partitions_of(rows):
+            written, tombstones, _last = self.counts.get(place, (0, 0, -1))
+            last = self._last_offsets.get(place, -1)
+            self.counts[place] = written + len(some), tombstones + some["value"].null_count, last
+        self._tell(last=True)
+
+    def _tell(self, *, last: bool = False) -> None:
+        if self._progress is not None:
+            self._progress.tell(lambda: self._sent, last=last)
+
+    def _on_delivery(self, error: Any, message: Any) -> None:
+        place = message.topic(), message.partition()
+        if error is not None:
+            self._failures.append(f"{place[0]}-{place[1]}: {error.str()} ({error.name()})")
+        else:
+            self._last_offsets[place] = max(self._last_offsets.get(place, -1), message.offset())
+
+
+def _partitions_of(rows: pa.Table) -> Iterator[tuple[tuple[str, int], pa.Table]]:
+    """The rows of each partition, which stand together."""
+    places = pa.table({"topic": rows["topic"], "partition": rows["partition"]})
+    grouped = places.append_column("row", numbered(len(rows))).group_by(places.column_names)
+    firsts = grouped.aggregate([("row", "min")]).select(["row_min", *places.column_names])
+    found = sorted(zip(*(column.to_pylist() for column in firsts.columns), strict=True))
+    for (first, topic, partition), (end, *_) in pairwise([*found, (len(rows), "", -1)]):
+        yield (topic, partition), rows.slice(first, end - first)
+
+
+def _until_done(step: Callable[[float], None], *, timeout_s: float = 120.0) -> None:
+    """Calls a transactional step until it is done; librdkafka asks for a repetition of what it may repeat."""
+    from confluent_kafka import KafkaException
+
+    give_up_s = time.monotonic() + timeout_s
+    while True:
+        try:
+            return step(10.0)
+        except KafkaException as exc:
+            if not exc.args[0].retriable() or time.monotonic() > give_up_s:
+                raise

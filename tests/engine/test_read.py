@@ -1,0 +1,174 @@
+"""Ranges of offsets are read to their ends and no further; the consumer is a stand-in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.engine.ranges import OffsetRange
+from eosctl.engine.read import _Folding, read_newest
+
+TO_FOUR, TO_TWO = OffsetRange("t", 0, 0, 4), OffsetRange("t", 1, 0, 2)
+
+
+def record(partition: int, offset: int, key: bytes | None = b"k") -> Message:
+    return Message(topic="t", partition=partition, offset=offset, key=key, value=b"v%d" % offset)
+
+
+def event(partition: int, offset: int, code: int = KafkaError._PARTITION_EOF) -> Message:
+    return Message(topic="t", partition=partition, offset=offset, error=KafkaError(code))
+
+
+class ScriptedConsumer:
+    """Answers with `batches`, one after the other, and then with nothing; reports each of `faults` while it does."""
+
+    def __init__(self, batches: Iterable[Sequence[Message]], faults: Iterable[KafkaError] = ()) -> None:
+        self._batches, self._faults = iter(batches), iter(faults)
+        self.assigned: list[tuple[int, int]] = []
+        self.paused: list[int] = []
+        self.closed = False
+
+    def opened(self, settings: Mapping[str, Any]) -> ScriptedConsumer:
+        """In the place of a Consumer."""
+        assert settings["isolation.level"] == "read_committed"
+        self._on_fault = settings["error_cb"]
+        return self
+
+    def assign(self, places: Iterable[Any]) -> None:
+        self.assigned = [(place.partition, place.offset) for place in places]
+
+    def pause(self, places: Iterable[Any]) -> None:
+        self.paused += [place.partition for place in places]
+
+    def consume(self, _most: int, timeout: float) -> Sequence[Message]:
+        assert timeout < 1
+        if (fault := next(self._faults, None)) is not None:
+            self._on_fault(fault)
+        return next(self._batches, ())
+
+    def close(self) -> None:
+        self.closed = True
+
+
+Found = tuple[dict[tuple[int, bytes | None], int], int]
+
+
+def read(consumer: ScriptedConsumer, *ranges: OffsetRange, **limits: Any) -> list[Found]:
+    """What is given away: each key with the offset of its newest record, and how many older ones there were."""
+    limits = {"stall_timeout_s": 0.05} | limits
+    found = []
+    for fold in read_newest({}, ranges, open_consumer=consumer.opened, **limits):
+        rows = fold.records.to_pylist()
+        found.append(({(row["partition"], row["key"]): row["offset"] for row in rows}, fold.older))
+        assert len(found[-1][0]) == len(rows), "a partition and key is there once"
+    return found
+
+
+def test_a_range_is_read_to_its_end_and_no_further() -> None:
+    """What comes behind the end, or of a partition that is read already, is passed over."""
+    consumer = ScriptedConsumer(
+        [[record(0, 1), record(0, 3), record(0, 4, b"new")], [record(0, 5, b"new"), record(1, 0, None), record(1, 1)]]
+    )
+    assert read(consumer, TO_FOUR, TO_TWO) == [({(0, b"k"): 3, (1, None): 0, (1, b"k"): 1}, 1)]
+    assert (consumer.assigned, consumer.paused, consumer.closed) == ([(0, 0), (1, 0)], [0, 1], True)
+
+
+@pytest.mark.parametrize("offset", [4, 5])
+def test_markers_at_the_end_are_passed_by_the_event_behind_them(offset: int) -> None:
+    """The last offsets of a range may be markers or aborted records, which never come."""
+    consumer = ScriptedConsumer([[record(0, 1), event(0, 2)], [record(0, 2)], [event(0, offset)]])
+    assert read(consumer, TO_FOUR) == [({(0, b"k"): 2}, 1)]
+    assert consumer.paused == [0]
+
+
+def test_a_record_behind_a_gap_ends_the_range() -> None:
+    assert read(ScriptedConsumer([[record(0, 9)]]), TO_FOUR) == [({}, 0)]
+
+
+def test_nothing_to_read_opens_nothing() -> None:
+    consumer = ScriptedConsumer([])
+    assert read(consumer) == [({}, 0)]
+    assert not consumer.closed
+
+
+def test_a_missing_right_on_the_unused_group_is_no_fault() -> None:
+    refusal = Message(error=KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
+    assert read(ScriptedConsumer([[refusal, record(1, 0), record(1, 1)]]), TO_TWO) == [({(1, b"k"): 1}, 1)]
+
+
+def test_a_fault_of_a_partition_ends_the_reading() -> None:
+    consumer = ScriptedConsumer([[record(0, 0), event(0, 0, KafkaError.TOPIC_AUTHORIZATION_FAILED)]])
+    with pytest.raises(KafkaException) as error:
+        read(consumer, TO_FOUR)
+    assert error.value.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert consumer.closed
+
+
+def test_silence_is_reported_with_what_is_left() -> None:
+    consumer = ScriptedConsumer([[record(1, 0), record(1, 1), record(0, 1)]])
+    with pytest.raises(RuntimeError, match=r"no records for 0.05 s, still to read: t-0 up to offset 4$"):
+        read(consumer, TO_FOUR, TO_TWO)
+    assert consumer.closed
+
+
+def test_silence_is_explained_by_the_last_fault_that_no_answer_followed() -> None:
+    down = KafkaError(KafkaError._ALL_BROKERS_DOWN)
+    with pytest.raises(KafkaException):
+        read(ScriptedConsumer([], [down]), TO_FOUR)
+    with pytest.raises(RuntimeError, match="no records"):
+        read(ScriptedConsumer([[], [record(0, 1)]], [down]), TO_FOUR)
+
+
+def test_so_many_keys_are_held_at_most() -> None:
+    """The newest of a key is still among what was given away, last."""
+    consumer = ScriptedConsumer([[record(0, 0), record(0, 1, b"l")], [record(0, 2), record(0, 3)]])
+    assert read(consumer, TO_FOUR, keys_at_once=2) == [({(0, b"k"): 0, (0, b"l"): 1}, 0), ({(0, b"k"): 3}, 1)]
+
+
+def test_memory_is_that_of_the_keys() -> None:
+    """A million records of ten keys were a million messages until the end of the reading of a batch."""
+    batches = [[record(0, first + n, b"%d" % (n % 10)) for n in range(1000)] for first in range(0, 200_000, 1000)]
+    folding = _Folding([OffsetRange("t", 0, 0, 200_000)])
+    most = 0
+    for batch in batches:
+        folding.add(("t", 0), batch)
+        most = max(most, sum(one.num_rows for one in folding._batches))
+    fold = folding.fold()
+    assert (most < 60_000, fold.records.num_rows, fold.older) == (True, 10, 199_990)
+    assert fold.records["offset"].to_pylist() == list(range(199_990, 200_000))
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([b"a", b"b", None]), st.integers(1, 3)), max_size=60))
+def test_the_newest_of_each_partition_and_key(steps: list[tuple[int, bytes | None, int]]) -> None:
+    """Whatever comes in which order, in runs of any length."""
+    ends, newest, messages = [0, 0, 0], dict[tuple[int, bytes | None], int](), list[Message]()
+    for partition, key, gap in steps:
+        ends[partition] += gap
+        messages.append(record(partition, ends[partition] - 1, key))
+        newest[partition, key] = ends[partition] - 1
+    ranges = [OffsetRange("t", number, 0, end, 3) for number, end in enumerate(ends) if end]
+    found = read(ScriptedConsumer([messages]), *ranges)
+    assert found == [(newest, len(steps) - len(newest))]
+
+
+def test_what_a_row_says() -> None:
+    key = b'["c",{"f":1}]'
+    messages = [
+        Message(topic="t", partition=1, offset=7, key=key, value=b"null", timestamp=(1, 5)),
+        Message(topic="t", partition=partition_for(b"odd", 3), offset=8, key=b"odd", value=b"{}", timestamp=(0, 6)),
+    ]
+    ranges = [OffsetRange("t", number, 0, 9, 3, "t@p") for number in range(3)]
+    ends = [event(number, 9) for number in range(3)]
+    (fold,) = read_newest({}, ranges, open_consumer=ScriptedConsumer([messages, ends]).opened)
+    names = ("topic", "timestamp_ms", "nothing", "at_home", "connector")
+    rows = {row["offset"]: tuple(row[name] for name in names) for row in fold.records.to_pylist()}
+    assert rows == {
+        7: ("t@p", 5, True, partition_for(key, 3) == 1, "c"),
+        8: ("t@p", -1, False, True, None),
+    }

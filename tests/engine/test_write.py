@@ -1,0 +1,119 @@
+"""Transactions that fit their timeout, whatever a quota makes of the writer; the producer is a stand-in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.engine.write import placed, write_rows
+
+VALUE = b"x" * 900
+SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("key", pa.binary()), ("value", pa.binary())])
+ROWS = [("t", number % 3, b"k%d" % number, VALUE) for number in range(4000)]
+TABLE = pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in ROWS], schema=SCHEMA)
+
+
+class SlowProducer:
+    """Confirms at `bytes_per_s`; `open_s` is how long each transaction was open."""
+
+    def __init__(self, bytes_per_s: float) -> None:
+        self.bytes_per_s, self.time_s, self.begun_s = bytes_per_s, 0.0, 0.0
+        self.open_s: list[float] = []
+        self.sent: list[tuple[str, int, bytes]] = []
+        self.aborted = self.asked = self.full_every = 0
+        self._reports: list[Callable[[], None]] = []
+
+    def opened(self, settings: Mapping[str, Any]) -> SlowProducer:
+        """In the place of a Producer."""
+        self.timeout_s = settings["transaction.timeout.ms"] / 1000
+        return self
+
+    def init_transactions(self, _timeout_s: float) -> None: ...
+    def purge(self) -> None: ...
+    def poll(self, _timeout_s: float) -> None: ...
+
+    def begin_transaction(self) -> None:
+        self.begun_s = self.time_s
+
+    def produce(
+        self, topic: str, value: bytes, key: bytes, partition: int, report: Callable[..., None] | None = None
+    ) -> None:
+        self.asked += 1
+        if self.full_every and self.asked % self.full_every == 0:
+            raise BufferError
+        offset = len(self.sent)
+        self.sent.append((topic, partition, key))
+        self.time_s += len(value) / self.bytes_per_s
+        message = SimpleNamespace(
+            topic=lambda: topic, partition=lambda: partition, value=lambda: value, offset=lambda: offset
+        )
+        if report is not None:
+            self._reports.append(lambda: report(None, message))
+
+    def flush(self, _timeout_s: float) -> int:
+        for report in self._reports:
+            report()
+        self._reports.clear()
+        return 0
+
+    def commit_transaction(self, _timeout_s: float) -> None:
+        self.open_s.append(self.time_s - self.begun_s)
+        if self.open_s[-1] > self.timeout_s:
+            raise RuntimeError("the coordinator has aborted the transaction")
+
+    def abort_transaction(self, _timeout_s: float) -> None:
+        self.aborted += 1
+
+
+@pytest.mark.parametrize("bytes_per_s", [1_000, 10_000, 1_000_000_000])
+def test_each_transaction_fits_its_timeout(bytes_per_s: int) -> None:
+    """All went into one: with a quota of the broker on the writer its transaction was aborted after ten minutes."""
+    producer = SlowProducer(bytes_per_s)
+    counts = write_rows({}, "id-0", TABLE, open_producer=producer.opened, now_s=lambda: producer.time_s)
+    assert producer.sent == sorted((row[:3] for row in ROWS), key=lambda row: row[:2])
+    assert {where: written for where, (written, _tombstones, _last) in counts.items()} == {
+        ("t", 0): 1334, ("t", 1): 1333, ("t", 2): 1333,
+    }  # fmt: skip
+    assert max(producer.open_s) < producer.timeout_s / 1.5
+    assert (len(producer.open_s) <= 3) == (bytes_per_s == 1_000_000_000), "a marker for each partition costs too"
+
+
+def test_what_fails_is_aborted() -> None:
+    producer = SlowProducer(1)
+    with pytest.raises(RuntimeError, match="aborted the transaction"):
+        write_rows({}, "id-0", TABLE, open_producer=producer.opened, now_s=lambda: producer.time_s)
+    assert producer.aborted == 1
+
+
+def test_a_full_queue_is_waited_for() -> None:
+    producer = SlowProducer(1_000_000_000)
+    producer.full_every = 7
+    counts = write_rows({}, "id-0", TABLE, open_producer=producer.opened)
+    assert len(producer.sent) == len(ROWS)
+    assert {where: last for where, (_written, _tombstones, last) in counts.items()} == {
+        ("t", number): max(row for row, each in enumerate(producer.sent) if each[1] == number) for number in range(3)
+    }
+
+
+def test_nothing_is_opened_for_no_rows() -> None:
+    assert write_rows({}, "id-0", TABLE.slice(0, 0)) == {}
+
+
+def test_a_key_stays_where_the_target_has_it() -> None:
+    decisions = pa.table(
+        {
+            "topic": ["t", "u", "t"],
+            "partition": pa.array([4, None, None], pa.int32()),
+            "partitions": pa.array([5, 7, 5], pa.int32()),
+            "key": pa.array([b"a", b"b", b"c"]),
+            "value": pa.array([b"{}", None, b"{}"]),
+        }
+    )
+    found = placed(decisions)
+    assert found["partition"].to_pylist() == [4, partition_for(b"b", 7), partition_for(b"c", 5)]
+    assert found.column_names == ["topic", "partition", "key", "value"]
