@@ -23,6 +23,7 @@ class Event:
     What is in progress has the same `message` from event to event, and is over once `done` is `total`.
 
     `standings` are lines of a table, which a terminal shows in place of the sentence; with them it may be empty.
+    `heading` is that of the table's first column.
     `backup` is the path of a copy that was made of what is changed next.
     """
 
@@ -32,6 +33,7 @@ class Event:
     unit: str = ""
     warning: bool = False
     standings: tuple[Standing, ...] = ()
+    heading: str = "WORKER"
     backup: str | None = None
 
 

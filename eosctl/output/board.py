@@ -1,5 +1,7 @@
 """The live table of a roll: a line for each worker, below it what is waited for now, and for how long.
 
+A rehearsal has a line for each fault.
+
 Lines that are done stay, in the table while it lives and on the terminal afterwards. It decides nothing: what the lines
 say comes with the events.
 """
@@ -43,6 +45,7 @@ class Board:
         self._clock = clock
         self._lines: dict[str, _Line] = {}
         self._waiting, self._waiting_since_s = "", clock.monotonic_s()
+        self._heading = ""
         self._console = Console(file=stream)
         self._live: Any = Live(
             self, console=self._console, refresh_per_second=_REDRAWN_PER_S, redirect_stdout=False,
@@ -61,7 +64,7 @@ class Board:
             before = lines.get(each.subject)
             if before is None or (before.step, before.state) != (each.step, each.state):
                 lines[each.subject] = _Line(each.step, each.state, at)
-        self._lines = lines
+        self._lines, self._heading = lines, event.heading
         self.wait(event.message)
         if not self._live.is_started:
             self._live.start()
@@ -99,7 +102,7 @@ class Board:
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-        table.add_column("WORKER", overflow="fold")
+        table.add_column(self._heading, overflow="fold")
         for name, width in (("STEP", 9), ("STATE", 10), ("SINCE", 9)):  # as wide as the words, so that nothing jumps
             table.add_column(name, no_wrap=True, min_width=width)
         for subject, line in list(self._lines.items())[first:last]:

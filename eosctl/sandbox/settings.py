@@ -50,7 +50,9 @@ class GroupSpec:
 class StackSpec:
     """What to start: Kafka version, number of brokers, Connect groups, a secure listener, extra broker properties.
 
-    With `metrics` each worker has jmx_exporter's agent, and a port of its own where a Prometheus may read.
+    With `metrics` each worker has jmx_exporter's agent, and a port of its own where a Prometheus may read. `forwarded`
+    are loopback ports, one for each broker, at which somebody else passes connections on to its `forwarded_address`:
+    clients that begin there are told these ports by the brokers, and so stay with them.
     """
 
     kafka_version: str = DEFAULT_VERSION
@@ -59,11 +61,12 @@ class StackSpec:
     secure: SecureListener | None = None
     broker_config: Mapping[str, str] = field(default_factory=dict)
     metrics: bool = False
+    forwarded: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerPorts:
-    """The loopback ports of a combined node; `secure` is used only with a secure listener."""
+    """The loopback ports of a combined node; `secure` is used only with a secure listener, or by what is forwarded."""
 
     client: int
     controller: int
@@ -81,15 +84,20 @@ def broker_properties(
     clients = [f"PLAINTEXT://127.0.0.1:{mine.client}"]
     if spec.secure:
         clients.append(f"SASL_SSL://127.0.0.1:{mine.secure}")
+    listeners, advertised = list(clients), list(clients)
+    if spec.forwarded:
+        listeners.append(f"FORWARDED://127.0.0.1:{mine.secure}")
+        advertised.append(f"FORWARDED://127.0.0.1:{spec.forwarded[node - 1]}")
     properties = {
         "process.roles": "broker,controller",
         "node.id": str(node),
         "controller.quorum.voters": voters,
-        "listeners": ",".join([*clients, f"CONTROLLER://127.0.0.1:{mine.controller}"]),
-        "advertised.listeners": ",".join(clients),
+        "listeners": ",".join([*listeners, f"CONTROLLER://127.0.0.1:{mine.controller}"]),
+        "advertised.listeners": ",".join(advertised),
         "inter.broker.listener.name": "PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL"
+        + ",FORWARDED:PLAINTEXT" * bool(spec.forwarded),
         "log.dirs": str(data),
         "num.partitions": "1",
         "default.replication.factor": replication,

@@ -17,7 +17,8 @@ class Node:
     """One process of a stack. `address` is `host:port` of a broker, the REST URL of a worker; brokers have no group.
 
     `metrics_url` is what a Prometheus would read of a worker that has the agent, whose jar is `agent`. One that
-    `records_classes` writes down, when it is stopped, which classes it loaded.
+    `records_classes` writes down, when it is stopped, which classes it loaded. `forwarded_address` is where a broker
+    takes the connections that somebody passes on to it.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Node:
     metrics_url: str | None = None
     agent: str | None = None
     records_classes: bool = False
+    forwarded_address: str | None = None
 
     @property
     def process(self) -> ProcessId:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.deadline import Clock
 from eosctl.events import Event, Standing
+from eosctl.output.board import Board
 from eosctl.output.progress import ProgressMessages
 from tests.fakes.clock import FakeTime
 from tests.terminals import on_a_terminal, screen_after
@@ -160,3 +162,12 @@ def test_sentences_stay_whole_beside_it_and_names_cannot_steer_the_terminal() ->
     assert out.getvalue().startswith("NOW: set [b]it[/b] and restart\n")
     assert "w\\x1b[2J [b]x[/b]" in out.getvalue()
     assert "\x1b[2J" not in out.getvalue()
+
+
+def test_the_first_column_says_what_its_lines_are() -> None:
+    """Every table used to be one of workers."""
+    stream = io.StringIO()
+    board = Board(stream, Clock())
+    board.show(Event("", standings=(Standing("kill-worker", "round 1", "done"),), heading="FAULT"))
+    board.close()
+    assert stream.getvalue().split()[:2] == ["FAULT", "STEP"]

@@ -17,9 +17,10 @@ from eosctl.core.java.properties import properties_text
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError
 from eosctl.sandbox import state
+from eosctl.sandbox.secure import SecureFiles
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.servers.ports import take_ports
-from eosctl.sandbox.settings import GroupSpec, StackSpec, worker_properties
+from eosctl.sandbox.settings import BrokerPorts, GroupSpec, StackSpec, broker_properties, worker_properties
 from eosctl.sandbox.stack import Stack
 from tests.sandbox_fixtures import PATIENCE_S, rest, wait_until
 from tests.secure_stack import SecureStack
@@ -76,6 +77,18 @@ def test_java_reads_back_what_the_property_files_say() -> None:
 def test_two_groups_never_share_topics_by_default(group: GroupSpec, config_topic: str) -> None:
     """Every group's prefix used to be `connect`: a second group read the first one's connectors."""
     assert group.topics()["config"] == config_topic
+
+
+def test_clients_that_begin_at_a_forwarder_stay_with_it(tmp_path: Path) -> None:
+    """The brokers tell them the forwarders' ports, and listen themselves at others."""
+    ports = [BrokerPorts(1, 2, 3), BrokerPorts(4, 5, 6)]
+    spec = StackSpec(brokers=2, forwarded=(70, 80))
+    told = broker_properties(2, ports, tmp_path, spec, SecureFiles(tmp_path))
+    assert told["listeners"].split(",")[1] == "FORWARDED://127.0.0.1:6"
+    assert told["advertised.listeners"] == "PLAINTEXT://127.0.0.1:4,FORWARDED://127.0.0.1:80"
+    assert "FORWARDED:PLAINTEXT" in told["listener.security.protocol.map"]
+    plain = broker_properties(2, ports, tmp_path, StackSpec(brokers=2), SecureFiles(tmp_path))
+    assert not any("FORWARDED" in value for value in plain.values())
 
 
 def test_worker_properties_are_per_group() -> None:

@@ -100,7 +100,8 @@ class Launcher:
             properties = broker_properties(number, ports, data, spec, self.secure_files)
             node = self._node(name, "broker", f"127.0.0.1:{ports[number - 1].client}", properties)
             secure = f"127.0.0.1:{ports[number - 1].secure}" if spec.secure else None
-            nodes.append(replace(node, secure_address=secure))
+            forwarded = f"127.0.0.1:{ports[number - 1].secure}" if spec.forwarded else None
+            nodes.append(replace(node, secure_address=secure, forwarded_address=forwarded))
         self._format(nodes, spec, template, cluster_id)
         return nodes
 

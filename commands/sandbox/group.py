@@ -10,8 +10,8 @@ from eosctl.core.workers.modes import TARGETS
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
-from .frame.options import EosctlCommand, EosctlGroup
-from .frame.session import Session
+from ..frame.options import EosctlCommand, EosctlGroup
+from ..frame.session import Session
 
 _MODES = [mode.value for mode in TARGETS]
 _name = click.option(

@@ -1,0 +1,1 @@
+"""`eosctl sandbox`, `eosctl demo` and `eosctl rehearse`."""
