@@ -6,6 +6,7 @@ can't say different facts.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
@@ -120,11 +121,16 @@ class Report:
 
 
 @runtime_checkable
-class AlikeRows(Protocol):
-    """Rows of which many differ by a name and some numbers alone, so that their text is quicker made than they are."""
+class TextRows(Protocol):
+    """Rows whose text is quicker made than they are; each is made when it is asked for."""
 
     def texts(self, encode: Encode, *members: str | None) -> Iterator[Sequence[str]]:
         """What `encode` makes of these members of each row; None is the whole row."""
+
+
+@runtime_checkable
+class AlikeRows(TextRows, Protocol):
+    """Rows of which many differ by a name and some numbers alone."""
 
     def named(self, *, but: Collection[str]) -> Mapping[str, Collection[str]]:
         """Member -> the names that it has in the rows, without those rows whose `outcome` is one of `but`."""
@@ -132,7 +138,7 @@ class AlikeRows(Protocol):
 
 def row_texts(rows: Sequence[Any], encode: Encode) -> Iterable[str]:
     """What `encode` makes of each row; no more than one is in memory."""
-    if isinstance(rows, AlikeRows):
+    if isinstance(rows, TextRows):
         return (text for (text,) in rows.texts(encode, None))
     return map(encode, map(plain, rows))
 
@@ -186,7 +192,14 @@ def rfc3339(timestamp_ms: int | None) -> str | None:
     """
     if timestamp_ms is None or timestamp_ms < 0:
         return None
+    seconds, within_ms = divmod(timestamp_ms, 1000)
+    return f"{_second(seconds)}.{within_ms:03d}Z"
+
+
+@functools.lru_cache(maxsize=4096)  # rows of a topic are often of the same seconds
+def _second(seconds: int) -> str:
+    timestamp_ms = 1000 * seconds
     later, within_ms = divmod(timestamp_ms, _CALENDAR_MS) if timestamp_ms >= _YEAR_10000_MS else (0, timestamp_ms)
     moment = _EPOCH + timedelta(milliseconds=within_ms)
-    text = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    text = moment.isoformat(timespec="seconds").removesuffix("+00:00")
     return f"+{moment.year + later * _CALENDAR_YEARS}{text[4:]}" if later else text

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from eosctl.core.offsets.murmur2 import Partitioner, partition_for
+
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
@@ -73,7 +75,8 @@ class TopicRead:
 
     `records` are in partition, then offset order: every record that a sieve kept, or of these the newest per
     (partition, key) where that was asked for. `records_read` counts all that passed by. `missing` are the partitions
-    that could not be read, where that was allowed, and why.
+    that could not be read, where that was allowed, and why. `partition_for` is the reader's way to say where a key
+    belongs: that of librdkafka is a hundred times as fast as the one in Python.
     """
 
     topic: str
@@ -81,6 +84,7 @@ class TopicRead:
     records: tuple[Record, ...]
     records_read: int
     missing: Mapping[int, str] = field(default_factory=dict)
+    partition_for: Partitioner = field(default=partition_for, compare=False, repr=False)
 
     def blocked(self) -> tuple[Bounds, ...]:
         """Partitions where an open transaction hides committed records behind it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from shlex import quote
 from typing import Any
 
@@ -13,7 +14,14 @@ from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
 from eosctl.core.offsets.findings import open_transaction_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.typed import typed_partition
-from eosctl.core.offsets.views import DiffStatus, Flag, IgnoredOffsetRecord, OffsetView, diff_status, offset_views
+from eosctl.core.offsets.views import (
+    DiffStatus,
+    IgnoredOffsetRecord,
+    OffsetView,
+    OffsetViews,
+    diff_status,
+    offset_views,
+)
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.group.absent import Known, require_ever_there
@@ -32,12 +40,12 @@ from eosctl.offsets.rows import (
     GetSummary,
     ListData,
     OffsetsSummary,
-    ViewRow,
     cell_of,
     ignored_parts,
     view_members,
 )
 from eosctl.offsets.stores.gather import OffsetStores, gather_stores
+from eosctl.offsets.view_rows import ViewRows
 from eosctl.report import Problem, Report, Row
 from eosctl.txn.open_transactions import find_open_transactions
 
@@ -60,12 +68,8 @@ class OffsetQuery:
 def list_offsets(app: App, query: OffsetQuery) -> Report:
     """Every source partition with its value in each store; exit 0 whatever is found."""
     found = _gather(app, query)
-    views = [
-        view
-        for view in _views(app, found, query)
-        if not query.stores or any(view.cells.get(name) is not None for name in query.stores)
-    ]
-    rows = [ViewRow(**members) for members in _members(app, views)]
+    views = _views(app, found, query, only=query.stores)
+    rows = ViewRows(views, now_ms=app.clock.now_ms())
     ignored = ListData(ignored=ignored_parts(_ignored(found)))
     summary = OffsetsSummary(**_summary(found, views))
     return Report(OFFSETS_LIST, rows, summary, ignored, report_target(app, found), _all_problems(app, found, views))
@@ -78,19 +82,20 @@ def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, r
     Raises NotFoundError when no store has that source partition.
     """
     found = _gather(app, query)
-    views = _views(app, found, query)
+    of_connectors = _views(app, found, query)
     if partition is not None:
         wanted = {typed_partition(connector, partition).identity for connector in query.connectors}
-        views = [view for view in views if view.key.identity in wanted]
-        if not views:
-            raise NotFoundError(
-                f"no offset of {', '.join(query.connectors)} for source partition {partition}",
-                hint="`eosctl offsets get --connector NAME` shows all; numbers and texts are different.",
-            )
+        of_connectors = [each.of(wanted) for each in of_connectors]
+    views = list(chain.from_iterable(of_connectors))
+    if partition is not None and not views:
+        raise NotFoundError(
+            f"no offset of {', '.join(query.connectors)} for source partition {partition}",
+            hint="`eosctl offsets get --connector NAME` shows all; numbers and texts are different.",
+        )
     rows = [GetRow(**members) for members in _members(app, views)]
     ignored = GetData(ignored=ignored_parts(_ignored(found)))
-    summary = GetSummary(**_summary(found, views))
-    problems = _all_problems(app, found, views)
+    summary = GetSummary(**_summary(found, of_connectors))
+    problems = _all_problems(app, found, of_connectors)
     report = Report(OFFSETS_GET, rows, summary, ignored, report_target(app, found), problems)
     return compare_with_rest(app, report, views, query.connectors, whole=partition is None) if rest else report
 
@@ -107,7 +112,7 @@ def diff_offsets(
         for side in (left, right):
             require_store(found, connector, side)
         refuse_same(found, connector, left, right)
-    views = _views(app, found, query)
+    views = list(chain.from_iterable(_views(app, found, query)))
     pairs = [(view.cells.get(left), view.cells.get(right)) for view in views]
     statuses = [
         DiffStatus.HIDDEN if _hides(found, view, (left, right)) else diff_status(*pair)
@@ -201,13 +206,14 @@ def _require_group(app: App) -> None:
     require_ever_there(app, Known(may_be_new=True))
 
 
-def _views(app: App, found: OffsetStores, query: OffsetQuery) -> list[OffsetView]:
+def _views(app: App, found: OffsetStores, query: OffsetQuery, *, only: Sequence[str] = ()) -> list[OffsetViews]:
+    """The views of each connector; with `only`, of what one of these stores has."""
     connectors = sorted(set(query.connectors)) or found.connectors()
     views = []
     for done, connector in enumerate(connectors, start=1):
         stores = found.of(connector)
-        gone = found.dedicated.is_gone(connector)
-        views += offset_views(stores, connector, dedicated_in_use=DEDICATED in stores, gone=gone)
+        in_use, gone = DEDICATED in stores, found.dedicated.is_gone(connector)
+        views.append(offset_views(stores, connector, dedicated_in_use=in_use, gone=gone, only=only))
         app.on_event(Event("comparing stores", done, len(connectors), "connectors"))
     return views
 
@@ -221,22 +227,23 @@ def _ignored(found: OffsetStores) -> list[IgnoredOffsetRecord]:
     return [each for store in found.stores.values() for each in store.ignored]
 
 
-def _summary(found: OffsetStores, views: Sequence[OffsetView]) -> dict[str, int]:
+def _summary(found: OffsetStores, views: Sequence[OffsetViews]) -> dict[str, int]:
+    effective = (pair for each in views for pair in each.effective())
     return {
-        "connectors": len({view.key.connector for view in views}),
-        "source_partitions": len(views),
-        "not_seen_at_runtime": sum(view.documented is not view.runtime for view in views),
+        "connectors": sum(bool(each) for each in views),
+        "source_partitions": sum(map(len, views)),
+        "not_seen_at_runtime": sum(documented is not runtime for documented, runtime in effective),
         "ignored_keys": len(_ignored(found)),
     }
 
 
-def _all_problems(app: App, found: OffsetStores, views: Sequence[OffsetView]) -> list[Problem]:
+def _all_problems(app: App, found: OffsetStores, views: Sequence[OffsetViews]) -> list[Problem]:
     return [*_problems(app, found), *_gone_problems(views)]
 
 
-def _gone_problems(views: Sequence[OffsetView]) -> list[Problem]:
+def _gone_problems(views: Sequence[OffsetViews]) -> list[Problem]:
     """A warning for offsets that nobody uses, and that would be used again by whoever takes the name."""
-    gone = sorted({view.key.connector for view in views if Flag.CONNECTOR_GONE in view.flags and view.documented})
+    gone = [each.keys[0].connector for each in views if each.gone and any(one for one, _other in each.effective())]
     if not gone:
         return []
     shown = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if len(gone) > _MOST_NAMED else "")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
 
+from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.records import IgnoredKey, OffsetKey, as_plain_json, shown_value
 from eosctl.core.offsets.views import DiffStatus, IgnoredOffsetRecord, OffsetView
 from eosctl.core.records import Record
@@ -15,6 +16,8 @@ from eosctl.output.cells import duration, format_cell, summary_lines
 from eosctl.output.parts import Counts, Place
 from eosctl.output.rows import BytesText, Header, Kind, Members, Printed, Text, Time
 from eosctl.report import Report, json_bytes, rfc3339
+
+ValueOf = Callable[[bytes | None], object]
 
 MOST_ROWS = 100
 """That are shown of a plan, a result or a comparison, as text and as JSON; the counts are complete."""
@@ -46,9 +49,9 @@ class StoredRecord(Printed):
         return f"{self.topic}-{self.partition}@{self.offset}"
 
 
-def cell_of(record: Record) -> StoredRecord:
-    """Where a record is and what it says."""
-    value = value_json(record.value)
+def cell_of(record: Record, value_of: ValueOf | None = None) -> StoredRecord:
+    """Where a record is and what it says, by `value_json` unless there is another function for that."""
+    value = (value_of or value_json)(record.value)
     lsns = lsn_texts(value)
     return StoredRecord(
         topic=record.topic,
@@ -181,17 +184,33 @@ class DiffRow(ViewRow):
         return _lsn(self.right)
 
 
-def view_members(view: OffsetView, *, now_ms: int) -> dict[str, Any]:
-    """The members of a ViewRow; `age_ms` is that of the record which a task reads on from."""
+def view_members(
+    view: OffsetView, partition: object = UNSET, *, now_ms: int, value_of: ValueOf | None = None
+) -> dict[str, Any]:
+    """The members of a ViewRow; `age_ms` is that of the record which a task reads on from.
+
+    Who has read the source partition already gives it as `partition`, and then the connector is plain text.
+    """
     newest_ms = view.runtime.timestamp_ms if view.runtime is not None else -1
-    cells = {name: None if record is None else cell_of(record) for name, record in view.cells.items()}
+    cells: dict[str, StoredRecord | None] = {GLOBAL: None, DEDICATED: None}
+    documented = runtime = None
+    for name, record in view.cells.items():
+        cells[name] = cell = None if record is None else cell_of(record, value_of)
+        if cell is not None and record is view.documented:
+            documented = cell.value
+        if cell is not None and record is view.runtime:
+            runtime = cell.value
     return {
-        **key_members(view.key),
-        "stores": {"global": None, "dedicated": None} | cells,
-        "effective": Effective(documented=_value_of(view.documented), runtime=_value_of(view.runtime)),
+        **(key_members(view.key) if partition is UNSET else _plain_key_members(view.key, partition)),
+        "stores": cells,
+        "effective": Effective(documented=documented, runtime=runtime),
         "age_ms": max(0, now_ms - newest_ms) if newest_ms >= 0 else None,
         "flags": [flag.value for flag in view.flags],
     }
+
+
+def _plain_key_members(key: OffsetKey, partition: object) -> Mapping[str, Any]:
+    return {"connector": key.connector, "source_partition": partition, "key": json_bytes(key.raw)}
 
 
 def key_members(key: OffsetKey | IgnoredKey) -> Mapping[str, Any]:
@@ -201,10 +220,6 @@ def key_members(key: OffsetKey | IgnoredKey) -> Mapping[str, Any]:
         "source_partition": as_plain_json(key.partition),
         "key": json_bytes(key.raw),
     }
-
-
-def _value_of(record: Record | None) -> object:
-    return None if record is None else value_json(record.value)
 
 
 class IgnoredPart(Place):

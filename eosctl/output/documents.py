@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import msgspec
 
-from eosctl.report import AlikeRows, Report, plain, row_texts
+from eosctl.report import Report, TextRows, plain, row_texts
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode  # dumps makes an encoder per call
 _quick_encode = msgspec.json.Encoder().encode
@@ -39,7 +39,7 @@ def write_ndjson(report: Report, stream: IO[str]) -> None:
 
 def _texts(rows: Sequence[Any]) -> Iterable[str]:
     """The JSON of each row; of many typed rows msgspec makes it, in a third of the time."""
-    if len(rows) <= _MANY_ROWS or isinstance(rows, AlikeRows):
+    if len(rows) <= _MANY_ROWS or isinstance(rows, TextRows):
         return row_texts(rows, _encode)
     return map(_quick_text, rows)
 
@@ -47,10 +47,15 @@ def _texts(rows: Sequence[Any]) -> Iterable[str]:
 def _quick_text(row: Any) -> str:
     if _is_exact(row.__class__):
         try:
-            return msgspec.json.format(_quick_encode(row), indent=0).decode()
+            return exact_text(row)
         except (UnicodeEncodeError, TypeError):  # half of a surrogate pair; text of a class of its own
             pass
     return _encode(plain(row))
+
+
+def exact_text(row: msgspec.Struct) -> str:
+    """The JSON of a row without fractions; raises UnicodeEncodeError or TypeError where it has what msgspec has not."""
+    return msgspec.json.format(_quick_encode(row), indent=0).decode()
 
 
 @functools.cache

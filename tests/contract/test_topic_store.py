@@ -79,6 +79,7 @@ def test_bytes_headers_and_timestamps_survive(store: TopicStore, topic: str) -> 
 def test_a_key_falls_where_java_puts_it(store: TopicStore, topic: str) -> None:
     (written,) = store.write([OutRecord(topic, b"21", b"v")])
     assert written.partition == (-973932308 & 0x7FFFFFFF) % PARTITIONS
+    assert store.read(topic).partition_for(b"21", PARTITIONS) == written.partition
 
 
 def test_newest_per_key_keeps_tombstones_and_counts_all(store: TopicStore, topic: str) -> None:

@@ -104,7 +104,7 @@ CASES = [
     Case(3, ("diff", "--connector", "c")),
     Case(3, ("lint",), has_junk),
     Case(4, ("list",), fails("describe", UNREACHABLE)),
-    Case(4, ("export", "--store", "global"), fails("read", DeadlineError("timed out"))),
+    Case(4, ("export", "--store", "global"), fails("stream", DeadlineError("timed out"))),
     Case(4, ("diff", "--connector", "c"), fails("read", UNREACHABLE)),
     Case(5, ("list",), fails("read", DENIED)),
     Case(5, MERGE, write_fails(DENIED)),

@@ -116,6 +116,7 @@ def _refuse_constant(name: str) -> object:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_scan = _DECODER.scan_once  # type: ignore[attr-defined]  # documented nowhere, and in CPython since 2.6
 _STRING_OR_LEADING_ZEROS = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\w.+-])(-?)0+(?=\d)')
 
 
@@ -128,8 +129,11 @@ def decode_value(value: bytes | None) -> object:
     if not value:
         return None
     try:
-        text = value.decode("utf-8").removeprefix("\ufeff").lstrip(" \t\r\n")
-        return _parse_json(text) if text else None
+        try:
+            return _scan(value.decode("utf-8"), 0)[0]  # nearly all, in half of the time
+        except (StopIteration, json.JSONDecodeError):
+            text = value.decode("utf-8").removeprefix("\ufeff").lstrip(" \t\r\n")
+            return _parse_json(text) if text else None
     except (ValueError, RecursionError) as exc:
         raise UnparsableValueError(f"the value is not JSON: {exc}") from exc
 

@@ -5,6 +5,11 @@ Writers must use this: a record on another partition than Connect's own producer
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+Partitioner = Callable[[bytes, int], int]
+"""The partition of a key in a topic of so many: `partition_for`, or the same in C."""
+
 _MASK = 0xFFFFFFFF
 _SEED = 0x9747B28C
 _MULTIPLIER = 0x5BD1E995

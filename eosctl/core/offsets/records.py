@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
+from typing import NamedTuple
 
 from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.records import Record
@@ -33,9 +35,11 @@ class KeyFault(StrEnum):
     PARTITION_NOT_A_MAP = "partition_not_a_map"
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetKey:
-    """A key that some connector may ask for; `partition` None is `["c",null]`, which REST never shows."""
+class OffsetKey(NamedTuple):
+    """A key that some connector may ask for; `partition` None is `["c",null]`, which REST never shows.
+
+    A tuple, as there is one for each key of a topic.
+    """
 
     raw: bytes
     connector: str
@@ -112,6 +116,30 @@ def _as_java_holds(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool):
         return (value + 2**63) % 2**64 - 2**63
     return value
+
+
+_PLAIN_KEY = re.compile(rb'\["[^"\\]*",\{((?:"[^"\\]*":(?:"[^"\\]*"|0|-?[1-9][0-9]{0,17}|true|false|null)[,}])*)\]')
+
+
+def duplicate_spellings(keys: Sequence[OffsetKey]) -> frozenset[str]:
+    """The identities that several of `keys` have, all of one connector.
+
+    An identity costs more than all else about a key: those of plain keys are not asked for where no two of them
+    consist of the same parts.
+    """
+    parts = list(map(_parts, keys))
+    if None not in parts and len(set(parts)) == len(parts):
+        return frozenset()
+    counts = Counter(key.identity for key in keys)
+    return frozenset(identity for identity, count in counts.items() if count > 1)
+
+
+def _parts(key: OffsetKey) -> tuple[bytes, ...] | None:
+    """What two plain keys have in common if they differ by the order of their members alone; None for another key."""
+    plain = _PLAIN_KEY.fullmatch(key.raw)
+    if plain is None or key.partition is None or plain[1].count(b'":') != len(key.partition):
+        return None
+    return tuple(sorted(plain[1][:-1].split(b",")))
 
 
 def newest_commits(records: Iterable[Record]) -> dict[str, int]:

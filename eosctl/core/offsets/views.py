@@ -7,14 +7,15 @@ A store is an offsets topic: `global` is the worker's, `dedicated` the connector
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
+from typing import NamedTuple
 
 from eosctl.core.offsets.decision import Cell, KeyAction, Policy, decide
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.murmur2 import Partitioner, partition_for
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
-from eosctl.core.offsets.records import IgnoredKey, KeyFault, OffsetKey, decode_key, is_nothing
+from eosctl.core.offsets.records import IgnoredKey, KeyFault, OffsetKey, decode_key, duplicate_spellings, is_nothing
 from eosctl.core.records import Headers, Record, TopicRead
 
 
@@ -74,6 +75,7 @@ class Store:
     blocked: frozenset[int] = frozenset()
     hidden: Mapping[bytes, Mapping[int, Record]] = field(default_factory=dict)
     hidden_keys: Mapping[str, Sequence[OffsetKey]] = field(default_factory=dict)
+    partition_for: Partitioner = field(default=partition_for, compare=False, repr=False)
 
     def names(self) -> set[str]:
         """The connectors that have an offset here, also where an open transaction hides it."""
@@ -81,7 +83,7 @@ class Store:
 
     def home(self, key: bytes) -> int:
         """The partition where Connect's own producer puts `key`."""
-        return partition_for(key, self.partitions)
+        return self.partition_for(key, self.partitions)
 
     def at(self, key: bytes, partition: int) -> Record | None:
         """The newest record of `key` on one partition."""
@@ -108,25 +110,31 @@ def fold_store(read: TopicRead, behind: Iterable[Record] = ()) -> Store:
     connectors: dict[str, list[OffsetKey]] = defaultdict(list)
     ignored: list[IgnoredOffsetRecord] = []
     faults: dict[bytes | None, KeyFault] = {}
-    places: dict[bytes, dict[int, Record]] = {}
+    newest: dict[bytes, Record] = {}
+    several: dict[bytes, dict[int, Record]] = {}
     for record in read.records:
-        if record.key is None or record.key not in places:
-            key = decode_key(record.key)
+        raw = record[4]
+        former = None if raw is None else newest.get(raw)
+        if former is None:
+            key = decode_key(raw)
             if isinstance(key, IgnoredKey):
-                faults[record.key] = key.fault
+                faults[raw] = key.fault
             else:
                 connectors[key.connector].append(key)
-        if record.key in faults:
-            ignored.append(IgnoredOffsetRecord(record, faults[record.key]))
-        if record.key is not None:
-            places.setdefault(record.key, {})[record.partition] = record
-    newest = {raw: _newest(raw, found, len(read.bounds)) for raw, found in places.items()}
-    several = {raw: found for raw, found in places.items() if len(found) > 1}
+        if raw in faults:
+            ignored.append(IgnoredOffsetRecord(record, faults[raw]))
+        if raw is None:
+            continue
+        newest[raw] = record
+        if former is not None and (raw in several or former[1] != record[1]):
+            several.setdefault(raw, {former[1]: former})[record[1]] = record
+    newest |= {raw: _newest(raw, found, read) for raw, found in several.items()}
     blocked = frozenset(bound.partition for bound in read.blocked())
     hidden, of_hidden = _fold_hidden(behind)
     return Store(
-        read.topic, len(read.bounds), newest, dict(connectors), tuple(ignored), several, blocked, hidden, of_hidden
-    )
+        read.topic, len(read.bounds), newest, dict(connectors), tuple(ignored), several, blocked, hidden, of_hidden,
+        read.partition_for,
+    )  # fmt: skip
 
 
 def _fold_hidden(behind: Iterable[Record]) -> tuple[dict[bytes, dict[int, Record]], dict[str, list[OffsetKey]]]:
@@ -143,18 +151,15 @@ def _fold_hidden(behind: Iterable[Record]) -> tuple[dict[bytes, dict[int, Record
     return dict(hidden), dict(keys)
 
 
-def _newest(raw: bytes, found: Mapping[int, Record], partitions: int) -> Record:
+def _newest(raw: bytes, found: Mapping[int, Record], read: TopicRead) -> Record:
     """Of several partitions' records the youngest; of two as old, the one at home: repairs write both at once."""
-    if len(found) == 1:
-        return next(iter(found.values()))
-    home = partition_for(raw, partitions)
+    home = read.partition_for(raw, len(read.bounds))
     return max(
         found.values(), key=lambda each: (each.timestamp_ms, each.partition == home, each.offset, each.partition)
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetView:
+class OffsetView(NamedTuple):
     """One key of one connector: the newest record of each store that has one, and what a task would be given.
 
     `documented`: the dedicated store's value, else the global one's (KIP-618). `runtime`: what Kafka 3.3 to 4.3 do: a
@@ -169,45 +174,80 @@ class OffsetView:
     flags: tuple[Flag, ...]
 
 
-def offset_views(
-    stores: Mapping[str, Store], connector: str, *, dedicated_in_use: bool, gone: bool = False
-) -> list[OffsetView]:
-    """One view per key of `connector`, ordered by key bytes; `stores` has `global`, and `dedicated` if there is one.
+@dataclass(frozen=True, slots=True)
+class OffsetViews:
+    """The views of one connector, ordered by key bytes; each is made when it is asked for: there may be millions.
 
-    A key that only open transactions hide has a view too, with nothing in it but its flag. `gone`: Connect has no
-    connector of that name any more.
+    `stores` has `global`, and `dedicated` if there is one. `doubled` are the identities that are spelled in two ways.
+    `gone`: Connect has no connector of that name any more.
+    """
+
+    stores: Mapping[str, Store]
+    keys: Sequence[OffsetKey]
+    doubled: frozenset[str]
+    dedicated_in_use: bool
+    gone: bool
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[OffsetView]:
+        doubled, stores = self.doubled, list(self.stores.values())
+        more = (Flag.CONNECTOR_GONE,) if self.gone else ()
+        for key in self.keys:
+            cells = {name: store.records.get(key.raw) for name, store in self.stores.items()}
+            flags = tuple(_flags(key, stores, list(cells.values()), doubled=bool(doubled) and key.identity in doubled))
+            documented, runtime = self._effective(cells.get(GLOBAL), cells.get(DEDICATED))
+            yield OffsetView(key, cells, documented, runtime, flags + more)
+
+    def _effective(self, in_global: Record | None, in_dedicated: Record | None) -> tuple[Record | None, Record | None]:
+        """What counts as it is documented, and at runtime."""
+        if in_global is not None and is_nothing(in_global.value):
+            in_global = None
+        if in_dedicated is not None and is_nothing(in_dedicated.value):
+            in_dedicated = None
+        return in_dedicated or in_global, in_dedicated if self.dedicated_in_use else in_global
+
+    def of(self, identities: Collection[str]) -> OffsetViews:
+        """The views of the keys with these identities."""
+        return replace(self, keys=[key for key in self.keys if key.identity in identities])
+
+    def effective(self) -> Iterator[tuple[Record | None, Record | None]]:
+        """`documented` and `runtime` of each view, without making it."""
+        nothing: Mapping[bytes, Record] = {}
+        in_global, in_dedicated = (
+            self.stores[name].records if name in self.stores else nothing for name in (GLOBAL, DEDICATED)
+        )
+        return (self._effective(in_global.get(key.raw), in_dedicated.get(key.raw)) for key in self.keys)
+
+
+def offset_views(
+    stores: Mapping[str, Store],
+    connector: str,
+    *,
+    dedicated_in_use: bool,
+    gone: bool = False,
+    only: Collection[str] = (),
+) -> OffsetViews:
+    """One view per key of `connector`; `stores` has `global`, and `dedicated` if there is one.
+
+    A key that only open transactions hide has a view too, with nothing in it but its flag. With `only`, those of which
+    one of these stores has a record.
     """
     there = {key.raw: key for key in connector_keys(stores.values(), connector)}
     hidden = {key.raw: key for store in stores.values() for key in store.hidden_keys.get(connector, ())}
-    keys = [key for _raw, key in sorted({**hidden, **there}.items())]
-    doubled, more = _duplicate_spellings(keys), (Flag.CONNECTOR_GONE,) if gone else ()
-    views = [_view(key, stores, dedicated_in_use=dedicated_in_use, doubled=key.identity in doubled) for key in keys]
-    return [replace(view, flags=(*view.flags, *more)) for view in views] if more else views
+    keys = [key for _raw, key in sorted({**hidden, **there}.items())] if hidden else list(there.values())
+    doubled = duplicate_spellings(keys)
+    if only:
+        wanted = [stores[name].records for name in only if name in stores]
+        keys = [key for key in keys if any(key.raw in records for records in wanted)]
+    return OffsetViews(stores, keys, doubled, dedicated_in_use, gone)
 
 
 def connector_keys(stores: Iterable[Store], connector: str) -> list[OffsetKey]:
     """The keys of `connector` in any of `stores`, ordered by their bytes."""
     keys = {key.raw: key for store in stores for key in store.connectors.get(connector, ())}
-    return [key for _raw, key in sorted(keys.items())]
-
-
-def _duplicate_spellings(keys: Iterable[OffsetKey]) -> set[str]:
-    spellings: dict[str, set[bytes]] = defaultdict(set)
-    for key in keys:
-        spellings[key.identity].add(key.raw)
-    return {identity for identity, raws in spellings.items() if len(raws) > 1}
-
-
-def _view(key: OffsetKey, stores: Mapping[str, Store], *, dedicated_in_use: bool, doubled: bool) -> OffsetView:
-    cells = {name: store.records.get(key.raw) for name, store in stores.items()}
-    in_global, in_dedicated = live(cells.get(GLOBAL)), live(cells.get(DEDICATED))
-    return OffsetView(
-        key,
-        cells,
-        documented=in_dedicated or in_global,
-        runtime=in_dedicated if dedicated_in_use else in_global,
-        flags=tuple(_flags(key, stores, cells, doubled=doubled)),
-    )
+    return [keys[raw] for raw in sorted(keys)]
 
 
 def live(record: Record | None) -> Record | None:
@@ -215,22 +255,29 @@ def live(record: Record | None) -> Record | None:
     return None if record is None or is_nothing(record.value) else record
 
 
-def _flags(
-    key: OffsetKey, stores: Mapping[str, Store], cells: Mapping[str, Record | None], *, doubled: bool
-) -> Iterable[Flag]:
-    there = [(stores[name], record) for name, record in cells.items() if record is not None]
-    if any(live(record) is None for _store, record in there):
-        yield Flag.DELETED
+def _flags(key: OffsetKey, stores: Sequence[Store], cells: Sequence[Record | None], *, doubled: bool) -> Iterator[Flag]:
+    """`cells` has what each of `stores` has of the key."""
+    raw, there = key.raw, [(store, cell) for store, cell in zip(stores, cells, strict=True) if cell is not None]
+    for _store, cell in there:
+        if is_nothing(cell.value):
+            yield Flag.DELETED
+            break
     if doubled:
         yield Flag.DUPLICATE_SPELLING
     if key.partition is None:
         yield Flag.NULL_PARTITION
-    if any(key.raw in store.several for store, _record in there):
-        yield Flag.SEVERAL_PARTITIONS
-    if any(record.partition != store.home(key.raw) for store, record in there):
-        yield Flag.WRONG_PARTITION
-    if any(store.hides(key.raw) for store in stores.values()):
-        yield Flag.HIDDEN
+    for store, _cell in there:
+        if raw in store.several:
+            yield Flag.SEVERAL_PARTITIONS
+            break
+    for store, cell in there:
+        if cell[1] != store.home(raw):
+            yield Flag.WRONG_PARTITION
+            break
+    for store in stores:
+        if raw in store.hidden:
+            yield Flag.HIDDEN
+            break
 
 
 def diff_status(left: Record | None, right: Record | None) -> DiffStatus:

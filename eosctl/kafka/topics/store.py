@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from confluent_kafka import murmur2
+
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import (
@@ -116,7 +118,7 @@ class KafkaTopicStore:
             isolation=isolation, deadline=self._deadline, on_event=self._on_event, sieve=sieve,
         )  # fmt: skip
         records = reader.read_newest() if newest_per_key else reader.read_all()
-        return TopicRead(topic, bounds.known, records, reader.records_read, bounds.missing)
+        return TopicRead(topic, bounds.known, records, reader.records_read, bounds.missing, murmur2)
 
     def stream(
         self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False, sieve: Sieve | None = None

@@ -152,7 +152,8 @@ class _Reading:
             if topic in self._descriptions:
                 self._read(topic)
             else:
-                self._stores[topic], self._bounds[topic] = Store(topic, partitions), ()
+                like = self._stores[self.global_topic].partition_for
+                self._stores[topic], self._bounds[topic] = Store(topic, partitions, partition_for=like), ()
 
     def _describe(self, names: Sequence[str]) -> None:
         self._descriptions |= self._topics.describe(list(dict.fromkeys(names)))
