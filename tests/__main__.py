@@ -55,7 +55,8 @@ def _run_all(folder: Path, *, fast: bool) -> int:
         return plan.after(result)
 
     results = run_parts(plan.first(), folder, at_once=_FAST_AT_ONCE if fast else _LIVE_AT_ONCE, follow=follow)
-    return _summary(results)
+    never_run = [] if fast else planning.never_run([result.outcomes for result in results])
+    return _summary(results, never_run=never_run)
 
 
 def _tell(result: Result) -> None:
@@ -69,7 +70,7 @@ def _tell(result: Result) -> None:
     print(f"FAILED  {result.part.name}: {'; '.join(result.faults)} ({took})", flush=True)
 
 
-def _summary(results: Sequence[Result]) -> int:
+def _summary(results: Sequence[Result], *, never_run: Sequence[str]) -> int:
     """Prints the slowest tests, the parts that failed and the count; the exit code of the run."""
     outcomes = [result.outcomes for result in results]
     slowest = sorted(((s, test) for each in outcomes for test, s in each.duration_s.items()), reverse=True)
@@ -80,11 +81,13 @@ def _summary(results: Sequence[Result]) -> int:
     print()
     for result in red:
         print(f"FAILED  {result.part.name}: {'; '.join(result.faults)}")
+    if never_run:
+        print(f"FAILED  {len(never_run)} tests are in no part, first {never_run[0]}")
     passed, failed, skipped = (
         sum(len(getattr(each, name)) for each in outcomes) for name in ("passed", "failed", "skipped")
     )
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if red else 0
+    return 1 if red or never_run else 0
 
 
 if __name__ == "__main__":

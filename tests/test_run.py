@@ -30,11 +30,11 @@ Run = Callable[..., Result]
 def run(tmp_path: Path) -> Run:
     """Runs a pytest over a file with this text as a part of a run, without anything of ours but the plugin."""
 
-    def run_part(text: str, *, limit_s: float = PLENTY_S) -> Result:
+    def run_part(text: str, *, limit_s: float = PLENTY_S, marks: str = "") -> Result:
         file = tmp_path / "test_it.py"
         file.write_text(textwrap.dedent(text), encoding="utf-8")
         alone = ("-c", os.devnull, f"--rootdir={tmp_path}", "--disable-plugin-autoload")
-        part = Part("part", ("pytest", "-q", *alone, str(file)), limit_s)
+        part = Part("part", ("pytest", "-q", *alone, "-m", marks, str(file)), limit_s)
         [result] = run_parts([part], tmp_path / "run", at_once=1)
         return result
 
@@ -180,7 +180,27 @@ def test_every_file_is_in_one_part_and_what_one_part_leaves_out_is_in_another() 
     assert not [*(ROOT / "tests").rglob("*_test.py")], "pytest would find these as well"
     units = [part.command for part in planning.unit_parts(files)]
     assert sorted(word for words in units for word in words if word.endswith(".py")) == sorted(files)
-    assert {words[words.index("-m") + 1] for words in units} == {f"not ({planning.COLLECTION.command[-1]})"}
+    collection = planning.collection_part().command
+    assert {words[words.index("-m") + 1] for words in units} == {f"not ({collection[collection.index('-m') + 1]})"}
+
+
+def test_what_one_part_leaves_out_and_no_other_runs_makes_the_run_red(run: Run) -> None:
+    """The live tests are looked for in the files that speak of them: one that was missed there ran nowhere."""
+    words = (
+        "import pytest\n@pytest.mark.filterwarnings('default')\ndef test_one(): pass\n",
+        GREEN.partition("\n\n")[2],
+    )
+    units = run("\n".join(words), marks="not filterwarnings").outcomes
+    assert (units.passed, units.left_out) == ({"test_it.py::test_two"}, {"test_it.py::test_one"})
+    assert planning.never_run([units]) == ["test_it.py::test_one"]
+    assert planning.never_run([units, Outcomes(passed={"test_it.py::test_one"})]) == []
+
+
+def test_files_whose_tests_are_live_are_collected() -> None:
+    files = {word for word in planning.collection_part().command if word.endswith(".py")}
+    contract = "tests/contract/test_topic_store.py"
+    assert {contract, "tests/fence/test_fence_live.py", "tests/migrate/spark/test_parts.py"} <= files
+    assert "tests/fence/test_fence_plan.py" not in files
 
 
 def test_a_live_part_that_nobody_has_timed_does_not_start_last() -> None:
@@ -201,7 +221,7 @@ def test_live_parts_wait_for_the_first_starts_and_units_do_not(is_last: str) -> 
     followed = {}
     assert [part.name for part in plan.first() if part.name.startswith("units ")], "they wait for nothing"
     for part in sorted(plan.first(), key=lambda part: part.name == is_last):
-        found = Outcomes(collected=tests if part == planning.COLLECTION else None)
+        found = Outcomes(collected=tests if part.name == "collection" else None)
         followed[part.name] = [each.name for each in plan.after(Result(part, 1.0, "", (), found))]
     assert {name: parts for name, parts in followed.items() if parts} == {is_last: ["b.py"]}
 

@@ -23,9 +23,13 @@ class Collected:
 
 @dataclass(slots=True)
 class Outcomes:
-    """What one pytest process wrote; `duration_s` is the time of setup, call and teardown by test."""
+    """What one pytest process wrote; `duration_s` is the time of setup, call and teardown by test.
+
+    `left_out` are tests of its files that its marks leave to another process.
+    """
 
     collected: list[Collected] | None = None
+    left_out: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
     skipped: set[str] = field(default_factory=set)
     passed: set[str] = field(default_factory=set)
@@ -50,6 +54,8 @@ def read_outcomes(path: Path) -> Outcomes:
                 Collected(each["test"], frozenset(each["marks"]), frozenset(each["stacks"]))
                 for each in entry["collected"]
             ]
+        elif "left_out" in entry:
+            found.left_out.update(entry["left_out"])
         else:
             _add(found, entry)
     return found

@@ -6,11 +6,14 @@ they work, so several parts run side by side; what is long is started first.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from tests.run.outcomes import Collected
+from tests.kubernetes.program_file import kept_program
+from tests.run.outcomes import Collected, Outcomes
 from tests.run.parts import ROOT, Part, Result
 
 PART_LIMIT_S = 1500.0
@@ -25,7 +28,7 @@ FIRST_STARTS = tuple(
     Part(f"first start of {what}", ("tests.run.first_starts", what), PART_LIMIT_S) for what in ("kafka", "spark")
 )
 _LIVE = "live or spark"  # what needs a broker, a worker or Spark
-COLLECTION = Part("collection", ("pytest", "--collect-only", "-q", "-m", _LIVE), _LINT_LIMIT_S)
+_LIVE_MARK = re.compile(r"mark\.(live|spark)\b")
 _PYTEST = ("pytest", "-q", "--no-skips")
 _UNIT_CHUNKS = 6
 _UNIT_S_PER_BYTE = 7e-5
@@ -99,11 +102,11 @@ class Plan:
     awaited: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.awaited = {part.name for part in (*self._starts(), *(() if self.fast else [COLLECTION]))}
+        self.awaited = {part.name for part in self._awaited()}
 
     def first(self) -> list[Part]:
         """The parts that wait for nothing."""
-        return [*self._starts(), *(() if self.fast else [COLLECTION]), *LINT, *unit_parts(test_files())]
+        return [*self._awaited(), *LINT, *unit_parts(test_files())]
 
     def after(self, result: Result) -> list[Part]:
         """The parts that were only waiting for this one."""
@@ -113,13 +116,38 @@ class Plan:
         self.tests += result.outcomes.collected or []
         return [] if self.awaited else live_parts(self.tests)
 
-    def _starts(self) -> tuple[Part, ...]:
-        return () if self.fast else FIRST_STARTS
+    def _awaited(self) -> tuple[Part, ...]:
+        return () if self.fast else (*FIRST_STARTS, collection_part())
 
 
 def test_files() -> dict[str, int]:
-    """Every file with tests, and its bytes."""
-    return {str(path.relative_to(ROOT)): path.stat().st_size for path in sorted((ROOT / "tests").rglob("test_*.py"))}
+    """Every file with tests, and its bytes; without those on the control plane of Kubernetes where nobody has built it.
+
+    What is named is collected, whatever the folder's conftest says.
+    """
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    there = files if kept_program().exists() else [file for file in files if file.parent.name != "kubernetes"]
+    return {str(path.relative_to(ROOT)): path.stat().st_size for path in there}
+
+
+def collection_part() -> Part:
+    """Collects what is live in files that say so, or whose folder's conftest does: to import all takes 14 s.
+
+    What it misses a part of units leaves out: see `never_run`.
+    """
+    files = [file for file in test_files() if _says_live(ROOT / file)]
+    return Part("collection", ("pytest", "--collect-only", "-q", "-m", _LIVE, *files), _LINT_LIMIT_S)
+
+
+def _says_live(file: Path) -> bool:
+    texts = (path.read_text(encoding="utf-8") for path in (file, file.with_name("conftest.py")) if path.exists())
+    return any(_LIVE_MARK.search(text) for text in texts)
+
+
+def never_run(outcomes: Sequence[Outcomes]) -> list[str]:
+    """The tests that a part left to others, and that no part has an outcome of."""
+    left_out = set[str]().union(*(each.left_out for each in outcomes))
+    return sorted(left_out.difference(*(each.passed | each.failed | each.skipped for each in outcomes)))
 
 
 def unit_parts(files: Mapping[str, int]) -> list[Part]:

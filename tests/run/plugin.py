@@ -1,13 +1,13 @@
 """A pytest plugin: writes what is collected and what becomes of each test, as it happens, for the runner to judge.
 
-The file has one JSON object a line: `{"collected": [{"test", "marks", "stacks"}]}` once, then `{"test", "when",
-"outcome", "duration_s"}` per phase of a test.
+The file has one JSON object a line: `{"left_out": [test]}` once where marks leave tests out, `{"collected": [{"test",
+"marks", "stacks"}]}` once, then `{"test", "when", "outcome", "duration_s"}` per phase of a test.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,9 @@ class _Writer:
     def _write(self, entry: Mapping[str, object]) -> None:
         self._file.write(json.dumps(entry) + "\n")
         self._file.flush()
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        self._write({"left_out": [item.nodeid for item in items]})
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
