@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,26 @@ def test_the_cpu_time_of_a_part_is_that_of_its_processes(tmp_path: Path) -> None
     cpu_s = {result.part.name: result.cpu_s for result in run_parts(parts, tmp_path / "run", at_once=2)}
     assert cpu_s["busy"] > 0.5
     assert 0 < cpu_s["idle"] < cpu_s["busy"]
+
+
+def test_a_part_that_gives_way_has_a_place_of_its_own_and_a_low_priority(tmp_path: Path) -> None:
+    """Units took the first minutes of a run, and then what is live waited with nothing beside it."""
+    told, wait = tmp_path / "told", "while not p.exists(): time.sleep(0.05)"
+    path = f"import os, time, pathlib; p = pathlib.Path({str(told)!r})\n"
+    nice = Part("nice", ("timeit", "-n1", "-r1", f"{path}{wait}\nprint('nice', os.nice(0))"), PLENTY_S, gives_way=True)
+    nicer = replace(nice, name="nicer")
+    first = Part("first", ("timeit", "-n1", "-r1", f"{path}print('nice', os.nice(0))"), PLENTY_S)
+    second = Part("second", ("timeit", "-n1", "-r1", f"{path}p.touch()"), PLENTY_S)
+
+    def follow(result: Result) -> list[Part]:
+        return [second] if result.part == first else []
+
+    results = run_parts([nice, nicer, first], tmp_path / "run", at_once=1, beside=1, follow=follow)
+    assert [result.faults for result in results] == [()] * 4
+    assert (results[0].part, results[-1].part) == (first, nicer)
+    output, mine = {result.part.name: result.output for result in results}, os.nice(0)
+    assert f"nice {mine}\n" in output["first"]
+    assert f"nice {min(19, mine + 10)}\n" in output["nice"]
 
 
 def test_an_interrupted_run_leaves_no_part_running(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from tests.run.outcomes import Outcomes, read_outcomes
 ROOT = Path(__file__).resolve().parent.parent.parent
 _POLL_S = 0.05
 _GRACE_S = 30.0  # after SIGINT: pytest's fixtures stop their brokers and workers
+_NICENESS = 10  # of a part that gives way: about a tenth of what others get
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +30,14 @@ class Part:
     """A command of the run, `python -m COMMAND`, that may take `limit_s` seconds.
 
     A pytest must have an outcome for each test that it collects, and collect `tests` (node ids), where they are given.
-    What is no pytest is judged by its exit code.
+    What is no pytest is judged by its exit code. One that `gives_way` gets the processors when the others wait.
     """
 
     name: str
     command: tuple[str, ...]
     limit_s: float
     tests: tuple[str, ...] = ()
+    gives_way: bool = False
 
     @property
     def is_pytest(self) -> bool:
@@ -99,18 +101,20 @@ def run_parts(
     folder: Path,
     *,
     at_once: int,
+    beside: int = 0,
     follow: Callable[[Result], Sequence[Part]] = lambda _result: (),
 ) -> list[Result]:
     """Runs `parts` in this order, `at_once` side by side, each in a process group of its own below `folder`.
 
-    `follow` is told of each that ends, and answers with the parts that come next. Whatever goes wrong here, Ctrl-C
-    included, no part is left running.
+    Of those that give way `beside` run beside the others. `follow` is told of each that ends, and answers with the
+    parts that come next. Whatever goes wrong here, Ctrl-C included, no part is left running.
     """
     waiting, running, done = list(parts), list[_Running](), list[Result]()
     try:
         while waiting or running:
-            while waiting and len(running) < at_once:
-                running.append(_start(waiting.pop(0), folder / f"part-{len(done) + len(running)}"))
+            for part in _those_with_room(waiting, running, at_once=at_once, beside=beside):
+                waiting.remove(part)
+                running.append(_start(part, folder / f"part-{len(done) + len(running)}"))
             ended = [each for each in running if each.advance(time.monotonic())]
             for each in ended:
                 running.remove(each)
@@ -121,6 +125,15 @@ def run_parts(
     finally:
         _end(running)
     return done
+
+
+def _those_with_room(
+    waiting: Sequence[Part], running: Sequence[_Running], *, at_once: int, beside: int
+) -> Iterator[Part]:
+    """The parts that start now: the first of each kind, as many as it has room for."""
+    for gives_way, room in ((False, at_once), (True, beside)):
+        there = sum(each.part.gives_way == gives_way for each in running)
+        yield from [part for part in waiting if part.gives_way == gives_way][: max(0, room - there)]
 
 
 def environment() -> dict[str, str]:
@@ -143,6 +156,8 @@ def _start(part: Part, folder: Path) -> _Running:
             stderr=output,
             start_new_session=True,
         )
+    if part.gives_way:
+        os.setpriority(os.PRIO_PGRP, process.pid, _NICENESS)
     return _Running(part, folder, process, time.monotonic())
 
 

@@ -1,7 +1,8 @@
 """Which tests go into which part of a full run: those that need the same brokers and workers go together.
 
 A session stack starts with the first test of its part and ends with the part's process. Live tests wait more than
-they work, so several parts run side by side; what is long is started first.
+they work, so several parts run side by side; what is long is started first. What only works, linters and the tests
+without a broker, gives way to them, and so fills what they leave.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ PART_LIMIT_S = 1500.0
 _LINT_LIMIT_S = 300.0
 _SOURCES = ("eosctl", "commands", "tests", "benchmarks")
 LINT = (
-    Part("types", ("mypy", *_SOURCES), _LINT_LIMIT_S),
-    Part("format", ("ruff", "format", "--check", "--quiet", *_SOURCES), _LINT_LIMIT_S),
-    Part("lint", ("ruff", "check", "--quiet", *_SOURCES), _LINT_LIMIT_S),
+    Part("format", ("ruff", "format", "--check", "--quiet", *_SOURCES), _LINT_LIMIT_S, gives_way=True),
+    Part("lint", ("ruff", "check", "--quiet", *_SOURCES), _LINT_LIMIT_S, gives_way=True),
+    Part("types", ("mypy", *_SOURCES), PART_LIMIT_S, gives_way=True),
 )
 FIRST_STARTS = tuple(
     Part(f"first start of {what}", ("tests.run.first_starts", what), PART_LIMIT_S) for what in ("kafka", "spark")
@@ -160,7 +161,7 @@ def unit_parts(files: Mapping[str, int]) -> list[Part]:
     for file in sorted(seconds, key=lambda each: (-seconds[each], each)):
         min(chunks, key=lambda chunk: sum(seconds[each] for each in chunk)).append(file)
     return [
-        Part(f"units {number}", (*_PYTEST, "-m", f"not ({_LIVE})", *chunk), PART_LIMIT_S)
+        Part(f"units {number}", (*_PYTEST, "-m", f"not ({_LIVE})", *chunk), PART_LIMIT_S, gives_way=True)
         for number, chunk in enumerate(chunks, 1)
         if chunk
     ]
