@@ -14,7 +14,17 @@ from typing import Any
 
 from tests.command_tree import leaf_of
 from tests.conftest import Invoke, Outcome
-from tests.fakes.canaries import CLIENT, CLUSTER, CONNECTOR, KEY, WAYS, World, failed_in_fencing, unreadable_record
+from tests.fakes.canaries import (
+    CLIENT,
+    CLUSTER,
+    CONNECTOR,
+    KEY,
+    WAYS,
+    World,
+    failed_in_fencing,
+    plain_write,
+    unreadable_record,
+)
 
 RESULTS = {0: "ok", 3: "findings"}  # exit code -> status
 
@@ -122,6 +132,7 @@ LINES = [
     Line("connectors restart orders --failed --yes", scene=failed_in_fencing),
     Line("rescue --connector orders --yes", scene=failed_in_fencing),
     Line("task-counts clean --yes", scene=unreadable_record),
+    Line("audit --connector orders --topic sink --since beginning --report $page", scene=plain_write),
     Line("offsets verify $written", before=(_SET,)),
     Line("offsets verify $written --before", before=(_SET, "offsets restore $written --yes")),
     Line(
@@ -191,6 +202,7 @@ _FILES: Mapping[str, Callable[[World], str]] = {
     "metrics": World.metrics,
     "offsets": lambda world: world.private("offsets.ndjson", json.dumps(_OFFSET) + "\n"),
     "out": lambda world: str(world.directory.parent / "out.ndjson"),
+    "page": lambda world: str(world.directory.parent / "page.html"),
     "plan": lambda world: str(world.directory.parent / "plan.json"),
     "properties": lambda world: str(world.properties),
     "restart": lambda world: str(world.restart),

@@ -26,7 +26,7 @@ FLOORS = (
     {"fence", "sandbox"},
     {"offsets"},
     {"task_counts", "migrate"},
-    {"rescue", "observation"},
+    {"rescue", "observation", "audit"},
     {"upgrade"},
     {"checks"},
     {"demo"},
@@ -63,7 +63,7 @@ GUESTS = {
             "state",
             "task_counts",
         ),
-        *("offsets", "task_counts", "migrate", "rescue", "observation", "upgrade", "checks", "demo"),
+        *("offsets", "task_counts", "migrate", "rescue", "observation", "upgrade", "checks", "demo", "audit"),
     ),
 }
 IMPURE = {"os", "socket", "ssl", "subprocess", "time", "random", "threading", "pathlib", "shutil", "tempfile", "sys"}

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # name -> (module below eosctl.commands, one line of help); a test compares the lines with the commands' own
 COMMANDS = {
     "acls": ("acls", "Show, check and add the ACLs that exactly-once Connect needs."),
+    "audit": ("audit", "Prove from the log whether a connector was exactly-once."),
     "completion": ("completion", "Print the completion script of a shell."),
     "connectors": ("connectors", "Check connectors; stop, pause, resume and restart them."),
     "demo": ("sandbox.group:demo", "Walk through the main job on a fresh sandbox."),

@@ -10,6 +10,7 @@ from types import ModuleType
 
 from eosctl import errors
 from eosctl.acls import codes as acls
+from eosctl.audit import codes as audit
 from eosctl.checks import codes as checks
 from eosctl.codes import Code
 from eosctl.connectors import codes as connectors
@@ -37,7 +38,7 @@ MODULES = (
     *(errors, open_transactions, behind, offsets_topics, metrics),
     *(state, group, connectors, txn, acls, fence),
     *(offsets, edits, files, lint, switch, task_counts, migrate),
-    *(rescue, connector_configs, upgrade, checks),
+    *(rescue, connector_configs, upgrade, checks, audit),
 )
 """Where codes are declared."""
 KINDS = ("error", "warning", "finding", "gate", "exit code", "word")

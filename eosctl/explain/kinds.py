@@ -10,6 +10,7 @@ from eosctl.output.rows import Kind
 
 ROW_MODULES = (
     "eosctl.acls.rows",
+    "eosctl.audit.rows",
     "eosctl.checks.rows",
     "eosctl.connectors.rows",
     "eosctl.explain.rows",

@@ -157,6 +157,11 @@ def unreadable_record(world: World) -> None:
     world.keep_config("tasks-fencing-orders", {"task-count": 1})
 
 
+def plain_write(world: World) -> None:
+    """A record outside any transaction, among the connector's."""
+    world.topics.put("sink", b"k", b"v")
+
+
 @contextmanager
 def canary_world(directory: Path) -> Iterator[World]:
     """Connector orders is STOPPED; a transaction hangs on topic sink."""

@@ -18,6 +18,7 @@ from eosctl.errors import EosctlError
 
 CLUSTER_PROPERTY = "producer.override.bootstrap.servers"
 _PRODUCER = "producer.override."
+_SOURCE = "source.cluster."
 _PREFIXES = ("consumer.override.", _PRODUCER)  # the first that names brokers reads the offsets
 _TAKEN = {
     "bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.jaas.config", "ssl.truststore.type",
@@ -54,8 +55,15 @@ def brokers_of_ids(config: Mapping[str, str], *, here: Collection[str]) -> OwnBr
     return _brokers(config, _PRODUCER, here=here)
 
 
-def _brokers(config: Mapping[str, str], prefix: str, *, here: Collection[str]) -> OwnBrokers | None:
-    servers = config.get(CLUSTER_PROPERTY)
+def source_brokers(config: Mapping[str, str], *, here: Collection[str]) -> OwnBrokers | None:
+    """The brokers that a MirrorSourceConnector copies from."""
+    return _brokers(config, _SOURCE, here=here, servers_in=f"{_SOURCE}bootstrap.servers")
+
+
+def _brokers(
+    config: Mapping[str, str], prefix: str, *, here: Collection[str], servers_in: str = CLUSTER_PROPERTY
+) -> OwnBrokers | None:
+    servers = config.get(servers_in)
     if not servers or set(split_list(servers)) == set(here):
         return None
     values = {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}

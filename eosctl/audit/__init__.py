@@ -1,0 +1,1 @@
+"""`audit`: whether a connector was exactly-once, proven from the log."""

@@ -1,0 +1,206 @@
+"""`eosctl audit`: whether a connector was exactly-once in a window, as its topics' logs prove it. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eosctl.app import App
+from eosctl.audit import codes
+from eosctl.audit.gather import LogRead, read_logs
+from eosctl.audit.log.tallies import PlaceTally
+from eosctl.audit.rows import (
+    AUDIT,
+    AuditData,
+    AuditedConnector,
+    AuditRow,
+    AuditSummary,
+    TransactionsPart,
+    Verdict,
+    WindowPart,
+    severity_of,
+)
+from eosctl.audit.scope import AuditRequest, Scope, find_scope, output_window
+from eosctl.audit.source_topics import compare_with_source
+from eosctl.audit.verdict import KnownProducer, Whose, findings, judge, known_producer
+from eosctl.core.batches import Unseen, UnseenReason, Window
+from eosctl.core.ids import ProducerId, TransactionalId
+from eosctl.core.wording import counted
+from eosctl.errors import EosctlError, ExitCode
+from eosctl.report import Problem, Report
+from eosctl.txn.owners import owners_of_ids
+
+_EXIT_CODES = {
+    Verdict.EXACTLY_ONCE: ExitCode.OK,
+    Verdict.NOT_EXACTLY_ONCE: ExitCode.FINDINGS,
+    Verdict.UNPROVEN: ExitCode.PARTIAL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """An audit as it came out: what was read, whose it is, and what that proves."""
+
+    scope: Scope
+    read: LogRead
+    producers: Sequence[KnownProducer]
+    rows: Sequence[AuditRow]
+    connector: AuditedConnector
+
+
+def audit(app: App, request: AuditRequest) -> Report:
+    """The report; exit 0 for exactly_once only, 3 for not_exactly_once, 7 for unproven.
+
+    Raises NotFoundError, RefusedError, UsageError, and what reading raises.
+    """
+    window = output_window(request, app.clock)
+    scope = find_scope(app, request)
+    read = read_logs(scope, window, check_crcs=request.check_crcs)
+    producers, problems = _producers(scope, read)
+    more, unread = _more_findings(app, scope, read)
+    done = _judged(scope, window, read, producers, more)
+    report = _report(app, request, done, [*problems, *unread])
+    if request.report is not None:
+        from eosctl.audit.page import write_page
+
+        where = {"Kafka cluster": str(report.target["kafka_cluster_id"]), "Connect group": app.target.group_id}
+        write_page(Path(request.report), done, where=where, made_ms=app.clock.now_ms())
+    return report
+
+
+def _producers(scope: Scope, read: LogRead) -> tuple[dict[ProducerId, KnownProducer], list[Problem]]:
+    """Whose the producers of the output topics are; where brokers do not say it, they stay unknown."""
+    written = read.outputs.written
+    problems = []
+    try:
+        known = _identify(scope.app, [each.producer_id for each in written.values() if each.is_transactional])
+        owners = owners_of_ids(scope.app, {name for name, _by in known.values()}, connectors=scope.connectors)
+    except EosctlError as exc:
+        known, owners = {}, {}
+        problems.append(Problem(codes.NOT_PROVEN, f"whose the producers are: {exc.message}", exc.hint, "warning"))
+    has_offsets = set(read.committed.producers())
+    found = {}
+    for producer_id, each in sorted(written.items()):
+        name, by = known.get(producer_id, (None, "unknown"))
+        found[producer_id] = known_producer(
+            each, name, by, None if name is None else owners[name],
+            connector=scope.connector, has_offsets=producer_id in has_offsets,
+        )  # fmt: skip
+    return found, problems
+
+
+def _identify(app: App, producer_ids: Collection[ProducerId]) -> Mapping[ProducerId, tuple[TransactionalId, str]]:
+    """Whose producer ids the coordinators know."""
+    if not producer_ids:
+        return {}
+    with app.transactions() as admin:
+        found = admin.list_transactions(producer_ids=producer_ids).found
+    return {each.producer_id: (each.transactional_id, "coordinator") for each in found}
+
+
+def _more_findings(app: App, scope: Scope, read: LogRead) -> tuple[list[tuple[PlaceTally, str]], list[Problem]]:
+    """What only records, or another cluster's logs, show; nothing once the time is over."""
+    if read.ended_by is not None:
+        return [], []
+    mirror = read.outputs.mirror
+    return ([], []) if mirror is None else compare_with_source(app, scope, mirror.copied)
+
+
+def _judged(
+    scope: Scope,
+    window: Window,
+    read: LogRead,
+    producers: dict[ProducerId, KnownProducer],
+    more: Sequence[tuple[PlaceTally, str]],
+) -> Audited:
+    rows = findings(
+        scope.connector, read.tallies, producers,
+        planned_ms=read.planned_ms, timeout_ms=scope.transaction_timeout_ms,
+        more=more,
+    )  # fmt: skip
+    unseen = [*map(_unseen_text, read.unseen), *(f"topic {topic} does not exist any more" for topic in scope.gone)]
+    unreadable = [each for each in (*read.unseen, *read.offsets_unseen) if each.reason is UnseenReason.UNREADABLE]
+    lacks = [each.detail for each in unreadable]
+    if read.ended_by is not None:
+        lacks.append("the reading ended early")
+    verdict, why = judge(rows, list(producers.values()), read.outputs, lacks=lacks)
+    own = [each.written for each in producers.values() if each.whose is Whose.OWN]
+    connector = AuditedConnector(
+        connector=scope.connector,
+        topics=list(scope.topics),
+        offsets_topics=list(scope.offsets_topics),
+        window=_window(window, read, unseen),
+        transactions=TransactionsPart(
+            committed=sum(each.count("committed") for each in own),
+            aborted=sum(each.count("aborted") for each in own),
+            open=sum(each.open for each in own),
+        ),
+        records=sum(each.records for each in own),
+        bytes=read.outputs.bytes,
+        producers=[each.part() for each in producers.values()],
+        verdict=verdict,
+        why=why,
+    )
+    return Audited(scope, read, list(producers.values()), rows, connector)
+
+
+def _window(window: Window, read: LogRead, unseen: list[str]) -> WindowPart:
+    """What retention or compaction took away lies before what is proven."""
+    since_ms = -1 if window.since_ms is None else window.since_ms
+    for span in read.spans:
+        fold = read.folds.get((span.topic, span.partition))
+        if fold is None:
+            continue
+        since_ms = max(since_ms, fold.removed_ms)
+        if span.first == span.log_start > 0:
+            since_ms = max(since_ms, fold.first_ms)
+    if read.outputs.unjudged:
+        since_ms = max(since_ms, read.committed.complete_since_ms)
+    until_ms = max((each.to_ms for each in read.outputs.written.values()), default=-1)
+    return WindowPart(
+        since_ms=window.since_ms,
+        until_ms=window.until_ms,
+        proven_since_ms=since_ms if since_ms >= 0 else None,
+        proven_until_ms=until_ms if until_ms >= 0 else None,
+        unseen=unseen,
+    )
+
+
+def _unseen_text(unseen: Unseen) -> str:
+    place = f"{unseen.topic}-{unseen.partition}"
+    if unseen.reason is UnseenReason.UNREADABLE:
+        return f"{place}: {unseen.detail}"
+    why = {
+        UnseenReason.REMOVED: "removed by retention or DeleteRecords",
+        UnseenReason.COMPACTED: "removed by compaction",
+    }[unseen.reason]
+    if unseen.offsets is None:
+        return f"{place}: records {why}"
+    return f"{place}, offsets {unseen.first_offset} to {unseen.last_offset}: {counted(unseen.offsets, 'offset')} {why}"
+
+
+def _report(app: App, request: AuditRequest, done: Audited, problems: Sequence[Problem]) -> Report:
+    connector, ended_by = done.connector, done.read.ended_by
+    with done.scope.app.transactions() as admin:
+        cluster_id = admin.cluster_id()
+    told = [*done.scope.problems, *problems]
+    exit_code = _EXIT_CODES[connector.verdict]
+    if ended_by is not None:
+        told.append(Problem.of(ended_by))
+        exit_code = ended_by.exit_code
+    return Report(
+        kind=AUDIT,
+        rows=done.rows,
+        summary=AuditSummary(
+            verdict=connector.verdict,
+            transactions=connector.transactions.committed,
+            records=connector.records,
+            bytes=connector.bytes,
+            counts=dict(severity_of(done.rows)),
+        ),
+        data=AuditData(connectors=[connector], file=request.report),
+        target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
+        problems=told,
+        exit_code=exit_code,
+    )

@@ -1,0 +1,45 @@
+"""How many transactions ended when, in a number of steps that stays the same however long the time is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
+_MOST_STEPS = 480
+
+
+@dataclass(slots=True)
+class Timeline:
+    """Counts by state in steps of `step_ms`, which get longer as the time does; `step_ms` is a second or more."""
+
+    step_ms: int = 1000
+    _counts: dict[int, dict[str, int]] = field(default_factory=dict)
+
+    def add(self, at_ms: int, state: str, count: int = 1) -> None:
+        """One transaction; a time that is none is left out."""
+        if at_ms < 0:
+            return
+        there = self._counts.setdefault(at_ms // self.step_ms, {})
+        there[state] = there.get(state, 0) + count
+        while len(self._counts) > _MOST_STEPS:
+            self._widen(self.step_ms * 2)
+
+    def take(self, other: Timeline) -> None:
+        """Adds what another one counted."""
+        self._widen(max(self.step_ms, other.step_ms))
+        for at_ms, state, count in other.steps():
+            self.add(at_ms, state, count)
+
+    def steps(self) -> Iterator[tuple[int, str, int]]:
+        """Where a step begins (in ms), a state and how many, by time."""
+        for number, counts in sorted(self._counts.items()):
+            yield from ((number * self.step_ms, state, count) for state, count in sorted(counts.items()))
+
+    def _widen(self, step_ms: int) -> None:
+        if step_ms == self.step_ms:
+            return
+        steps, self._counts, self.step_ms = list(self.steps()), {}, step_ms
+        for at_ms, state, count in steps:
+            there = self._counts.setdefault(at_ms // step_ms, {})
+            there[state] = there.get(state, 0) + count

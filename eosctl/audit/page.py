@@ -1,0 +1,227 @@
+"""The page of `--report`: an audit to be looked at, printed and filed. One file, which refers to nothing outside.
+
+What comes from topics and configs is escaped. The page is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from importlib.metadata import version
+from pathlib import Path
+from typing import Protocol
+
+from eosctl.audit.log.timeline import ABORTED, COMMITTED, OPEN, Timeline
+from eosctl.audit.rows import AuditedConnector, AuditRow, Verdict, proven_text
+from eosctl.audit.verdict import KnownProducer, Whose
+from eosctl.core.findings import SEVERITIES
+from eosctl.core.wording import counted
+from eosctl.report import rfc3339
+from eosctl.state.backups import write_blocks
+
+_WIDTH, _HEIGHT = 1000, 28
+_TICKS = 5
+_STATES = (COMMITTED, ABORTED, OPEN)
+_WORDS: Mapping[Verdict, str] = {
+    Verdict.EXACTLY_ONCE: "exactly once",
+    Verdict.NOT_EXACTLY_ONCE: "not exactly once",
+    Verdict.UNPROVEN: "unproven",
+}
+_STYLE = """
+:root { color-scheme: light dark; --page: #ffffff; --ink: #1c2430; --soft: #5a6675; --line: #d5dbe3; --lane: #f1f4f8;
+  --committed: #2f6fb3; --aborted: #c2410c; --open: #a16207; --good: #15703a; --bad: #b3261e; --unsure: #8a5a00; }
+@media (prefers-color-scheme: dark) { :root { --page: #14181e; --ink: #e4e9f0; --soft: #9aa7b8; --line: #323b47;
+  --lane: #1e242c; --committed: #6aa7e8; --aborted: #fb8a5c; --open: #e0b04a; --good: #5fcf8b; --bad: #ff8d85;
+  --unsure: #e7b860; } }
+@media print { :root { color-scheme: light; --page: #ffffff; --ink: #000000; --soft: #444444; --line: #bbbbbb;
+  --lane: #f3f3f3; --committed: #2f6fb3; --aborted: #c2410c; --open: #a16207; --good: #15703a; --bad: #b3261e;
+  --unsure: #8a5a00; } * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  tr, .task { break-inside: avoid; } h2 { break-after: avoid; }
+  main { max-width: none !important; padding: 0 !important; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--ink); font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; }
+main { max-width: 72rem; margin: 0 auto; padding: 2rem 1.5rem 3rem; }
+h1 { font-size: 1.5rem; margin: 0 0 .25rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.1rem; margin: 2.25rem 0 .6rem; }
+p { margin: .4rem 0; }
+.verdict { display: inline-block; padding: .15rem .7rem; border-radius: .3rem; font-weight: 600; border: 2px solid; }
+.exactly_once { color: var(--good); } .not_exactly_once, .error { color: var(--bad); }
+.unproven, .warning { color: var(--unsure); } .info, .soft { color: var(--soft); }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.25rem; margin: 1.25rem 0 0; }
+dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
+table { border-collapse: collapse; width: 100%; font-size: .9rem; }
+th, td { text-align: left; vertical-align: top; padding: .4rem .75rem .4rem 0; border-bottom: 1px solid var(--line); }
+th { color: var(--soft); font-weight: 600; } td { overflow-wrap: anywhere; } .number { text-align: right; }
+.place, .severity { white-space: nowrap; } code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; }
+.task, .axis { display: grid; grid-template-columns: 15rem 1fr 13rem; gap: 1rem; align-items: center; }
+.task { padding: .3rem 0; border-bottom: 1px solid var(--line); font-size: .9rem; }
+.task > :first-child { overflow-wrap: anywhere; }
+.axis { color: var(--soft); font-size: .8rem; } .ticks { display: flex; justify-content: space-between; }
+svg { display: block; width: 100%; height: 28px; background: var(--lane); }
+.committed { fill: var(--committed); } .aborted { fill: var(--aborted); } .open { fill: var(--open); }
+.key { display: inline-block; width: .8rem; height: .8rem; margin: 0 .35rem 0 1rem; vertical-align: -.1rem; }
+.key.committed { background: var(--committed); } .key.aborted { background: var(--aborted); }
+.key.open { background: var(--open); } .key:first-child { margin-left: 0; }
+footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem; }
+@media (max-width: 50rem) { .task, .axis { grid-template-columns: 1fr; gap: .2rem; } dl { grid-template-columns: 1fr; }
+  dd { margin-bottom: .5rem; } }
+"""
+
+
+class Shown(Protocol):
+    """An audit as it came out."""
+
+    @property
+    def connector(self) -> AuditedConnector:
+        """What was seen, and the verdict."""
+
+    @property
+    def rows(self) -> Sequence[AuditRow]:
+        """The findings, worst first."""
+
+    @property
+    def producers(self) -> Sequence[KnownProducer]:
+        """Who wrote."""
+
+
+def write_page(path: Path, done: Shown, *, where: Mapping[str, str | None], made_ms: int) -> None:
+    """Writes the page; `where` names the cluster and the group. Raises EosctlError, and leaves what was there then."""
+    write_blocks(path, (f"{line}\n".encode() for line in page_lines(done, where=where, made_ms=made_ms)))
+
+
+def page_lines(done: Shown, *, where: Mapping[str, str | None], made_ms: int) -> Iterator[str]:
+    """The page, line by line."""
+    audited = done.connector
+    yield '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield f"<title>Audit of {escape(audited.connector)}: {_WORDS[audited.verdict]}</title>"
+    yield f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>"
+    yield from _head(audited, where)
+    yield from _timelines(done.producers)
+    yield from _findings(done.rows)
+    yield from _unseen(audited)
+    yield from _producers(done.producers)
+    yield f"<footer>Made by eosctl {escape(version('eosctl'))} at {rfc3339(made_ms)}. Times are UTC.</footer>"
+    yield "</main>\n</body>\n</html>"
+
+
+def _head(audited: AuditedConnector, where: Mapping[str, str | None]) -> Iterator[str]:
+    yield f"<h1>Audit of connector {escape(audited.connector)}</h1>"
+    yield f'<p><span class="verdict {audited.verdict}">{_WORDS[audited.verdict]}</span></p>'
+    yield f"<p>{escape(audited.why)}</p>\n<dl>"
+    window, transactions = audited.window, audited.transactions
+    asked = f"from {rfc3339(window.since_ms) or 'the beginning'} to {rfc3339(window.until_ms) or 'the end of the log'}"
+    facts = {
+        "Asked for": asked,
+        "Proven": proven_text(window),
+        "Output topics": ", ".join(audited.topics),
+        "Offsets topics": ", ".join(audited.offsets_topics),
+        "Transactions": f"{transactions.committed:,} committed, {transactions.aborted:,} aborted, "
+        f"{transactions.open:,} open",
+        "Records": f"{audited.records:,} committed by its tasks; {audited.bytes:,} bytes were read",
+        **{name: value for name, value in where.items() if value},
+    }
+    yield from (f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
+    yield "</dl>"
+
+
+def _timelines(producers: Sequence[KnownProducer]) -> Iterator[str]:
+    """A line for each transactional id, those of the connector's tasks first."""
+    lines: dict[tuple[bool, str], Timeline] = {}
+    for each in producers:
+        if each.written.is_transactional:
+            name = each.transactional_id or f"producer id {each.written.producer_id}"
+            label = name if each.whose is Whose.OWN else f"{name} ({each.owner})"
+            lines.setdefault((each.whose is not Whose.OWN, label), Timeline()).take(each.written.timeline)
+    times = [at_ms for line in lines.values() for at_ms, _state, _count in line.steps()]
+    if not times:
+        return
+    longest_ms = max(line.step_ms for line in lines.values())
+    begin_ms, end_ms = min(times), max(times) + longest_ms
+    yield '<h2>Transactions over time</h2>\n<p class="soft">' + "".join(
+        f'<span class="key {state}"></span>{state}' for state in _STATES
+    )
+    yield "; the height shows how many ended at a time, compared with the task's most.</p>"
+    for (_others, label), line in sorted(lines.items()):
+        yield from _timeline(label, line, begin_ms, end_ms)
+    ticks = (rfc3339(begin_ms + (end_ms - begin_ms) * number // (_TICKS - 1)) or "" for number in range(_TICKS))
+    texts = "".join(f"<span>{tick[11:19]}</span>" for tick in ticks)
+    first, last = ((rfc3339(at_ms) or "")[:10] for at_ms in (begin_ms, end_ms))
+    yield f'<div class="axis"><span>{first if first == last else f"{first} to {last}"}</span>'
+    yield f'<div class="ticks">{texts}</div><span></span></div>'
+
+
+def _timeline(label: str, line: Timeline, begin_ms: int, end_ms: int) -> Iterator[str]:
+    steps = list(line.steps())
+    most = max(count for _at_ms, _state, count in steps)
+    scale = _WIDTH / (end_ms - begin_ms)
+    counts = {state: sum(count for _at_ms, there, count in steps if there == state) for state in _STATES}
+    told = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count)
+    yield f'<div class="task"><code>{escape(label)}</code>'
+    yield f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{escape(told)}">'
+    for state in _STATES:  # what is rarer, and matters more, lies above
+        for at_ms, there, count in steps:
+            if there == state:
+                height = _HEIGHT if state != COMMITTED else max(4.0, _HEIGHT * count / most)
+                wide = max(1.5, line.step_ms * scale - 0.5)
+                left = min((at_ms - begin_ms) * scale, _WIDTH - wide)
+                yield (
+                    f'<rect class="{state}" x="{left:.1f}" y="{_HEIGHT - height:.1f}" width="{wide:.1f}" '
+                    f'height="{height:.1f}"><title>{rfc3339(at_ms)}: {count:,} {state}</title></rect>'
+                )
+    yield f'</svg><span class="soft">{told}</span></div>'
+
+
+def _findings(rows: Sequence[AuditRow]) -> Iterator[str]:
+    yield "<h2>Findings</h2>"
+    if not rows:
+        yield "<p>Nothing was found.</p>"
+        return
+    counts = {severity: sum(row.severity == severity for row in rows) for severity in SEVERITIES}
+    yield f"<p>{', '.join(counted(count, severity) for severity, count in counts.items() if count)}.</p>"
+    heads = ("Severity", "Code", "Place", "First at", "What", "What to do")
+    yield from _table(heads, (_finding_cells(row) for row in rows))
+
+
+def _finding_cells(row: AuditRow) -> Iterator[str]:
+    offsets = "" if row.first_offset is None else f" {row.first_offset}"
+    offsets += "" if row.last_offset in (None, row.first_offset) else f" to {row.last_offset}"
+    yield f'<td class="severity {row.severity}">{row.severity}</td><td><code>{escape(row.code)}</code></td>'
+    yield f"<td>{escape(row.topic)}-{row.partition}{offsets}</td><td>{row.at or ''}</td>"
+    yield f"<td>{escape(row.message)}</td><td>{escape(row.fix)}</td>"
+
+
+def _unseen(audited: AuditedConnector) -> Iterator[str]:
+    yield "<h2>What was not seen</h2>"
+    texts = audited.window.unseen
+    if not texts:
+        yield "<p>Every batch of the window was there.</p>"
+        return
+    yield f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>"
+
+
+def _producers(producers: Sequence[KnownProducer]) -> Iterator[str]:
+    if not producers:
+        return
+    yield "<h2>Producers</h2>"
+    yield from _table(
+        ("Transactional id", "Producer id", "Epochs", "Records", "From", "To", "Whose", "Known by"),
+        (_producer_cells(each) for each in producers),
+    )
+
+
+def _producer_cells(producer: KnownProducer) -> Iterator[str]:
+    part = producer.part()
+    first, last = part.epochs
+    cells = (
+        part.transactional_id or "", part.producer_id, first if first == last else f"{first} to {last}",
+        f"{part.records:,}", rfc3339(part.from_ms) or "", rfc3339(part.to_ms) or "", part.owner, part.identified_by,
+    )  # fmt: skip
+    yield from (f"<td>{escape(str(cell))}</td>" for cell in cells)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    yield f"<table><thead><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr></thead><tbody>"
+    for cells in rows:
+        yield f"<tr>{''.join(cells)}</tr>"
+    yield "</tbody></table>"

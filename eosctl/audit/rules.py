@@ -1,0 +1,193 @@
+"""What the log of a connector's topics shows, partition by partition, and what that proves. Pure.
+
+The offsets topics come first: then whether a transaction has offsets is known when its records pass, and nothing of it
+is kept. Whose producer ids they are is only asked for at the end.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from eosctl.audit import codes
+from eosctl.audit.log.committed_offsets import CommittedOffsets, Has
+from eosctl.audit.log.mirror import Mirror, MirrorOffset
+from eosctl.audit.log.segments import Part
+from eosctl.audit.log.tallies import Tallies, WrittenBy
+from eosctl.core.batches import Batch, Place
+from eosctl.core.ids import ProducerId
+
+SETTLED_MS = 10_000
+"""Markers of a transaction come to its partitions one after the other: what is younger may still come."""
+
+
+@dataclass(slots=True)
+class OffsetsPartition:
+    """A partition of an offsets topic: `values` and `deletions` are where the connector's offsets are, sorted.
+
+    `mirrored` are the offsets of a MirrorMaker, by where they lie, for `mirror`.
+    """
+
+    committed: CommittedOffsets
+    tallies: Tallies
+    values: Sequence[int]
+    deletions: Sequence[int]
+    is_in_use: bool
+    mirror: Mirror | None = None
+    mirrored: Mapping[int, MirrorOffset] = field(default_factory=dict)
+    _has: dict[ProducerId, Has] = field(default_factory=dict)
+    _copied: dict[ProducerId, list[MirrorOffset]] = field(default_factory=dict)
+
+    def data(self, batch: Batch) -> None:
+        """A batch of offsets of anybody."""
+        has = Has.NOTHING
+        if _any_within(self.values, batch):
+            has |= Has.OFFSET if self.is_in_use else Has.ELSEWHERE
+        if _any_within(self.deletions, batch):
+            has |= Has.DELETION
+        if not has:
+            return
+        if batch.is_transactional:
+            if self.mirror is not None:
+                self._note_mirrored(batch)
+            self._has[batch.producer_id] = self._has.get(batch.producer_id, Has.NOTHING) | has
+        elif has & Has.OFFSET:
+            self.tallies.batch(codes.OFFSETS_WITHOUT_TRANSACTION, batch)
+
+    def _note_mirrored(self, batch: Batch) -> None:
+        there = self._copied.setdefault(batch.producer_id, [])
+        there += [self.mirrored[at] for at in _within(self.values, batch) if at in self.mirrored]
+
+    def ended(self, part: Part) -> None:
+        """A transaction that had a part here."""
+        self._note(part)
+
+    def unmarked(self, part: Part) -> None:
+        """A transaction whose end is lost: that is the connector's only if it has offsets of it."""
+        if self._has.get(part.producer_id):
+            self.tallies.part(codes.COMMIT_MARKERS_MISSING, part)
+        self._note(part)
+
+    def went_back(self, batch: Batch, newer_epoch: int) -> None:  # noqa: ARG002 - as Sink has it
+        """What brokers must refuse."""
+        if _any_within(self.values, batch):
+            self.tallies.batch(codes.EPOCH_WENT_BACK, batch)
+
+    def left_open(self, part: Part) -> None:
+        """A transaction whose end lies behind what was read."""
+        self._note(part)
+
+    def _note(self, part: Part) -> None:
+        has, copied = self._has.pop(part.producer_id, Has.NOTHING), self._copied.pop(part.producer_id, ())
+        if self.mirror is not None and (part.is_committed or part.marker is None):
+            for offset in copied:
+                self.mirror.note(part.producer_id, part.epoch, offset)
+        if has:
+            self.committed.note(part, has)
+        if has & Has.ELSEWHERE and part.is_committed:
+            self.tallies.part(codes.OFFSETS_ELSEWHERE, part)
+
+
+@dataclass(slots=True)
+class OutputPartitions:
+    """All partitions of the output topics: what each producer wrote, and what is wrong with it.
+
+    `unjudged` are parts without offsets from a time of which the offsets topic has lost some.
+    """
+
+    committed: CommittedOffsets
+    tallies: Tallies
+    written: dict[ProducerId, WrittenBy] = field(default_factory=dict)
+    bytes: int = 0
+    unjudged: int = 0
+    mirror: Mirror | None = None
+    _zombies: set[tuple[str, int, ProducerId]] = field(default_factory=set)
+
+    def data(self, batch: Batch) -> None:
+        """A batch of records."""
+        self.bytes += batch.size_bytes
+        known = self.written.get(batch.producer_id)
+        if known is None:
+            known = self.written[batch.producer_id] = WrittenBy(batch.producer_id)
+        known.batch(batch)
+        if not batch.is_transactional:
+            self.tallies.batch(codes.BATCH_NOT_TRANSACTIONAL, batch)
+        if batch.crc_ok is False:
+            self.tallies.batch(codes.CRC_WRONG, batch)
+
+    def ended(self, part: Part) -> None:
+        """A transaction that had a part in one of the partitions."""
+        self.written[part.producer_id].ended(part)
+        place = (part.topic, part.partition, part.producer_id)
+        if place in self._zombies:
+            self._zombies.discard(place)
+            if part.is_committed:
+                self.tallies.part(codes.ZOMBIE_WROTE, part)
+        if not part.is_committed:
+            self.tallies.part(codes.TRANSACTION_ABORTED, part)
+            return
+        if self.mirror is not None:
+            self.mirror.committed(part)
+        if not self.committed.of(part) & (Has.OFFSET | Has.ELSEWHERE) and not part.is_cut:
+            if part.ended_ms >= self.committed.complete_since_ms:
+                self.tallies.part(codes.TRANSACTION_WITHOUT_OFFSETS, part)
+            else:
+                self.unjudged += 1
+
+    def unmarked(self, part: Part) -> None:
+        """A transaction whose end is lost."""
+        self.tallies.part(codes.COMMIT_MARKERS_MISSING, part)
+
+    def went_back(self, batch: Batch, newer_epoch: int) -> None:  # noqa: ARG002 - as Sink has it
+        """What brokers must refuse."""
+        self.tallies.batch(codes.EPOCH_WENT_BACK, batch)
+        if batch.is_transactional:
+            self._zombies.add((batch.topic, batch.partition, batch.producer_id))
+        else:
+            self.tallies.batch(codes.ZOMBIE_WROTE, batch)
+
+    def left_open(self, part: Part, *, planned_ms: int) -> None:
+        """A transaction without an end in what was read; one that is known to be committed lacks its marker."""
+        known = self.written[part.producer_id]
+        known.left_open(part)
+        is_over = self.committed.is_committed(part.producer_id, part.epoch) or known.newest_committed >= part.epoch
+        if is_over and planned_ms - part.last_ms > SETTLED_MS:
+            self.tallies.part(codes.COMMIT_MARKERS_MISSING, part)
+        else:
+            self.tallies.part(codes.TRANSACTION_OPEN, part)
+
+
+def successors_overtaken(
+    written: Collection[WrittenBy], *, same_id: Collection[Collection[ProducerId]]
+) -> Iterator[tuple[Place, ProducerId, ProducerId, int]]:
+    """Producers that wrote to a partition after another one that had taken over their transactional id.
+
+    Gives the partition, the older and the newer producer, and the offset where the older one last wrote.
+    """
+    by_id = {each.producer_id: each for each in written}
+    for producers in same_id:
+        for older in producers:
+            for newer in producers:
+                yield from _overtaken(by_id.get(older), by_id.get(newer))
+
+
+def _overtaken(older: WrittenBy | None, newer: WrittenBy | None) -> Iterator[tuple[Place, ProducerId, ProducerId, int]]:
+    if older is None or newer is None or older is newer:
+        return
+    for place, (first, last, _count) in older.places.items():
+        theirs = newer.places.get(place)
+        if theirs is not None and first < theirs[0] < last:
+            yield place, older.producer_id, newer.producer_id, last
+
+
+def _any_within(offsets: Sequence[int], batch: Batch) -> bool:
+    at = bisect_left(offsets, batch.base_offset)
+    return at < len(offsets) and offsets[at] <= batch.last_offset
+
+
+def _within(offsets: Sequence[int], batch: Batch) -> Iterator[int]:
+    at = bisect_left(offsets, batch.base_offset)
+    while at < len(offsets) and offsets[at] <= batch.last_offset:
+        yield offsets[at]
+        at += 1

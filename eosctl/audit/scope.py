@@ -1,0 +1,191 @@
+"""What an audit reads: the connector's output topics and its offsets topics, on the cluster that its tasks write to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from eosctl.app import App
+from eosctl.audit.log.mirror import CONNECTOR_CLASS
+from eosctl.connectors.dedicated import TOPIC_PROPERTY, DedicatedTopics, describe_unknown, gather_dedicated_topics
+from eosctl.connectors.look import unknown_connector
+from eosctl.connectors.topic_rules import configured_topics
+from eosctl.connectors.topics import find_topics
+from eosctl.core.batches import Window
+from eosctl.deadline import Clock
+from eosctl.errors import NotFoundError, RefusedError, UsageError
+from eosctl.report import Problem
+from eosctl.state.history import since_ms
+
+if TYPE_CHECKING:
+    from eosctl.ports import TopicStore
+
+BEGINNING = "beginning"
+_MARGIN_MS = 900_000  # as long as a transaction may last, unless brokers were told otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRequest:
+    """What was asked for, as typed; `topics` empty means those that Connect knows of."""
+
+    connector: str
+    topics: tuple[str, ...] = ()
+    offsets_topics: tuple[str, ...] = ()
+    since: str = "1h"
+    until: str | None = None
+    unique: str | None = None
+    sequence: str | None = None
+    report: str | None = None
+    check_crcs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """`app` leads to the cluster that the tasks write to; the first of `offsets_topics` is the one in use.
+
+    `connectors` are all that Connect knows; `gone` are topics that the connector wrote to and that are no more.
+    """
+
+    app: App
+    connector: str
+    config: Mapping[str, str]
+    topics: tuple[str, ...]
+    offsets_topics: tuple[str, ...]
+    connectors: frozenset[str]
+    gone: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def is_mirror(self) -> bool:
+        """Whether it copies topics of another cluster as they are: transforms may leave records out."""
+        name = self.config.get("connector.class", "").rpartition(".")[2]
+        return name == CONNECTOR_CLASS and not self.config.get("transforms")
+
+    @property
+    def transaction_timeout_ms(self) -> int:
+        """After which a coordinator aborts a transaction of a task."""
+        given = self.config.get("producer.override.transaction.timeout.ms", "")
+        return int(given) if given.isdecimal() else 60_000
+
+
+def find_scope(app: App, request: AuditRequest) -> Scope:
+    """What there is to read; raises NotFoundError for an unknown connector or topic, RefusedError for a sink.
+
+    Raises RefusedError, too, where the connector writes to brokers that eosctl can't go to.
+    """
+    with app.topics() as store:
+        dedicated = gather_dedicated_topics(app, store)
+    connector, config = request.connector, _config_of(dedicated, request.connector)
+    there = _app_of_tasks(app, dedicated, connector)
+    topics, problems = _wanted_topics(app, there, request, config)
+    if connector in dedicated.unknown:
+        raise RefusedError(
+            f"{describe_unknown(connector, dedicated.unknown[connector])}, so its own offsets are not known",
+            hint=f"Put the topic's name itself into {TOPIC_PROPERTY}; it is no secret.",
+        )
+    in_use = dedicated.configured.get(connector) or app.target.offset_topic
+    also = () if connector in dedicated.brokers else (app.target.offset_topic,)
+    with there.topics() as store:
+        existing = _existing(store, {*topics, in_use, *also, *request.offsets_topics})
+    _require(existing, [*request.topics, in_use, *request.offsets_topics])
+    return Scope(
+        app=there,
+        connector=connector,
+        config=config,
+        topics=tuple(each for each in topics if each in existing),
+        offsets_topics=tuple(dict.fromkeys(t for t in (in_use, *also, *request.offsets_topics) if t in existing)),
+        connectors=dedicated.connectors or frozenset(),
+        gone=tuple(each for each in topics if each not in existing),
+        problems=(*dedicated.problems, *problems),
+    )
+
+
+def _config_of(dedicated: DedicatedTopics, connector: str) -> Mapping[str, str]:
+    if dedicated.connectors is None:
+        raise NotFoundError(
+            f"nothing is known of connector {connector}: no worker could be asked, and there is no config topic",
+            hint="Give -u with the URL of a worker, or --config-topic.",
+        )
+    if connector not in dedicated.configs:
+        raise unknown_connector(f"Connect knows no connector {connector}", connector, dedicated.connectors)
+    config = dedicated.configs[connector]
+    if "Sink" in config.get("connector.class", "").rpartition(".")[2]:
+        raise RefusedError(
+            f"{connector} is a sink connector: it writes to no topic, and its offsets are those of a consumer group",
+            hint="Only source connectors are exactly-once in this sense.",
+        )
+    return config
+
+
+def _app_of_tasks(app: App, dedicated: DedicatedTopics, connector: str) -> App:
+    brokers = dedicated.brokers.get(connector)
+    if brokers is None:
+        return app
+    if brokers.settings is None:
+        raise RefusedError(
+            f"the config of {connector} names Kafka brokers of its own ({brokers.servers}), where its topics are, and "
+            f"{brokers.why_not}",
+            hint="Only PLAIN, SCRAM and inline PEM settings are taken from a connector's config.",
+        )
+    return replace(app, target=replace(app.target, client=brokers.settings))
+
+
+def _wanted_topics(
+    app: App, there: App, request: AuditRequest, config: Mapping[str, str]
+) -> tuple[list[str], tuple[Problem, ...]]:
+    """Those that were named, else those that it wrote to, else those that its config names."""
+    if request.topics:
+        return list(dict.fromkeys(request.topics)), ()
+    found = find_topics(app, {request.connector: config})
+    names = list(found.of[request.connector].written)
+    if request.connector in found.untold or not names:
+        names += configured_topics(config).written
+    prefixes = tuple(name.removesuffix("*") for name in names if name.endswith("*"))
+    wanted = [name for name in names if not name.endswith("*")]
+    if prefixes:
+        with there.transactions() as admin:
+            wanted += [name for name in sorted(admin.topic_partitions()) if name.startswith(prefixes)]
+    if not wanted:
+        raise NotFoundError(
+            f"which topics {request.connector} writes to is not known: it has written nothing yet, or no worker says",
+            hint="Name them: --topic TOPIC.",
+        )
+    return list(dict.fromkeys(wanted)), ()
+
+
+def _existing(store: TopicStore, topics: Collection[str]) -> frozenset[str]:
+    return frozenset(store.describe(sorted(topics)))
+
+
+def _require(existing: Collection[str], named: Collection[str]) -> None:
+    for topic in named:
+        if topic not in existing:
+            raise NotFoundError(f"there is no topic {topic}", hint="Names are case-sensitive.")
+
+
+def output_window(request: AuditRequest, clock: Clock) -> Window:
+    """The window of the output topics; raises UsageError for what is neither a time, an age nor an offset."""
+    since, until = _moment(request.since, clock), _moment(request.until or BEGINNING, clock)
+    if since[0] is not None and until[0] is not None and since[0] >= until[0]:
+        raise UsageError("--until is not after --since", hint="Give an earlier --since.")
+    return Window(since_ms=since[0], since_offset=since[1], until_ms=until[0], until_offset=until[1])
+
+
+def offsets_window(window: Window) -> Window:
+    """The window of the offsets topics: wider, for a transaction's offsets are younger than its first records."""
+    since_ms, until_ms = window.since_ms, window.until_ms
+    return Window(
+        since_ms=None if since_ms is None else max(0, since_ms - _MARGIN_MS),
+        until_ms=None if until_ms is None else until_ms + _MARGIN_MS,
+    )
+
+
+def _moment(text: str, clock: Clock) -> tuple[int | None, int | None]:
+    """A time or an offset; neither for the beginning (of a window's end: the end of the log)."""
+    if text == BEGINNING:
+        return None, None
+    if re.fullmatch(r"[0-9]+", text):
+        return None, int(text)
+    return since_ms(text, clock), None

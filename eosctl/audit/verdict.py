@@ -1,0 +1,270 @@
+"""What the tallies of a log come to, once it is known whose the producer ids are: findings, and a verdict. Pure.
+
+Nothing that is unknown counts for a connector: a producer of which nobody knows whose it is leaves it unproven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+from eosctl.audit import codes
+from eosctl.audit.log.tallies import PlaceTally, Tallies, WrittenBy
+from eosctl.audit.rows import AuditRow, ProducerPart, Verdict
+from eosctl.audit.rules import OutputPartitions, successors_overtaken
+from eosctl.codes import Code
+from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING
+from eosctl.core.ids import Owner, ProducerId, TransactionalId
+from eosctl.core.wording import counted
+from eosctl.report import rfc3339
+
+
+@unique
+class Whose(StrEnum):
+    """Of this connector; of another one or eosctl; of an application; without transactions; nobody knows."""
+
+    OWN = "own"
+    KNOWN = "known"
+    OTHER = "other"
+    PLAIN = "plain"
+    UNKNOWN = "unknown"
+
+
+_OF_OFFSETS = {codes.OFFSETS_WITHOUT_TRANSACTION, codes.OFFSETS_ELSEWHERE}
+_OF_ALL = {codes.BATCH_NOT_TRANSACTIONAL, codes.EPOCH_WENT_BACK, codes.ZOMBIE_WROTE, codes.CRC_WRONG, *_OF_OFFSETS}
+_SEVERITIES: Mapping[Code, str] = {
+    codes.TRANSACTION_ABORTED: INFO,
+    codes.FOREIGN_PRODUCER: WARNING,
+    codes.PRODUCER_UNKNOWN: WARNING,
+    codes.OFFSETS_ELSEWHERE: WARNING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KnownProducer:
+    """A producer of an output topic: whose it is, in a word and in a phrase."""
+
+    written: WrittenBy
+    transactional_id: TransactionalId | None
+    identified_by: str
+    whose: Whose
+    owner: str
+
+    def part(self) -> ProducerPart:
+        """As it is printed."""
+        seen = self.written
+        return ProducerPart(
+            transactional_id=self.transactional_id,
+            producer_id=seen.producer_id,
+            epochs=[seen.lowest_epoch, seen.highest_epoch],
+            from_ms=_time(seen.from_ms),
+            to_ms=_time(seen.to_ms),
+            records=seen.records,
+            identified_by=self.identified_by,
+            owner=self.owner,
+        )
+
+
+def known_producer(
+    written: WrittenBy,
+    transactional_id: TransactionalId | None,
+    identified_by: str,
+    owner: Owner | None,
+    *,
+    connector: str,
+    has_offsets: bool,
+) -> KnownProducer:
+    """Whose a producer is; `has_offsets`: it committed offsets of the connector."""
+    whose: Whose
+    if not written.is_transactional:
+        whose, words = Whose.PLAIN, "plain"
+    elif owner is not None and owner.kind == "task" and owner.connector == connector:
+        whose, words = Whose.OWN, "task"
+    elif owner is not None and owner.kind == "task":
+        whose, words = Whose.KNOWN, f"connector {owner.connector}"
+    elif owner is not None and owner.kind in ("eosctl", "leader"):
+        whose, words = Whose.KNOWN, owner.kind
+    elif has_offsets:
+        whose, words = Whose.OWN, "task"
+        identified_by = "offsets_record" if transactional_id is None else identified_by
+    elif owner is not None:
+        whose, words = Whose.OTHER, owner.application or owner.kind
+    else:
+        whose, words = Whose.UNKNOWN, "unknown"
+    return KnownProducer(written, transactional_id, identified_by, whose, words)
+
+
+def findings(
+    connector: str,
+    tallies: Tallies,
+    producers: Mapping[ProducerId, KnownProducer],
+    *,
+    planned_ms: int,
+    timeout_ms: int,
+    more: Iterable[tuple[PlaceTally, str]] = (),
+) -> list[AuditRow]:
+    """The rows, errors first, else by topic and partition; `more` are findings about records, with what is wrong."""
+    found = [*tallies, *_of_others(producers.values()), *_of_zombies(producers.values())]
+    told = [(tally, None) for tally in found if _counts(tally, producers.get(tally.producer_id))]
+    rows = [
+        _row(connector, tally, producers.get(tally.producer_id), words, planned_ms=planned_ms, timeout_ms=timeout_ms)
+        for tally, words in [*told, *more]
+    ]
+    return sorted(rows, key=lambda row: (SEVERITIES.index(row.severity), row.code, row.topic, row.partition))
+
+
+def _counts(tally: PlaceTally, producer: KnownProducer | None) -> bool:
+    """Whether it is about the connector, or must never be; what others do in their transactions is theirs."""
+    return (
+        tally.code in _OF_ALL or producer is None or producer.whose == Whose.OWN or tally.code in _SEVERITIES_OF_OTHERS
+    )
+
+
+_SEVERITIES_OF_OTHERS = {codes.FOREIGN_PRODUCER, codes.PRODUCER_UNKNOWN}
+
+
+def _of_others(producers: Collection[KnownProducer]) -> Iterator[PlaceTally]:
+    """A finding for each partition that a producer of somebody else wrote to."""
+    for each in producers:
+        if each.whose in (Whose.OWN, Whose.PLAIN):
+            continue
+        code = codes.PRODUCER_UNKNOWN if each.whose == Whose.UNKNOWN else codes.FOREIGN_PRODUCER
+        seen = each.written
+        for (topic, partition), (first, last, count) in seen.places.items():
+            yield PlaceTally(
+                code, topic, partition, seen.producer_id, seen.lowest_epoch, first, last, seen.from_ms, count,
+                seen.records,
+            )  # fmt: skip
+
+
+def _of_zombies(producers: Collection[KnownProducer]) -> Iterator[PlaceTally]:
+    """Producers that wrote after another one had taken over their id: a new producer id comes with its first epoch."""
+    by_id: dict[TransactionalId, list[ProducerId]] = {}
+    for each in producers:
+        if each.transactional_id is not None:
+            by_id.setdefault(each.transactional_id, []).append(each.written.producer_id)
+    same_id = [each for each in by_id.values() if len(each) > 1]
+    written = [each.written for each in producers]
+    for (topic, partition), older, _newer, last in successors_overtaken(written, same_id=same_id):
+        seen = next(each for each in written if each.producer_id == older)
+        yield PlaceTally(codes.ZOMBIE_WROTE, topic, partition, older, seen.highest_epoch, last, last, seen.to_ms, 1)
+
+
+def _row(
+    connector: str,
+    tally: PlaceTally,
+    producer: KnownProducer | None,
+    words: str | None,
+    *,
+    planned_ms: int,
+    timeout_ms: int,
+) -> AuditRow:
+    severity = _SEVERITIES.get(tally.code, ERROR)
+    if tally.code == codes.TRANSACTION_OPEN:
+        severity = WARNING if planned_ms - tally.at_ms > timeout_ms else INFO
+    return AuditRow(
+        severity=severity,
+        code=str(tally.code),
+        connector=connector,
+        topic=tally.topic,
+        partition=tally.partition,
+        first_offset=tally.first_offset,
+        last_offset=tally.last_offset,
+        count=tally.count,
+        producer_id=tally.producer_id if tally.producer_id >= 0 else None,
+        producer_epoch=tally.epoch if tally.epoch >= 0 else None,
+        transactional_id=None if producer is None else producer.transactional_id,
+        at_ms=_time(tally.at_ms),
+        at=rfc3339(tally.at_ms),
+        message=_message(tally, producer, words),
+        fix=tally.code.next,
+        evidence={"records": tally.records},
+    )
+
+
+_SENTENCES: Mapping[Code, str] = {
+    codes.BATCH_NOT_TRANSACTIONAL: "{count} of {records} written without a transaction",
+    codes.TRANSACTION_WITHOUT_OFFSETS: "{count} with {records} committed without a source offset",
+    codes.OFFSETS_WITHOUT_TRANSACTION: "{count} of source offsets written without a transaction",
+    codes.OFFSETS_ELSEWHERE: "{count} committed source offsets here, which is not the offsets topic in use",
+    codes.TRANSACTION_ABORTED: "{count} with {records} aborted",
+    codes.TRANSACTION_OPEN: "{count} with {records} not ended",
+    codes.EPOCH_WENT_BACK: "{count} of an older producer epoch after a newer one",
+    codes.ZOMBIE_WROTE: "{count} by a producer that had a successor",
+    codes.COMMIT_MARKERS_MISSING: "{count} with {records} committed elsewhere, and without a marker here",
+    codes.FOREIGN_PRODUCER: "{count} by {whom}",
+    codes.PRODUCER_UNKNOWN: "{count} in transactions of a producer that nobody knows",
+    codes.CRC_WRONG: "{count} with a wrong checksum",
+}
+_RECORD_SENTENCES: Mapping[Code, str] = {
+    codes.DUPLICATE: "{count} with a value that came before, the first {what}",
+    codes.GAP: "{count} missing before it, {what}",
+    codes.MIRROR_GAP: "{count} missing: {what}",
+    codes.MIRROR_DUPLICATE: "{count} too many: {what}",
+    codes.SOURCE_TOPIC_RECREATED: "{what}",
+}
+_BATCHES = {
+    codes.BATCH_NOT_TRANSACTIONAL, codes.OFFSETS_WITHOUT_TRANSACTION, codes.EPOCH_WENT_BACK, codes.CRC_WRONG,
+    codes.FOREIGN_PRODUCER, codes.PRODUCER_UNKNOWN,
+}  # fmt: skip
+
+
+def _message(tally: PlaceTally, producer: KnownProducer | None, words: str | None) -> str:
+    what = "batch" if tally.code in _BATCHES else "transaction"
+    number = f"{tally.count:,} {what}" + ("" if tally.count == 1 else "es" if what == "batch" else "s")
+    whom = "" if producer is None else producer.owner
+    if producer is not None and producer.transactional_id is not None:
+        whom = f"{producer.transactional_id} ({whom})"
+    sentence = (
+        _SENTENCES[tally.code].format(count=number, records=counted(tally.records, "record"), whom=whom)
+        if words is None
+        else _RECORD_SENTENCES[tally.code].format(count=f"{tally.count:,}", what=words)
+    )
+    offsets = (
+        f"offset {tally.first_offset}"
+        if tally.first_offset == tally.last_offset
+        else f"offsets {tally.first_offset} to {tally.last_offset}"
+    )
+    who = "" if tally.producer_id < 0 else f", producer id {tally.producer_id} epoch {tally.epoch}"
+    return f"{tally.topic}-{tally.partition}, {offsets}: {sentence}{who}"
+
+
+def judge(
+    rows: Sequence[AuditRow],
+    producers: Collection[KnownProducer],
+    outputs: OutputPartitions,
+    *,
+    lacks: Sequence[str],
+) -> tuple[Verdict, str]:
+    """The verdict and why; `lacks` are reasons for which nothing can be proven."""
+    wrong = [row for row in rows if row.severity == ERROR]
+    if wrong:
+        by_code = {row.code: sum(each.count for each in wrong if each.code == row.code) for row in wrong}
+        return Verdict.NOT_EXACTLY_ONCE, f"Found {', '.join(f'{count:,} {code}' for code, count in by_code.items())}."
+    own = [each for each in producers if each.whose == Whose.OWN]
+    strange = [each for each in producers if each.whose in (Whose.UNKNOWN, Whose.OTHER)]
+    reasons = list(lacks)
+    if strange:
+        named = ", ".join(each.transactional_id or f"producer id {each.written.producer_id}" for each in strange[:3])
+        reasons.append(f"{named} wrote to the topics, and it is not known that this is not the connector's")
+    if outputs.unjudged:
+        reasons.append(
+            f"{counted(outputs.unjudged, 'transaction')} without offsets are from a time of which the offsets "
+            "topic has lost records"
+        )
+    committed = sum(each.written.count("committed") for each in own)
+    if not committed:
+        reasons.append("no transaction of the connector was committed in the window")
+    if reasons:
+        return Verdict.UNPROVEN, f"Not proven: {'; '.join(reasons)}."
+    records = sum(each.written.records for each in own)
+    return (
+        Verdict.EXACTLY_ONCE,
+        f"{counted(records, 'record')} of its tasks {'was' if records == 1 else 'were'} committed, each in a "
+        f"transaction with its source offset; {counted(committed, 'transaction')} in all.",
+    )
+
+
+def _time(at_ms: int) -> int | None:
+    return at_ms if at_ms >= 0 else None

@@ -1,0 +1,452 @@
+"""`eosctl audit` as typed, on a cluster in memory: what each wrong does to the verdict, and what does nothing to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from eosctl.core.records import OutRecord
+from eosctl.errors import UnauthorizedError
+from tests.audit.log_scene import KEY, OTHER_OUT, OUT, OWN, START_MS, LogScene, run_on
+from tests.conftest import Invoke, Outcome
+from tests.fakes.world import OFFSETS
+
+NOTHING = frozenset[str]()
+EXIT_CODES = {"exactly_once": 0, "not_exactly_once": 3, "unproven": 7}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What happens in the log, and what is found: the codes of errors, warnings and infos."""
+
+    name: str
+    happens: Callable[[LogScene], object]
+    verdict: str
+    codes: frozenset[str] = NOTHING
+    words: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def honest(scene: LogScene) -> None:
+    task = scene.task()
+    for _ in range(3):
+        task.commit(b"a", b"b")
+
+
+def a_task_that_moved(scene: LogScene) -> None:
+    """Its worker was killed in a transaction, which its successor's start aborts."""
+    before = scene.task()
+    before.commit()
+    before.write(OUT, b"k", b"lost")
+    scene.state.expire("g-c-0")
+    scene.task().commit()
+
+
+def nothing_written(scene: LogScene) -> None:
+    scene.task()
+
+
+def plain_writes(scene: LogScene) -> None:
+    scene.task().commit()
+    scene.plain(OUT, b"k", b"v")
+
+
+def null_offsets(scene: LogScene) -> None:
+    """Connect writes a tombstone whose key has no source partition, in the same transaction."""
+    task = scene.task()
+    task.commit()
+    task.commit(b"x", offset=None, key=b'["c",null]')
+
+
+def no_offsets_at_all(scene: LogScene) -> None:
+    task = scene.task()
+    task.commit()
+    task.commit(b"x", key=b"")
+    task.commit()
+
+
+def offsets_of_another_only(scene: LogScene) -> None:
+    task = scene.task()
+    task.commit()
+    task.commit(b"x", key=b'["cc",{"task":"0"}]')
+
+
+def a_disabled_worker(scene: LogScene) -> None:
+    scene.plain(OUT, b"k", b"v")
+    scene.plain(OFFSETS, KEY, b'{"n":1}')
+
+
+def an_aborted_transaction(scene: LogScene) -> None:
+    task = scene.task()
+    task.commit()
+    task.write(OUT, b"k", b"x")
+    task.end(commit=False)
+
+
+def an_open_transaction(scene: LogScene) -> None:
+    task = scene.task()
+    task.commit()
+    task.write(OUT, b"k", b"x")
+
+
+def a_young_open_transaction(scene: LogScene) -> None:
+    an_open_transaction(scene)
+    scene.time.now_s = (START_MS + 5_000) / 1000
+
+
+def another_connector(scene: LogScene) -> None:
+    scene.connect.add("d", {"topic": OUT})
+    scene.task().commit()
+    scene.task(0, "d").commit(key=b'["d",{}]')
+
+
+def an_application(scene: LogScene) -> None:
+    scene.task().commit()
+    application = scene.task()
+    application.transactional_id = "my-application"
+    application.start().commit(key=b"")
+
+
+def forgotten_by_everybody(scene: LogScene) -> None:
+    """A producer with offsets of nobody, whose id the coordinators do not know any more."""
+    scene.task().commit()
+    application = scene.task()
+    application.transactional_id = "old"
+    application.start().commit(key=b"")
+    del scene.state.transactions["old"]
+
+
+def forgotten_but_with_offsets(scene: LogScene) -> None:
+    scene.task().commit()
+    del scene.state.transactions["g-c-0"]
+
+
+def a_zombie_that_a_fence_stopped(scene: LogScene) -> None:
+    zombie = scene.task()
+    zombie.commit()
+    zombie.write(OUT, b"k", b"x")
+    scene.state.expire("g-c-0")
+    scene.task().commit()
+    record = OutRecord(OUT, b"k", b"zombie")
+    assert scene.state.write_in("g-c-0", (zombie.producer_id, zombie.epoch), record, 0) < 0
+
+
+def a_zombie_that_nobody_stopped(scene: LogScene) -> None:
+    """Brokers refuse its epoch: no log has this unless one of them is broken."""
+    zombie = scene.task()
+    zombie.commit()
+    successor = scene.task()
+    successor.commit()
+    zombie.commit(b"again")
+
+
+def a_marker_that_is_missing(scene: LogScene) -> None:
+    task = scene.task()
+    task.commit()
+    task.write(OUT, b"k", b"x", partition=1)
+    task.write(OUT, b"k", b"x", partition=0)
+    task.write(OFFSETS, KEY, b'{"n":2}')
+    scene.end(task, commit=True, but=(OUT, 1))
+
+
+def offsets_in_the_former_topic(scene: LogScene) -> None:
+    """The connector was moved to a topic of its own in the window."""
+    scene.topics.add_topic(OWN, 1, {"cleanup.policy": "delete"})
+    scene.task().commit()
+    scene.connect.connectors["c"].config["offsets.storage.topic"] = OWN
+    scene.offsets_topic = OWN
+    task = scene.task()
+    task.commit()
+    scene.plain(OFFSETS, KEY, b'{"n":1}')  # the copy that Connect keeps in the global topic
+
+
+ABORTED, OPEN = frozenset({"transaction_aborted"}), frozenset({"transaction_open"})
+CASES = [
+    Case(
+        "honest",
+        honest,
+        "exactly_once",
+        words=("6 records of its tasks were committed, each in a transaction", "3 transactions in all"),
+    ),
+    Case("a task that moved", a_task_that_moved, "exactly_once", ABORTED),
+    Case(
+        "nothing written",
+        nothing_written,
+        "unproven",
+        words=("Not proven: no transaction of the connector was committed",),
+    ),
+    Case("plain writes", plain_writes, "not_exactly_once", frozenset({"batch_not_transactional"})),
+    Case("null offsets", null_offsets, "not_exactly_once", frozenset({"transaction_without_offsets"})),
+    Case("no offsets at all", no_offsets_at_all, "not_exactly_once", frozenset({"transaction_without_offsets"})),
+    Case("offsets of another", offsets_of_another_only, "not_exactly_once", frozenset({"transaction_without_offsets"})),
+    Case(
+        "disabled worker",
+        a_disabled_worker,
+        "not_exactly_once",
+        frozenset({"batch_not_transactional", "offsets_without_transaction"}),
+    ),
+    Case("aborted", an_aborted_transaction, "exactly_once", ABORTED, words=("info  transaction_aborted",)),
+    Case("open for long", an_open_transaction, "exactly_once", OPEN, words=("warning  transaction_open",)),
+    Case("open", a_young_open_transaction, "exactly_once", OPEN, words=("info  transaction_open",)),
+    Case(
+        "another connector",
+        another_connector,
+        "exactly_once",
+        frozenset({"foreign_producer"}),
+        words=("g-d-0 (connector d)",),
+    ),
+    Case(
+        "an application",
+        an_application,
+        "unproven",
+        frozenset({"foreign_producer"}),
+        words=("my-application wrote to the topics, and it is not known that this is not the connector's",),
+    ),
+    Case("forgotten by everybody", forgotten_by_everybody, "unproven", frozenset({"producer_unknown"})),
+    Case("forgotten, with offsets", forgotten_but_with_offsets, "exactly_once"),
+    Case("zombie, stopped", a_zombie_that_a_fence_stopped, "exactly_once", ABORTED),
+    Case(
+        "zombie, not stopped",
+        a_zombie_that_nobody_stopped,
+        "not_exactly_once",
+        frozenset({"epoch_went_back", "zombie_wrote"}),
+    ),
+    Case("marker missing", a_marker_that_is_missing, "not_exactly_once", frozenset({"commit_markers_missing"})),
+    Case("moved offsets", offsets_in_the_former_topic, "exactly_once", frozenset({"offsets_elsewhere"})),
+]
+
+
+def codes(done: Outcome) -> set[str]:
+    return {row["code"] for row in done.json()["data"]["rows"]}
+
+
+def connector(done: Outcome) -> Any:
+    (found,) = done.json()["data"]["connectors"]
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_verdict_and_what_it_is_made_of(invoke: Invoke, case: Case) -> None:
+    """Whether last night was exactly-once could be said of no connector; each of these looks alike to a consumer."""
+    scene = LogScene()
+    case.happens(scene)
+    run = run_on(scene, invoke)
+    done, text = run("-o", "json"), run()
+    assert (codes(done), connector(done)["verdict"], done.exit_code) == (
+        set(case.codes),
+        case.verdict,
+        EXIT_CODES[case.verdict],
+    )
+    assert all(words in text.stdout for words in case.words), text.stdout
+    assert "None" not in text.stdout
+
+
+@pytest.mark.parametrize("bumps", [True, False])
+@pytest.mark.parametrize("missing", [0, 1, 3])
+def test_transactions_that_share_an_epoch_are_matched_with_their_offsets(
+    invoke: Invoke, bumps: bool, missing: int
+) -> None:
+    """Before transaction version 2 nothing but time tells the transactions of one producer apart."""
+    scene = LogScene(bumps=bumps)
+    one, other = scene.task(0), scene.task(1)
+    for number in range(6):
+        one.commit(b"a", b"b", key=b"" if number < missing else KEY)
+        other.commit(b"c")
+    done = run_on(scene, invoke)("-o", "json")
+    found = [row["count"] for row in done.json()["data"]["rows"]]
+    assert found == ([missing] if missing else [])
+    assert connector(done)["transactions"]["committed"] == 12
+
+
+def test_every_wrong_has_its_place(invoke: Invoke) -> None:
+    scene = LogScene()
+    null_offsets(scene)
+    (row,) = run_on(scene, invoke)("-o", "json").json()["data"]["rows"]
+    assert {name: row[name] for name in ("topic", "partition", "first_offset", "last_offset", "count")} == {
+        "topic": OUT, "partition": 0, "first_offset": 2, "last_offset": 2, "count": 1,
+    }  # fmt: skip
+    assert (row["transactional_id"], row["producer_epoch"], row["at"]) == ("g-c-0", 1, "2023-11-14T22:13:23.000Z")
+    assert row["evidence"] == {"records": 1}
+
+
+def test_the_text_has_the_verdict_first(invoke: Invoke, golden: Callable[[str, str], None]) -> None:
+    scene = LogScene()
+    null_offsets(scene)
+    another_connector(scene)
+    a_task_that_moved(scene)
+    golden("audit.txt", run_on(scene, invoke)().stdout)
+
+
+def test_the_document(invoke: Invoke) -> None:
+    scene = LogScene()
+    honest(scene)
+    document = run_on(scene, invoke)("-o", "json").json()
+    assert (document["kind"], document["status"], document["data"]["rows"]) == ("audit", "ok", [])
+    assert document["target"] == {"kafka_cluster_id": "fake-cluster-id", "group_id": "g"}
+    found = document["data"]["connectors"][0]
+    (producer,) = found.pop("producers")
+    assert producer["transactional_id"] == "g-c-0"
+    assert (producer["epochs"], producer["records"], producer["owner"]) == ([0, 2], 6, "task")
+    assert producer["identified_by"] == "coordinator"
+    assert found["transactions"] == {"committed": 3, "aborted": 0, "open": 0}
+    assert (found["records"], found["topics"], found["offsets_topics"]) == (6, [OUT], [OFFSETS])
+    assert found["bytes"] == 6 * 72
+    assert found["window"] == {
+        "since_ms": None, "until_ms": None, "proven_since_ms": None, "proven_until_ms": START_MS + 8_000, "unseen": [],
+    }  # fmt: skip
+
+
+def test_a_transaction_that_began_before_the_window_is_no_finding(invoke: Invoke) -> None:
+    """Its offsets may lie before the window as well, and nobody can say so from what is read."""
+    scene = LogScene()
+    task = scene.task()
+    task.write(OUT, b"k", b"first")
+    task.write(OUT, b"k", b"second")
+    task.end()
+    task.commit()
+    run = run_on(scene, invoke)
+    assert codes(run("-o", "json")) == {"transaction_without_offsets"}
+    assert codes(run("-o", "json", "--since", "1")) == set()
+    assert run("--since", "1").exit_code == 0
+
+
+def test_what_a_window_cuts_off_is_not_open(invoke: Invoke) -> None:
+    scene = LogScene()
+    task = scene.task()
+    task.commit()
+    task.commit(b"a", b"b")
+    assert codes(run_on(scene, invoke)("-o", "json", "--until", "3")) == set()
+
+
+def test_a_window_of_time(invoke: Invoke) -> None:
+    """Only what is wrong within the window counts against it."""
+    scene = LogScene()
+    task = scene.task()
+    task.commit(key=b"")
+    for _ in range(4):
+        task.commit()
+    run = run_on(scene, invoke)
+    assert run().exit_code == 3
+    after = run("--since", "2023-11-14T22:13:25Z", "-o", "json")
+    assert (codes(after), after.exit_code, connector(after)["records"]) == (set(), 0, 2)
+    none = run("--since", "1m", "-o", "json")
+    assert (connector(none)["verdict"], none.exit_code) == ("unproven", 7)
+    assert run("--since", "yesterday").exit_code == 2
+    assert run("--since", "1m", "--until", "2m").exit_code == 2
+
+
+def test_what_was_deleted_narrows_the_proven_window(invoke: Invoke) -> None:
+    scene = LogScene()
+    honest(scene)
+    scene.state.log(OUT, 0).delete_before(3)
+    window = connector(run_on(scene, invoke)("-o", "json"))["window"]
+    assert window["proven_since_ms"] == START_MS + 4_000
+    assert window["unseen"] == [f"{OUT}-0, offsets 0 to 2: 3 offsets removed by retention or DeleteRecords"]
+
+
+def test_a_compacted_output_topic_is_judged_by_what_is_left(invoke: Invoke) -> None:
+    scene = LogScene()
+    honest(scene)
+    scene.state.log(OUT, 0).compact()
+    done = run_on(scene, invoke)("-o", "json")
+    assert (codes(done), done.exit_code) == (set(), 0)
+    assert "removed by compaction" in connector(done)["window"]["unseen"][0]
+    assert connector(done)["window"]["proven_since_ms"] is not None
+
+
+def test_offsets_that_were_compacted_away_accuse_nobody(invoke: Invoke) -> None:
+    """The offsets topic is compacted: of all but the newest offset of a source partition, the record is gone."""
+    scene = LogScene()
+    honest(scene)
+    scene.state.log(OFFSETS, 0).compact()
+    done = run_on(scene, invoke)("-o", "json")
+    assert (codes(done), connector(done)["verdict"]) == (set(), "unproven")
+    assert "from a time of which the offsets topic has lost records" in connector(done)["why"]
+
+
+def test_several_topics_and_one_that_is_named(invoke: Invoke) -> None:
+    scene = LogScene()
+    scene.task().commit()
+    scene.plain(OTHER_OUT, b"k", b"v")
+    scene.connect.connectors["c"].topics.add(OTHER_OUT)
+    run = run_on(scene, invoke)
+    assert run().exit_code == 3
+    assert run("--topic", OUT).exit_code == 0
+    assert connector(run("-o", "json"))["topics"] == [OUT, OTHER_OUT]
+
+
+def test_offsets_that_are_where_nobody_looks(invoke: Invoke) -> None:
+    """After a switch to the global topic, the former offsets are in a topic that no config names any more."""
+    scene = LogScene(offsets_topic=OWN)
+    scene.topics.add_topic(OWN, 1, {"cleanup.policy": "delete"})
+    scene.task().commit()
+    run = run_on(scene, invoke)
+    assert codes(run("-o", "json")) == {"transaction_without_offsets"}
+    assert codes(run("-o", "json", "--offsets-topic", OWN)) == {"offsets_elsewhere"}
+
+
+def test_names_that_are_none(invoke: Invoke) -> None:
+    scene = LogScene()
+    honest(scene)
+    run = run_on(scene, invoke)
+    for words in (("--connector", "nobody"), ("--topic", "nowhere"), ("--offsets-topic", "nowhere")):
+        done = run(*words)
+        assert (done.exit_code, done.stdout) == (1, ""), words
+
+
+def test_a_sink_is_refused(invoke: Invoke) -> None:
+    scene = LogScene()
+    scene.connect.add("s", {"connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector", "topics": OUT})
+    assert run_on(scene, invoke)("--connector", "s").exit_code == 6
+
+
+def test_without_the_right_to_read(invoke: Invoke) -> None:
+    scene = LogScene()
+    honest(scene)
+    scene.batches.fail_next("plan", UnauthorizedError(f"not allowed to DESCRIBE topic {OUT}"))
+    assert run_on(scene, invoke)().exit_code == 5
+
+
+def test_without_the_right_to_list_ids(invoke: Invoke) -> None:
+    """Whose the producers are is known by the offsets that they committed; that coordinators say nothing is said."""
+    scene = LogScene()
+    honest(scene)
+    scene.brokers.calls.fail_always("list_transactions", UnauthorizedError("not allowed"))
+    done = run_on(scene, invoke)("-o", "json")
+    assert connector(done)["producers"][0]["identified_by"] == "offsets_record"
+    assert done.exit_code == 0
+
+
+def test_ctrl_c_reports_what_was_read(invoke: Invoke) -> None:
+    scene = LogScene()
+    honest(scene)
+    plain_writes(scene)
+    scene.batches.fail_next("batch", KeyboardInterrupt(), skip=12)
+    done = run_on(scene, invoke)("-o", "json")
+    assert (done.exit_code, done.json()["errors"][-1]["code"]) == (130, "interrupted")
+    assert (connector(done)["verdict"], connector(done)["why"]) == ("unproven", "Not proven: the reading ended early.")
+    assert connector(done)["records"] > 0
+
+
+def test_a_partition_without_a_leader_leaves_it_unproven(invoke: Invoke) -> None:
+    scene = LogScene()
+    honest(scene)
+    scene.state.leaderless.add((OUT, 1))
+    done = run_on(scene, invoke)("-o", "json")
+    assert (done.exit_code, connector(done)["verdict"]) == (7, "unproven")
+    assert "has no leader" in connector(done)["why"]
+
+
+def test_brokers_of_its_own_that_cannot_be_reached_are_refused(invoke: Invoke) -> None:
+    scene = LogScene(config={
+        "producer.override.bootstrap.servers": "elsewhere:9092",
+        "producer.override.sasl.jaas.config": "${file:/secrets:jaas}",
+    })  # fmt: skip
+    honest(scene)
+    done = run_on(scene, invoke)()
+    assert (done.exit_code, "only its worker can resolve" in done.stderr) == (6, True)
