@@ -30,8 +30,7 @@ Sieve = Callable[[Sequence[Record]], Sequence[Record]]
 """Is shown the records of a topic as they come, some at a time, those of a partition in order; returns what to keep."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutRecord:
+class OutRecord(NamedTuple):
     """One record to write; `partition` None means: where Connect's own producer would put this key (murmur2)."""
 
     topic: str
@@ -42,8 +41,7 @@ class OutRecord:
     headers: Headers = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(NamedTuple):
     """Where an OutRecord landed, as its delivery report says."""
 
     topic: str

@@ -6,16 +6,16 @@ off leaves all of it or nothing; a journal tells the next run that there was one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from eosctl.app import App
 from eosctl.core.ids import offsets_transactional_id
-from eosctl.core.offsets.views import PlannedWrite, Store, fold_store
+from eosctl.core.offsets.views import PlannedWrite, Store
 from eosctl.core.open_transactions import OPEN_TRANSACTION
-from eosctl.core.records import OutRecord
+from eosctl.core.records import OutRecord, Record
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError, UnreachableError
@@ -23,10 +23,10 @@ from eosctl.events import Event
 from eosctl.offsets import codes
 from eosctl.offsets.journal import offsets_journal
 from eosctl.offsets.listing import report_target
-from eosctl.offsets.stores.gather import OffsetStores, read_away, read_settled
+from eosctl.offsets.stores.gather import OffsetStores, read_away, settled_with_hidden
 from eosctl.offsets.stores.new_topics import create_topics
 from eosctl.offsets.stores.targets import other_partitions
-from eosctl.offsets.write_rows import ResultData, ResultSummary, WrittenRow, first_rows
+from eosctl.offsets.write_rows import SETTLED, ResultData, ResultSummary, first_writes
 from eosctl.offsets.writes import (
     MergeRequest,
     OffsetWritePlan,
@@ -165,42 +165,70 @@ def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: b
     there = topics.describe(sorted({write.topic for write in sends}))
     patience = Deadline.after(min(_LATE_WRITE_S, app.deadline.remaining_s()), app.clock)
     for _ in patience.rounds(_POLL_S):
-        stores = _read_again(app, topics, there)
-        if failed or all(_holds(stores, write) is not False for write in sends):
+        now = {topic: _read_since(app, topics, plan.found, topic) for topic in there}
+        held = [_holds(now.get(write.topic), write) for write in sends]
+        if failed or False not in held:
             break
-    holds = {write.place(): _holds(stores, write) for write in sends}
+    holds = {write.place(): one for write, one in zip(sends, held, strict=True)}
     if not failed:
-        behind = {write.place() for write in sends if holds[write.place()] is None and _is_behind(stores, write)}
+        behind = {w.place() for w, one in zip(sends, held, strict=True) if one is None and _is_behind(now[w.topic], w)}
         return _ReadBack(holds | dict.fromkeys(behind, True), behind=len(behind))
     reads = (topics.read(topic, isolation="read_uncommitted", newest_per_key=True) for topic in there)
-    uncommitted = {read.topic: fold_store(read) for read in reads}
-    aborted = [w for w in sends if holds[w.place()] is False and w.topic in there and _has(uncommitted[w.topic], w)]
+    uncommitted = {read.topic: _by_place(read.records) for read in reads}
+    lost = (write for write in sends if holds[write.place()] is False and write.topic in there)
+    aborted = [write for write in lost if _value_in(uncommitted[write.topic], write) == write.after]
     return _ReadBack(holds, len(aborted))
 
 
-def _read_again(app: App, topics: TopicStore, there: Collection[str]) -> dict[str, Store]:
-    return {topic: read_settled(app, topics, topic)[0] for topic in there}
+@dataclass(frozen=True, slots=True)
+class _Since:
+    """What a topic has since a plan was made of its `store`, None for a topic that was not there.
+
+    `records` are the newest of each key and partition, `hidden` those behind open transactions.
+    """
+
+    store: Store | None
+    records: Mapping[tuple[bytes | None, int], Record]
+    hidden: Mapping[tuple[bytes | None, int], Record]
+    blocked: frozenset[int]
 
 
-def _holds(stores: Mapping[str, Store], write: PlannedWrite) -> bool | None:
+def _read_since(app: App, topics: TopicStore, found: OffsetStores, topic: str) -> _Since:
+    """Reads a topic from where it ended, as committed readers see it, when the plan was made."""
+    ends = {bound.partition: bound.lso for bound in found.bounds.get(topic, ())}
+    read, behind = settled_with_hidden(app, topics, topic, since=ends)
+    blocked = frozenset(bound.partition for bound in read.blocked())
+    return _Since(found.stores.get(topic), _by_place(read.records), _by_place(behind), blocked)
+
+
+def _by_place(records: Iterable[Record]) -> dict[tuple[bytes | None, int], Record]:
+    return {(record.key, record.partition): record for record in records}
+
+
+def _holds(now: _Since | None, write: PlannedWrite) -> bool | None:
     """None where an open transaction hides a record of the key, or may hide ours."""
-    store = stores.get(write.topic)
-    if store is None:
+    if now is None:
         return False
-    if write.partition in store.hidden.get(write.key.raw, {}):
+    place = write.key.raw, write.partition
+    if place in now.hidden:
         return None
-    return True if _has(store, write) else None if write.partition in store.blocked else False
+    record = now.records.get(place)
+    if record is None and now.store is not None:
+        record = now.store.at(*place)
+    if (record.value if record else None) == write.after:
+        return True
+    return None if write.partition in now.blocked else False
 
 
-def _is_behind(stores: Mapping[str, Store], write: PlannedWrite) -> bool:
+def _is_behind(now: _Since, write: PlannedWrite) -> bool:
     """Whether what was committed is the newest of its key behind somebody's open transaction."""
-    record = stores[write.topic].hidden.get(write.key.raw, {}).get(write.partition)
-    return record is not None and record.value == write.after
+    place = write.key.raw, write.partition
+    return place in now.hidden and now.hidden[place].value == write.after
 
 
-def _has(store: Store, write: PlannedWrite) -> bool:
-    record = store.at(write.key.raw, write.partition)
-    return (record.value if record else None) == write.after
+def _value_in(records: Mapping[tuple[bytes | None, int], Record], write: PlannedWrite) -> bytes | None:
+    record = records.get((write.key.raw, write.partition))
+    return record.value if record else None
 
 
 def _result_report(
@@ -211,21 +239,17 @@ def _result_report(
     lost = isinstance(failure, UnreachableError | DeadlineError)
     missing = "unconfirmed" if lost else "failed" if failure else "differs"
     names = {True: "written", False: missing, None: "unconfirmed"}
-    rows = [
-        plan.result_row(write, names[read.holds.get(write.place())] if write.sends() else "unchanged")
-        for write in plan.writes
-    ]
-    wrong = [row for row in rows if row.outcome not in ("written", "unchanged")]
-    nothing_written = len(wrong) == len(sends) and all(row.outcome == "failed" for row in wrong)
-    left = [] if nothing_written else wrong
+    outcomes = [names[read.holds.get(write.place())] if write.sends() else "unchanged" for write in plan.writes]
+    wrong = [outcome for outcome in outcomes if outcome not in SETTLED]
+    nothing_written = len(wrong) == len(sends) and all(outcome == "failed" for outcome in wrong)
     failures = [
         *_failure_problems(failure, read, wrong=len(wrong)),
-        *_left_problems(left, sends, backup),
+        *_left_problems(0 if nothing_written else len(wrong), sends, backup),
         *_behind_problems(read),
     ]
     return Report(
         kind=plan.kinds.result,
-        rows=first_rows(rows),
+        rows=[plan.result_row(write, outcome) for write, outcome in first_writes(plan.writes, outcomes)],
         summary=ResultSummary(**plan_summary(plan), written=len(sends) - len(wrong), not_as_planned=len(wrong)),
         data=ResultData(**plan_data(plan), backup=str(backup), undo=undo_command(backup)),
         target=report_target(app, plan.found),
@@ -240,11 +264,11 @@ def _exit_code(failure: EosctlError | None, *, wrong: bool, nothing_written: boo
     return failure.exit_code if failure is not None and nothing_written else ExitCode.PARTIAL
 
 
-def _left_problems(left: Sequence[WrittenRow], sends: Sequence[PlannedWrite], backup: Path) -> Iterator[Problem]:
+def _left_problems(left: int, sends: Sequence[PlannedWrite], backup: Path) -> Iterator[Problem]:
     """For a write of which something is there, or may be."""
     if left:
-        are = "is" if len(left) == 1 else "are"
-        message = f"{len(left):,} of {counted(len(sends), 'offset')} {are} not, or not known to be, as planned"
+        are = "is" if left == 1 else "are"
+        message = f"{left:,} of {counted(len(sends), 'offset')} {are} not, or not known to be, as planned"
         yield Problem(codes.NOT_AS_PLANNED, message, hint=f"Take it back: {undo_command(backup)}")
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from heapq import nsmallest
+from itertools import repeat
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
@@ -23,7 +25,8 @@ from eosctl.txn.parts import OwnerPart
 
 _MOST_NEW_TOPICS = 3
 """That are named one by one; hundreds would hide the rest of a plan."""
-_WRITTEN = ("written", "unchanged")
+SETTLED = ("written", "unchanged")
+"""The outcomes of what is as planned."""
 
 
 class LsnsPart(Printed):
@@ -78,16 +81,15 @@ def write_row(write: PlannedWrite) -> WriteRow:
     return WriteRow(**write_members(write))
 
 
-Rows = TypeVar("Rows", bound=WriteRow)
+def first_writes(writes: Sequence[PlannedWrite], outcomes: Sequence[str] = ()) -> Iterable[tuple[PlannedWrite, str]]:
+    """The writes to show, with their outcomes: of many the first, those that went wrong before those that change."""
+    pairs = zip(writes, outcomes or repeat("written"), strict=False)
+    return pairs if len(writes) <= MOST_ROWS else nsmallest(MOST_ROWS, pairs, key=_rank)
 
 
-def first_rows(rows: Sequence[Rows]) -> Sequence[Rows]:
-    """The rows of writes to show: of many the first, those that went wrong before those that change something."""
-    return rows if len(rows) <= MOST_ROWS else sorted(rows, key=_rank)[:MOST_ROWS]
-
-
-def _rank(row: WriteRow) -> tuple[bool, bool]:
-    return getattr(row, "outcome", "written") in _WRITTEN, row.action == KeyAction.KEEP
+def _rank(pair: tuple[PlannedWrite, str]) -> tuple[bool, bool]:
+    write, outcome = pair
+    return outcome in SETTLED, write.action == KeyAction.KEEP
 
 
 class CopiedRow(WriteRow):

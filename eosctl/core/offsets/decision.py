@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum, unique
+from typing import NamedTuple
 
 from eosctl.core.offsets.records import is_nothing
 
@@ -42,8 +43,7 @@ class KeyMismatch(StrEnum):
     DIFFERS = "differs"
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """What a store has for a key: bytes, or a tombstone (None)."""
 
     value: bytes | None
@@ -54,8 +54,7 @@ class Cell:
         return None if is_nothing(self.value) else self.value
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """An action, its reason in one word, and whether source and target disagreed."""
 
     action: KeyAction

@@ -301,8 +301,7 @@ class Prefer(StrEnum):
     NEWEST = "newest"
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedWrite:
+class PlannedWrite(NamedTuple):
     """What a plan does to one key of `topic`.
 
     `before` is the newest record of the key there, `replaces` the one on the `partition` that is written to: they

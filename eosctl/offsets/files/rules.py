@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from eosctl.codes import Code
 from eosctl.core.configs.records import UnparsableValueError, decode_value
@@ -162,7 +162,7 @@ def plan_import(file: OffsetsFile, store: Store, *, keep_partitions: bool = Fals
 
 
 def _again(write: PlannedWrite) -> PlannedWrite:
-    return replace(write, action=KeyAction.DELETE if write.after is None else KeyAction.WRITE, reason="rewritten")
+    return write._replace(action=KeyAction.DELETE if write.after is None else KeyAction.WRITE, reason="rewritten")
 
 
 def _last(wanted: Mapping[tuple[bytes, int], Incoming], by: Incoming, store: Store, *, keep: bool) -> Incoming:

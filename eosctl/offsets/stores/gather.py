@@ -11,7 +11,7 @@ from eosctl.core.offsets.findings import CONNECT_DEFAULT_PARTITIONS
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.offsets.views import Store, fold_store
 from eosctl.core.open_transactions import OPEN_TRANSACTION
-from eosctl.core.records import Bounds, TopicDescription, TopicRead
+from eosctl.core.records import Bounds, Record, TopicDescription, TopicRead
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError
 from eosctl.group.absent import Known, require_ever_there
@@ -201,18 +201,22 @@ def read_settled(app: App, topics: TopicStore, topic: str) -> tuple[Store, tuple
 
     What is hidden then is read too, uncommitted: a key that nothing shows yet may be among it.
     """
-    read = settled_read(app, topics, topic)
-    behind = topics.read_behind(topic, read.blocked()) if read.blocked() else ()
+    read, behind = settled_with_hidden(app, topics, topic)
     return fold_store(read, behind), read.bounds
 
 
-def settled_read(app: App, topics: TopicStore, topic: str) -> TopicRead:
-    """The newest committed records of `topic`; while an open transaction hides something, it is waited for a moment."""
+def settled_with_hidden(
+    app: App, topics: TopicStore, topic: str, *, since: Mapping[int, int] | None = None
+) -> tuple[TopicRead, Sequence[Record]]:
+    """The newest committed records of `topic`, and those behind transactions that stay open for more than a moment.
+
+    Partitions in `since` are read from the offset there.
+    """
     for _ in _patience(app).rounds(0.5):
-        read = topics.read(topic, newest_per_key=True)
+        read = topics.read(topic, newest_per_key=True, since=since)
         if not read.blocked():
-            break
-    return read
+            return read, ()
+    return read, topics.read_behind(topic, read.blocked())
 
 
 def settled_bounds(app: App, topics: TopicStore, topic: str) -> tuple[Bounds, ...]:

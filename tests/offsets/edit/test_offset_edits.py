@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eosctl.core.offsets.decision import KeyAction
@@ -76,7 +74,7 @@ def test_a_set_says_what_was_there() -> None:
     elsewhere = store("g", [(A, b"9")], at=(home + 1) % 3)
     [moved, stale] = plan_set({GLOBAL: elsewhere}, key(A), b"9")
     assert (stale.reason, stale.replaces, stale.after) == ("stale_copy", elsewhere.records[A], None)
-    assert moved == replace(write, before=elsewhere.records[A], replaces=None), "the same value in the wrong place"
+    assert moved == write._replace(before=elsewhere.records[A], replaces=None), "the same value in the wrong place"
 
 
 def test_a_set_to_what_is_there_sends_nothing() -> None:
