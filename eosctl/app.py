@@ -35,8 +35,10 @@ def _open_topics(app: App) -> TopicStore:
     return KafkaTopicStore(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
 
 
-def _open_batches(_app: App) -> BatchLog:
-    raise UsageError("eosctl can't fetch batches yet")  # the native reader comes here
+def _open_batches(app: App) -> BatchLog:
+    from eosctl.kafka.batches.log import NativeBatchLog
+
+    return NativeBatchLog(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
 
 
 def _open_acls(app: App) -> AclStore:

@@ -57,7 +57,7 @@ class Cluster:
     @contextmanager
     def within(self, deadline: Deadline) -> Iterator[None]:
         """What this thread asks in the block ends by `deadline`: one silent broker must not have everybody's time."""
-        outer = self._limit()
+        outer = self.deadline()
         self._limits.deadline = deadline if deadline.at_s < outer.at_s else outer
         try:
             yield
@@ -67,12 +67,17 @@ class Cluster:
     @contextmanager
     def one_of(self, brokers: int) -> Iterator[None]:
         """Around the questions to one of so many brokers: half of the time is for the others, if there are any."""
-        with self.within(self._limit().half() if brokers > 1 else self._limit()):
+        with self.within(self.deadline().half() if brokers > 1 else self.deadline()):
             yield
 
-    def _limit(self) -> Deadline:
+    def deadline(self) -> Deadline:
+        """What ends the questions of this thread."""
         limit: Deadline = getattr(self._limits, "deadline", self._deadline)
         return limit
+
+    def renew(self, deadline: Deadline) -> None:
+        """What is asked from now on ends by `deadline`: for work that may last as long as it gets on."""
+        self._deadline = deadline
 
     def metadata(self, topics: Iterable[str] | None = ()) -> MetadataResponse:
         """The brokers, and the named topics, None for all topics; topics are never created by asking."""
@@ -110,7 +115,7 @@ class Cluster:
         *others, last = self._candidates()
         for address in others:
             try:
-                with self.within(self._limit().half(at_most_s=CONNECT_TIMEOUT_S)):
+                with self.within(self.deadline().half(at_most_s=CONNECT_TIMEOUT_S)):
                     return self.use(address, exchange)
             except (UnreachableError, ProtocolError, DeadlineError) as exc:
                 failures.append(exc)
@@ -131,7 +136,7 @@ class Cluster:
     def connection(self, address: Address, *, fresh: bool = False) -> Iterator[Connection]:
         """Lends a connection; it goes back to the idle ones, or is closed when the borrower raises."""
         connection = (None if fresh else self._take_idle(address)) or self._connect(address)
-        connection.stream.deadline = self._limit()
+        connection.stream.deadline = self.deadline()
         try:
             yield connection
         except BaseException:
@@ -162,7 +167,7 @@ class Cluster:
         if not is_spoken_natively(self._settings):
             raise no_native_login(self._settings)
         stream = self._open_stream(
-            address, deadline=self._limit(), idle_timeout_s=max(self._settings.request_timeout_ms, 1) / 1000
+            address, deadline=self.deadline(), idle_timeout_s=max(self._settings.request_timeout_ms, 1) / 1000
         )
         connection = Connection(stream, client_id=self._settings.client_id)
         with self._lock:

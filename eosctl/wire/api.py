@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from eosctl.core.frozen import NamedTuple, frozen
 from eosctl.errors import ProtocolError, UnreachableError, UnsupportedError
-from eosctl.wire.primitives import NULLABLE_STRING
+from eosctl.wire.primitives import NULLABLE_STRING, Data
 from eosctl.wire.schema import NotCarriedError, Struct, decoding, encoding, skip_tags
 
 Q = TypeVar("Q")
@@ -115,14 +115,14 @@ def encode_response(api: Api[Any, S], response: S, *, version: int, correlation_
         return _frame(header, api.response, response, version=version, flexible=api.flexible(version))
 
 
-def decode_response(api: Api[Any, S], frame: bytes, *, version: int, correlation_id: int) -> S:
+def decode_response(api: Api[Any, S], frame: Data, *, version: int, correlation_id: int) -> S:
     """The response in a frame; raises ProtocolError when it answers another request or has bytes left over."""
     what = f"{api.name} v{version} response"
     offset = response_body(frame, correlation_id=correlation_id, tags=api.response_header_tags(version), what=what)
     return decode_body(api.response, frame, offset, what=what, api=api, version=version)
 
 
-def response_body(frame: bytes, *, correlation_id: int, tags: bool, what: str) -> int:
+def response_body(frame: Data, *, correlation_id: int, tags: bool, what: str) -> int:
     """The offset of the body in a response frame, its header checked."""
     with decoding(what):
         (answered,) = struct.unpack_from(">i", frame)
@@ -131,7 +131,7 @@ def response_body(frame: bytes, *, correlation_id: int, tags: bool, what: str) -
         return skip_tags(frame, 4) if tags else 4
 
 
-def decode_body(layout: Struct[S], frame: bytes, offset: int, *, what: str, api: AnyApi, version: int) -> S:
+def decode_body(layout: Struct[S], frame: Data, offset: int, *, what: str, api: AnyApi, version: int) -> S:
     """Reads one message to the very end of the frame."""
     with decoding(what):
         value, end = layout.codec(version, flexible=api.flexible(version)).read(frame, offset)

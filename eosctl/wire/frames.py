@@ -30,9 +30,7 @@ class FrameBuffer:
         body = self._start + 4
         if len(self._data) < body:
             return None
-        size = int.from_bytes(self._data[self._start : body], "big", signed=True)
-        if not 0 <= size <= self.limit_bytes:
-            raise self._bad_size(size)
+        size = self.size_of(self._data[self._start : body])
         if len(self._data) < body + size:
             return None
         with memoryview(self._data) as view:
@@ -43,13 +41,29 @@ class FrameBuffer:
             self._start = 0
         return frame
 
-    def _bad_size(self, size: int) -> ProtocolError:
-        head = bytes(self._data[self._start : self._start + 4])
+    def size_of(self, head: bytes | bytearray) -> int:
+        """The size of a frame that begins with these four bytes; raises ProtocolError on one out of bounds."""
+        size = int.from_bytes(head, "big", signed=True)
+        if 0 <= size <= self.limit_bytes:
+            return size
         if head.startswith(_TLS_ALERT):
-            return ProtocolError("a TLS alert", hint="The port expects TLS: security.protocol SSL or SASL_SSL.")
+            raise ProtocolError("a TLS alert", hint="The port expects TLS: security.protocol SSL or SASL_SSL.")
         if head == _HTTP:
-            return ProtocolError("an HTTP answer", hint="It is an HTTP server, not a Kafka listener.")
-        return ProtocolError(
+            raise ProtocolError("an HTTP answer", hint="It is an HTTP server, not a Kafka listener.")
+        raise ProtocolError(
             f"response frame of {size} bytes refused (the limit is {self.limit_bytes})",
             hint="The port may not be a Kafka listener, or not of this security.protocol.",
         )
+
+
+class FrameRoom:
+    """Memory that one frame after the other is received into: what was in it is over with the next."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._room = memoryview(bytearray(size_bytes))
+
+    def of(self, size_bytes: int) -> memoryview:
+        """So many bytes of it; there are more from now on where there were too few."""
+        if size_bytes > len(self._room):
+            self._room = memoryview(bytearray(size_bytes))
+        return self._room[:size_bytes]

@@ -15,10 +15,12 @@ from uuid import UUID
 from eosctl.core.frozen import NamedTuple
 from eosctl.errors import ProtocolError
 
+Data = bytes | memoryview
+"""A frame: bytes, or a view of memory that is used again for the next one."""
 Write = Callable[[bytearray, Any], None]
-Read = Callable[[bytes, int], tuple[Any, int]]
+Read = Callable[[Data, int], tuple[Any, int]]
 _WriteLength = Callable[[bytearray, int], None]
-_ReadLength = Callable[[bytes, int], tuple[int, int]]
+_ReadLength = Callable[[Data, int], tuple[int, int]]
 
 
 class Codec(NamedTuple):
@@ -51,7 +53,7 @@ def write_varint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
-def read_varint(data: bytes, offset: int) -> tuple[int, int]:
+def read_varint(data: Data, offset: int) -> tuple[int, int]:
     """Reads an unsigned varint of at most five bytes (`ByteUtils.readUnsignedVarint`, Kafka 4.3)."""
     byte = data[offset]
     if byte < 0x80:
@@ -74,7 +76,7 @@ def _fixed(letter: str) -> Primitive:
     def write(out: bytearray, value: Any) -> None:
         out += packer.pack(value)
 
-    def read(data: bytes, offset: int) -> tuple[Any, int]:
+    def read(data: Data, offset: int) -> tuple[Any, int]:
         return packer.unpack_from(data, offset)[0], offset + size
 
     codec = Codec(write, read, letter)
@@ -85,7 +87,7 @@ def _write_length16(out: bytearray, size: int) -> None:
     out += struct.pack(">h", size)
 
 
-def _read_length16(data: bytes, offset: int) -> tuple[int, int]:
+def _read_length16(data: Data, offset: int) -> tuple[int, int]:
     return struct.unpack_from(">h", data, offset)[0], offset + 2
 
 
@@ -94,7 +96,7 @@ def write_length32(out: bytearray, size: int) -> None:
     out += struct.pack(">i", size)
 
 
-def read_length32(data: bytes, offset: int) -> tuple[int, int]:
+def read_length32(data: Data, offset: int) -> tuple[int, int]:
     """Reads a classic length or element count; -1 is null."""
     return struct.unpack_from(">i", data, offset)[0], offset + 4
 
@@ -104,13 +106,13 @@ def write_compact_length(out: bytearray, size: int) -> None:
     write_varint(out, size + 1)
 
 
-def read_compact_length(data: bytes, offset: int) -> tuple[int, int]:
+def read_compact_length(data: Data, offset: int) -> tuple[int, int]:
     """Reads a compact length or element count; -1 is null."""
     size, offset = read_varint(data, offset)
     return size - 1, offset
 
 
-def take(data: bytes, offset: int, size: int) -> bytes:
+def take(data: Data, offset: int, size: int) -> Data:
     """The `size` bytes at `offset`; raises ProtocolError when there are fewer."""
     if size > len(data) - offset:
         raise ProtocolError(f"truncated: {size} bytes announced at byte {offset}, {len(data) - offset} are there")
@@ -121,15 +123,23 @@ def _encode_text(value: str) -> bytes:
     return value.encode()
 
 
-def _as_bytes(value: bytes) -> bytes:
+def _decode_text(value: Data) -> str:
+    return bytes(value).decode()
+
+
+def _as_bytes(value: Data) -> bytes:
     return bytes(value)
+
+
+def _as_view(value: Data) -> memoryview:
+    return memoryview(value)
 
 
 class _Sized(NamedTuple):
     """How a string or byte field turns into bytes and back."""
 
     encode: Callable[[Any], bytes]
-    decode: Callable[[bytes], Any]
+    decode: Callable[[Data], Any]
     nullable: bool
 
     def codec(self, write_length: _WriteLength, read_length: _ReadLength) -> Codec:
@@ -145,7 +155,7 @@ class _Sized(NamedTuple):
             write_length(out, len(data))
             out += data
 
-        def read(data: bytes, offset: int) -> tuple[Any, int]:
+        def read(data: Data, offset: int) -> tuple[Any, int]:
             size, offset = read_length(data, offset)
             if size < 0:
                 if size == -1 and nullable:
@@ -157,14 +167,14 @@ class _Sized(NamedTuple):
 
 
 def _text(*, nullable: bool) -> Primitive:
-    sized = _Sized(_encode_text, bytes.decode, nullable)
+    sized = _Sized(_encode_text, _decode_text, nullable)
     compact = sized.codec(write_compact_length, read_compact_length)
 
-    def read(data: bytes, offset: int) -> tuple[Any, int]:
+    def read(data: Data, offset: int) -> tuple[Any, int]:
         """Most texts are shorter than 127 bytes, and not null; listings have hundreds of thousands of them."""
         end = offset + data[offset]
         if offset < end < offset + 0x80 and end <= len(data):
-            return data[offset + 1 : end].decode(), end
+            return bytes(data[offset + 1 : end]).decode(), end
         return compact.read(data, offset)
 
     return Primitive(sized.codec(_write_length16, _read_length16), Codec(compact.write, read))
@@ -175,12 +185,17 @@ def _blob() -> Primitive:
     return Primitive(sized.codec(write_length32, read_length32), sized.codec(write_compact_length, read_compact_length))
 
 
+def _view() -> Primitive:
+    sized = _Sized(_as_bytes, _as_view, nullable=True)
+    return Primitive(sized.codec(write_length32, read_length32), sized.codec(write_compact_length, read_compact_length))
+
+
 def _uuid() -> Primitive:
     def write(out: bytearray, value: Any) -> None:
         out += value.bytes
 
-    def read(data: bytes, offset: int) -> tuple[Any, int]:
-        return UUID(bytes=take(data, offset, 16)), offset + 16
+    def read(data: Data, offset: int) -> tuple[Any, int]:
+        return UUID(bytes=bytes(take(data, offset, 16))), offset + 16
 
     codec = Codec(write, read)
     return Primitive(codec, codec)
@@ -195,4 +210,6 @@ ID = _uuid()
 STRING = _text(nullable=False)
 NULLABLE_STRING = _text(nullable=True)
 BYTES = _blob()
+RECORDS = _view()
+"""Record batches as they lie in a log, or None: a view into the frame, copied by nobody where the frame is a view."""
 NO_ID = UUID(int=0)

@@ -18,6 +18,7 @@ from eosctl.core.frozen import NamedTuple
 from eosctl.errors import ProtocolError, UnsupportedError
 from eosctl.wire.primitives import (
     Codec,
+    Data,
     Read,
     Write,
     read_compact_length,
@@ -95,7 +96,7 @@ class Array(NamedTuple):
             for value in values:
                 write_element(out, value)
 
-        def read(data: bytes, offset: int) -> tuple[Any, int]:
+        def read(data: Data, offset: int) -> tuple[Any, int]:
             count, offset = read_length(data, offset)
             if count < 0:
                 if count == -1 and nullable:
@@ -232,7 +233,7 @@ def _compile_read(message: type[Any], carried: Sequence[_Carried], defaults: lis
     tags = {field.tag: (field.place, field.codec.read) for field in carried if field.tag is not None}
     make = partial(tuple.__new__, cast("Any", message))  # what _make does, and nothing else
 
-    def read(data: bytes, offset: int) -> tuple[Any, int]:
+    def read(data: Data, offset: int) -> tuple[Any, int]:
         values = defaults.copy()
         for index, many, read_step in steps:
             if many is None:
@@ -267,7 +268,7 @@ def _read_run(packer: struct.Struct) -> Read:
     return lambda data, offset: (packer.unpack_from(data, offset), offset + size)
 
 
-def _read_tags(data: bytes, offset: int, known: Mapping[int, Any], values: list[Any]) -> int:
+def _read_tags(data: Data, offset: int, known: Mapping[int, Any], values: list[Any]) -> int:
     """Reads the tagged section: known tags into `values`, unknown ones skipped by their announced size (KIP-482)."""
     count, offset = read_varint(data, offset)
     previous = -1
@@ -287,7 +288,7 @@ def _read_tags(data: bytes, offset: int, known: Mapping[int, Any], values: list[
     return offset
 
 
-def skip_tags(data: bytes, offset: int) -> int:
+def skip_tags(data: Data, offset: int) -> int:
     """The offset behind a tagged section whose tags are all unknown."""
     return _read_tags(data, offset, {}, [])
 

@@ -25,6 +25,7 @@ from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
 from eosctl.core.transactions import Coordinator, RawGroup, RawGroupMember
 from eosctl.deadline import Clock, Deadline
+from eosctl.kafka.batches.log import NativeBatchLog
 from eosctl.kafka.topics.librdkafka import quiet_logger
 from eosctl.kafka.topics.store import KafkaTopicStore
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
@@ -137,7 +138,12 @@ class FakeSubject:
 
     @contextmanager
     def batches(self, timeout_s: float = 60.0) -> Iterator[BatchLog]:
-        yield FakeBatchLog(self.state)
+        if not self._over_tcp:
+            yield FakeBatchLog(self.state)
+            return
+        settings = ClientSettings(self.brokers.bootstrap_servers)
+        with NativeBatchLog(settings, deadline=Deadline.after(timeout_s)) as batches:
+            yield batches
 
     def producer(self, transactional_id: str) -> Producer:
         return FakeProducer(self.state, transactional_id)
@@ -213,7 +219,7 @@ class RealSubject:
         return NativeTransactionAdmin(self._settings, deadline=Deadline.after(timeout_s))
 
     def batches(self, timeout_s: float = 60.0) -> AbstractContextManager[BatchLog]:
-        raise NotImplementedError
+        return NativeBatchLog(self._settings, deadline=Deadline.after(timeout_s))
 
     def producer(self, transactional_id: str) -> Producer:
         return RealProducer(self._servers, transactional_id)

@@ -22,7 +22,7 @@ from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 from eosctl.kafka.transactions.fencing import NO_COORDINATORS
 from eosctl.wire.cluster_messages import KeyType
 from eosctl.wire.error_codes import NONE, REQUEST_TIMED_OUT
-from eosctl.wire.frames import FrameBuffer
+from eosctl.wire.frames import FrameBuffer, FrameRoom
 from eosctl.wire.transaction_messages import INIT_PRODUCER_ID, InitProducerIdRequest, InitProducerIdResponse
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _MemoryStream(Stream):
+class MemoryStream(Stream):
     """A stream whose other end is a function; while it waits for a frozen broker, its deadline's clock goes on."""
 
     def __init__(self, brokers: FakeCluster, address: Address, *, deadline: Deadline, idle_timeout_s: float) -> None:
@@ -57,6 +57,12 @@ class _MemoryStream(Stream):
             if answer is None:
                 raise ConnectionLostError(f"{self.address} closed the connection")
             self.frames.feed(answer)
+
+    def receive_frame_in(self, room: FrameRoom) -> memoryview:
+        frame = self.receive_frame()
+        view = room.of(len(frame))
+        view[:] = frame
+        return view
 
     def _receive(self) -> bytes:
         if self._brokers.node_at(*self.address) not in self._brokers.frozen:
@@ -85,7 +91,7 @@ class FakeTransactionAdmin(NativeTransactionAdmin):
     def __init__(self, brokers: FakeCluster, *, deadline: Deadline) -> None:
         settings = ClientSettings(brokers.bootstrap_servers)
         super().__init__(settings, deadline=deadline)
-        self._cluster = Cluster(settings, deadline=deadline, open_stream=partial(_MemoryStream, brokers))
+        self._cluster = Cluster(settings, deadline=deadline, open_stream=partial(MemoryStream, brokers))
         self.calls = brokers.calls
 
     def __enter__(self) -> Self:

@@ -46,7 +46,7 @@ class FakeBatchLog(Faults):
                     stop = _offset_at(
                         log, window.until_ms, log.end if window.until_offset is None else window.until_offset
                     )
-                    first, stop = max(log.begin, since), min(stop, log.end)
+                    first, stop = min(max(log.begin, since), log.end), min(stop, log.end)
                     spans.append(Span(topic, number, first, max(first, stop), log.begin, log.lso, log.end))
                     if since < log.begin:
                         unseen.append(

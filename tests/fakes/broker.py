@@ -1,4 +1,4 @@
-"""A fake Kafka cluster: real TCP on loopback, eosctl's own codecs on the other side, no produce or fetch.
+"""A fake Kafka cluster: real TCP on loopback, eosctl's own codecs on the other side, no produce.
 
     with FakeCluster(brokers=3) as cluster:
         cluster.state.open_transaction("g-c-0", ("t", 0))
@@ -28,6 +28,8 @@ from eosctl.wire.api import Api, RequestHeader, decode_request, decode_request_h
 from eosctl.wire.frames import FrameBuffer
 from eosctl.wire.group_listing_messages import LIST_GROUPS
 from eosctl.wire.group_messages import DESCRIBE_GROUPS
+from eosctl.wire.log.fetch_messages import FETCH
+from eosctl.wire.log.offset_messages import LIST_OFFSETS
 from eosctl.wire.producer_messages import DESCRIBE_PRODUCERS, WRITE_TXN_MARKERS
 from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, INIT_PRODUCER_ID
@@ -51,6 +53,8 @@ APIS: Mapping[int, Api[Any, Any]] = {
         WRITE_TXN_MARKERS,
         DESCRIBE_GROUPS,
         LIST_GROUPS,
+        LIST_OFFSETS,
+        FETCH,
     )
 }
 _CORRELATION = slice(4, 8)
@@ -143,7 +147,8 @@ class FakeCluster:
     and OAUTHBEARER with the passwords as tokens. It listens within its `with` block; FakeTransactionAdmin needs none,
     and its methods are those that `calls` knows. `unaware` are topics that a node has not heard of yet. Metadata leaves
     `unnamed` nodes out; `frozen` ones accept connections and answer nothing. A login lasts `session_lifetime_ms` by
-    `now_s`, 0 for ever; `cut_off` counts the connections that were closed at a request behind that.
+    `now_s`, 0 for ever; `cut_off` counts the connections that were closed at a request behind that. The next
+    fetch is answered with nothing but `throttle_ms`, if that is not 0.
     """
 
     def __init__(
@@ -169,6 +174,7 @@ class FakeCluster:
         self.session_lifetime_ms = 0
         self.now_s: Callable[[], float] = time.monotonic
         self.cut_off = 0
+        self.throttle_ms = 0
         self._gone: set[int] = set()
         self.seen: list[Seen] = []
         self.tamper: Callable[[Seen, bytes], bytes] = lambda _seen, frame: frame

@@ -15,6 +15,7 @@ from eosctl.wire import producer_messages as leaders
 from eosctl.wire import sasl_messages as sasl_api
 from eosctl.wire import transaction_listing_messages as listings
 from eosctl.wire import transaction_messages as txn
+from tests.fakes import log_answers
 
 if TYPE_CHECKING:
     from tests.fakes.broker import FakeCluster
@@ -88,7 +89,8 @@ def _topic_metadata(asked: Asked, name: str) -> cluster_api.TopicMetadata:
     partitions = tuple(
         _partition_metadata(state.leader_of(name, index), index) for index in range(len(state.topics[name].partitions))
     )
-    return cluster_api.TopicMetadata(error_code=codes.NONE, name=name, partitions=partitions)
+    topic_id = log_answers.topic_uuid(state.topics[name])
+    return cluster_api.TopicMetadata(error_code=codes.NONE, name=name, topic_id=topic_id, partitions=partitions)
 
 
 def _partition_metadata(leader: int | None, index: int) -> cluster_api.PartitionMetadata:
@@ -311,4 +313,6 @@ HANDLERS: dict[str, Callable[[Asked, Any], Any]] = {
     "WriteTxnMarkers": _write_txn_markers,
     "DescribeGroups": _describe_groups,
     "ListGroups": _list_groups,
+    "ListOffsets": log_answers.list_offsets,
+    "Fetch": log_answers.fetch,
 }

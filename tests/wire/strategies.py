@@ -11,6 +11,8 @@ from eosctl.wire.api import Api
 from eosctl.wire.cluster_messages import API_VERSIONS, FIND_COORDINATOR, METADATA
 from eosctl.wire.group_listing_messages import LIST_GROUPS
 from eosctl.wire.group_messages import DESCRIBE_GROUPS
+from eosctl.wire.log.fetch_messages import FETCH
+from eosctl.wire.log.offset_messages import LIST_OFFSETS
 from eosctl.wire.producer_messages import DESCRIBE_PRODUCERS, WRITE_TXN_MARKERS
 from eosctl.wire.sasl_messages import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from eosctl.wire.schema import Array, Struct, WireType
@@ -30,6 +32,8 @@ APIS: tuple[Api[Any, Any], ...] = (
     WRITE_TXN_MARKERS,
     DESCRIBE_GROUPS,
     LIST_GROUPS,
+    LIST_OFFSETS,
+    FETCH,
 )
 VERSIONS = [(api, version) for api in APIS for version in range(api.oldest, api.newest + 1)]
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=8) | st.just("x" * 130)
@@ -49,6 +53,7 @@ _PRIMITIVES: list[tuple[WireType, st.SearchStrategy[Any]]] = [
     (primitives.STRING, _TEXT),
     (primitives.NULLABLE_STRING, st.none() | _TEXT),
     (primitives.BYTES, st.binary(max_size=8)),
+    (primitives.RECORDS, st.none() | st.binary(max_size=8).map(lambda data: memoryview(data))),
 ]
 
 

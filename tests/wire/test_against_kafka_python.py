@@ -31,7 +31,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # of importlib.resources, in kafka-python 3.0.12
     MODULES = [
         importlib.import_module(f"kafka.protocol.{name}")
-        for name in ("metadata", "producer.transaction", "admin", "sasl")
+        for name in ("metadata", "producer.transaction", "consumer", "admin", "sasl")
     ]
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.frozen import frozen
 from eosctl.errors import BrokerError, ProtocolError, UnauthorizedError, UnreachableError
 from eosctl.kafka.native.sasl import make_mechanism
 from eosctl.kafka.topics.stream import ConnectionLostError, Stream
@@ -18,7 +19,7 @@ from eosctl.wire.error_codes import (
     UNSUPPORTED_VERSION,
     error_name,
 )
-from eosctl.wire.frames import LISTING_LIMIT_BYTES
+from eosctl.wire.frames import LISTING_LIMIT_BYTES, FrameRoom
 
 if TYPE_CHECKING:
     import ssl
@@ -28,6 +29,15 @@ S = TypeVar("S")
 _API_VERSIONS_FIRST_TRY = 3  # every broker since 2.4 has it, and 3.x brokers have no newer one
 _SOFTWARE = ApiVersionsRequest("eosctl", "1")
 _SESSION_USED = 0.85  # of its lifetime: where Java begins to log in again (SaslClientAuthenticator)
+
+
+@frozen
+class Pending(Generic[S]):
+    """A request that is under way."""
+
+    api: Api[Any, S]
+    version: int
+    correlation_id: int
 
 
 class Connection:
@@ -77,6 +87,17 @@ class Connection:
             decode_response(api, self.stream.receive_frame(), version=version, correlation_id=number)
             for number, _ in frames
         ]
+
+    def send(self, api: Api[Q, S], request: Q, *, version: int) -> Pending[S]:
+        """A request in a version of the caller's, whose answer is for `receive_in`; nothing may be asked in between."""
+        number = self.next_correlation_id()
+        self.stream.send(self._encode(api, request, version, number))
+        return Pending(api, version, number)
+
+    def receive_in(self, room: FrameRoom, pending: Pending[S]) -> S:
+        """The answer to what was sent; its views are into `room`."""
+        frame = self.stream.receive_frame_in(room)
+        return decode_response(pending.api, frame, version=pending.version, correlation_id=pending.correlation_id)
 
     def next_correlation_id(self) -> int:
         """A number that no request on this connection has had (they wrap at 31 bits)."""

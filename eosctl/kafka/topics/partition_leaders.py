@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
 
 from eosctl.core.acls.lines import grant_hint
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.frozen import NamedTuple
 from eosctl.core.ids import ProducerId
 from eosctl.core.transactions import ActiveProducer, KafkaFault
 from eosctl.core.wording import counted
@@ -14,7 +16,7 @@ from eosctl.errors import BrokerError, UnauthorizedError
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import fault
 from eosctl.kafka.topics.stream import Address
-from eosctl.wire.cluster_messages import TopicMetadata
+from eosctl.wire.cluster_messages import PartitionMetadata, TopicMetadata
 from eosctl.wire.error_codes import (
     LEADER_NOT_AVAILABLE,
     NONE,
@@ -49,26 +51,46 @@ def count_partitions(cluster: Cluster, topics: Iterable[str] | None, settings: C
     return counts
 
 
+class Leader(NamedTuple):
+    """Who leads a partition, since which epoch (-1 before Kafka 2.1), and its topic's id (none before 2.8)."""
+
+    address: Address
+    epoch: int
+    topic_id: UUID
+
+
 def find_leaders(cluster: Cluster, partitions: Iterable[Partition]) -> dict[Partition, Address | KafkaFault]:
     """Asks for metadata once: where each partition's leader is, or why that is not known."""
+    found = describe_leaders(cluster, partitions)
+    return {place: each if isinstance(each, KafkaFault) else each.address for place, each in found.items()}
+
+
+def describe_leaders(cluster: Cluster, partitions: Iterable[Partition]) -> dict[Partition, Leader | KafkaFault]:
+    """Asks for metadata once: each partition's leader, or why that is not known."""
     wanted = list(partitions)
     metadata = cluster.metadata(dict.fromkeys(topic for topic, _ in wanted))
     brokers = {broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers}
     topics = {topic.name: topic for topic in metadata.topics}
-    return {(name, index): _leader(topics.get(name), name, index, brokers) for name, index in wanted}
+    parts = {(topic.name or "", item.partition_index): item for topic in metadata.topics for item in topic.partitions}
+    return {place: _leader(place, topics.get(place[0]), parts.get(place), brokers) for place in wanted}
 
 
-def _leader(topic: TopicMetadata | None, name: str, index: int, brokers: Mapping[int, Address]) -> Address | KafkaFault:
+def _leader(
+    place: Partition, topic: TopicMetadata | None, found: PartitionMetadata | None, brokers: Mapping[int, Address]
+) -> Leader | KafkaFault:
+    name, index = place
     if topic is None:
         return fault(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} does not exist")
     if topic.error_code != NONE:
         return fault(topic.error_code, f"topic {name}")
-    found = next((item for item in topic.partitions if item.partition_index == index), None)
     if found is None:
         return fault(
             UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} has {counted(len(topic.partitions), 'partition')}, not {index}"
         )
-    return brokers.get(found.leader_id) or fault(LEADER_NOT_AVAILABLE, f"{name}-{index} has no leader")
+    address = brokers.get(found.leader_id)
+    if address is None:
+        return fault(LEADER_NOT_AVAILABLE, f"{name}-{index} has no leader")
+    return Leader(address, found.leader_epoch, topic.topic_id)
 
 
 def describe_producers_at(

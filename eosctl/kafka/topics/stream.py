@@ -12,7 +12,7 @@ from eosctl.core.frozen import NamedTuple
 from eosctl.deadline import Deadline
 from eosctl.errors import UnreachableError, UsageError
 from eosctl.machine.resolving import resolve
-from eosctl.wire.frames import HANDSHAKE_LIMIT_BYTES, FrameBuffer
+from eosctl.wire.frames import HANDSHAKE_LIMIT_BYTES, FrameBuffer, FrameRoom
 
 if TYPE_CHECKING:
     import ssl
@@ -122,6 +122,26 @@ class Stream:
         while (frame := self.frames.next_frame()) is not None:
             frames.append(frame)
         return frames
+
+    def receive_frame_in(self, room: FrameRoom) -> memoryview:
+        """The next frame, received into `room`, where no other bytes have arrived yet: nothing is copied."""
+        head = bytearray(4)
+        self._fill(memoryview(head))
+        frame = room.of(self.frames.size_of(head))
+        self._fill(frame)
+        return frame
+
+    def _fill(self, view: memoryview) -> None:
+        connected, filled = self._require_socket(), 0
+        while filled < len(view):
+            connected.settimeout(self._wait_s(f"waiting for {self.address}", self._idle_timeout_s))
+            try:
+                size = connected.recv_into(view[filled:])
+            except OSError as exc:
+                raise self._lost(exc, "waiting for") from exc
+            if not size:
+                raise ConnectionLostError(f"{self.address} closed the connection")
+            filled += size
 
     def _receive(self) -> bytes:
         connected = self._require_socket()

@@ -5,7 +5,6 @@ Fencing a few ids must start quickly: what it does not ask for is imported by th
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -21,19 +20,19 @@ from eosctl.core.transactions import (
     TransactionListings,
 )
 from eosctl.deadline import Deadline
-from eosctl.errors import BrokerError, EosctlError, UnauthorizedError, UnreachableError, UnsupportedError, UsageError
+from eosctl.errors import BrokerError, EosctlError, UnauthorizedError, UnreachableError, UsageError
 from eosctl.events import Event, OnEvent, ignore_events
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import COORDINATOR_RETRIES, LEADER_RETRIES, ask_until_settled, fault, fault_of
 from eosctl.kafka.native.answers import transaction_of
 from eosctl.kafka.native.coordinators import find_coordinators
+from eosctl.kafka.native.each_broker import BATCH, ask_each_broker
 from eosctl.kafka.topics.stream import Address
 from eosctl.kafka.transactions.fencing import NO_COORDINATORS, Fencing
 from eosctl.wire.cluster_messages import KeyType
 from eosctl.wire.error_codes import (
     GROUP_AUTHORIZATION_FAILED,
     INVALID_REGULAR_EXPRESSION,
-    INVALID_REQUEST,
     NONE,
     REQUEST_TIMED_OUT,
 )
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 V = TypeVar("V")
-_BATCH = 1000
 
 
 class NativeTransactionAdmin:
@@ -155,13 +153,13 @@ class NativeTransactionAdmin:
             nonlocal done
             found = describe_producers_at(self._cluster, leader, batch, only_open=only_open)
             done = min(done + len(batch), len(wanted))
-            if len(wanted) > _BATCH:
+            if len(wanted) > BATCH:
                 self._on_event(Event("looking for open transactions", done, len(wanted), "partitions"))
             return found
 
         return self._settled(
             wanted,
-            lambda pending: self._ask_each_broker(find_leaders(self._cluster, pending), describe),
+            lambda pending: ask_each_broker(self._cluster, find_leaders(self._cluster, pending), describe),
             retriable=LEADER_RETRIES,
         )
 
@@ -172,7 +170,8 @@ class NativeTransactionAdmin:
         partition = (producer.topic, producer.partition)
 
         def ask_once(pending: list[Partition]) -> Mapping[Partition, KafkaFault]:
-            return self._ask_each_broker(
+            return ask_each_broker(
+                self._cluster,
                 find_leaders(self._cluster, pending),
                 lambda leader, _: {partition: write_abort_marker(self._cluster, leader, producer) or fault(NONE)},
             )
@@ -227,7 +226,7 @@ class NativeTransactionAdmin:
                 for item in answer.transaction_states
             }
 
-        return self._ask_each_broker(_addresses(found), describe)
+        return ask_each_broker(self._cluster, _addresses(found), describe)
 
     def _describe_groups_once(self, pending: list[str]) -> Mapping[str, RawGroup | KafkaFault]:
         from eosctl.kafka.native.answers import group_of
@@ -237,7 +236,9 @@ class NativeTransactionAdmin:
             answer = self._cluster.ask(address, DESCRIBE_GROUPS, DescribeGroupsRequest(tuple(batch)))
             return {item.group_id: group_of(item) for item in answer.groups}
 
-        return self._ask_each_broker(_addresses(find_coordinators(self._cluster, pending, KeyType.GROUP)), describe)
+        return ask_each_broker(
+            self._cluster, _addresses(find_coordinators(self._cluster, pending, KeyType.GROUP)), describe
+        )
 
     def _list_groups_once(self) -> dict[str, str] | KafkaFault:
         groups: dict[str, str] = {}
@@ -252,37 +253,6 @@ class NativeTransactionAdmin:
                 return fault(answer.error_code, f"broker {broker.node_id}")
             groups.update((item.group_id, item.protocol_type) for item in answer.groups)
         return groups
-
-    def _ask_each_broker(
-        self,
-        located: Mapping[K, Address | KafkaFault],
-        ask: Callable[[Address, list[K]], Mapping[K, V | KafkaFault]],
-    ) -> dict[K, V | KafkaFault]:
-        """Asks each broker for its keys, in batches; what hinders one batch is a fault of its keys, not of the others.
-
-        Raises UnsupportedError: a broker too old for the request is no matter of single keys.
-        """
-        answers: dict[K, V | KafkaFault] = {}
-        by_broker: defaultdict[Address, list[K]] = defaultdict(list)
-        for key, where in located.items():
-            if isinstance(where, KafkaFault):
-                answers[key] = where
-            else:
-                by_broker[where].append(key)
-        for address, keys in by_broker.items():
-            with self._cluster.one_of(len(by_broker)):
-                for start in range(0, len(keys), _BATCH):
-                    batch = keys[start : start + _BATCH]
-                    answers.update(
-                        dict.fromkeys(batch, fault(INVALID_REQUEST, f"{address} left this out of its answer"))
-                    )
-                    try:
-                        answers.update(ask(address, batch))
-                    except UnsupportedError:
-                        raise
-                    except EosctlError as exc:
-                        answers.update(dict.fromkeys(batch, fault_of(exc)))
-        return answers
 
 
 def _addresses(found: Mapping[K, Coordinator | KafkaFault]) -> dict[K, Address | KafkaFault]:

@@ -1,0 +1,92 @@
+"""NativeBatchLog: `eosctl.ports.BatchLog` over eosctl's own wire, against real brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Self
+
+from eosctl.core.acls.lines import grant_hint
+from eosctl.core.batches import Place, ScanPlan, Span, Unseen, UnseenReason, Window
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.transactions import KafkaFault
+from eosctl.deadline import Deadline
+from eosctl.errors import NotFoundError, UnauthorizedError
+from eosctl.events import OnEvent, ignore_events
+from eosctl.kafka.batches.offsets import LogBounds, read_log_bounds
+from eosctl.kafka.batches.scan import NativeScan
+from eosctl.kafka.cluster import Cluster
+from eosctl.kafka.topics.partition_leaders import count_partitions
+from eosctl.kafka.topics.stream import Stream
+from eosctl.wire.error_codes import TOPIC_AUTHORIZATION_FAILED
+
+
+class NativeBatchLog:
+    """Connects when it is first asked something; one thread may use it, for one scan at a time."""
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        *,
+        deadline: Deadline,
+        on_event: OnEvent = ignore_events,
+        open_stream: Callable[..., Stream] = Stream,
+    ) -> None:
+        self._settings, self._deadline, self._on_event = settings, deadline, on_event
+        self._cluster = Cluster(settings, deadline=deadline, open_stream=open_stream)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._cluster.close()
+
+    def plan(self, topics: Collection[str], window: Window) -> ScanPlan:
+        """Where a scan of `window` would begin and end, now; partitions that no leader speaks for are unseen.
+
+        Raises NotFoundError, UnauthorizedError, UnreachableError.
+        """
+        counts = count_partitions(self._cluster, topics, self._settings)
+        for topic in topics:
+            if topic not in counts:
+                raise NotFoundError(f"topic {topic} does not exist", hint="Names are case-sensitive.")
+        places = [(topic, number) for topic in topics for number in range(counts[topic])]
+        times_ms = [each for each in (window.since_ms, window.until_ms) if each is not None]
+        found = read_log_bounds(self._cluster, places, times_ms=times_ms)
+        spans: list[Span] = []
+        unseen: list[Unseen] = []
+        for place in places:
+            answer = found[place]
+            if isinstance(answer, KafkaFault):
+                unseen.append(self._unread(place, answer))
+            else:
+                span, missing = _span(place, answer, window)
+                spans.append(span)
+                unseen += missing
+        return ScanPlan(tuple(spans), tuple(unseen))
+
+    def scan(self, plan: ScanPlan, *, check_crc: bool = False) -> NativeScan:
+        """A pass over the plan's partitions."""
+        return NativeScan(
+            self._cluster, plan,
+            settings=self._settings, timeout=self._deadline, on_event=self._on_event, check_crc=check_crc,
+        )  # fmt: skip
+
+    def _unread(self, place: Place, why: KafkaFault) -> Unseen:
+        if why.code == TOPIC_AUTHORIZATION_FAILED:
+            hint = grant_hint("DESCRIBE", "Topic", [place[0]], settings=self._settings, then="READ")
+            raise UnauthorizedError(f"not allowed to describe topic {place[0]}", hint=hint)
+        return Unseen(*place, UnseenReason.UNREADABLE, detail=str(why))
+
+
+def _span(place: Place, bounds: LogBounds, window: Window) -> tuple[Span, list[Unseen]]:
+    """What can be read of the window, and what lies before the log's start."""
+    times = iter(bounds.of_times)
+    since = next(times) if window.since_ms is not None else window.since_offset or 0
+    stop = next(times) if window.until_ms is not None else window.until_offset
+    first = min(max(since, bounds.start), bounds.end)
+    stop = bounds.end if stop is None else min(stop, bounds.end)
+    span = Span(*place, first, max(first, stop), bounds.start, bounds.last_stable, bounds.end)
+    if since >= bounds.start:
+        return span, []
+    last = min(bounds.start, bounds.end if window.until_offset is None else window.until_offset) - 1
+    return span, [Unseen(*place, UnseenReason.REMOVED, since, last, last + 1 - since)] if last >= since else []

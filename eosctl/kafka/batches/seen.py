@@ -1,0 +1,58 @@
+"""What a scan has given out, and what it found missing: nothing here asks anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from eosctl.core.batches import OLD_FORMAT, Batch, Place, ScanPlan, Unseen, UnseenReason
+
+
+class SeenBatches:
+    """`positions` has the next offset of each partition, and moves with each batch that is given out."""
+
+    def __init__(self, plan: ScanPlan) -> None:
+        self.positions = {(span.topic, span.partition): span.first for span in plan.spans}
+        self._unseen = list(plan.unseen)
+        self._compacted: dict[Place, Unseen] = {}
+
+    def unseen(self) -> Sequence[Unseen]:
+        """What the plan had, what was found since, and the holes of each partition as one."""
+        return (*self._unseen, *(self._compacted[place] for place in sorted(self._compacted)))
+
+    def give(self, place: Place, batches: Sequence[Batch], stop: int) -> Iterator[Batch]:
+        """The batches of a partition that lie, at least in part, between its position and `stop`."""
+        positions = self.positions
+        position = positions[place]
+        for batch in batches:
+            base, last = batch[2], batch[3]
+            if last < position:
+                continue
+            if base >= stop:
+                return
+            if base > position:
+                self._hole(place, position, base - 1, base - position)
+            missing = last - base + 1 - batch.records
+            if missing and not batch.is_control and batch.magic >= OLD_FORMAT:
+                self._hole(place, base, last, missing)
+            positions[place] = position = last + 1
+            yield batch
+
+    def finish(self, place: Place, stop: int) -> None:
+        """There is nothing more up to `stop`."""
+        position = self.positions[place]
+        if position < stop:
+            self._hole(place, position, stop - 1, stop - position)
+            self.positions[place] = stop
+
+    def skip(self, place: Place, to: int, reason: UnseenReason, detail: str = "") -> None:
+        """What lies before `to` can't be read any more."""
+        position = self.positions[place]
+        if position < to:
+            self._unseen.append(Unseen(*place, reason, position, to - 1, to - position, detail))
+            self.positions[place] = to
+
+    def _hole(self, place: Place, first: int, last: int, offsets: int) -> None:
+        known = self._compacted.get(place)
+        if known is not None:
+            first, offsets = known.first_offset or 0, (known.offsets or 0) + offsets
+        self._compacted[place] = Unseen(*place, UnseenReason.COMPACTED, first, last, offsets)

@@ -1,0 +1,110 @@
+"""One leader that batches are fetched from: its connection, the request under way, and whose turn it is.
+
+Requests belong to no fetch session (KIP-227): a bounded pass moves every partition with every answer, so that a session
+would spare few bytes, and it would take one of the broker's slots from clients that stay. Partitions take turns at
+being first in the request: brokers fill an answer in that order, and give a large batch to the first only.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from eosctl.core.batches import Place
+from eosctl.deadline import Clock
+from eosctl.kafka.native.connection import Connection, Pending
+from eosctl.kafka.topics.partition_leaders import Leader
+from eosctl.wire.frames import FrameRoom
+from eosctl.wire.log.fetch_messages import (
+    FETCH,
+    TOPIC_IDS_FROM,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+    PartitionFetch,
+    TopicFetch,
+)
+from eosctl.wire.primitives import NO_ID
+
+ANSWER_BYTES = 8 << 20
+PARTITION_BYTES = 1 << 20
+_MAX_WAIT_MS = 500
+
+
+@dataclass(slots=True)
+class PartitionReading:
+    """A partition that is read: the next offset, where to stop, who leads it, and how often nothing came."""
+
+    place: Place
+    position: int
+    stop: int
+    leader: Leader
+    empty: int = 0
+
+
+class Source:
+    """The partitions that one broker leads; one request is under way at a time."""
+
+    def __init__(self, connection: Connection, readings: Iterable[PartitionReading]) -> None:
+        self.connection = connection
+        self.readings = deque(readings)
+        self._room = FrameRoom(ANSWER_BYTES + (1 << 16))
+        self._pending: Pending[FetchResponse] | None = None
+        self._names: dict[UUID, str] = {}
+        self.rests_until_s = 0.0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a request is under way."""
+        return self._pending is not None
+
+    def ask(self) -> None:
+        """Sends the next request."""
+        with_ids = all(each.leader.topic_id != NO_ID for each in self.readings)
+        version = self.connection.version_of(FETCH)
+        self._names = {each.leader.topic_id: each.place[0] for each in self.readings}
+        self._pending = self.connection.send(
+            FETCH, self._request(), version=version if with_ids else min(version, TOPIC_IDS_FROM - 1)
+        )
+
+    def answer(self) -> tuple[FetchResponse, dict[Place, PartitionData]]:
+        """What came, whose views hold until the next answer; the first partition goes to the end of the queue."""
+        pending, self._pending = self._pending, None
+        if pending is None:
+            raise RuntimeError("an answer was awaited to no request")
+        response = self.connection.receive_in(self._room, pending)
+        self.readings.rotate(-1)
+        return response, {
+            (topic.topic or self._names.get(topic.topic_id, ""), part.partition_index): part
+            for topic in response.responses
+            for part in topic.partitions
+        }
+
+    def rest(self, throttle_ms: int, clock: Clock) -> None:
+        """No request for a while: the broker slows down a client that is over its quota (KIP-219)."""
+        if throttle_ms:
+            self.rests_until_s = clock.monotonic_s() + throttle_ms / 1000
+
+    def leave(self) -> None:
+        """No answer is awaited any more: a connection on which one would still come is of no use to others."""
+        if self._pending is not None:
+            self.connection.stream.abort()
+
+    def lose(self) -> None:
+        """The connection is of no use, so nothing is read here."""
+        self._pending = None
+        self.readings.clear()
+        self.connection.stream.abort()
+
+    def _request(self) -> FetchRequest:
+        topics: list[TopicFetch] = []
+        for each in self.readings:
+            topic, partition = each.place
+            asked = PartitionFetch(partition, each.leader.epoch, each.position, partition_max_bytes=PARTITION_BYTES)
+            if topics and topics[-1].topic == topic:
+                topics[-1] = topics[-1]._replace(partitions=(*topics[-1].partitions, asked))
+            else:
+                topics.append(TopicFetch(topic, each.leader.topic_id, (asked,)))
+        return FetchRequest(max_wait_ms=_MAX_WAIT_MS, min_bytes=1, max_bytes=ANSWER_BYTES, topics=tuple(topics))

@@ -1,0 +1,136 @@
+"""The headers of record batches, read where they lie: no record is looked at, nothing is decompressed or copied.
+
+Layouts: `DefaultRecordBatch`, `LegacyRecord`, `ControlRecordType` and `EndTxnMarker` of Apache Kafka 4.3. A control
+batch has one record, whose key says what it marks; brokers never compress it.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from eosctl.core.batches import NO_PRODUCER, Batch
+from eosctl.errors import ProtocolError
+from eosctl.wire.log.crc32c import crc32c
+
+_ENTRY = struct.Struct(">qi4xb")
+"""What every format begins with: an offset, the length of what follows, and behind four other bytes the magic."""
+_LENGTH_END = 12
+_BATCH = struct.Struct(">qiibIhiqqqhii")
+"""Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base timestamp, max timestamp,
+producer id, producer epoch, base sequence, number of records."""
+_CRC_FROM = 21
+_COMPRESSION, _LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 7, 8, 16, 32, 64
+_KEY, _VALUE = struct.Struct(">hh"), struct.Struct(">hi")
+"""Of a control record: version and type, version and coordinator epoch; newer versions append."""
+_ENDS = {0: False, 1: True}
+"""The types that end a transaction: abort and commit. The others are Raft's."""
+_LEGACY = {0: 14, 1: 22}
+"""Magic: the bytes behind the length that a message has at least."""
+_OLD_ATTRIBUTES = struct.Struct(">bq")
+_NO_TIME = -1
+
+
+def decode_batches(
+    records: memoryview, *, topic: str, partition: int, position: int, check_crc: bool = False
+) -> list[Batch]:
+    """The whole batches of `records`, fetched from offset `position` on; a fetch may cut off the last one.
+
+    Raises ProtocolError for what is no batch.
+    """
+    found: list[Batch] = []
+    offset, end = 0, len(records)
+    while end - offset >= _ENTRY.size:
+        base, length, magic = _ENTRY.unpack_from(records, offset)
+        following = offset + _LENGTH_END + length
+        if magic == 2 and length >= _BATCH.size - _LENGTH_END:
+            if following > end:
+                break
+            found.append(_batch(records[offset:following], topic, partition, check_crc=check_crc))
+        elif length >= _LEGACY.get(magic, length + 1):
+            if following > end:
+                break
+            expected = found[-1].last_offset + 1 if found else position
+            found.append(_message(records[offset:following], base, magic, topic, partition, expected))
+        else:
+            raise ProtocolError(
+                f"no record batch at byte {offset} of {topic}-{partition}: magic {magic}, size {length}"
+            )
+        offset = following
+    return found
+
+
+def _batch(data: memoryview, topic: str, partition: int, *, check_crc: bool) -> Batch:
+    base, _length, _leader_epoch, _magic, crc, attributes, *rest = _BATCH.unpack_from(data)
+    last_delta, first_ms, max_ms, producer_id, epoch, sequence, count = rest
+    if last_delta < 0 or count < 0 or base < 0:
+        raise ProtocolError(f"no record batch in {topic}-{partition} at offset {base}")
+    is_control = attributes & _CONTROL != 0
+    end = _end_of_transaction(data[_BATCH.size :]) if is_control and count else (None, None)
+    if attributes & (_LOG_APPEND_TIME | _DELETE_HORIZON):  # the first timestamp is the producer's, or none
+        first_ms = max_ms
+    return tuple.__new__(
+        Batch,
+        (
+            *(topic, partition, base, base + last_delta, producer_id, epoch, sequence),
+            *(attributes & _TRANSACTIONAL != 0, is_control, first_ms, max_ms, 0 if is_control else count, len(data), 2),
+            *end,
+            crc32c(data[_CRC_FROM:]) == crc if check_crc else None,
+        ),
+    )
+
+
+def _end_of_transaction(record: memoryview) -> tuple[bool | None, int | None]:
+    """Commit or abort, and the coordinator's epoch; None for a control record of another kind."""
+    try:
+        offset = _skip_varint(record, 0) + 1  # its length, its attributes
+        offset = _skip_varint(record, _skip_varint(record, offset))  # the deltas of time and offset
+        size, offset = _read_size(record, offset)
+        _version, kind = _KEY.unpack_from(record[: offset + size], offset)
+        if kind not in _ENDS:
+            return None, None
+        size, offset = _read_size(record, offset + size)
+        _version, coordinator_epoch = _VALUE.unpack_from(record[: offset + size], offset)
+    except (IndexError, struct.error) as exc:
+        raise ProtocolError("a control record is cut off") from exc
+    return _ENDS[kind], coordinator_epoch
+
+
+def _skip_varint(data: memoryview, offset: int) -> int:
+    """The offset behind a varint, or a varlong."""
+    for at in range(offset, offset + 10):
+        if data[at] < 0x80:
+            return at + 1
+    raise ProtocolError("a control record has a number longer than ten bytes")
+
+
+def _read_size(data: memoryview, offset: int) -> tuple[int, int]:
+    """A length of one byte, zigzag, and the offset behind it: keys and values of control records are short."""
+    byte = data[offset]
+    if byte & 0x81:
+        raise ProtocolError(f"a control record has a key or a value of a length that begins with {byte:#04x}")
+    return byte >> 1, offset + 1
+
+
+def _message(data: memoryview, offset: int, magic: int, topic: str, partition: int, expected: int) -> Batch:
+    """A message of before Kafka 0.11; a compressed one has others inside, and the offset of the last of them."""
+    attributes, stamp_ms = _OLD_ATTRIBUTES.unpack_from(data, _ENTRY.size)
+    stamp_ms = stamp_ms if magic else _NO_TIME
+    base = min(expected, offset) if attributes & _COMPRESSION else offset
+    if base < 0:
+        raise ProtocolError(f"no message in {topic}-{partition} at offset {offset}")
+    return Batch(
+        topic=topic,
+        partition=partition,
+        base_offset=base,
+        last_offset=offset,
+        producer_id=NO_PRODUCER,
+        producer_epoch=-1,
+        base_sequence=-1,
+        is_transactional=False,
+        is_control=False,
+        first_timestamp_ms=stamp_ms,
+        max_timestamp_ms=stamp_ms,
+        records=offset - base + 1,
+        size_bytes=len(data),
+        magic=magic,
+    )
