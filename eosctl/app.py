@@ -38,7 +38,7 @@ def _open_topics(app: App) -> TopicStore:
 def _open_batches(app: App) -> BatchLog:
     from eosctl.kafka.batches.log import NativeBatchLog
 
-    return NativeBatchLog(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
+    return NativeBatchLog(app.target.require_client(), deadline=app.deadline)
 
 
 def _open_acls(app: App) -> AclStore:

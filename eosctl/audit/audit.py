@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from eosctl.app import App
 from eosctl.audit import codes
 from eosctl.audit.gather import LogRead, read_logs
+from eosctl.audit.identity import UNKNOWN, identify
 from eosctl.audit.log.tallies import PlaceTally
 from eosctl.audit.rows import (
     AUDIT,
@@ -25,7 +26,7 @@ from eosctl.audit.scope import AuditRequest, Scope, find_scope, output_window
 from eosctl.audit.source_topics import compare_with_source
 from eosctl.audit.verdict import KnownProducer, Whose, findings, judge, known_producer
 from eosctl.core.batches import Unseen, UnseenReason, Window
-from eosctl.core.ids import ProducerId, TransactionalId
+from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.report import Problem, Report
@@ -72,31 +73,25 @@ def audit(app: App, request: AuditRequest) -> Report:
 def _producers(scope: Scope, read: LogRead) -> tuple[dict[ProducerId, KnownProducer], list[Problem]]:
     """Whose the producers of the output topics are; where brokers do not say it, they stay unknown."""
     written = read.outputs.written
-    problems = []
+    identities = identify(scope.app, [each.producer_id for each in written.values() if each.is_transactional])
+    problems = [
+        Problem(codes.NOT_PROVEN, f"whose the producers are: {why}", None, "warning") for why in identities.lacks
+    ]
+    owners: Mapping[TransactionalId, Owner] = {}
     try:
-        known = _identify(scope.app, [each.producer_id for each in written.values() if each.is_transactional])
-        owners = owners_of_ids(scope.app, {name for name, _by in known.values()}, connectors=scope.connectors)
+        names = {each.transactional_id for each in identities.known.values()}
+        owners = owners_of_ids(scope.app, names, connectors=scope.connectors)
     except EosctlError as exc:
-        known, owners = {}, {}
-        problems.append(Problem(codes.NOT_PROVEN, f"whose the producers are: {exc.message}", exc.hint, "warning"))
+        problems.append(Problem(codes.NOT_PROVEN, f"{doing}: {exc.message}", exc.hint, "warning"))
     has_offsets = set(read.committed.producers())
     found = {}
     for producer_id, each in sorted(written.items()):
-        name, by = known.get(producer_id, (None, "unknown"))
+        name, by = identities.known.get(producer_id, (None, UNKNOWN))
         found[producer_id] = known_producer(
-            each, name, by, None if name is None else owners[name],
+            each, name, by, None if name is None else owners.get(name),
             connector=scope.connector, has_offsets=producer_id in has_offsets,
         )  # fmt: skip
     return found, problems
-
-
-def _identify(app: App, producer_ids: Collection[ProducerId]) -> Mapping[ProducerId, tuple[TransactionalId, str]]:
-    """Whose producer ids the coordinators know."""
-    if not producer_ids:
-        return {}
-    with app.transactions() as admin:
-        found = admin.list_transactions(producer_ids=producer_ids).found
-    return {each.producer_id: (each.transactional_id, "coordinator") for each in found}
 
 
 def _more_findings(app: App, scope: Scope, read: LogRead) -> tuple[list[tuple[PlaceTally, str]], list[Problem]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from eosctl.audit import codes
+from eosctl.audit.identity import OFFSETS_RECORD
 from eosctl.audit.log.tallies import PlaceTally, Tallies, WrittenBy
 from eosctl.audit.rows import AuditRow, ProducerPart, Verdict
 from eosctl.audit.rules import OutputPartitions, successors_overtaken
@@ -87,7 +88,7 @@ def known_producer(
         whose, words = Whose.KNOWN, owner.kind
     elif has_offsets:
         whose, words = Whose.OWN, "task"
-        identified_by = "offsets_record" if transactional_id is None else identified_by
+        identified_by = OFFSETS_RECORD if transactional_id is None else identified_by
     elif owner is not None:
         whose, words = Whose.OTHER, owner.application or owner.kind
     else:

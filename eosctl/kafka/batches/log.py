@@ -11,7 +11,6 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.transactions import KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.errors import NotFoundError, UnauthorizedError
-from eosctl.events import OnEvent, ignore_events
 from eosctl.kafka.batches.offsets import LogBounds, read_log_bounds
 from eosctl.kafka.batches.scan import NativeScan
 from eosctl.kafka.cluster import Cluster
@@ -28,10 +27,9 @@ class NativeBatchLog:
         settings: ClientSettings,
         *,
         deadline: Deadline,
-        on_event: OnEvent = ignore_events,
         open_stream: Callable[..., Stream] = Stream,
     ) -> None:
-        self._settings, self._deadline, self._on_event = settings, deadline, on_event
+        self._settings, self._deadline = settings, deadline
         self._cluster = Cluster(settings, deadline=deadline, open_stream=open_stream)
 
     def __enter__(self) -> Self:
@@ -68,7 +66,7 @@ class NativeBatchLog:
         """A pass over the plan's partitions."""
         return NativeScan(
             self._cluster, plan,
-            settings=self._settings, timeout=self._deadline, on_event=self._on_event, check_crc=check_crc,
+            settings=self._settings, timeout=self._deadline, check_crc=check_crc,
         )  # fmt: skip
 
     def _unread(self, place: Place, why: KafkaFault) -> Unseen:

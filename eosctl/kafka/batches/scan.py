@@ -16,9 +16,7 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.transactions import KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, DeadlineError, UnauthorizedError, UnreachableError
-from eosctl.events import OnEvent
 from eosctl.kafka.batches.offsets import MOVING, read_log_bounds
-from eosctl.kafka.batches.progress import ScanProgress
 from eosctl.kafka.batches.seen import SeenBatches
 from eosctl.kafka.batches.source import PartitionReading, Source
 from eosctl.kafka.cluster import Cluster
@@ -52,13 +50,12 @@ class NativeScan:
         *,
         settings: ClientSettings,
         timeout: Deadline,
-        on_event: OnEvent,
         check_crc: bool,
     ) -> None:
         self._cluster, self._settings, self._timeout, self._check_crc = cluster, settings, timeout, check_crc
         self._deadline = timeout
         self._seen = SeenBatches(plan)
-        self._progress = ScanProgress(plan, self._seen, on_event=on_event, clock=timeout.clock)
+        self._bytes_read = 0
         self._stops = {(each.topic, each.partition): each.stop for each in plan.spans if each.first < each.stop}
         self._leaders: dict[Place, Leader] = {}
         self._why: dict[Place, str] = {}
@@ -75,16 +72,15 @@ class NativeScan:
     def __iter__(self) -> Iterator[Batch]:
         retry = 0
         while self._stops:
-            before = self._progress.bytes_read
+            before = self._bytes_read
             yield from self._read_from(self._locate())
             if not self._stops:
                 break
-            retry = 0 if self._progress.bytes_read > before else retry + 1
+            retry = 0 if self._bytes_read > before else retry + 1
             if self._deadline.expired():
                 self._give_up()
                 break
             self._deadline.sleep(wait_s(retry))
-        self._progress.end()
 
     # -- where to read
 
@@ -127,7 +123,7 @@ class NativeScan:
 
     def _give_up(self) -> None:
         """The time is over for what is left; raises DeadlineError where nothing was read at all."""
-        if not self._progress.bytes_read:
+        if not self._bytes_read:
             topic, partition = min(self._stops)
             raise self._deadline.passed(
                 f"reading {topic}-{partition}: {self._why.get((topic, partition), 'no answer')}"
@@ -199,7 +195,7 @@ class NativeScan:
         if part.records is None:
             return ()
         topic, partition = reading.place
-        self._progress.bytes_read += len(part.records)
+        self._bytes_read += len(part.records)
         batches = decode_batches(
             part.records, topic=topic, partition=partition, position=reading.position, check_crc=self._check_crc
         )
@@ -221,7 +217,6 @@ class NativeScan:
 
     def _give(self, reading: PartitionReading, batches: Sequence[Batch]) -> Iterator[Batch]:
         yield from self._seen.give(reading.place, batches, reading.stop)
-        self._progress.report()
         if reading.position >= reading.stop:
             self._seen.finish(reading.place, reading.stop)
             del self._stops[reading.place]
