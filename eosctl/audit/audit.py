@@ -74,9 +74,8 @@ def _producers(scope: Scope, read: LogRead) -> tuple[dict[ProducerId, KnownProdu
     """Whose the producers of the output topics are; where brokers do not say it, they stay unknown."""
     written = read.outputs.written
     identities = identify(scope.app, [each.producer_id for each in written.values() if each.is_transactional])
-    problems = [
-        Problem(codes.NOT_PROVEN, f"whose the producers are: {why}", None, "warning") for why in identities.lacks
-    ]
+    doing = "whose the producers are"
+    problems = [Problem(codes.NOT_PROVEN, f"{doing}: {why}", None, "warning") for why in identities.lacks]
     owners: Mapping[TransactionalId, Owner] = {}
     try:
         names = {each.transactional_id for each in identities.known.values()}
