@@ -37,7 +37,8 @@ _STYLE = """
   --lane: #f3f3f3; --committed: #2f6fb3; --aborted: #c2410c; --open: #a16207; --good: #15703a; --bad: #b3261e;
   --unsure: #8a5a00; } * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   tr, .task { break-inside: avoid; } h2 { break-after: avoid; }
-  main { max-width: none !important; padding: 0 !important; } }
+  main { max-width: none !important; padding: 0 !important; } body { font-size: 10px !important; }
+  .task, .axis { grid-template-columns: 9rem 1fr 7rem !important; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink); font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; }
 main { max-width: 72rem; margin: 0 auto; padding: 2rem 1.5rem 3rem; }
@@ -52,7 +53,7 @@ dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; vertical-align: top; padding: .4rem .75rem .4rem 0; border-bottom: 1px solid var(--line); }
 th { color: var(--soft); font-weight: 600; } td { overflow-wrap: anywhere; } .number { text-align: right; }
-.place, .severity { white-space: nowrap; } code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; }
+.fixed { white-space: nowrap; } code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; }
 .task, .axis { display: grid; grid-template-columns: 15rem 1fr 13rem; gap: 1rem; align-items: center; }
 .task { padding: .3rem 0; border-bottom: 1px solid var(--line); font-size: .9rem; }
 .task > :first-child { overflow-wrap: anywhere; }
@@ -63,7 +64,7 @@ svg { display: block; width: 100%; height: 28px; background: var(--lane); }
 .key.committed { background: var(--committed); } .key.aborted { background: var(--aborted); }
 .key.open { background: var(--open); } .key:first-child { margin-left: 0; }
 footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem; }
-@media (max-width: 50rem) { .task, .axis { grid-template-columns: 1fr; gap: .2rem; } dl { grid-template-columns: 1fr; }
+@media screen and (max-width: 50rem) { .task, .axis { grid-template-columns: 1fr; gap: .2rem; } dl { grid-template-columns: 1fr; }
   dd { margin-bottom: .5rem; } }
 """
 
@@ -141,7 +142,7 @@ def _timelines(producers: Sequence[KnownProducer]) -> Iterator[str]:
     yield '<h2>Transactions over time</h2>\n<p class="soft">' + "".join(
         f'<span class="key {state}"></span>{state}' for state in _STATES
     )
-    yield "; the height shows how many ended at a time, compared with the task's most.</p>"
+    yield "<br>The height shows how many ended at a time, compared with the task's most.</p>"
     for (_others, label), line in sorted(lines.items()):
         yield from _timeline(label, line, begin_ms, end_ms)
     ticks = (rfc3339(begin_ms + (end_ms - begin_ms) * number // (_TICKS - 1)) or "" for number in range(_TICKS))
@@ -179,16 +180,16 @@ def _findings(rows: Sequence[AuditRow]) -> Iterator[str]:
         return
     counts = {severity: sum(row.severity == severity for row in rows) for severity in SEVERITIES}
     yield f"<p>{', '.join(counted(count, severity) for severity, count in counts.items() if count)}.</p>"
-    heads = ("Severity", "Code", "Place", "First at", "What", "What to do")
-    yield from _table(heads, (_finding_cells(row) for row in rows))
+    yield from _table(("Severity", "Code", "First at", "What"), (_finding_cells(row) for row in rows))
+    yield "<h2>What to do</h2>\n<dl>"
+    for code, fix in {row.code: row.fix for row in rows if row.fix}.items():
+        yield f"<dt><code>{escape(code)}</code></dt><dd>{escape(fix)}</dd>"
+    yield "</dl>"
 
 
 def _finding_cells(row: AuditRow) -> Iterator[str]:
-    offsets = "" if row.first_offset is None else f" {row.first_offset}"
-    offsets += "" if row.last_offset in (None, row.first_offset) else f" to {row.last_offset}"
-    yield f'<td class="severity {row.severity}">{row.severity}</td><td><code>{escape(row.code)}</code></td>'
-    yield f"<td>{escape(row.topic)}-{row.partition}{offsets}</td><td>{row.at or ''}</td>"
-    yield f"<td>{escape(row.message)}</td><td>{escape(row.fix)}</td>"
+    yield f'<td class="fixed {row.severity}">{row.severity}</td><td class="fixed"><code>{escape(row.code)}</code></td>'
+    yield f'<td class="fixed">{row.at or ""}</td><td>{escape(row.message)}</td>'
 
 
 def _unseen(audited: AuditedConnector) -> Iterator[str]:
@@ -217,7 +218,8 @@ def _producer_cells(producer: KnownProducer) -> Iterator[str]:
         part.transactional_id or "", part.producer_id, first if first == last else f"{first} to {last}",
         f"{part.records:,}", rfc3339(part.from_ms) or "", rfc3339(part.to_ms) or "", part.owner, part.identified_by,
     )  # fmt: skip
-    yield from (f"<td>{escape(str(cell))}</td>" for cell in cells)
+    yield f"<td>{escape(str(cells[0]))}</td>"
+    yield from (f'<td class="fixed">{escape(str(cell))}</td>' for cell in cells[1:])
 
 
 def _table(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
