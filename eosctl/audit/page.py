@@ -37,7 +37,8 @@ _STYLE = """
   --lane: #f3f3f3; --committed: #2f6fb3; --aborted: #c2410c; --open: #a16207; --good: #15703a; --bad: #b3261e;
   --unsure: #8a5a00; } * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   tr, .task { break-inside: avoid; } h2 { break-after: avoid; }
-  main { max-width: none !important; padding: 0 !important; } body { font-size: 10px !important; }
+  main { max-width: none !important; padding: 0 !important; } html { font-size: 10.5px; }
+  body { font-size: 1rem !important; }
   .task, .axis { grid-template-columns: 9rem 1fr 7rem !important; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink); font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; }

@@ -1,0 +1,83 @@
+"""`audit` held against the truth: sources of our own that are exactly-once, and that only say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from eosctl.core.workers.modes import Mode
+from eosctl.sandbox.settings import GroupSpec
+from eosctl.sandbox.stack import Stack
+from tests.audit.proven import audited
+from tests.conftest import Invoke
+from tests.offsets.test_offset_moves_live import delivered
+from tests.sandbox_fixtures import (
+    PAIR,
+    SLOW_SOURCE,
+    added_group,
+    group_flags,
+    has_ended,
+    rest,
+    slow_config,
+    wait_until,
+)
+
+pytestmark = pytest.mark.live
+CHEATS = ("", "own-producer", "null-offsets", "twice", "skip")
+DISABLED = "not-exactly-once"
+ENOUGH = 40
+
+
+@pytest.fixture(scope="module")
+def ended(pair: Stack) -> Iterator[Mapping[str, str]]:
+    """Cheat -> a connector that has written and is stopped; they run side by side, each with two tasks."""
+    url = pair.urls(PAIR)[0]
+    names = {cheat: f"audited-{cheat or 'honest'}" for cheat in CHEATS}
+    for cheat, name in names.items():
+        more = {"cheat": cheat, "own.brokers": pair.bootstrap_servers}
+        rest(f"{url}/connectors/{name}/config", "PUT", slow_config(f"topic-{name}", tasks=2, poll_ms=300, **more))
+    for name in names.values():
+        delivered(pair, f"topic-{name}", ENOUGH)
+    for name in names.values():
+        rest(f"{url}/connectors/{name}/stop", "PUT")
+    for name in names.values():
+        wait_until(lambda name=name: has_ended(rest(f"{url}/connectors/{name}/status")), what=f"{name} to stop")  # type: ignore[misc]
+    yield names
+    for name in names.values():
+        rest(f"{url}/connectors/{name}", "DELETE")
+
+
+@pytest.mark.parametrize(
+    ("cheat", "codes"),
+    [
+        ("", set()),
+        ("own-producer", {"batch_not_transactional"}),
+        ("null-offsets", {"transaction_without_offsets"}),
+        ("twice", set()),
+        ("skip", set()),
+    ],
+)
+def test_a_source_is_what_its_log_says(
+    pair: Stack, invoke: Invoke, ended: Mapping[str, str], cheat: str, codes: set[str]
+) -> None:
+    """Each of them answers `exactlyOnceSupport` with SUPPORTED, and each of its tasks is RUNNING."""
+    done = audited(invoke, group_flags(pair, PAIR), ended[cheat])
+    assert done.codes - {"transaction_aborted"} == codes
+    assert done.verdict == ("not_exactly_once" if codes else "exactly_once")
+    assert {each["identified_by"] for each in done.connector["producers"] if each["owner"] == "task"} == {"coordinator"}
+    assert done.connector["records"] >= ENOUGH
+    assert done.connector["transactions"]["committed"] >= ENOUGH / 5 / 2
+
+
+def test_a_worker_that_is_not_enabled_is_found_out(pair: Stack, invoke: Invoke) -> None:
+    """The source is an honest one: who is not exactly-once is its worker."""
+    config = {"plugin.path": str(SLOW_SOURCE), "offset.flush.interval.ms": "500"}
+    with added_group(pair, GroupSpec(DISABLED, (Mode.DISABLED,), worker_config=config)) as (url,):
+        rest(f"{url}/connectors/plain/config", "PUT", slow_config("topic-plain", tasks=1, poll_ms=300))
+        delivered(pair, "topic-plain", ENOUGH)
+        rest(f"{url}/connectors/plain/stop", "PUT")
+        wait_until(lambda: has_ended(rest(f"{url}/connectors/plain/status")), what="it to stop")
+        done = audited(invoke, group_flags(pair, DISABLED), "plain")
+    assert done.codes == {"batch_not_transactional", "offsets_without_transaction"}
+    assert done.verdict == "not_exactly_once"
