@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 
 from eosctl.app import App
@@ -43,9 +44,6 @@ from eosctl.report import Problem, Report
 from eosctl.state.backups import keep_backup, undo_command
 
 _LATE_WRITE_S, _POLL_S = 10.0, 0.2
-
-Place = tuple[str, bytes, int]
-"""A topic, a key and the partition that is written to."""
 
 Send = Callable[[App, OffsetWritePlan], None]
 """Puts the records of a plan where they belong."""
@@ -127,13 +125,14 @@ def send_to_topics(app: App, plan: OffsetWritePlan) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _ReadBack:
-    """Whether each written key now has its planned value on its partition; None where that can't be seen.
+    """Whether each write that was sent now has its planned value on its partition; None where that can't be seen.
 
-    `aborted` counts the planned values that only a reader of uncommitted records finds, `behind` those that lie behind
-    somebody's open transaction: committed, but no committed reader gets them before it ends.
+    There are no `holds` where nothing could be read. `aborted` counts the planned values that only a reader of
+    uncommitted records finds, `behind` those that lie behind somebody's open transaction: committed, but no committed
+    reader gets them before it ends.
     """
 
-    holds: Mapping[Place, bool | None]
+    holds: Sequence[bool | None]
     aborted: int = 0
     behind: int = 0
 
@@ -145,7 +144,7 @@ def _write(app: App, plan: OffsetWritePlan, send: Send, *, backup: Path) -> Repo
         send(app, plan)
     except EosctlError as exc:
         failure = exc
-    read = _ReadBack({})
+    read = _ReadBack([])
     try:
         app = app.with_whole_timeout()
         with app.topics() as topics:
@@ -169,15 +168,15 @@ def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: b
         held = [_holds(now.get(write.topic), write) for write in sends]
         if failed or False not in held:
             break
-    holds = {write.place(): one for write, one in zip(sends, held, strict=True)}
     if not failed:
-        behind = {w.place() for w, one in zip(sends, held, strict=True) if one is None and _is_behind(now[w.topic], w)}
-        return _ReadBack(holds | dict.fromkeys(behind, True), behind=len(behind))
+        behind = [one is None and _is_behind(now[write.topic], write) for write, one in zip(sends, held, strict=True)]
+        holds = [True if is_behind else one for one, is_behind in zip(held, behind, strict=True)]
+        return _ReadBack(holds, behind=sum(behind))
     reads = (topics.read(topic, isolation="read_uncommitted", newest_per_key=True) for topic in there)
     uncommitted = {read.topic: _by_place(read.records) for read in reads}
-    lost = (write for write in sends if holds[write.place()] is False and write.topic in there)
+    lost = (write for write, one in zip(sends, held, strict=True) if one is False and write.topic in there)
     aborted = [write for write in lost if _value_in(uncommitted[write.topic], write) == write.after]
-    return _ReadBack(holds, len(aborted))
+    return _ReadBack(held, len(aborted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +238,8 @@ def _result_report(
     lost = isinstance(failure, UnreachableError | DeadlineError)
     missing = "unconfirmed" if lost else "failed" if failure else "differs"
     names = {True: "written", False: missing, None: "unconfirmed"}
-    outcomes = [names[read.holds.get(write.place())] if write.sends() else "unchanged" for write in plan.writes]
+    held = iter(read.holds or repeat(None))
+    outcomes = [names[next(held)] if write.sends() else "unchanged" for write in plan.writes]
     wrong = [outcome for outcome in outcomes if outcome not in SETTLED]
     nothing_written = len(wrong) == len(sends) and all(outcome == "failed" for outcome in wrong)
     failures = [

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any
 
+import msgspec
+
 from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances, Waiver
 from eosctl.core.ids import offsets_transactional_id
@@ -45,6 +47,7 @@ from eosctl.offsets.write_rows import (
 )
 from eosctl.report import Problem, Report
 
+_packed = msgspec.msgpack.Encoder().encode
 MOST_IN_ONE_TRANSACTION = 200_000
 """Some seconds of sending: workers that read the topic to its end wait meanwhile, and brokers end it after minutes."""
 
@@ -80,6 +83,10 @@ class OffsetWritePlan:
     problems: tuple[Problem, ...] = ()
     refusal: RefusedError | None = None
     details: Mapping[tuple[str, bytes, int], Mapping[str, Any]] = field(default_factory=dict)
+    _sends: Sequence[PlannedWrite] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_sends", [write for write in self.writes if write.sends()])
 
     @property
     def name(self) -> str:
@@ -96,9 +103,9 @@ class OffsetWritePlan:
         row: type[WrittenRow] = self.kinds.result.row
         return row(**write_members(write), outcome=outcome, **self.details.get(write.place(), {}))
 
-    def sends(self) -> list[PlannedWrite]:
+    def sends(self) -> Sequence[PlannedWrite]:
         """The writes that put a record, in order."""
-        return [write for write in self.writes if write.sends()]
+        return self._sends
 
     def transactions(self) -> list[Sequence[PlannedWrite]]:
         """The writes that put a record, as they are sent: in one transaction unless there are very many.
@@ -337,7 +344,7 @@ def _digest(writes: Iterable[PlannedWrite]) -> str:
     """`sha256:…` of what is done to each key."""
     sha256 = hashlib.sha256()
     for write in writes:
-        sha256.update(repr((*write.place(), write.action.value, write.after)).encode())
+        sha256.update(_packed((write.topic, write.partition, write.key.raw, write.action, write.after)))
     return f"sha256:{sha256.hexdigest()}"
 
 

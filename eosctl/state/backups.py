@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,10 +17,11 @@ from pathlib import Path
 from eosctl.app import App
 from eosctl.core.configs.view import is_config_key
 from eosctl.core.offsets.views import PlannedWrite
-from eosctl.core.record_file import UNKNOWN, decode_bytes, encode_bytes, read_documents, record_line
+from eosctl.core.record_file import UNKNOWN, decode_bytes, read_documents, record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError, RefusedError
 from eosctl.machine.kept_file import sync_directory
+from eosctl.state.record_lines import backup_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,26 +43,38 @@ class BackupEntry:
 
 def keep_backup(app: App, writes: Sequence[PlannedWrite], *, name: str, cluster_id: str) -> Path:
     """Stores what `writes` will replace under the state directory, synced; returns the new file's path."""
-    return _keep(app, [_line(write, cluster_id) for write in writes], name=name)
+    pairs = ((write.replaces or _absent(write), write.after) for write in writes)
+    return _keep(app, backup_lines(pairs, cluster_id=cluster_id), name=name)
 
 
 def keep_record_backup(app: App, before: Record, written: bytes | None, *, name: str, cluster_id: str) -> Path:
     """Stores the one record that `written` will replace, as `keep_backup` does; offset -1 means that there was none."""
-    line = record_line(before, {"written": encode_bytes(written), "cluster_id": cluster_id})
-    return _keep(app, [line], name=name)
+    return _keep(app, backup_lines([(before, written)], cluster_id=cluster_id), name=name)
 
 
 def keep_removed(app: App, records: Iterable[Record], *, name: str, cluster_id: str) -> Path:
     """Stores records that are taken out of a topic for good, as `keep_backup` does; `restore` takes no such file."""
-    return _keep(app, [record_line(record, {"cluster_id": cluster_id}) for record in records], name=name)
+    lines = (f"{record_line(record, {'cluster_id': cluster_id})}\n".encode() for record in records)
+    return _keep(app, lines, name=name)
 
 
-def _keep(app: App, lines: Sequence[str], *, name: str) -> Path:
-    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8]
+def _keep(app: App, blocks: Iterable[bytes], *, name: str) -> Path:
+    """Writes a file whose name has a digest of its content, and so gets it at the end."""
+    sha256 = hashlib.sha256()
+
+    def digested() -> Iterator[bytes]:
+        for block in blocks:
+            sha256.update(block)
+            yield block
+
     moment = datetime.fromtimestamp(app.clock.now_ms() / 1000, tz=UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
-    path = app.state_dir / "backups" / f"{name}-{moment}Z-{digest}.ndjson"
-    write_lines(path, lines, make_directory=True)
-    return path
+    folder = app.state_dir / "backups"
+    return write_blocks(
+        folder / f"{name}-{moment}Z",
+        digested(),
+        make_directory=True,
+        final=lambda: folder / f"{name}-{moment}Z-{sha256.hexdigest()[:8]}.ndjson",
+    )
 
 
 def with_newer(lines: Iterable[bytes], newer: Iterable[Record], *, name: str) -> Iterator[bytes]:
@@ -78,9 +91,8 @@ def undo_command(path: Path) -> str:
     return shlex.join(["eosctl", "offsets", "restore", str(path)])
 
 
-def _line(write: PlannedWrite, cluster_id: str) -> str:
-    absent = Record(write.topic, write.partition, UNKNOWN, UNKNOWN, write.key.raw, None)
-    return record_line(write.replaces or absent, {"written": encode_bytes(write.after), "cluster_id": cluster_id})
+def _absent(write: PlannedWrite) -> Record:
+    return Record(write.topic, write.partition, UNKNOWN, UNKNOWN, write.key.raw, None)
 
 
 def read_backup(path: str) -> list[BackupEntry]:
@@ -124,10 +136,17 @@ def write_lines(path: str | Path, lines: Iterable[str], *, make_directory: bool 
     write_blocks(path, (f"{line}\n".encode() for line in lines), make_directory=make_directory)
 
 
-def write_blocks(path: str | Path, blocks: Iterable[bytes], *, make_directory: bool = False) -> None:
-    """Writes a file that is there whole or not at all, and synced, readable by its owner only.
+def write_blocks(
+    path: str | Path,
+    blocks: Iterable[bytes],
+    *,
+    make_directory: bool = False,
+    final: Callable[[], Path] | None = None,
+) -> Path:
+    """Writes a file that is there whole or not at all, and synced, readable by its owner only; returns its path.
 
-    Only a directory of eosctl's own is made; raises EosctlError.
+    That is `final()`, where that is only known when all is written. Only a directory of eosctl's own is made; raises
+    EosctlError.
     """
     path = Path(path)
     draft = path.with_name(f"{path.name}.new")
@@ -138,9 +157,11 @@ def write_blocks(path: str | Path, blocks: Iterable[bytes], *, make_directory: b
             file.writelines(blocks)
             file.flush()
             os.fsync(file.fileno())
+        path = final() if final is not None else path
         draft.replace(path)
         sync_directory(path.parent)
     except OSError as exc:
         raise EosctlError(
             f"cannot write {path}: {exc.strerror or exc}", hint="Nothing was written to Kafka. Check space and rights."
         ) from exc
+    return path

@@ -116,22 +116,21 @@ class TopicWriter:
         partition = self._partition(record)
         index = len(self._written)
         self._written.append(None)
-        arguments: dict[str, Any] = {"headers": list(record.headers)} if record.headers else {}
-        if record.timestamp_ms is not None and record.timestamp_ms >= 0:
-            arguments["timestamp"] = record.timestamp_ms
+        topic, key, value, _partition, timestamp_ms, headers = record
+        arguments: dict[str, Any] = {"headers": list(headers)} if headers else {}
+        if timestamp_ms is not None and timestamp_ms >= 0:
+            arguments["timestamp"] = timestamp_ms
         report = partial(self._on_delivery, index)
         while True:
             try:
-                producer.produce(
-                    record.topic, record.value, record.key, partition=partition, on_delivery=report, **arguments
-                )
+                producer.produce(topic, value, key, partition, report, **arguments)
                 break
             except BufferError:  # the local queue is full
                 producer.poll(_POLL_S)
                 self._check(producer)
             except KafkaException as exc:
                 producer.poll(0)  # after a fatal error produce says only that; poll raises the error itself
-                raise self._translated(error_of(exc), f"writing to topic {record.topic}", record.topic) from exc
+                raise self._translated(error_of(exc), f"writing to topic {topic}", topic) from exc
         if index % _PROGRESS_EVERY == 0:
             producer.poll(0)
             self._check(producer)

@@ -20,13 +20,13 @@ from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.offsets.files import codes
-from eosctl.offsets.files.lines import record_lines
 from eosctl.offsets.files.rows import OFFSETS_EXPORT, ExportData, ExportSummary, Format
 from eosctl.offsets.files.rules import rest_body
 from eosctl.offsets.stores.gather import locate, settled_bounds
 from eosctl.ports import TopicStore
 from eosctl.report import Problem, Report
 from eosctl.state.backups import write_blocks
+from eosctl.state.record_lines import record_lines
 
 NDJSON: Format = "ndjson"
 _LEFT_OUT = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.record_file import record_line
+from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.records import Record
 from eosctl.kafka.topics.reader import parts_of
-from eosctl.offsets.files.lines import record_lines
+from eosctl.state.record_lines import backup_lines, record_lines
 from tests.core.test_record_file import RECORDS
 
 ODD = st.sampled_from([b"", b"\x00\x1f\x7f", b"\xe2\x80\xa8\xf0\x9f\x90\x99", b'"\\/\t\b', None])
@@ -20,6 +20,15 @@ PLAIN = st.builds(
 @given(st.lists(PLAIN, max_size=5) | st.lists(PLAIN | RECORDS, max_size=5))
 def test_many_lines_at_once_are_the_lines_one_by_one(records: list[Record]) -> None:
     assert record_lines(records) == "".join(f"{record_line(each)}\n" for each in records).encode()
+
+
+@given(
+    st.lists(st.tuples(PLAIN, ODD), max_size=5) | st.lists(st.tuples(PLAIN | RECORDS, ODD | st.binary()), max_size=5)
+)
+def test_many_lines_of_a_backup_are_the_lines_one_by_one(pairs: list[tuple[Record, bytes | None]]) -> None:
+    extra = ({"written": encode_bytes(written), "cluster_id": "abc"} for _record, written in pairs)
+    lines = (record_line(record, more) for (record, _written), more in zip(pairs, extra, strict=True))
+    assert b"".join(backup_lines(pairs, cluster_id="abc")) == "".join(f"{line}\n" for line in lines).encode()
 
 
 def test_small_partitions_are_read_together_and_large_ones_alone() -> None:
