@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -86,11 +87,16 @@ FILES = {
 }
 
 
-def _imports(path: Path, name: str) -> Iterator[tuple[int, str]]:
+@cache
+def _imports(path: Path, name: str) -> tuple[tuple[int, str], ...]:
     """(line, dotted name) of every import in a file, `importlib.import_module("…")` and `__import__("…")` included.
 
     `name` is the file's own, from which relative imports are read. `from a import b` is `a.b`.
     """
+    return tuple(_found_imports(path, name))
+
+
+def _found_imports(path: Path, name: str) -> Iterator[tuple[int, str]]:
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -101,8 +107,8 @@ def _imports(path: Path, name: str) -> Iterator[tuple[int, str]]:
             module = ".".join(part for part in (base, node.module) if part)
             yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            called = ast.unparse(node.func)
-            if called in ("importlib.import_module", "import_module", "__import__"):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in ("import_module", "__import__"):
                 yield node.lineno, str(node.args[0].value)
 
 

@@ -266,7 +266,7 @@ def codes_with_commands() -> Iterator[str]:
     """Every code that stands in the source beside a command: of findings, scenarios of failures, and gates."""
     for path in (ROOT / "eosctl").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Finding", "Scenario", "_Rule"):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Finding", "Scenario", "_Rule"):
                 code = node.args[0] if node.args else None
                 if isinstance(code, ast.Constant) and "`eosctl " in ast.unparse(node):
                     yield str(code.value)

@@ -239,17 +239,13 @@ class FakeCluster:
         there = (node for node in self.state.nodes if node not in self._gone)
         return next((node for node in there if self.address(node) == (host, port)), None)
 
-    def offered(self, api: Api[Any, Any]) -> tuple[int, int]:
-        """The versions this cluster says it has."""
-        return self.versions.get(api.name, (api.oldest, api.newest))
-
     def answer(self, node: int, frame: bytes) -> bytes | None:
         """The response frame to a request frame; None ends the connection."""
         header = decode_request_header(frame, APIS)
         api = APIS[header.api_key]
         with self._lock:
             self.seen.append(Seen(node, api.name, header.version))
-            oldest, newest = self.offered(api)
+            oldest, newest = offered(api, self.versions)
             refused = not oldest <= header.version <= newest
             if refused and api is not cluster_api.API_VERSIONS:
                 return None
@@ -265,6 +261,11 @@ class FakeCluster:
         written = _written(api.key, version, response)
         answer = written[: _CORRELATION.start] + header.correlation_id.to_bytes(4) + written[_CORRELATION.stop :]
         return self.tamper(self.seen[-1], answer)
+
+
+def offered(api: Api[Any, Any], versions: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+    """The versions of an API that a cluster offers which has narrowed its `versions`."""
+    return versions.get(api.name, (api.oldest, api.newest))
 
 
 @lru_cache(maxsize=2048)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eosctl.wire import cluster_messages as cluster_api
@@ -34,11 +35,17 @@ class Asked(NamedTuple):
 
 
 def _api_versions(asked: Asked, _request: object) -> cluster_api.ApiVersionsResponse:
-    from tests.fakes.broker import APIS
+    return _all_offered(asked.error, tuple(asked.cluster.versions.items()))
 
+
+@lru_cache(maxsize=128)
+def _all_offered(error: int, narrowed: tuple[tuple[str, tuple[int, int]], ...]) -> cluster_api.ApiVersionsResponse:
+    from tests.fakes.broker import APIS, offered
+
+    versions = dict(narrowed)
     return cluster_api.ApiVersionsResponse(
-        error_code=asked.error,
-        api_keys=tuple(cluster_api.ApiRange(api.key, *asked.cluster.offered(api)) for api in APIS.values()),
+        error_code=error,
+        api_keys=tuple(cluster_api.ApiRange(api.key, *offered(api, versions)) for api in APIS.values()),
     )
 
 

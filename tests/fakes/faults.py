@@ -6,8 +6,9 @@ One mechanism for every fake. tests/contract/test_faults.py says how the parts g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import NamedTuple
 
 EVERY = "*"
@@ -65,20 +66,9 @@ class Faults:
         """Runs `callback` at the end of each call of `method` that was not refused."""
         self._after.setdefault(method, []).append(callback)
 
-    @contextmanager
-    def call(self, method: str, *what: object) -> Iterator[None]:
+    def call(self, method: str, *what: object) -> AbstractContextManager[None]:
         """Around what a method of the fake does."""
-        made = Call(method, what)
-        for callback in [*self._before.get(EVERY, ()), *self._before.get(method, ())]:
-            callback(made)
-        fault = self._due(method)
-        if fault is not None and not fault.done:
-            raise fault.error
-        yield
-        for callback in [*self._after.get(method, ()), *self._after.get(EVERY, ())]:
-            callback(made)
-        if fault is not None:
-            raise fault.error
+        return _Around(self, Call(method, what))
 
     @contextmanager
     def event(self, name: str, *what: object) -> Iterator[None]:
@@ -90,6 +80,24 @@ class Faults:
         for callback in self._after.get(name, ()):
             callback(made)
 
+    def begin(self, made: Call) -> Fault | None:
+        """What goes before a call; the error that it has to raise in the end, if any."""
+        if self._before:
+            for callback in [*self._before.get(EVERY, ()), *self._before.get(made.method, ())]:
+                callback(made)
+        fault = self._due(made.method) if self._faults else None
+        if fault is not None and not fault.done:
+            raise fault.error
+        return fault
+
+    def end(self, made: Call, fault: Fault | None) -> None:
+        """What comes after a call that was not refused."""
+        if self._after:
+            for callback in [*self._after.get(made.method, ()), *self._after.get(EVERY, ())]:
+                callback(made)
+        if fault is not None:
+            raise fault.error
+
     def _due(self, method: str) -> Fault | None:
         waiting = self._faults.get(method, [])
         if not waiting:
@@ -98,6 +106,23 @@ class Faults:
             waiting[0].skip -= 1
             return None
         return waiting.pop(0)
+
+
+class _Around:
+    """The block of `Faults.call`; a class, as a generator costs more than most of what fakes do in it."""
+
+    __slots__ = ("_fault", "_faults", "_made")
+
+    def __init__(self, faults: Faults, made: Call) -> None:
+        self._faults, self._made = faults, made
+        self._fault: Fault | None = None
+
+    def __enter__(self) -> None:
+        self._fault = self._faults.begin(self._made)
+
+    def __exit__(self, kind: type[BaseException] | None, _exc: BaseException | None, _at: TracebackType | None) -> None:
+        if kind is None:
+            self._faults.end(self._made, self._fault)
 
 
 @dataclass

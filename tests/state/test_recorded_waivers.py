@@ -77,8 +77,8 @@ def test_the_library_names_waivers_by_the_one_table() -> None:
 
 def _strings_of(path: Path) -> Iterator[ast.Constant]:
     """The texts in a file that are no docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    documents = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
             yield node

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from eosctl.core.kept.typed_json import WrongMemberError, typed
@@ -57,7 +58,12 @@ def _digest(document: object) -> str:
 
 def _members(value: DataclassInstance) -> dict[str, object]:
     """The members of a dataclass, for the encoder, which comes back with those that are dataclasses: no copies."""
-    return {each.name: getattr(value, each.name) for each in fields(value)}
+    return {name: getattr(value, name) for name in _names_of(type(value))}
+
+
+@cache
+def _names_of(kind: type[DataclassInstance]) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from eosctl.core.clients.settings import ClientSettings
@@ -10,7 +11,15 @@ from eosctl.core.frozen import frozen
 from eosctl.errors import BrokerError, ProtocolError, UnauthorizedError, UnreachableError
 from eosctl.kafka.native.sasl import make_mechanism
 from eosctl.kafka.topics.stream import ConnectionLostError, Stream
-from eosctl.wire.api import AnyApi, Api, BrokerVersions, decode_response, encode_request
+from eosctl.wire.api import (
+    AnyApi,
+    Api,
+    BrokerVersions,
+    decode_body,
+    decode_response,
+    encode_request,
+    response_body,
+)
 from eosctl.wire.cluster_messages import API_VERSIONS, ApiVersionsRequest, ApiVersionsResponse
 from eosctl.wire.error_codes import (
     ILLEGAL_SASL_STATE,
@@ -140,10 +149,11 @@ class Connection:
             raise UnreachableError(f"no Kafka answer from {self.broker}: {exc.message}", hint=exc.hint) from exc
         refused = frame[4:6] == UNSUPPORTED_VERSION.to_bytes(2, "big")
         version = 0 if refused else _API_VERSIONS_FIRST_TRY
-        answer = decode_response(API_VERSIONS, frame, version=version, correlation_id=number)
         if refused:
-            answer = self._exchange(API_VERSIONS, ApiVersionsRequest(), 0)
-        return _versions_of(answer, self.broker)
+            decode_response(API_VERSIONS, frame, version=version, correlation_id=number)
+            return _versions_of(self._exchange(API_VERSIONS, ApiVersionsRequest(), 0), self.broker)
+        response_body(frame, correlation_id=number, tags=False, what=f"{API_VERSIONS.name} v{version} response")
+        return _versions_of(_read_versions(frame[4:]), self.broker)
 
     def _authenticate(self, settings: ClientSettings, oauth_token: Callable[[], str]) -> None:
         from eosctl.wire.sasl_messages import SASL_AUTHENTICATE, SaslAuthenticateRequest
@@ -180,6 +190,20 @@ class Connection:
             )
         if answer.error_code != NONE:
             raise ProtocolError(f"{self.broker} answered the SASL handshake with {error_name(answer.error_code)}")
+
+
+@lru_cache(maxsize=16)
+def _read_versions(body: bytes) -> ApiVersionsResponse:
+    """The answer in the version tried first: the brokers of a cluster offer the same, and each connection asks anew."""
+    version = _API_VERSIONS_FIRST_TRY
+    return decode_body(
+        API_VERSIONS.response,
+        body,
+        0,
+        what=f"{API_VERSIONS.name} v{version} response",
+        api=API_VERSIONS,
+        version=version,
+    )
 
 
 def _versions_of(answer: ApiVersionsResponse, broker: str) -> BrokerVersions:
