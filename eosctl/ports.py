@@ -155,12 +155,13 @@ class TopicStore(Protocol):
         newest_per_key: bool = False,
         partly: bool = False,
         since: Mapping[int, int] | None = None,
+        until: Mapping[int, int] | None = None,
         sieve: Sieve | None = None,
     ) -> TopicRead:
         """Reads from the beginning to bounds fixed at the start (LSO, or the end for read_uncommitted).
 
         All partitions or none, unless `partly`: then those whose leaders answer. `since` has the offset from which a
-        partition is read. What `sieve` does not keep is not held in memory.
+        partition is read, `until` the first one that is not. What `sieve` does not keep is not held in memory.
         """
 
     def stream(

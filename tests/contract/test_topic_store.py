@@ -102,6 +102,15 @@ def test_a_partition_can_be_read_from_an_offset_on(store: TopicStore, topic: str
     assert (read.records_read, read.bounds) == (3, store.bounds(topic))
 
 
+def test_a_partition_can_be_read_up_to_an_offset(store: TopicStore, topic: str) -> None:
+    pairs = [(f"k{n}".encode(), b"v") for n in range(4)]
+    store.write(_at(topic, 0, *pairs) + _at(topic, 1, *pairs))
+    read = store.read(topic, since={0: 1}, until={0: 3, 1: 0})
+    assert [(r.partition, r.offset) for r in read.records] == [(0, 1), (0, 2)]
+    assert [(b.begin, b.lso) for b in read.bounds] == [(0, 4), (0, 4), (0, 0)], "the bounds are those of the log"
+    assert len(store.read(topic, since={0: 3}, until={0: 2}).records) == 4
+
+
 def test_only_what_a_sieve_keeps_is_held(store: TopicStore, topic: str) -> None:
     """It sees every record, those of a partition in order; the newest of a key is that of those which it keeps."""
     store.write(_at(topic, 0, *((b"a", str(n).encode()) for n in range(5)), (b"b", b"x")))

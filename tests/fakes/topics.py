@@ -177,6 +177,7 @@ class FakeTopicStore(Faults):
         newest_per_key: bool = False,
         partly: bool = False,
         since: Mapping[int, int] | None = None,
+        until: Mapping[int, int] | None = None,
         sieve: Sieve | None = None,
     ) -> TopicRead:
         with self.call("read", topic, isolation):
@@ -188,7 +189,8 @@ class FakeTopicStore(Faults):
             for number, log in enumerate(self._topic(topic).partitions):
                 if number in bounds.missing:
                     continue
-                visible = [each for each in log.visible(isolation) if each.offset >= (since or {}).get(number, 0)]
+                first, stop = (since or {}).get(number, 0), (until or {}).get(number, log.end)
+                visible = [each for each in log.visible(isolation) if first <= each.offset < stop]
                 count += len(visible)
                 kept = visible if sieve is None else sieve(visible)
                 records += _newest(kept) if newest_per_key else kept

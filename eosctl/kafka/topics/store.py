@@ -99,6 +99,7 @@ class KafkaTopicStore:
         newest_per_key: bool = False,
         partly: bool = False,
         since: Mapping[int, int] | None = None,
+        until: Mapping[int, int] | None = None,
         sieve: Sieve | None = None,
     ) -> TopicRead:
         """Reads from the beginning to bounds fixed at the start: the LSO, or the end for read_uncommitted.
@@ -106,13 +107,14 @@ class KafkaTopicStore:
         Connect's KafkaBasedLog (Kafka 4.3) waits for the high watermark instead, and so hangs behind an open
         transaction; here `TopicRead.blocked()` names such partitions. With `newest_per_key` records without a key
         are all kept. Partitions whose leader does not answer are left out where `partly` allows it; those in `since`
-        are read from the offset there, and the bounds of the answer say nothing of that. Only what `sieve` keeps is
+        are read from the offset there, those in `until` to the one before that, and the bounds of the answer say
+        nothing of it. Only what `sieve` keeps is
         held in memory. Raises NotFoundError, UnauthorizedError, UnreachableError, DeadlineError.
         """
         if isolation not in _ISOLATIONS:
             raise UsageError(f"unknown isolation {isolation}", hint=f"One of {', '.join(_ISOLATIONS)}.")
         bounds = self._admin.known_bounds(topic) if partly else KnownBounds(self.bounds(topic))
-        wanted = [replace(one, begin=max(one.begin, (since or {}).get(one.partition, 0))) for one in bounds.known]
+        wanted = [_narrowed(one, since or {}, until or {}) for one in bounds.known]
         reader = TopicReader(
             self._settings, topic, wanted,
             isolation=isolation, deadline=self._deadline, on_event=self._on_event, sieve=sieve,
@@ -170,6 +172,12 @@ class KafkaTopicStore:
         if transactional_id is not None:
             wait_for_markers(self.bounds_of, written, deadline=self._deadline, on_event=self._on_event)
         return written
+
+
+def _narrowed(bounds: Bounds, since: Mapping[int, int], until: Mapping[int, int]) -> Bounds:
+    stop = until.get(bounds.partition, bounds.end)
+    begin = max(bounds.begin, since.get(bounds.partition, 0))
+    return replace(bounds, begin=begin, lso=min(bounds.lso, stop), end=min(bounds.end, stop))
 
 
 def wait_for_markers(

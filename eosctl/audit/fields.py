@@ -1,0 +1,62 @@
+"""Reads one field of the committed records of a window, for `--unique` and `--sequence`.
+
+Records come through confluent-kafka, which decompresses them, as read_committed shows them: what was aborted is no
+duplicate, and an open transaction hides what lies behind its first record. Those partitions are named.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from eosctl.app import App
+from eosctl.audit.log.field_paths import FieldPath
+from eosctl.audit.log.values import FieldValue
+from eosctl.core.batches import Place, Span
+from eosctl.core.records import Record
+
+
+@dataclass(slots=True)
+class FieldRead:
+    """How many records passed, and how many of them lack the field; `hidden` partitions were read to that offset."""
+
+    records: int = 0
+    without: int = 0
+    hidden: dict[Place, int] = field(default_factory=dict)
+
+
+def read_field(app: App, path: FieldPath, spans: Iterable[Span], take: Callable[[FieldValue], object]) -> FieldRead:
+    """Gives the field's value in each committed record of `spans` to `take`, in each partition's order.
+
+    A record is forgotten as soon as it was looked at. Raises what TopicStore.read raises; DeadlineError where the
+    time is too short for all.
+    """
+    read = FieldRead()
+    by_topic: defaultdict[str, list[Span]] = defaultdict(list)
+    for span in spans:
+        by_topic[span.topic].append(span)
+
+    def look(records: Sequence[Record]) -> Sequence[Record]:
+        for record in records:
+            text = path.text_in(record)
+            if text is None:
+                read.without += 1
+            else:
+                take(FieldValue(record.topic, record.partition, record.offset, record.timestamp_ms, text))
+        read.records += len(records)
+        return ()
+
+    for topic, its in by_topic.items():
+        with app.topics() as store:
+            bounds = store.read(
+                topic,
+                since={span.partition: span.first for span in its},
+                until={span.partition: span.stop for span in its},
+                sieve=look,
+            ).bounds
+        stable = {bound.partition: bound.lso for bound in bounds}
+        read.hidden |= {
+            (topic, span.partition): stable[span.partition] for span in its if stable[span.partition] < span.stop
+        }
+    return read
