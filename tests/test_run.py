@@ -220,7 +220,7 @@ def test_what_one_part_leaves_out_and_no_other_runs_makes_the_run_red(run: Run) 
 def test_files_whose_tests_are_live_are_collected() -> None:
     files = {word for word in planning.collection_part().command if word.endswith(".py")}
     contract = "tests/contract/test_topic_store.py"
-    assert {contract, "tests/fence/test_fence_live.py", "tests/migrate/spark/test_parts.py"} <= files
+    assert {contract, "tests/fence/test_fence_live.py", "tests/migrate/spark/test_interrupt.py"} <= files
     assert "tests/fence/test_fence_plan.py" not in files
 
 

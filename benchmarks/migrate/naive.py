@@ -1,7 +1,7 @@
 """The Spark job that a user would write: earliest to LSO, `groupBy(key).max_by`, write; nothing is tuned or checked.
 
-It reads and writes with the same confluent-kafka code as eosctl, so that what differs is the job. `python3 -m
-benchmarks.migrate.naive BOOTSTRAP SOURCE TARGET`; the target is there already.
+It reads with the same consumer as eosctl and writes in one transaction per task, as confluent-kafka's examples do.
+`python3 -m benchmarks.migrate.naive BOOTSTRAP SOURCE TARGET`; the target is there already.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
 from eosctl.core.offsets.migration import in_bins
-from eosctl.migrate.spark.records.kafka_writes import write_records
-from eosctl.migrate.spark.records.offset_ranges import OffsetRange, read_messages
+from eosctl.engine.ranges import OffsetRange, read_runs
 
 _SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("key", pa.binary()), ("value", pa.binary())])
 
@@ -35,7 +35,7 @@ def main(bootstrap: str, source: str, target: str) -> None:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
         for number in numbers:
-            messages = read_messages(client, bins[number], stall_timeout_s=60.0)
+            messages = chain.from_iterable(run for _place, run in read_runs(client, bins[number]))
             while some := list(islice(messages, 10_000)):
                 yield as_batch(some)
 
@@ -43,12 +43,45 @@ def main(bootstrap: str, source: str, target: str) -> None:
         read, "partition int, offset long, key binary, value binary"
     )
     newest = records.groupBy("key").agg(F.max_by(F.struct("partition", "value"), "offset").alias("newest"))
-    rows = newest.select(
-        F.lit(target).alias("topic"), "newest.partition", F.lit(len(ranges)).alias("partitions"), "key", "newest.value"
-    )
-    written = write_records(rows, client, transactional_id=f"naive-{target}", tasks=2).collect()
-    print(sum(row.written for row in written), "records")
+    rows = newest.select("newest.partition", "key", "newest.value").repartition(2, "partition")
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        written = write_all(client, target, batches)
+        yield pa.record_batch({"written": pa.array([written], pa.int64())})
+
+    print(sum(row.written for row in rows.mapInArrow(write, "written long").collect()), "records")
     spark.stop()
+
+
+def write_all(client: dict[str, Any], target: str, batches: Iterable[pa.RecordBatch]) -> int:
+    """Writes all batches of partition, key and value in one transaction; every delivery is counted."""
+    task, failed, written = TaskContext.get(), list[Any](), 0
+
+    def on_delivery(error: Any, _message: Any) -> None:
+        nonlocal written
+        if error is None:
+            written += 1
+        else:
+            failed.append(error)
+
+    assert task is not None
+    producer = Producer({**client, "transactional.id": f"naive-{target}-{task.partitionId()}", "linger.ms": 20})
+    producer.init_transactions()
+    producer.begin_transaction()
+    for batch in batches:
+        for partition, key, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            while True:
+                try:
+                    producer.produce(target, value, key, partition, on_delivery)
+                    break
+                except BufferError:
+                    producer.poll(0.5)
+        producer.poll(0)
+    producer.flush()
+    if failed:
+        raise RuntimeError(failed[0])
+    producer.commit_transaction()
+    return written
 
 
 def offset_ranges(client: dict[str, Any], topic: str) -> list[OffsetRange]:

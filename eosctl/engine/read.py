@@ -11,7 +11,7 @@ that of the keys, however many records they have. Needs no group, no rights but 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -39,10 +39,23 @@ _COLUMNS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """The newest `records` of some keys, and how many `older` ones of the same keys there were besides."""
+    """The newest `records` of some keys, and how many `older` ones of the same keys there were besides.
+
+    `read` is how many came altogether, counted as they came; `sizes` are the topics' numbers of partitions.
+    """
 
     records: pa.Table
     older: int
+    read: int
+    sizes: Mapping[str, int]
+
+    def connectors(self) -> set[str]:
+        """Whose offsets there are."""
+        return set(pc.unique(self.records["connector"]).drop_null().to_pylist())
+
+    def in_place(self) -> bool:
+        """Whether every key is where Connect's producer puts it."""
+        return pc.all(self.records["at_home"]).as_py() is not False
 
 
 def read_newest(
@@ -92,7 +105,7 @@ class _Folding:
         self._number_of: dict[Place, int] = {(one.topic, one.partition): i for i, one in enumerate(ranges)}
         self._newest: list[dict[bytes | None, int]] = [{} for _ in ranges]
         self._batches: list[pa.RecordBatch] = []
-        self._rows = self._keys = self._older = self._kept_bytes = 0
+        self._rows = self._keys = self._older = self._read = self._kept_bytes = 0
         self._compact_at = _ROWS_AT_ONCE
 
     def is_full(self, keys_at_once: int) -> bool:
@@ -122,6 +135,7 @@ class _Folding:
         self._keys += len(newest)
         self._batches.append(batch)
         self._rows += count
+        self._read += count
         self._kept_bytes += batch.nbytes
         if self._rows >= self._compact_at:
             self._compact()
@@ -134,7 +148,8 @@ class _Folding:
         sizes = pa.array([one.partitions for one in self._ranges], pa.int32())
         partitions = pa.array([one.partition for one in self._ranges], pa.int32())
         columns = [partitions.take(places), *(one_array(table.column(name)) for name in _COLUMNS.names[1:])]
-        return Fold(_as_records(names.take(places), columns, sizes.take(places).to_pylist()), self._older)
+        records = _as_records(names.take(places), columns, sizes.take(places).to_pylist())
+        return Fold(records, self._older, self._read, {one.name or one.topic: one.partitions for one in self._ranges})
 
     def _compact(self) -> pa.Table:
         """The newest rows alone, by partition and in the order in which their keys came first."""

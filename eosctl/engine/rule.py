@@ -122,7 +122,7 @@ def strongest(claims: pa.Table, policy: Policy) -> pa.Table:
         {**{name: facts[name] for name in key}, "collides": pc.and_(mixed, differ), "claims": facts["count_all"]}
     )
     best = _first(weighed, key, [*_rank(policy), *_WEAKER]).drop_columns(["live", "as"])
-    there = _rows_of(best, facts)
+    there = rows_of(best, facts)
     return best.append_column("collides", facts["collides"].take(there)).append_column(
         "claims", facts["claims"].take(there)
     )
@@ -144,7 +144,7 @@ def _all(count: int, *, value: bool) -> pa.Array:
     return pa.repeat(pa.scalar(value, pa.bool_()), count)
 
 
-def _rows_of(rows: pa.Table, others: pa.Table) -> pa.Array:
+def rows_of(rows: pa.Table, others: pa.Table) -> pa.Array:
     """For each of `rows` where in `others` its topic and key are, which are there once; null for nowhere."""
     if not len(others):
         return pa.nulls(len(rows), pa.int32())
@@ -176,7 +176,7 @@ def decide(
 
     `sizes` are the numbers of partitions of the target topics. `fallback` as in `decision.decide`.
     """
-    found = target.take(there := _rows_of(claims, target)) if len(target) else _nowhere(len(claims))
+    found = target.take(there := rows_of(claims, target)) if len(target) else _nowhere(len(claims))
     exists = pc.is_valid(there) if len(target) else _all(len(claims), value=False)
     facts = _Facts(
         deleted=pc.is_null(claims["value"]),

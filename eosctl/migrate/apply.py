@@ -246,7 +246,8 @@ class _Run:
             if not moved or (accepted and side == "source"):
                 continue
             drift = self.folder / f"drift-{side}"
-            self.migration.stages.snapshot(moved, drift)
+            renames = plan.renames() if side == "source" else None
+            self.migration.stages.snapshot(moved, drift, parts=plan.parts, renames=renames)
             if accepted:
                 newer = self.migration.stages.newer(drift, self.folder)
             else:
@@ -326,7 +327,7 @@ class _Run:
         resumed = Stage.WRITE in self.past.started and plan.target_file() is None
         if resumed:
             now = present_topics(self.migration.app.with_whole_timeout(), plan.targets)
-            to_send, part = stages.unwritten(self.folder, now), "unwritten"
+            to_send, part = stages.unwritten(self.folder, plan, now), "unwritten"
         self.already = plan.tally.to_write() - to_send
         tasks = self.past.write_tasks or stages.write_tasks(plan)
 

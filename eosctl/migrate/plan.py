@@ -16,12 +16,12 @@ from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import (
+    ONE_PART,
     MigrationPlan,
     Parts,
     PlannedTopic,
     Selection,
     Tally,
-    alike,
     check_renames,
     parts_of,
     plan_file_text,
@@ -61,7 +61,14 @@ class MigrationStages(Protocol):
     """What this module needs of Spark: `eosctl.migrate.spark.job.MigrationJob` is the real one."""
 
     def least_parts(self, records: int) -> int: ...
-    def snapshot(self, topics: Sequence[PlannedTopic], folder: Path, *, parts: Parts = ()) -> Snapshot: ...
+    def snapshot(
+        self,
+        topics: Sequence[PlannedTopic],
+        folder: Path,
+        *,
+        parts: Parts = ONE_PART,
+        renames: Mapping[str, str] | None = None,
+    ) -> Snapshot: ...
     def decide(self, folder: Path, plan: MigrationPlan) -> Tally: ...
     def find_stale(self, folder: Path) -> int: ...
     def stale(self, folder: Path) -> Iterator[Record]: ...
@@ -70,12 +77,19 @@ class MigrationStages(Protocol):
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]: ...
     def newer(self, drift: Path, folder: Path) -> list[Record]: ...
     def write_tasks(self, plan: MigrationPlan) -> int: ...
-    def unwritten(self, folder: Path, targets: Sequence[PlannedTopic]) -> int: ...
+    def unwritten(self, folder: Path, plan: MigrationPlan, targets: Sequence[PlannedTopic]) -> int: ...
     def write(
         self, folder: Path, plan: MigrationPlan, *, tasks: int, records: int, part: str = "decisions"
     ) -> SentCounts: ...
     def compare(
-        self, folder: Path, topics: Sequence[PlannedTopic], *, side: str, parts: Parts = (), limit: int = 100
+        self,
+        folder: Path,
+        plan: MigrationPlan,
+        topics: Sequence[PlannedTopic],
+        *,
+        side: str,
+        since: bool = False,
+        limit: int = 100,
     ) -> Comparison: ...
 
 
@@ -101,8 +115,9 @@ class Migration:
         return plan
 
     def _plan(self, request: MigrationRequest, sources: Sequence[PlannedTopic], draft: Path) -> MigrationPlan:
-        parts = parts_of(sources, request.renames, least=self.stages.least_parts(expected_records(sources)))
-        read = self.stages.snapshot(sources, draft / "source", parts=parts)
+        records = expected_records(sources)
+        parts = parts_of(sources, records=records, least=self.stages.least_parts(records))
+        read = self.stages.snapshot(sources, draft / "source", parts=parts, renames=request.renames)
         connectors = request.selection.choose(read.connectors)
         check_renames(request.renames, connectors)
         routes = plan_routes(
@@ -111,11 +126,8 @@ class Migration:
         names = sorted({route.target_topic for route in routes})
         targets = planned_targets(self.app.with_whole_timeout(), names, sources=sources, size=request.new_topics)
         refuse_open_transactions(targets, allowed=request.allow_open_transactions)
-        if not read.in_place or not alike(sources, targets):
-            parts = ()
         in_place = self.stages.snapshot(targets, draft / "target", parts=parts).in_place
         if not in_place:
-            parts = ()
             self.app.on_event(Event(_SCATTERED.format(topics=some([topic.name for topic in targets])), warning=True))
         plan = MigrationPlan(
             cluster_id=targets[0].cluster_id,
@@ -138,10 +150,9 @@ class Migration:
 
     def compare(self, plan: MigrationPlan, side: str) -> Comparison:
         """Reads one side again, up to now, and compares it with the plan's decisions."""
-        topics, parts = (plan.targets, plan.parts) if side == "target" else (plan.sources, ())
         app = self.app.with_whole_timeout()
-        now = present_topics(app, topics)
-        compared = self.stages.compare(existing_snapshot(plan), now, side=side, parts=parts)
+        now = present_topics(app, plan.targets if side == "target" else plan.sources)
+        compared = self.stages.compare(existing_snapshot(plan), plan, now, side=side)
         return replace(compared, hidden=hidden_offsets(app, now, plan.connectors_of(side), side=side))
 
 

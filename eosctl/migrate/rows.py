@@ -143,7 +143,7 @@ class MigrationFacts(Printed):
     planned_at: Annotated[str, "When the plan was made."]
     snapshot: Annotated[str, "The folder that has all keys and what was decided for each."]
     policy: Annotated[str, "What counts where source and target disagree."]
-    parts: Annotated[int, "In how many parts the keys are compared, without a shuffle; 0 where they are shuffled."]
+    parts: Annotated[int, "In how many parts the keys are decided and written, each by a task of its own."]
     connector_counts: Annotated[dict[str, Counts], "Each connector's keys by what is done to them."]
     sources: Annotated[list[MigrationTopic], "What is read."]
     targets: Annotated[list[MigrationTopic], "What is written."]
@@ -208,7 +208,7 @@ def _migration_lines(report: Report) -> Iterable[str]:
     else:
         yield from new_topic_lines(missing)
         counted = "1 part" if data.parts == 1 else f"{data.parts} parts"
-        yield f"no key can be in two places: {counted}, no shuffle" if data.parts else "keys are shuffled"
+        yield f"all that is known of a key is in one place: {counted}, no shuffle"
     keys = report.summary_of(MigrationSummary).keys
     if keys > len(report.rows):
         yield f"{len(report.rows)} of {keys:,} keys are shown; all are in {format_cell(data.snapshot)}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eosctl.core.offsets.decision import Policy
-from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally
+from eosctl.core.offsets.migration import ONE_PART, ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import Bounds, OutRecord
 from eosctl.migrate.plan import MigrationStages
@@ -69,7 +69,7 @@ class Stage:
 
     def plan(
         self, folder: Path, sources: Sequence[PlannedTopic], targets: Sequence[PlannedTopic], *routes: ConnectorRoute,
-        policy: Policy = Policy.TAKE_SOURCE, parts: Parts = (),
+        policy: Policy = Policy.TAKE_SOURCE, parts: Parts = ONE_PART,
     ) -> MigrationPlan:  # fmt: skip
         """A plan, decided."""
         plan = MigrationPlan(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.offsets.decision import Policy
-from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, PlannedTopic
+from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, Parts, PlannedTopic
 from eosctl.core.offsets.migration_results import Mismatch
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.record_file import read_records, record_line
@@ -24,6 +24,8 @@ from tests.fakes.stages import FakeStages
 from tests.fakes.topics import FakeTopicStore
 from tests.sandbox_fixtures import PATIENCE_S
 
+PARTS: Parts = ((0, 2), (1,))
+RENAMES = {"b": "z"}
 SPARK = pytest.param("stack", marks=[pytest.mark.live, pytest.mark.spark, pytest.mark.on("stack", "spark")])
 pytestmark = pytest.mark.parametrize("subject", ["memory", SPARK], indirect=True, scope="module")
 
@@ -67,9 +69,9 @@ def shuffled(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Shuffled
         getattr(producer, end)()
     sources, targets = stage.planned(first, second), stage.planned(to_a, to_z)
     routes = (ConnectorRoute("a", "a", to_a), ConnectorRoute("b", "z", to_z), ConnectorRoute("z", "z", to_z))
-    read = stage.stages.snapshot(sources, folder / "source")
+    read = stage.stages.snapshot(sources, folder / "source", parts=PARTS, renames=RENAMES)
     assert (set(read.connectors), read.in_place, read.records) == ({"a", "b", "c", "z"}, False, 17)
-    there = stage.stages.snapshot(targets, folder / "target")
+    there = stage.stages.snapshot(targets, folder / "target", parts=PARTS)
     assert there.connectors == {"a"}
     return Shuffled(folder, sources, targets, routes)
 
@@ -95,7 +97,7 @@ def test_each_key_is_decided(
     stage: Stage, shuffled: Shuffled, policy: Policy, earlier: tuple[str, str], later: tuple[str, str],
     gone: tuple[str, str], z: bytes, both: bytes,
 ) -> None:  # fmt: skip
-    plan = stage.plan(shuffled.folder, shuffled.sources, shuffled.targets, *shuffled.routes, policy=policy)
+    plan = stage.plan(shuffled.folder, shuffled.sources, shuffled.targets, *shuffled.routes, policy=policy, parts=PARTS)
     expected = {**ALWAYS, "a earlier": earlier, "a later": later, "a gone": gone}
     if policy is Policy.FAIL:
         expected["z 1"] = ("conflict", "rename_collides")
@@ -121,8 +123,8 @@ def test_each_key_is_decided(
 def test_what_is_decided_is_kept_written_and_compared(stage: Stage, shuffled: Shuffled) -> None:
     stages, folder = stage.stages, shuffled.folder
     to_a, to_z = (topic.name for topic in shuffled.targets)
-    plan = stage.plan(folder, shuffled.sources, shuffled.targets, *shuffled.routes)
-    assert stages.write_tasks(plan) == 1
+    plan = stage.plan(folder, shuffled.sources, shuffled.targets, *shuffled.routes, parts=PARTS)
+    assert stages.write_tasks(plan) == 2
     there = {record.key: record for record in stage.store.read(to_a).records}
     values = {
         **{key("a", each): value for each, value in (("missing", b"new"), ("twice", b"newer"), ("both", b"strong"))},
@@ -150,12 +152,12 @@ def test_what_is_decided_is_kept_written_and_compared(stage: Stage, shuffled: Sh
         **{each: (where[each], value) for each, value in values.items()},
         **{each: (there[each].partition, value) for each, value in stay.items()},
     }
-    compared = stages.compare(folder, now, side="target")
+    compared = stages.compare(folder, plan, now, side="target")
     assert (compared.compared, compared.differing, compared.mismatches) == (11, 0, ())
-    assert stages.unwritten(folder, now) == 0
+    assert stages.unwritten(folder, plan, now) == 0
 
     before = {topic.name: topic for topic in shuffled.targets}
-    stages.snapshot(stage.planned(to_a, to_z, after=before), folder / "drift-target")
+    stages.snapshot(stage.planned(to_a, to_z, after=before), folder / "drift-target", parts=PARTS)
     assert stages.new_offsets(folder / "drift-target", folder, side="target") == []
     assert stages.newer(folder / "drift-target", folder) == []
     _someone_writes(stage, shuffled, plan)
@@ -196,14 +198,14 @@ def _someone_writes(stage: Stage, shuffled: Shuffled, plan: MigrationPlan) -> No
         at = AWAY if each == gone else partition_for(each, PARTITIONS)
         return Mismatch("target", status, "a", to_a, at, each, expected, actual)
 
-    compared = stages.compare(folder, now, side="target")
+    compared = stages.compare(folder, plan, now, side="target")
     assert compared.mismatches == (
         wrong("unexpected", gone, None, b"x"),
         wrong("differs", late, b"s", b"x"),
         wrong("deleted", key("a", "missing"), b"new", None),
     )
     assert (compared.compared, compared.differing) == (11, 3)
-    stages.snapshot(stage.planned(to_a, to_z, after=before), folder / "drift-target")
+    stages.snapshot(stage.planned(to_a, to_z, after=before), folder / "drift-target", parts=PARTS)
     assert stages.new_offsets(folder / "drift-target", folder, side="target") == ["a"]
     newer = {
         (each.key, each.partition): (each.topic, each.value) for each in stages.newer(folder / "drift-target", folder)
@@ -214,17 +216,17 @@ def _someone_writes(stage: Stage, shuffled: Shuffled, plan: MigrationPlan) -> No
         (twice, (partition_for(twice, PARTITIONS) + 1) % PARTITIONS): (to_a, b"long ago"),
     }, "nothing of what was sent, and nothing of what is kept"  # fmt: skip
     source = shuffled.sources[1].name
-    stages.snapshot(stage.planned(source, after=before), folder / "drift-source")
+    stages.snapshot(stage.planned(source, after=before), folder / "drift-source", parts=PARTS, renames=RENAMES)
     assert stages.new_offsets(folder / "drift-source", folder, side="source") == ["b", "c"]
-    (differs,) = stages.compare(folder, stage.planned(*shuffled.names[:2]), side="source").mismatches
+    (differs,) = stages.compare(folder, plan, stage.planned(*shuffled.names[:2]), side="source").mismatches
     at = partition_for(key("b", 2), PARTITIONS)
     assert differs == Mismatch("source", "differs", "b", source, at, key("b", 2), b"b2", b"b3")
 
-    assert stages.unwritten(folder, now) == 3
+    assert stages.unwritten(folder, plan, now) == 3
     again = stages.write(folder, plan, tasks=2, records=3, part="unwritten")
     assert again.topics == {to_a: (3, 1)}
     assert set(stage.ids(plan)) <= {f"{plan.transactional_id()}-{task}" for task in range(2)}
-    assert stages.compare(folder, stage.planned(to_a, to_z), side="target", limit=1).differing == 0
+    assert stages.compare(folder, plan, stage.planned(to_a, to_z), side="target", limit=1).differing == 0
 
 
 def test_older_copies_of_what_is_written(stage: Stage, name: str, tmp_path: Path) -> None:
@@ -248,21 +250,23 @@ def test_older_copies_of_what_is_written(stage: Stage, name: str, tmp_path: Path
     }
     stage.put(target, (written, None, 10), partition=away[written])
     stage.put(target, (deleted, None, 10), partition=away[deleted])
-    assert stages.unwritten(tmp_path, stage.planned(target)) == 3, "a tombstone elsewhere is not the deletion"
+    assert stages.unwritten(tmp_path, plan, stage.planned(target)) == 3, "a tombstone elsewhere is not the deletion"
     assert stages.write(tmp_path, plan, tasks=1, records=3).records() == 3
     now = stage.planned(target)
-    assert (stages.unwritten(tmp_path, now), stages.compare(tmp_path, now, side="target").differing) == (0, 0)
+    assert (stages.unwritten(tmp_path, plan, now), stages.compare(tmp_path, plan, now, side="target").differing) == (
+        0,
+        0,
+    )
     stages.snapshot(stage.planned(target, after={target: targets[0]}), tmp_path / "drift-target")
     assert stages.new_offsets(tmp_path / "drift-target", tmp_path, side="target") == []
     assert stages.newer(tmp_path / "drift-target", tmp_path) == []
     stage.put(target, (written, b"old", 11), partition=away[written])
     stage.put(target, (written, b"s", 12))
-    again = stages.compare(tmp_path, stage.planned(target), side="target")
+    again = stages.compare(tmp_path, plan, stage.planned(target), side="target")
     assert again.mismatches == (Mismatch("target", "unexpected", "a", target, away[written], written, None, b"old"),)
 
 
 def test_parts_are_decided_and_written_each_by_its_task(stage: Stage, name: str, tmp_path: Path) -> None:
-    """Every key is where Connect looks for it, so nothing is shuffled."""
     stages, parts = stage.stages, ((0,), (1, 2))
     source, target = f"{name}-source", f"{name}-target"
     stage.create(source, target)
@@ -283,10 +287,10 @@ def test_parts_are_decided_and_written_each_by_its_task(stage: Stage, name: str,
     sent = stages.write(tmp_path, plan, tasks=2, records=11)
     assert (sent.topics, sent.transactions) == ({target: (11, 1)}, 2)
     assert stage.ids(plan) == [f"{plan.transactional_id()}-{task}" for task in range(2)]
-    compared = stages.compare(tmp_path, stage.planned(target), side="target", parts=parts)
+    compared = stages.compare(tmp_path, plan, stage.planned(target), side="target")
     assert (compared.compared, compared.differing) == (12, 0)
     stage.put(target, (keys[4], None, 5), (keys[5], b"x", 5), (keys[6], b"x", 5))
-    compared = stages.compare(tmp_path, stage.planned(target), side="target", parts=parts, limit=2)
+    compared = stages.compare(tmp_path, plan, stage.planned(target), side="target", limit=2)
     assert (compared.compared, compared.differing) == (12, 3)
     assert compared.mismatches == tuple(
         Mismatch("target", status, "a", target, partition_for(each, PARTITIONS), each, b"1", actual)

@@ -25,11 +25,11 @@ COPIES = {key: (partition_for(key, PARTITIONS) + 1) % PARTITIONS for key in (OLD
 class KillableScene(Scene):
     """A plan of its own over fakes: `run` ends it at a step, with `kill.error`; `fenced` are ids.
 
-    In a `scattered` one a key is on two partitions, so that all are shuffled. With `copies` the target has older
-    values of two keys, one of which is written and one deleted, on another partition than the newer ones.
+    With `copies` the target has older values of two keys, one of which is written and one deleted, on another partition
+    than the newer ones.
     """
 
-    def __init__(self, folder: Path, *, scattered: bool = False, copies: bool = False) -> None:
+    def __init__(self, folder: Path, *, copies: bool = False) -> None:
         super().__init__(folder, partitions=PARTITIONS)
         self.kill, self.fenced = Kill(), list[str]()
         self.add_topic("offsets-a", PARTITIONS)
@@ -40,9 +40,6 @@ class KillableScene(Scene):
                 self.topics.put("offsets-a", key, b'{"n":-2}', partition=place)
             self.put("offsets-a", {GONE: b'{"n":-1}'})
         self.put("offsets-a", {KEPT: b'{"n":99}', OLD: b'{"n":-1}'})
-        if scattered:
-            self.stages.parallelism = TASKS
-            self.put_elsewhere(SOURCE, b"nobody's")
         self.planned = self.plan(policy=Policy.TAKE_SOURCE)
         self._count_steps()
 

@@ -63,9 +63,9 @@ class Scene:
         """What the stages were asked, in words."""
         match call:
             case ("snapshot", (str(side), tuple(topics), tuple(parts))):
-                self.calls.append(f"snapshot {side} {','.join(topics)}" + (f" in {len(parts)} parts" if parts else ""))
-            case ("compare", (str(side), tuple(parts))):
-                self.calls.append(f"compare {side}" + (" in parts" if parts else ""))
+                self.calls.append(f"snapshot {side} {','.join(topics)}" + f" in {len(parts)} parts")
+            case ("compare", (str(side), bool(since))):
+                self.calls.append(f"compare {side}" + (" since the plan" if since else ""))
             case ("write", (str(part), int(tasks))):
                 self.calls.append(f"write {part} in {tasks}")
             case ("backup" | "unwritten", _):

@@ -36,7 +36,7 @@ def test_plan_then_apply(scene: Scene) -> None:
     assert scene.topics.newest("offsets-a") == {KEY: b"{}"}
     assert scene.calls == [
         "snapshot source connect-offsets in 2 parts", "snapshot target offsets-a in 2 parts", "backup",
-        "write decisions in 2", "compare target in parts",
+        "write decisions in 2", "compare target",
     ]  # fmt: skip
     backup = Path(str(result.data.backup))
     before = Record("offsets-a", partition_for(KEY, 2), -1, -1, KEY, None)
@@ -59,33 +59,28 @@ def test_backup_and_journal_are_on_the_disk_before_the_write(scene: Scene, synce
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_a_key_in_two_places_takes_a_shuffle(scene: Scene, side: str) -> None:
-    scene.stages.parallelism = 2
+def test_a_key_in_two_places_is_told_where_workers_may_read_either(scene: Scene, side: str) -> None:
+    """It sent all keys through a shuffle."""
     if side == "target":
         scene.add_topic("offsets-a")
     other = key_of("b")
     scene.put_elsewhere(SOURCE if side == "source" else "offsets-a", other)
     prepared = scene.prepared(selection=Selection(connectors=("a",)))
-    assert prepared.report().data.parts == 0
+    assert prepared.report().data.parts == 2
     told = [event.message for event in scene.events if "lie on partitions other than their own" in event.message]
     assert len(told) == (side == "target"), "a worker may read any copy of the target last"
     assert prepared.apply is not None
     assert prepared.apply().exit_code is ExitCode.OK
-    in_parts = " in 2 parts" if side == "target" else ""
     assert scene.calls[1:] == [
-        f"snapshot target offsets-a{in_parts}", "backup", "write decisions in 1", "compare target",
+        "snapshot target offsets-a in 2 parts", "backup", "write decisions in 2", "compare target",
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("parts", "words"),
-    [(0, "keys are shuffled"), (1, "in two places: 1 part, no shuffle"), (2, "in two places: 2 parts, no shuffle")],
-)
-def test_a_plan_says_whether_keys_are_shuffled(scene: Scene, parts: int, words: str) -> None:
+@pytest.mark.parametrize(("parts", "words"), [(1, "in one place: 1 part, no"), (2, "in one place: 2 parts, no")])
+def test_a_plan_says_in_how_many_parts(scene: Scene, parts: int, words: str) -> None:
     """A plan of few records said `1 parts`."""
-    renames = {"a": "b"} if parts == 0 else {}  # a renamed key belongs elsewhere
-    report = scene.prepared(renames=renames).report()
-    assert report.data.parts == min(parts * 2, 2)
+    report = scene.prepared(renames={"a": "b"}).report()
+    assert report.data.parts == 2
     shown = StringIO()
     write_text(replace(report, data=replaced(report.data, parts=parts)), shown, color=False, wide=False)
     assert words in shown.getvalue()
@@ -273,7 +268,7 @@ def test_verify(scene: Scene, differing: int, exit_code: ExitCode) -> None:
     report = verify_plan(scene.app(), plan, scene.engine())
     assert (report.kind, report.exit_code) == ("offsets-verify", exit_code)
     assert [row.side for row in report.rows] == ["target"] * differing
-    assert scene.calls[-2:] == ["compare source", "compare target in parts"]
+    assert scene.calls[-2:] == ["compare source", "compare target"]
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

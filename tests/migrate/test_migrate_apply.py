@@ -36,7 +36,7 @@ def scene(tmp_path: Path) -> KillableScene:
 def steps_until(scene: KillableScene, happened: Callable[[KillableScene], bool]) -> int:
     """How many steps a run may take so that, killed then, it leaves what `happened` looks for."""
     for steps in range(100):
-        other = KillableScene(scene.folder / f"after {steps} steps", scattered=not scene.planned.parts)
+        other = KillableScene(scene.folder / f"after {steps} steps")
         other.killed_after(steps)
         if happened(other):
             return steps
@@ -162,11 +162,11 @@ def test_a_backup_that_is_gone_is_made_again(scene: KillableScene) -> None:
 @pytest.mark.parametrize("last", [("started", "write"), ("started", "verify")])
 def test_a_run_that_resumes_writes_with_as_many_tasks_as_before(tmp_path: Path, last: tuple[str, str]) -> None:
     """More tasks would give partitions to other ids, and a killed task that still writes would not be fenced."""
-    scene = KillableScene(tmp_path / "scattered", scattered=True)
+    scene = KillableScene(tmp_path)
     scene.killed_after(steps_until(scene, is_journaled(*last)))
     scene.put("offsets-a", {OLD: b'{"n":1000}'})
     scene.stages.parallelism = TASKS + 5
-    assert scene.stages.write_tasks(scene.planned) > TASKS
+    assert scene.stages.least_parts(1_000_000) > TASKS
     allowances = Allowances(force_running=True, accept_drift=frozenset({"target"}))
     runs = 1
     while scene.run(resume=True, allowances=allowances).exit_code is not ExitCode.OK:

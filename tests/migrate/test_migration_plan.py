@@ -15,7 +15,6 @@ from eosctl.core.offsets.migration import (
     MigrationPlan,
     PlannedTopic,
     Tally,
-    alike,
     in_bins,
     parts_of,
     topic_of,
@@ -123,34 +122,26 @@ def test_a_plan_without_a_target_has_no_file_and_no_profile() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sources", "renames", "least", "parts"),
+    ("sources", "least", "parts"),
     [
-        pytest.param([planned(9, 5, 4)], {}, 2, ((0,), (1, 2)), id="about equally long"),
-        pytest.param([planned(1, 1)], {}, 5, ((0,), (1,)), id="no more parts than partitions"),
-        pytest.param([planned(0, 0, 0)], {}, 1, ((0, 1, 2),), id="one part"),
-        pytest.param([planned(500_000, 500_000, 500_000)], {}, 1, ((0,), (1,), (2,)), id="a part for half a million"),
-        pytest.param([planned(500_000, 500_000, 1, 0)], {}, 1, ((0,), (1,), (2, 3)), id="a part for one more"),
-        pytest.param([planned(0, 1_000_000, 0, 0)], {}, 1, ((1,), (0, 2, 3)), id="a part is not torn apart"),
-        pytest.param([planned(1), planned(1)], {}, 1, (), id="two sources"),
-        pytest.param([], {}, 1, (), id="no source"),
-        pytest.param([planned(1, name="file:/x")], {}, 1, (), id="a file"),
-        pytest.param([planned(1)], {"a": "b"}, 1, (), id="a rename moves keys"),
-        pytest.param([planned(1, name="file:/x")], {"a": "b"}, 1, (), id="a file and a rename"),
+        pytest.param([planned(9, 5, 4)], 2, ((0,), (1, 2)), id="about equally long"),
+        pytest.param([planned(1, 1)], 3, ((0, 3), (1,), (2,)), id="more parts than partitions"),
+        pytest.param([planned(0, 0, 0)], 1, ((0, 1, 2),), id="one part"),
+        pytest.param([planned(500_000, 500_000, 500_000)], 1, ((0,), (1,), (2,)), id="a part for half a million"),
+        pytest.param([planned(500_000, 500_000, 1, 0)], 1, ((0,), (1,), (2, 3)), id="a part for one more"),
+        pytest.param([planned(1_500_000)], 1, ((0,), (1,), (2,)), id="a partition that is too long for a part"),
+        pytest.param([planned(1), planned(1, 2)], 1, ((0, 1),), id="the places of the largest source"),
+        pytest.param([planned(0, 0, name="file:/x")], 1, ((0, 1),), id="a file"),
+        pytest.param([planned(0, 0, name="file:/x"), planned(1)], 1, ((0,),), id="a topic rather than a file"),
     ],
 )
-def test_partitions_in_parts(
-    sources: list[PlannedTopic], renames: dict[str, str], least: int, parts: Sequence[Sequence[int]]
-) -> None:
-    assert parts_of(sources, renames, least=least) == parts
+def test_the_work_in_parts(sources: list[PlannedTopic], least: int, parts: Sequence[Sequence[int]]) -> None:
+    assert parts_of(sources, records=sum(map(PlannedTopic.records, sources)), least=least) == parts
 
 
 def test_a_part_is_as_long_as_what_is_left_of_it_to_read() -> None:
     compacted = (Bounds(0, 900, 901, 901), Bounds(1, 0, 5, 5), Bounds(2, 0, 5, 9))
-    assert parts_of([PlannedTopic("t", "id", 3, 1, compacted)], {}, least=2) == ((0, 1), (2,))
-
-
-def test_a_part_without_partitions_is_left_out() -> None:
-    assert parts_of([PlannedTopic("t", "id", 4, 1, (Bounds(3, 0, 1, 1),))], {}, least=4) == ((3,),)
+    assert parts_of([PlannedTopic("t", "id", 3, 1, compacted)], records=11, least=2) == ((0, 1), (2,))
 
 
 @given(st.lists(st.integers(0, 1000), max_size=30), st.integers(1, 8))
@@ -160,18 +151,3 @@ def test_bins_are_about_equally_long_and_lose_nothing(lengths: list[int], count:
     assert sorted(at for each in bins for at in each) == list(range(len(lengths)))
     filled = [sum(lengths[at] for at in each) for each in bins]
     assert max(filled) - min(filled) <= max(lengths, default=0)
-
-
-@pytest.mark.parametrize(
-    ("sources", "targets", "expected"),
-    [
-        ([planned(1, 1)], [planned(2, 2)], True),
-        ([planned(1, 1)], [planned(2)], False),
-        ([planned(1)], [planned(1), planned(2, 2)], False),
-        ([planned(1, name="file:/x")], [planned(1)], False),
-        ([planned(1, 1)], [planned(1, 1, name="file:/x")], False),
-        ([planned(1)], [planned(1, name="file:/x"), planned(1, 1)], False),
-    ],
-)
-def test_topics_are_alike(sources: list[PlannedTopic], targets: list[PlannedTopic], expected: bool) -> None:
-    assert alike(sources, targets) is expected

@@ -21,10 +21,11 @@ from eosctl.core.records import Bounds
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, NotFoundError, UsageError
 
-_FILES = PlanFormat("eosctl-offsets-migration", 5, "offsets migrate")
+_FILES = PlanFormat("eosctl-offsets-migration", 6, "offsets migrate")
 _PART_RECORDS = 500_000
 Parts = tuple[tuple[int, ...], ...]
-"""Partition numbers, each in one part; () where a key may be in two places."""
+"""The places that keys have in a topic of so many partitions, each in one part (`parts_of`)."""
+ONE_PART: Parts = ((0,),)
 Item = TypeVar("Item")
 FILE_PREFIX = "file:"
 """What the name of a store begins with that is a file; a topic name has no colon."""
@@ -210,9 +211,8 @@ class MigrationPlan:
 
     `cluster_id` is the cluster that is written to; None where the target is a file.
     `snapshot_base` is the folder that holds one snapshot folder per plan. `sample` are up to 100 rows for people.
-    `parts` are partition numbers, each in one part: all that is known of a key is in the part of its partition, on both
-    sides, and nothing is shuffled. There are none where a key may be in two places. `planned_at` is when it was made,
-    RFC 3339: a fresh plan is another one, whatever else it has in common with one that was applied before.
+    `parts` divide the work: all that is known of a key, on both sides, is in one of them (`parts_of`). `planned_at` is
+    when it was made, RFC 3339: a fresh plan is another one, whatever else it has in common with one that was applied.
     `stale_copies` is how many live copies of keys that are sent the targets have on other partitions: they get
     tombstones.
     """
@@ -227,7 +227,7 @@ class MigrationPlan:
     snapshot_base: str
     sample: Sequence[Mapping[str, object]] = ()
     overrides: tuple[str, ...] = ()
-    parts: Parts = ()
+    parts: Parts = ONE_PART
     planned_at: str = ""
     stale_copies: int = 0
 
@@ -259,6 +259,14 @@ class MigrationPlan:
         """The profiles of all other clusters that are read or written, sorted."""
         return sorted({topic.profile for topic in (*self.sources, *self.targets) if topic.profile})
 
+    def renames(self) -> dict[str, str]:
+        """The connectors that get another name, by their name in the source."""
+        return {
+            route.connector: route.target_connector
+            for route in self.routes
+            if route.connector != route.target_connector
+        }
+
     def connectors(self) -> list[str]:
         """All connector names whose offsets the plan reads or writes, sorted."""
         return sorted({name for route in self.routes for name in (route.connector, route.target_connector)})
@@ -289,24 +297,19 @@ def in_bins(items: Iterable[tuple[int, Item]], count: int) -> list[list[Item]]:
     return bins
 
 
-def parts_of(sources: Sequence[PlannedTopic], renames: Mapping[str, str], *, least: int) -> Parts:
-    """The partitions of the source in parts, for a migration in which no key may be in two places; () for any other.
+def parts_of(sources: Sequence[PlannedTopic], *, records: int, least: int) -> Parts:
+    """The work in parts: each key is in the part of the place that it has in a topic of so many partitions.
 
-    A key has one place where its only source is one topic and its bytes stay as they are, provided that every key is
-    where Connect's producer puts it, which is seen when they are read. There are at least `least` parts, and more where
-    a part would be so long that its keys may not fit into one task.
+    That is as many as the largest source has, so that its partitions need not be taken apart, or a multiple. There are
+    at least `least` parts, and more where a part of about so many `records` may not fit into one task.
     """
-    if len(sources) != 1 or sources[0].file is not None or renames:
-        return ()
-    count = min(sources[0].partitions, max(least, -(-sources[0].records() // _PART_RECORDS)))
-    bins = in_bins(((bound.lso - bound.begin, bound.partition) for bound in sources[0].bounds), count)
-    return tuple(tuple(sorted(part)) for part in bins if part)
-
-
-def alike(sources: Iterable[PlannedTopic], targets: Iterable[PlannedTopic]) -> bool:
-    """Whether all are topics with as many partitions, so that a key in its place has the same number everywhere."""
-    topics = [*sources, *targets]
-    return all(topic.file is None for topic in topics) and len({topic.partitions for topic in topics}) == 1
+    topics = [topic for topic in sources if topic.file is None]
+    largest = max(topics, key=PlannedTopic.records, default=sources[0])
+    count = max(least, -(-records // _PART_RECORDS))
+    multiple = -(-count // largest.partitions)
+    lengths = {bound.partition: bound.lso - bound.begin for bound in largest.bounds}
+    places = ((lengths.get(place % largest.partitions, 0), place) for place in range(multiple * largest.partitions))
+    return tuple(tuple(sorted(part)) for part in in_bins(places, count) if part)
 
 
 def check_renames(renames: Mapping[str, str], connectors: Iterable[str]) -> None:

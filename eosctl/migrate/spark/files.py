@@ -6,9 +6,8 @@ Read and written on the driver, streaming, so that their size does not matter. R
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,14 +15,12 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.core.record_file import UNKNOWN, read_records, record_line
 from eosctl.core.records import Record
+from eosctl.engine.columns import batch_of_rows
+from eosctl.engine.read import Fold, records_table
 from eosctl.errors import EosctlError, InputFileError
 from eosctl.machine.kept_file import sync_directory
-from eosctl.migrate.spark.records.arrow_rows import arrow_batch
-from eosctl.migrate.spark.records.kafka_io import records_batch
-from eosctl.migrate.spark.snapshots import land
 
 _ROWS_AT_ONCE = 10_000
 Item = TypeVar("Item")
@@ -60,24 +57,10 @@ def read_file(path: str) -> Iterator[Record]:
         yield record if record.offset != UNKNOWN else record._replace(offset=place)
 
 
-def snapshot_file(path: str, name: str, snapshot: Path, *, partitions: int) -> Snapshot:
-    """Puts the records of a file into a Parquet file of RECORDS, under the topic `name`."""
-    seen = 0
-
-    def counted() -> Iterator[Record]:
-        nonlocal seen
-        for record in read_file(path):
-            seen += 1
-            yield record
-
-    found = land((_records_batch(piece, name, partitions) for piece in _pieces(counted())), snapshot)
-    return replace(found, records=seen)
-
-
-def _records_batch(records: Sequence[Record], name: str, partitions: int) -> pa.RecordBatch:
-    columns = list(zip(*(record[1:6] for record in records), strict=True))
-    number = len(records)
-    return records_batch([name] * number, *columns, sizes=[partitions] * number, versions=[1] * number)
+def folds_of(path: str, name: str, *, partitions: int) -> Iterator[Fold]:
+    """The records of a file, some at a time, under the topic `name`; a key may be in several."""
+    for piece in _pieces(read_file(path)):
+        yield Fold(records_table(name, piece, partitions=partitions), 0, len(piece), {name: partitions})
 
 
 def _pieces(rows: Iterator[Item]) -> Iterator[list[Item]]:
@@ -172,6 +155,6 @@ def _write_parquet(draft: Path, records: Iterable[Record]) -> int:
     count, rows = 0, ((r.topic, r.partition, r.timestamp_ms, r.key, r.value) for r in records)
     with pq.ParquetWriter(draft, _PARQUET) as writer:
         for piece in _pieces(rows):
-            writer.write_batch(arrow_batch(piece, _PARQUET))
+            writer.write_batch(batch_of_rows(piece, _PARQUET))
             count += len(piece)
     return count

@@ -11,10 +11,12 @@ from pyspark.errors import PySparkException
 
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, PlannedTopic, Tally
-from eosctl.core.records import Bounds
+from eosctl.core.records import Bounds, Record
+from eosctl.engine.files import land
+from eosctl.engine.places import Places
+from eosctl.engine.read import Fold, records_table
 from eosctl.migrate.spark.job import MigrationJob
-from eosctl.migrate.spark.records.kafka_io import records_batch
-from eosctl.migrate.spark.snapshots import fresh_folder, land, part_file
+from eosctl.migrate.spark.snapshots import fresh_folder
 
 _KEY = b'["rehearsed",{"file":"x"}]'
 
@@ -24,14 +26,23 @@ def rehearse(job: MigrationJob, folder: Path) -> None:
     source, target = (PlannedTopic(name, name, 1, 1, (Bounds(0, 0, 1, 1),), "") for name in ("from", "to"))
     route = ConnectorRoute("rehearsed", "rehearsed", target.name)
     plan = MigrationPlan(
-        "", None, Policy.NEWEST, (source,), (target,), (route,), Tally(0, 0, 0, 0, 0, 0, 0, 0, {}), str(folder)
+        "",
+        None,
+        Policy.NEWEST,
+        (source,),
+        (target,),
+        (route,),
+        Tally(0, 0, 0, 0, 0, 0, 0, 0, {}),
+        str(folder),
+        parts=((0,),),
     )
     for side, topic, time_ms in (("source", source, 2), ("target", target, 1)):
-        batch = records_batch([topic.name], [0], [0], [time_ms], [_KEY], [b"%d" % time_ms], sizes=[1], versions=[1])
-        land([batch], part_file(fresh_folder(folder / side), 0))
+        record = Record(topic.name, 0, 0, time_ms, _KEY, b"%d" % time_ms)
+        fold = Fold(records_table(topic.name, [record], partitions=1), 0, 1, {topic.name: 1})
+        land(fresh_folder(folder / side), 0, [fold], Places(plan.parts))
     with suppress(Py4JError, PySparkException):
         plan = replace(plan, tally=job.decide(folder, plan))
         job.sample(folder)
         job.find_stale(folder)
         for side in ("source", "target"):
-            job.compare(folder, (), side=side)
+            job.compare(folder, plan, (), side=side)

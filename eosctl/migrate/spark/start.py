@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eosctl.engine.ranges import ClientProperties
 from eosctl.errors import UnsupportedError
 from eosctl.machine.java import require_java, spark_java_home
-from eosctl.migrate.spark.records.offset_ranges import ClientProperties
 from eosctl.sandbox.downloads.jars import cache_dir
 from eosctl.state.work_folders import work_folder
 

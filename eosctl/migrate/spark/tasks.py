@@ -5,32 +5,27 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
-import pyarrow as pa
 from pyspark import SparkContext
-from pyspark.sql import Row
+
+Outcome = TypeVar("Outcome")
 
 
-def run_tasks(context: SparkContext, count: int, work: Callable[[int], Iterator[pa.RecordBatch]]) -> list[Row]:
-    """Calls `work` with the numbers from 0 to `count` - 1, each in a task of its own, and returns the rows it yields.
+def run_tasks(context: SparkContext, count: int, work: Callable[[int], Outcome]) -> list[Outcome]:
+    """Calls `work` with the numbers from 0 to `count` - 1, each in a task of its own, and returns what it returns.
 
     It needs no SparkSession, and so no SQL: that costs as long to start as a small migration takes altogether.
     """
+    if not count:
+        return []
 
-    def of_numbers(numbers: Iterable[int]) -> Iterator[Row]:
+    def of_numbers(numbers: Iterable[int]) -> Iterator[Outcome]:
         with uncollected():
             for number in numbers:
-                for batch in work(number):
-                    yield from (Row(**row) for row in batch.to_pylist())
+                yield work(number)
 
-    return context.parallelize(range(count), max(1, count)).mapPartitions(of_numbers).collect()
-
-
-def task_number() -> int:
-    """The number of the task that this runs in."""
-    from pyspark import TaskContext
-
-    return TaskContext.get().partitionId()  # type: ignore[union-attr] # what asks runs inside tasks only
+    return context.parallelize(range(count), count).mapPartitions(of_numbers).collect()
 
 
 @contextmanager

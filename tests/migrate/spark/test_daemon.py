@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-import pyarrow as pa
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
@@ -41,10 +40,9 @@ def test_a_package_is_shipped_to_those_who_may_not_have_it(
 def test_tasks_run_the_installed_pyspark(spark: SparkSession) -> None:
     """Spark's own copy is a zip: the first task took a second longer to start."""
 
-    def where(_number: int) -> Iterator[pa.RecordBatch]:
+    def where(_number: int) -> tuple[str, str]:
         import pyspark
 
-        yield pa.record_batch({"pyspark": [pyspark.__file__], "python": [sys.executable]})
+        return pyspark.__file__, sys.executable
 
-    [row] = run_tasks(spark.sparkContext, 1, where)
-    assert (row.pyspark, row.python) == (pyspark.__file__, sys.executable)
+    assert run_tasks(spark.sparkContext, 1, where) == [(pyspark.__file__, sys.executable)]

@@ -10,11 +10,11 @@ from pyspark.sql import SparkSession
 
 from eosctl.core.offsets.migration import PlannedTopic
 from eosctl.core.records import Bounds
+from eosctl.engine.ranges import OffsetRange
+from eosctl.engine.read import read_newest
 from eosctl.errors import EosctlError, UnauthorizedError, UnreachableError
 from eosctl.migrate.spark.failures import spark_error, start_error
 from eosctl.migrate.spark.job import MigrationJob
-from eosctl.migrate.spark.records.kafka_io import read_ranges
-from eosctl.migrate.spark.records.offset_ranges import OffsetRange
 from eosctl.migrate.spark.session import spark_context
 from tests.quick_spark import quick_settings
 
@@ -144,5 +144,5 @@ def test_a_failing_task_is_one_line(spark: SparkSession, tmp_path: Path) -> None
 def test_a_reader_that_reaches_no_broker_says_so() -> None:
     """It said that there were no records for a minute, as of a topic that was recreated, and exited with 1."""
     with pytest.raises(KafkaException) as caught:
-        list(read_ranges({"bootstrap.servers": "127.0.0.1:1"}, [OffsetRange("t", 0, 0, 1)], stall_timeout_s=1))
+        list(read_newest({"bootstrap.servers": "127.0.0.1:1"}, [OffsetRange("t", 0, 0, 1)], stall_timeout_s=1))
     assert type(spark_error(ValueError(f"cimpl.KafkaException: {caught.value}"), "reading")) is UnreachableError

@@ -11,7 +11,7 @@ import pytest
 from eosctl.core.record_file import record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError
-from eosctl.migrate.spark.files import read_file, snapshot_file, write_file
+from eosctl.migrate.spark.files import folds_of, read_file, write_file
 from tests.synced_files import SyncedFiles
 
 RECORDS = [
@@ -77,9 +77,11 @@ def test_a_file_that_breaks_off_is_not_there(tmp_path: Path) -> None:
     assert not (tmp_path / "out.ndjson").exists()
 
 
-def test_an_empty_parquet_snapshot(tmp_path: Path) -> None:
-    snapshot_file(lines(tmp_path / "dump.ndjson", []), "file:x", tmp_path / "part.parquet", partitions=25)
-    assert pq.read_table(tmp_path / "part.parquet").num_rows == 0
+def test_a_file_in_columns(tmp_path: Path) -> None:
+    assert list(folds_of(lines(tmp_path / "empty.ndjson", []), "file:x", partitions=25)) == []
+    (fold,) = folds_of(lines(tmp_path / "dump.ndjson", RECORDS), "file:x", partitions=25)
+    assert (fold.records["offset"].to_pylist(), fold.read, fold.older) == ([17, 2, 4, 5], 4, 0)
+    assert set(fold.records["topic"].to_pylist()) == {"file:x"}
 
 
 @pytest.mark.parametrize(

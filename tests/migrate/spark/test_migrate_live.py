@@ -13,12 +13,12 @@ from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import Selection
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.record_file import read_records
+from eosctl.engine.ranges import OffsetRange
+from eosctl.engine.read import read_newest
 from eosctl.errors import ExitCode
 from eosctl.migrate.plan import MigrationRequest
 from eosctl.migrate.run import Engine, prepared_migration, verify_plan
 from eosctl.migrate.spark.record_counts import RecordCounts
-from eosctl.migrate.spark.records.kafka_io import read_ranges
-from eosctl.migrate.spark.records.offset_ranges import OffsetRange
 from eosctl.report import plain
 from tests.migrate.spark.cluster import DOWN, PARTITIONS, Cluster, Line, app
 from tests.sandbox_fixtures import PATIENCE_S, wait_until
@@ -147,14 +147,13 @@ def test_reading_stops_at_the_end_that_was_fixed(cluster: Cluster, tmp_path: Pat
     client = {"bootstrap.servers": cluster.servers}
     with RecordCounts(tmp_path / "counts", 4) as counts:
         ranges = [OffsetRange(cluster.name, 0, 0, 4)]
-        batches = list(read_ranges(client, ranges, stall_timeout_s=PATIENCE_S, count=counts.of_task(0)))
+        (fold,) = read_newest(client, ranges, stall_timeout_s=PATIENCE_S, progress=counts.of_task(0))
         assert counts.done() == 4
-    rows = [row for batch in batches for row in batch.to_pylist()]
-    assert [(row["value"], row["versions"]) for row in rows] == [(b"committed", 1)]
+    assert (fold.records["value"].to_pylist(), fold.older) == ([b"committed"], 0)
 
 
 def test_an_end_beyond_the_log_is_an_error_and_no_endless_wait(cluster: Cluster) -> None:
     cluster.create(cluster.name)
     ranges = [OffsetRange(cluster.name, 0, 0, 5)]
     with pytest.raises(RuntimeError, match=f"{cluster.name}-0 up to offset 5"):
-        list(read_ranges({"bootstrap.servers": cluster.servers}, ranges, stall_timeout_s=2))
+        list(read_newest({"bootstrap.servers": cluster.servers}, ranges, stall_timeout_s=2))

@@ -11,26 +11,25 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark import SparkContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import MigrationPlan, Selection, read_plan
-from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.deadline import Clock
+from eosctl.engine.write import Counts
 from eosctl.errors import ExitCode
 from eosctl.migrate.journal import Stage, migration_journal, read_past
 from eosctl.migrate.plan import MigrationRequest, snapshot_folder
 from eosctl.migrate.rows import MigratedSummary
 from eosctl.migrate.run import Engine, migration_from_file, prepared_migration
 from eosctl.migrate.spark.job import MigrationJob
-from eosctl.migrate.spark.records.kafka_writes import WRITTEN
 from eosctl.report import Report
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
@@ -51,27 +50,15 @@ more than the queue holds, the broker has confirmed some of it."""
 
 @dataclass(frozen=True)
 class ClumsyJob(MigrationJob):
-    """A MigrationJob whose write tasks go through `returning` after they committed; `shuffled` has it take no parts."""
+    """A MigrationJob whose write tasks go through `returning` after they committed."""
 
-    returning: Callable[[Any], Iterator[Any]] | None = None
-    shuffled: bool = False
-
-    def snapshot(self, *arguments: Any, **more: Any) -> Snapshot:
-        found = super().snapshot(*arguments, **more)
-        return replace(found, in_place=found.in_place and not self.shuffled)
+    returning: Callable[[Counts], Counts] | None = None
 
     def least_parts(self, records: int) -> int:
         return TASKS
 
-    def write_tasks(self, plan: MigrationPlan) -> int:
-        return len(plan.parts) or TASKS
-
-    def _written(self, *arguments: Any, **more: Any) -> DataFrame:
-        rows = super()._written(*arguments, **more)
-        return rows if self.returning is None else rows.mapInArrow(self.returning, WRITTEN)
-
-    def _writer_of_parts(self, *arguments: Any) -> Callable[[int], Iterator[Any]]:
-        write, returning = super()._writer_of_parts(*arguments), self.returning
+    def _writer(self, *arguments: Any) -> Callable[[int], Counts]:
+        write, returning = super()._writer(*arguments), self.returning
         return write if returning is None else lambda number: returning(write(number))
 
 
@@ -145,11 +132,10 @@ def test_tasks_that_die_three_times(scene: Scene) -> None:
         assert context is not None
         return context.attemptNumber()
 
-    def returning(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            if attempt() == 2:
-                os.kill(os.getpid(), 9)
-            yield batch
+    def returning(counts: Counts) -> Counts:
+        if attempt() == 2:
+            os.kill(os.getpid(), 9)
+        return counts
 
     def told(statistics: str) -> None:
         told = json.loads(statistics)
@@ -178,9 +164,8 @@ def test_a_task_that_dies_every_time(scene: Scene) -> None:
         if told["type"] == "producer" and told["txmsgs"] > QUEUE and context is not None and context.partitionId() == 1:
             os.kill(os.getpid(), 9)
 
-    plan = scene.plan(scene.job({}, shuffled=True))
-    assert plan.parts == ()
-    failed = scene.apply(plan, scene.job({"stats_cb": told}, shuffled=True))
+    plan = scene.plan(scene.job({}))
+    failed = scene.apply(plan, scene.job({"stats_cb": told}))
     died = "the Python process of a task died, killed or for want of memory (task 1, tried 4 times)"
     assert (failed.exit_code, failed.problems[0].message) == (ExitCode.FAILED, f"writing failed in Spark: {died}")
     assert "--resume" in str(failed.problems[0].hint)

@@ -1,117 +1,139 @@
-"""Without a shuffle, a migration decides, counts, samples and backs up what it does with one, from one snapshot."""
+"""However the keys are divided, what a migration decides, counts, samples and backs up is the same; no Spark runs."""
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-import pyarrow.parquet as pq
+import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from eosctl.core.offsets.decision import Policy
-from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally
-from eosctl.core.offsets.migration_results import DecidedKey
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.migration import ONE_PART, ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally
 from eosctl.core.records import Record
-from eosctl.migrate.spark.job import MigrationJob
-from eosctl.migrate.spark.records.parts import sample_of
-from eosctl.migrate.spark.snapshots import land, parquet_files, part_file
-from tests.migrate.spark.frames import batch_of
+from eosctl.engine.files import Landed, land, older_in, part_file, part_files, read_part, read_table
+from eosctl.engine.places import Places
+from eosctl.engine.read import Fold
+from eosctl.migrate.spark.parts import decide_part, land_stale, sample_of
+from tests.engine.test_rule import random_records, table
 
-PARTITIONS = 5
-PARTS: Parts = ((0, 2), (1, 4), (3,))
-NOTHING = Tally(
-    records=0, older=0, nobodys=0, not_selected=0, superseded=0, keys=0, conflicts=0, scattered=0, counts={}
-)
-VALUES = (b'{"at":1}', b'{"at":2}', b"{}", b"null", b"", None, b"\xff")
-
-
-def keys() -> list[bytes]:
-    names = (b"a", b"\xc3\xbc", b"other")
-    good = [b'["%s",{"file":"%d"}]' % (name, number) for name in names for number in range(20)]
-    return [*good, *(b'["a", {"file":"%d"}]' % number for number in range(20)), b"garbage", b"\xff", b'["a",null]']
+NOTHING = Tally(0, 0, 0, 0, 0, 0, 0, 0, {})
+SIZES = {"first": 3, "second": 3, "to-a": 3, "to-z@p": 3}
+ROUTES = (ConnectorRoute("a", "a", "to-a"), ConnectorRoute("b", "c", "to-z@p"), ConnectorRoute("c", "c", "to-z@p"))
+DIVIDED: list[Parts] = [((0, 2), (1,)), ((0,), (1,), (2,)), ((0, 1, 2, 3), (4,)), tuple((n,) for n in range(7))]
 
 
-def records(topic: str, seed: int, *, share: float) -> list[Record]:
-    """One record for some of the keys, each where Connect's producer puts it."""
-    rng = random.Random(seed)  # noqa: S311 - the same records every time
-    chosen = [key for key in keys() if rng.random() < share]
-    return [
-        Record(topic, partition_for(key, PARTITIONS), offset, rng.randrange(4), key, rng.choice(VALUES))
-        for offset, key in enumerate(chosen)
-    ]
-
-
-def land_parts(found: Iterable[Record], folder: Path) -> None:
-    rows = list(found)
-    folder.mkdir(parents=True)
-    for number, part in enumerate(PARTS):
-        batch = batch_of([row for row in rows if row.partition in part], partitions=PARTITIONS)
-        assert land([batch] if batch.num_rows else [], part_file(folder, number)).in_place
+def topics(*names: str) -> tuple[PlannedTopic, ...]:
+    return tuple(PlannedTopic(name, name, SIZES[name], 1) for name in names)
 
 
 def plan(policy: Policy, parts: Parts) -> MigrationPlan:
-    source, target = PlannedTopic("source", "s", PARTITIONS, 1), PlannedTopic("target@p", "t", PARTITIONS, 1)
-    routes = tuple(ConnectorRoute(name, name, "target@p") for name in ("a", "ü"))
-    return MigrationPlan("cluster", None, policy, (source,), (target,), routes, NOTHING, "", parts=parts)
+    sources, targets = topics("second", "first"), topics("to-a", "to-z@p")
+    return MigrationPlan("cluster", None, policy, sources, targets, ROUTES, NOTHING, "", parts=parts)
 
 
-def outcome(job: MigrationJob, folder: Path, wanted: MigrationPlan) -> tuple[Tally, object, list[DecidedKey], object]:
-    tally = job.decide(folder, wanted)
-    decided = [row for file in parquet_files(folder / "decisions") for row in pq.read_table(file).to_pylist()]
-    backup = [json.loads(line) for line in b"".join(job.backup(folder, wanted)).splitlines()]
-    rows = sorted(decided, key=lambda row: row["key"])
-    return tally, rows, job.sample(folder, limit=7), sorted(backup, key=lambda line: str(line["key"]))
+def folds_of(records: Sequence[Record], readers: int) -> Iterator[list[Fold]]:
+    """What so many readers give, each of its own partitions, the keys of which do not fit into memory."""
+    for reader in range(readers):
+        mine = [each for each in records if each.partition % readers == reader]
+        half = len(mine) // 2
+        yield [_fold(piece) for piece in (mine[:half], mine[half:])]
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize(
-    ("policy", "share"),
-    [*((policy, 0.7) for policy in Policy), pytest.param(Policy.FAIL, 0.0, id="fail-nothing there")],
-)
-def test_both_forms_are_one(spark: SparkSession, tmp_path: Path, policy: Policy, share: float) -> None:
-    land_parts(records("source", 1, share=0.8), tmp_path / "source")
-    land_parts(records("target@p", 2, share=share), tmp_path / "target")
-    job = MigrationJob(spark.sparkContext, {})
-    tally, rows, sample, backup = outcome(job, tmp_path, plan(policy, PARTS))
-    assert (tally, rows, sample, backup) == outcome(job, tmp_path, plan(policy, ()))
-    tally.check()
-    assert tally.keys > 30
-    assert len(sample) == 7
+def _fold(records: Sequence[Record]) -> Fold:
+    newest = {(each.topic, each.partition, each.key): each for each in records}
+    kept = list(newest.values())
+    return Fold(table(kept), len(records) - len(kept), len(records), SIZES)
 
 
-@pytest.mark.spark
-def test_a_sample_is_of_what_changes_first(spark: SparkSession, tmp_path: Path) -> None:
-    land_parts(records("source", 1, share=1.0), tmp_path / "source")
-    land_parts(records("target@p", 2, share=0.7), tmp_path / "target")
-    job, wanted = MigrationJob(spark.sparkContext, {}), plan(Policy.NEWEST, PARTS)
-    tally = job.decide(tmp_path, wanted)
-    shown: list[DecidedKey] = job.sample(tmp_path, limit=tally.to_write() + 2)
-    assert [row.action == "keep" for row in shown] == [False] * tally.to_write() + [True] * 2
-    assert [row.key for row in shown[:-2]] == sorted(row.key for row in shown[:-2])
-    batches = list(sample_of(part_file(tmp_path / "decisions", 0), 3))
-    assert sum(batch.num_rows for batch in batches) == 3
+def land_side(records: Sequence[Record], folder: Path, places: Places, *, readers: int) -> list[Landed]:
+    folder.mkdir(parents=True)
+    return [land(folder, number, folds, places) for number, folds in enumerate(folds_of(records, readers))]
 
 
-def test_a_snapshot_tells_what_it_holds(tmp_path: Path) -> None:
-    home = records("source", 1, share=1.0)
-    found = land([batch_of(home, partitions=PARTITIONS)], tmp_path / "a.parquet")
-    assert (set(found.connectors), found.in_place) == ({"a", "ü", "other"}, True)
-    astray = home[0]._replace(partition=(home[0].partition + 1) % PARTITIONS)
-    assert not land([batch_of([*home, astray], partitions=PARTITIONS)], tmp_path / "b.parquet").in_place
-    keyless = home[0]._replace(key=None)
-    assert not land([batch_of([keyless], partitions=PARTITIONS)], tmp_path / "c.parquet").in_place
-    assert [path.name for path in sorted(tmp_path.iterdir())] == ["a.parquet", "b.parquet", "c.parquet"]
+def outcome(folder: Path, wanted: MigrationPlan, readers: int) -> tuple[Any, ...]:
+    rng = random.Random(3)  # noqa: S311 - the same records every time
+    source = random_records(rng, ("first", "second"), 900, keys=60)
+    target = random_records(rng, ("to-a", "to-z@p"), 500, keys=60)
+    landed = land_side(source, folder / "source", Places(wanted.parts, wanted.renames()), readers=readers)
+    land_side(target, folder / "target", Places(wanted.parts), readers=readers)
+    for each in ("decisions", "sample", "stale"):
+        (folder / each).mkdir()
+    found = [decide_part(folder, number, wanted) for number in range(len(wanted.parts))]
+    stale = [land_stale(folder, number) for number in range(len(wanted.parts))]
+    decided = [row for file in part_files(folder / "decisions") for row in read_table(file).to_pylist()]
+    copies = [row for file in part_files(folder / "stale") for row in read_table(file).to_pylist()]
+    counts = Counter[Any]()
+    for part in found:
+        counts["scattered"] += part.scattered
+        counts.update({("keys", name): count for name, count in part.keys.items()})
+        counts.update({("groups", group[:2], n): count for group in part.groups for n, count in enumerate(group[2:])})
+    assert sum(stale) == len(copies)
+    assert bool(copies) is (wanted.policy in (Policy.NEWEST, Policy.TAKE_SOURCE))
+    rows = sum(part.rows for part in found)
+    assert sum(one.records for one in landed) == len(source) == older_in(folder / "source") + rows
+    assert not all(one.in_place for one in landed)
+    assert frozenset[str]().union(*(one.connectors for one in landed)) == {"a", "b", "c", "ü", "other"}
+    return sorted(decided, key=_place), sorted(copies, key=str), counts
 
 
-def test_a_task_that_dies_leaves_no_part(tmp_path: Path) -> None:
-    def dying() -> Iterable[object]:
-        yield batch_of(records("source", 1, share=1.0), partitions=PARTITIONS)
-        raise OSError("killed")
+def _place(row: dict[str, Any]) -> tuple[str, bytes]:
+    return row["topic"], row["key"]
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+def test_the_parts_decide_nothing(tmp_path: Path, policy: Policy) -> None:
+    """Records that are not where they should be, renames and several sources sent all keys through a shuffle."""
+    expected = outcome(tmp_path / "one", plan(policy, ONE_PART), 1)
+    assert len(expected[0]) > 100
+    assert {row["claims"] for row in expected[0]} >= {1, 2, 3}
+    for number, parts in enumerate(DIVIDED):
+        assert outcome(tmp_path / str(number), plan(policy, parts), 1 + number) == expected
+
+
+def test_a_key_is_in_one_part(tmp_path: Path) -> None:
+    """Also one that is renamed, under whatever name it is found."""
+    places = Places(((0,), (1,), (2, 3, 4)), {"b": "a"})
+    rng = random.Random(5)  # noqa: S311 - the same records every time
+    records = random_records(rng, ("first",), 500, keys=50)
+    land_side(records, tmp_path / "source", places, readers=2)
+    where: dict[bytes, set[int]] = {}
+    for number in range(3):
+        for key in read_part(tmp_path / "source", number).records["key"].to_pylist():
+            where.setdefault(re.sub(rb'\["(b|\\u0062)"', b'["a"', b"none" if key is None else key), set()).add(number)
+    assert max(map(len, where.values())) == 1
+    assert set().union(*where.values()) == {0, 1, 2}
+
+
+def test_a_reader_that_is_tried_again_takes_its_own_place(tmp_path: Path) -> None:
+    rows = [Record("first", 0, number, 1, b"k%d" % number, b"{}") for number in range(4)]
+    land(tmp_path, 7, [_fold(rows[:2]), _fold(rows[2:])], Places(ONE_PART))
+    assert not read_part(tmp_path, 0).once
+    land(tmp_path, 7, [_fold(rows[:3])], Places(ONE_PART))
+    part = read_part(tmp_path, 0)
+    assert (sorted(part.records["offset"].to_pylist()), part.once) == ([0, 1, 2], True)
+
+
+def test_a_task_that_dies_leaves_no_file(tmp_path: Path) -> None:
+    class Dying(Places):
+        def split(self, fold: Fold) -> Iterator[tuple[int, pa.Table]]:
+            yield 0, fold.records
+            raise OSError("killed")
 
     with pytest.raises(OSError, match="killed"):
-        land(dying(), part_file(tmp_path, 0))
+        land(tmp_path, 0, [_fold([Record("first", 0, 0, 1, b"k", b"{}")])], Dying(ONE_PART))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_sample_is_of_what_changes_first(tmp_path: Path) -> None:
+    outcome(tmp_path, plan(Policy.NEWEST, ONE_PART), 1)
+    decisions = read_table(part_file(tmp_path / "decisions", 0))
+    changes = sum(action != "keep" for action in decisions["action"].to_pylist())
+    shown = sample_of(decisions, changes + 2).to_pylist()
+    assert [row["action"] == "keep" for row in shown] == [False] * changes + [True] * 2
+    assert [_place(row) for row in shown[:-2]] == sorted(_place(row) for row in shown[:-2])
+    assert len(sample_of(decisions, 3)) == 3

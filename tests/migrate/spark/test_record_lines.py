@@ -1,4 +1,4 @@
-"""Whole columns in Arrow say what the code for single keys and records says, whatever the bytes are."""
+"""Lines of a backup made in Arrow are those of single records, whatever the bytes are."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.offsets.keys import key_owner
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.records import Record
-from eosctl.migrate.spark.records.key_owners import owners_of
-from eosctl.migrate.spark.records.parts import ARROW_DECISIONS
-from eosctl.migrate.spark.records.record_lines import lines_of
+from eosctl.engine.columns import DECISIONS
+from eosctl.migrate.spark.record_lines import lines_of
 
 TOKENS = (
     b"[", b"]", b'"', b"{", b"}", b":", b",", b" ", b"\\", b"\n", b"\x00", b"\x7f", b"\xff", "ü".encode(), b"null",
@@ -26,13 +24,6 @@ PLAIN = st.tuples(st.sampled_from(["c", "", "a b", "x" * 200]), st.integers(-(10
     lambda pair: f'["{pair[0]}",{{"file":"f","n":{pair[1]}}}]'.encode()
 )
 VALUES = st.one_of(st.none(), KEYS, st.just(b'{"position":1}'))
-
-
-@given(st.lists(st.one_of(st.none(), KEYS, PLAIN), min_size=1, max_size=30))
-def test_owners(keys: list[bytes | None]) -> None:
-    columns = owners_of(pa.array(keys, pa.binary()))
-    found = list(zip(*(column.to_pylist() for column in columns), strict=True))
-    assert found == [tuple(key_owner(key) or (None, None, None)) for key in keys]
 
 
 @given(
@@ -53,8 +44,8 @@ def test_backup_lines(rows: list[tuple[str, bytes, bytes | None, bytes | None, b
         document |= {"partitions": 25, "target_offset": 7 if there else None}
         if not there:
             document |= {"partition": None, "before": None, "target_timestamp_ms": None}
-    schema = pa.schema([ARROW_DECISIONS.field(name) for name in (*names, "partitions", "target_offset")])
-    lines = lines_of(pa.RecordBatch.from_pylist(documents, schema=schema), cluster_id=cluster).to_pylist()
+    schema = pa.schema([DECISIONS.field(name) for name in (*names, "partitions", "target_offset")])
+    lines = lines_of(pa.Table.from_pylist(documents, schema=schema), cluster_id=cluster).to_pylist()
     expected = []
     for topic, key, value, before, there, timestamp_ms, partition in rows:
         record = Record(topic.partition("@")[0], partition, 7, timestamp_ms, key, before)

@@ -1,4 +1,4 @@
-"""`merge` (plain Python, one store against another) and `migrate` (Spark) give the same result on the same topics."""
+"""`merge` (plain Python, one store against another) and the engine give the same result on the same topics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ConnectorRoute
@@ -17,8 +16,8 @@ from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.records import is_nothing
 from eosctl.core.offsets.views import Prefer, fold_store, plan_merge
 from eosctl.core.records import Bounds, Record, TopicRead
-from eosctl.migrate.spark.records import transforms
-from tests.migrate.spark.frames import frame_of
+from eosctl.engine import rule
+from eosctl.engine.read import records_table
 
 PARTITIONS = 3
 INTO_DEDICATED = {
@@ -75,33 +74,30 @@ def merged(source: TopicRead, target: TopicRead, policy: Policy) -> dict[bytes, 
     return found
 
 
-def migrated(spark: SparkSession, source: TopicRead, target: TopicRead, policy: Policy) -> dict[bytes, tuple[Any, ...]]:
-    newest = [
-        transforms.newest_per_key(frame_of(spark, read.records, partitions=PARTITIONS)) for read in (source, target)
-    ]
-    routes = [ConnectorRoute(connector, connector, "target") for connector in CONNECTORS]
-    claims = transforms.claims(newest[0], routes, sources=["source"])
-    decided = transforms.decisions(
-        transforms.strongest(claims, policy), newest[1], partitions={"target": PARTITIONS}, policy=policy
+def migrated(source: TopicRead, target: TopicRead, policy: Policy) -> dict[bytes, tuple[Any, ...]]:
+    there, newest = (
+        rule.newest_per_key(records_table(read.topic, read.records, partitions=PARTITIONS)).records
+        for read in (target, source)
     )
-    return {bytes(row.key): _outcome(row) for row in decided.collect()}
+    routes = [ConnectorRoute(connector, connector, "target") for connector in CONNECTORS]
+    claims = rule.strongest(rule.claims_of(newest, routes, sources=["source"]), policy)
+    return {row["key"]: _outcome(row) for row in rule.decide(claims, there, {"target": PARTITIONS}, policy).to_pylist()}
 
 
-def _outcome(row: Any) -> tuple[Any, ...]:
-    value, before = (None if each is None else bytes(each) for each in (row.value, row.before))
-    after = value if row.action in ("write", "delete") else before
-    partition = partition_for(bytes(row.key), row.partitions) if row.partition is None else row.partition
-    return row.action, row.reason, row.conflict, partition, before, after
+def _outcome(row: dict[str, Any]) -> tuple[Any, ...]:
+    after = row["value"] if row["action"] in ("write", "delete") else row["before"]
+    partition = partition_for(row["key"], row["partitions"]) if row["partition"] is None else row["partition"]
+    return row["action"], row["reason"], row["conflict"], partition, row["before"], after
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("policy", list(INTO_DEDICATED))
-def test_the_same_result_on_the_same_input(spark: SparkSession, policy: Policy) -> None:
+@pytest.mark.parametrize("seed", range(25))
+def test_the_same_result_on_the_same_input(policy: Policy, seed: int) -> None:
     """They used to differ on deletions of either side, keys on the wrong partition, and values that say nothing."""
-    drawn = records(random.Random(618))  # noqa: S311 - the same records every time
+    drawn = records(random.Random(seed))  # noqa: S311 - the same records every time
     source, target = topic_read(drawn, "source"), topic_read(drawn, "target")
     by_merge = merged(source, target, policy)
-    assert migrated(spark, source, target, policy) == by_merge
+    assert migrated(source, target, policy) == by_merge
     reasons = {outcome[1] for outcome in by_merge.values()}
     assert reasons >= {"missing", "equal", "nothing_to_delete"}
     assert len(reasons) > 3, "no key was in both stores with two values: the test would prove little"

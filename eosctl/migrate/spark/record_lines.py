@@ -17,16 +17,15 @@ from pyspark import SparkContext
 
 from eosctl.core.offsets.migration import topic_of
 from eosctl.core.record_file import UNKNOWN, bytes_text
-from eosctl.migrate.spark.records.kafka_writes import placed_batch
-from eosctl.migrate.spark.records.parts import sent
-from eosctl.migrate.spark.snapshots import batches_of, fresh_folder, parquet_files
+from eosctl.engine.columns import NO_BYTES, one_array
+from eosctl.engine.files import part_files, read_table
+from eosctl.engine.rule import sent
+from eosctl.engine.write import placed
+from eosctl.migrate.spark.snapshots import fresh_folder
 from eosctl.migrate.spark.tasks import run_tasks
 
 _BLOCK_BYTES = 1 << 20
-_COLUMNS = (
-    *("action", "topic", "key", "value", "partition", "partitions"),
-    *("target_exists", "target_offset", "target_timestamp_ms", "before"),
-)
+_ROWS_AT_ONCE = 50_000
 
 
 def backup_blocks(context: SparkContext, snapshot: Path, *, cluster_id: str | None) -> Iterator[bytes]:
@@ -36,13 +35,14 @@ def backup_blocks(context: SparkContext, snapshot: Path, *, cluster_id: str | No
     key that the target does not have is a tombstone on the partition where it will be written: writing that undoes the
     migration.
     """
-    files, folder = parquet_files(snapshot / "decisions"), fresh_folder(snapshot / "backup")
+    files, folder = part_files(snapshot / "decisions"), fresh_folder(snapshot / "backup")
 
-    def write_lines(number: int) -> Iterator[pa.RecordBatch]:
+    def write_lines(number: int) -> None:
+        rows = sent(read_table(files[number]))
         with (folder / f"part-{number:05}").open("w", encoding="utf-8", newline="\n") as file:
-            for batch in batches_of(files[number], _COLUMNS):
-                file.writelines(lines_of(sent(batch), cluster_id=cluster_id).to_pylist())
-        yield from ()
+            for begin in range(0, len(rows), _ROWS_AT_ONCE):
+                lines = lines_of(rows.slice(begin, _ROWS_AT_ONCE), cluster_id=cluster_id)
+                file.writelines(lines.to_pylist())
 
     run_tasks(context, len(files), write_lines)
     return _blocks_of(folder)
@@ -56,18 +56,19 @@ def _blocks_of(folder: Path) -> Iterator[bytes]:
         part.unlink()
 
 
-def lines_of(batch: pa.RecordBatch, *, cluster_id: str | None) -> pa.Array:
+def lines_of(rows: pa.Table, *, cluster_id: str | None) -> pa.Array:
     """A line for each of the decisions, as text with its line feed."""
-    topics, keys, exists = (batch.column(name) for name in ("topic", "key", "target_exists"))
+    batch = {name: one_array(rows[name]) for name in rows.column_names}
+    topics, keys, exists = (batch[name] for name in ("topic", "key", "target_exists"))
     texts = {name: json.dumps(topic_of(name), ensure_ascii=False) for name in pc.unique(topics).to_pylist()}
-    there = pc.if_else(exists, batch.column("before"), pa.scalar(None, pa.binary()))
+    there = pc.if_else(exists, batch["before"], NO_BYTES)
     columns = [
         '{"topic":', pa.array([texts[name] for name in topics.to_pylist()], pa.string()),
-        ',"partition":', placed_batch(batch).column("partition").cast(pa.string()),
-        _member("offset", batch.column("target_offset"), exists),
-        _member("timestamp_ms", batch.column("target_timestamp_ms"), exists),
+        ',"partition":', one_array(placed(rows)["partition"]).cast(pa.string()),
+        _member("offset", batch["target_offset"], exists),
+        _member("timestamp_ms", batch["target_timestamp_ms"], exists),
         ',"key":', _json_texts(keys), ',"value":', _json_texts(there),
-        ',"written":', _json_texts(batch.column("value")),
+        ',"written":', _json_texts(batch["value"]),
         f',"cluster_id":{json.dumps(cluster_id)}}}\n', "",
     ]  # fmt: skip
     return pc.binary_join_element_wise(*columns)

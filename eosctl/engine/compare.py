@@ -1,0 +1,117 @@
+"""What is there now beside what should be there."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eosctl.core.offsets.decision import mismatch
+from eosctl.core.offsets.migration_results import Comparison, Mismatch
+from eosctl.engine.columns import NO_BYTES, meaning, one_array, same
+from eosctl.engine.rule import is_sent, rows_of, sent
+
+
+def expected_in_target(decisions: pa.Table) -> pa.Table:
+    """What the target should have of each key: what is sent, else what it had; null for nothing."""
+    is_ours = is_sent(decisions)
+    before = meaning(decisions["before"], decisions["before_nothing"])
+    value = pc.if_else(is_ours, decisions["value"], before)
+    return (
+        decisions.select(["connector", "topic", "key"]).append_column("expected", value).append_column("sent", is_ours)
+    )
+
+
+def expected_in_source(decisions: pa.Table) -> pa.Table:
+    """What the source should still have of each key."""
+    columns = {"connector": "connector", "topic": "source_topic", "key": "source_key", "expected": "value"}
+    return pa.table({name: decisions[of] for name, of in columns.items()})
+
+
+def compare(expected: pa.Table, now: pa.Table, *, side: str, limit: int, since: bool = False) -> Comparison:
+    """How `now` (RECORDS, newest each) differs, with the first mismatches by topic and key.
+
+    `since`: it is only what came since the decisions, so that a key which they leave alone need not be there.
+    """
+    there = rows_of(expected, now)
+    found = now.take(there)
+    actual = meaning(found["value"], found["nothing"])
+    differs = pc.invert(same(expected["expected"], actual))
+    if since:
+        differs = pc.and_(differs, pc.or_(pc.is_valid(there), expected["sent"]))
+    rows = pa.table(
+        {
+            **{name: expected[name] for name in ("connector", "topic", "key", "expected")},
+            "actual": actual,
+            "partition": found["partition"],
+            "found": pc.is_valid(there),
+        }
+    ).filter(differs)
+    first = (_mismatch(side, row) for row in first_rows(rows, ["topic", "key"], limit).to_pylist())
+    return Comparison(len(expected), len(rows), tuple(first))
+
+
+def _mismatch(side: str, row: dict[str, object]) -> Mismatch:
+    found = row.pop("found")
+    status = mismatch(row["expected"], row["actual"], found=bool(found)).value  # type: ignore[arg-type]
+    return Mismatch(side=side, status=status, **row)  # type: ignore[arg-type] # the columns are its members
+
+
+def first_rows(rows: pa.Table, order: list[str], limit: int) -> pa.Table:
+    """The first rows in the order of some columns."""
+    keys = [(name, "ascending") for name in order]
+    return rows.take(pc.select_k_unstable(rows.select(order), k=min(limit, len(rows)), sort_keys=keys))
+
+
+def foreign(records: pa.Table, decisions: pa.Table, *, claimed: bool = False) -> pa.Table:
+    """Those `records` (RECORDS, of the target) that are not what the decisions send; `claimed`: of what they send."""
+    ours = sent(decisions)
+    there = rows_of(records, ours)
+    is_claimed = pc.is_valid(there)
+    value = meaning(records["value"], records["nothing"])
+    is_ours = pc.and_(is_claimed, same(value, ours["value"].take(there)))
+    wanted = pc.and_not(is_claimed, is_ours) if claimed else pc.invert(is_ours)
+    return records.filter(wanted)
+
+
+def unwritten(decisions: pa.Table, now: pa.Table) -> pa.Table:
+    """Those decisions that send something which the target (RECORDS, newest each) does not have yet."""
+    ours = sent(decisions)
+    there = rows_of(ours, now)
+    found = now.take(there)
+    value = meaning(found["value"], found["nothing"])
+    return ours.filter(pc.invert(pc.and_(pc.is_valid(there), same(ours["value"], value))))
+
+
+def stale_copies(target: pa.Table, decisions: pa.Table) -> pa.Table:
+    """The live copies of keys that are sent, on other partitions than theirs, of RECORDS of the target."""
+    ours = sent(decisions)
+    there = rows_of(target, ours)
+    stays = ours["partition"].take(there)
+    is_copy = pc.fill_null(pc.not_equal(target["partition"], stays), fill_value=False)
+    return target.filter(pc.and_(is_copy, pc.invert(target["nothing"])))
+
+
+def without_cleaned(records: pa.Table, stale: pa.Table) -> pa.Table:
+    """`records` of the target without the tombstones in places of `stale` copies: those are ours."""
+    return records.filter(pc.invert(pc.and_(_is_in(records, stale), records["nothing"])))
+
+
+def uncleaned(records: pa.Table, stale: pa.Table, decisions: pa.Table, *, limit: int) -> Comparison:
+    """The `stale` copies that `records` of the target still have: a key is compared where it is written, not here."""
+    left = records.filter(pc.and_(_is_in(records, stale), pc.invert(records["nothing"])))
+    owners = decisions["connector"].take(rows_of(left, decisions))
+    columns = {name: left[name] for name in ("topic", "key", "partition")}
+    columns |= {"connector": owners, "actual": left["value"], "found": pa.repeat(pa.scalar(value=True), len(left))}
+    columns["expected"] = pa.repeat(NO_BYTES, len(left))
+    first = first_rows(pa.table(columns), ["topic", "key"], limit).to_pylist()
+    return Comparison(0, len(left), tuple(_mismatch("target", row) for row in first))
+
+
+def _is_in(records: pa.Table, stale: pa.Table) -> pa.Array:
+    """Whether each record is in the place of a stale copy: its topic, partition and key."""
+    some = records.filter(pc.is_in(records["key"], value_set=one_array(stale["key"])))
+    if not len(some):
+        return pa.repeat(pa.scalar(value=False), len(records))
+    places = set(zip(*(stale[name].to_pylist() for name in ("topic", "partition", "key")), strict=True))
+    rows = zip(*(records[name].to_pylist() for name in ("topic", "partition", "key")), strict=True)
+    return pa.array([row in places for row in rows], pa.bool_())

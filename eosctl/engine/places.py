@@ -1,0 +1,63 @@
+"""Which part of the work a key belongs to: where all that is known of it comes together, from whatever place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eosctl.core.offsets.migration import Parts
+from eosctl.engine.columns import dictionary_of, one_array
+from eosctl.engine.owners import renamed
+from eosctl.engine.read import Fold, homes_of
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The parts, by the places that keys have in a topic of as many partitions as there are numbers in `parts`.
+
+    A key belongs where it will be: under the new name of its connector, if `renames` has one. Of a topic with that many
+    partitions a part has whole partitions, as far as their keys are where they should be.
+    """
+
+    parts: Parts
+    renames: Mapping[str, str] = field(default_factory=dict)
+
+    def size(self) -> int:
+        """The number of partitions that places are counted by."""
+        return sum(map(len, self.parts))
+
+    def split(self, fold: Fold) -> Iterator[tuple[int, pa.Table]]:
+        """The records of each part that has any."""
+        records = fold.records
+        numbers = self._numbers(records, fold.sizes) if len(self.parts) > 1 else pa.array([0] * len(records))
+        found = sorted(pc.unique(numbers).to_pylist())
+        if len(found) < 2:
+            yield from ((number, records) for number in found)
+            return
+        counts = {row["values"]: row["counts"] for row in pc.value_counts(numbers).to_pylist()}
+        in_order, begin = records.take(pc.sort_indices(numbers)), 0
+        for number in found:
+            yield number, in_order.slice(begin, counts[number])
+            begin += counts[number]
+
+    def _numbers(self, records: pa.Table, sizes: Mapping[str, int]) -> pa.Array:
+        """The part of each record; one without a key is of the first."""
+        topics, keys, connectors = (one_array(records[name]) for name in ("topic", "key", "connector"))
+        size = self.size()
+        found, partitions = one_array(records["at_home"]), one_array(records["partition"])
+        if set(sizes.values()) != {size}:
+            found = pc.and_(found, pc.equal(dictionary_of(topics, dict(sizes), pa.int32()), size))
+        if self.renames:
+            changed = pc.is_in(connectors, value_set=pa.array(list(self.renames), pa.string()))
+            found = pc.and_(found, pc.invert(changed))
+        places = partitions
+        if not pc.all(found).as_py():
+            other = pc.invert(found)
+            final = renamed(keys.filter(other), connectors.filter(other), self.renames).to_pylist()
+            homes = pa.array([home or 0 for home in homes_of(final, [size] * len(final))], pa.int32())
+            places = pc.replace_with_mask(partitions, other, homes)
+        number_of = {place: number for number, part in enumerate(self.parts) for place in part}
+        return pa.array([number_of[place] for place in range(size)], pa.int32()).take(places)

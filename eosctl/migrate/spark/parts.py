@@ -1,0 +1,158 @@
+"""What a migration does with one part of its keys, in a task: all that is known of them is in the files of the part.
+
+Rows never pass through the JVM: a task reads files, writes files and returns what they come to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eosctl.core.offsets.decision import KeyAction
+from eosctl.core.offsets.migration import MigrationPlan, topic_of
+from eosctl.core.offsets.migration_results import Comparison
+from eosctl.core.records import Record
+from eosctl.engine import compare as comparing
+from eosctl.engine.columns import dictionary_of, one_array
+from eosctl.engine.files import PartRecords, part_file, read_part, read_table, write_table
+from eosctl.engine.rule import claims_of, decide, newest_per_key, sent, strongest, wanted
+from eosctl.engine.write import placed
+
+SAMPLE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What was decided of a part.
+
+    `keys` are those of the source by their connector, None for nobody's, of so many `rows`, `scattered` ones among
+    them; `groups` are (connector, action, keys, claims, conflicts).
+    """
+
+    rows: int
+    scattered: int
+    keys: Mapping[str | None, int]
+    groups: tuple[tuple[str, str, int, int, int], ...]
+
+
+def decide_part(folder: Path, number: int, plan: MigrationPlan) -> Decided:
+    """Applies the rule to one part, lands its decisions and the first of them to show, and counts."""
+    source = read_part(folder / "source", number)
+    newest = newest_per_key(source.records, once=source.once)
+    claims = claims_of(newest.records, plan.routes, sources=[topic.name for topic in plan.sources])
+    target = read_part(folder / "target", number)
+    there = newest_per_key(wanted(target.records, claims), once=target.once).records
+    sizes = {topic.name: topic.partitions for topic in plan.targets}
+    decisions = decide(strongest(claims, plan.policy), there, sizes, plan.policy)
+    write_table(part_file(folder / "decisions", number), decisions)
+    write_table(part_file(folder / "sample", number), sample_of(decisions, SAMPLE))
+    of_connectors = pc.value_counts(one_array(newest.records["connector"])).to_pylist()
+    keys = {row["values"]: row["counts"] for row in of_connectors}
+    return Decided(len(source.records), newest.scattered, keys, tuple(_groups(decisions)))
+
+
+def _groups(decisions: pa.Table) -> Iterator[tuple[str, str, int, int, int]]:
+    by = ["connector", "action"]
+    found = decisions.group_by(by).aggregate([([], "count_all"), ("claims", "sum"), ("conflict", "sum")])
+    names = [*by, "count_all", "claims_sum", "conflict_sum"]
+    yield from zip(*(found[name].to_pylist() for name in names), strict=True)
+
+
+def sample_of(decisions: pa.Table, limit: int) -> pa.Table:
+    """The first decisions: changes and conflicts first, then by topic and key."""
+    kept = pc.equal(decisions["action"], KeyAction.KEEP.value)
+    changes = comparing.first_rows(decisions.filter(pc.invert(kept)), ["topic", "key"], limit)
+    rest = comparing.first_rows(decisions.filter(kept), ["topic", "key"], limit - len(changes))
+    return pa.concat_tables([changes, rest])
+
+
+def decisions_of(folder: Path, number: int) -> pa.Table:
+    """The decisions of a part."""
+    return read_table(part_file(folder / "decisions", number))
+
+
+def land_stale(folder: Path, number: int) -> int:
+    """Lands the live copies of keys that will be sent on other partitions; returns how many."""
+    copies = comparing.stale_copies(read_part(folder / "target", number).records, decisions_of(folder, number))
+    write_table(part_file(folder / "stale", number), copies)
+    return len(copies)
+
+
+def _now(folder: Path, number: int, again: Path, *, side: str = "target") -> PartRecords:
+    """What a side has by now, without the tombstones that the plan has put over copies in the target."""
+    part, stale = read_part(again, number), part_file(folder / "stale", number)
+    if side == "source" or not stale.exists():
+        return part
+    return PartRecords(comparing.without_cleaned(part.records, read_table(stale)), part.once)
+
+
+def foreign_connectors(folder: Path, number: int, drift: Path, *, side: str) -> list[str]:
+    """Whose offsets `drift` holds; on the target, records of the plan itself do not count."""
+    found = _now(folder, number, drift, side=side).records
+    if side == "target":
+        found = comparing.foreign(found, decisions_of(folder, number))
+    names: list[str] = pc.unique(found["connector"]).drop_null().to_pylist()
+    return names
+
+
+def newer_records(folder: Path, number: int, drift: Path) -> list[Record]:
+    """What `drift` of the target has, of keys that will be sent, that is not the plan's own."""
+    now = _now(folder, number, drift).records
+    return list(records_of(comparing.foreign(now, decisions_of(folder, number), claimed=True)))
+
+
+def records_of(rows: pa.Table) -> Iterator[Record]:
+    """RECORDS as records, under the names that topics have on their cluster."""
+    names = ("topic", "partition", "offset", "timestamp_ms", "key", "value")
+    for batch in rows.select(names).to_batches(max_chunksize=10_000):
+        for topic, *rest in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            yield Record(topic_of(topic), *rest)
+
+
+def land_unwritten(folder: Path, number: int, again: Path) -> int:
+    """Lands what is to be sent and the target does not have by now; returns how many."""
+    part = _now(folder, number, again)
+    missing = comparing.unwritten(decisions_of(folder, number), newest_per_key(part.records, once=part.once).records)
+    write_table(part_file(folder / "unwritten", number), missing)
+    return len(missing)
+
+
+def compare_part(folder: Path, number: int, again: Path, *, side: str, since: bool, limit: int) -> Comparison:
+    """Compares what a side has by now with the decisions."""
+    decisions, part = decisions_of(folder, number), _now(folder, number, again, side=side)
+    now = newest_per_key(part.records, once=part.once).records
+    expect = comparing.expected_in_target if side == "target" else comparing.expected_in_source
+    found = comparing.compare(expect(decisions), now, side=side, limit=limit, since=since)
+    stale = part_file(folder / "stale", number)
+    if side == "source" or not stale.exists():
+        return found
+    everything = read_part(again, number).records
+    return united([found, comparing.uncleaned(everything, read_table(stale), decisions, limit=limit)], limit=limit)
+
+
+def united(comparisons: list[Comparison], *, limit: int) -> Comparison:
+    """Several comparisons as one."""
+    mismatches = sorted((each for one in comparisons for each in one.mismatches), key=lambda one: (one.topic, one.key))
+    return Comparison(
+        sum(one.compared for one in comparisons),
+        sum(one.differing for one in comparisons),
+        tuple(mismatches[:limit]),
+    )
+
+
+def to_write(file: Path) -> pa.Table:
+    """What some decisions send: topic (by its name on its cluster), partition, key, value."""
+    rows = placed(sent(read_table(file)))
+    topics = one_array(rows["topic"])
+    names = {name: topic_of(name) for name in pc.unique(topics).to_pylist()}
+    return rows.set_column(0, "topic", dictionary_of(topics, names, pa.string()))
+
+
+def land_in_order(folder: Path, number: int, part: str) -> None:
+    """Lands what decisions send, by key: for a target that is a file."""
+    rows = to_write(part_file(folder / part, number))
+    write_table(part_file(folder / "in-order", number), rows.sort_by("key"))

@@ -1,1 +1,0 @@
-"""Records on their way through Spark: read, decided, written."""
