@@ -187,10 +187,12 @@ def test_every_test_is_in_one_part() -> None:
         Collected("e.py::one", frozenset({"spark"}), frozenset()),
         Collected("f.py::one", frozenset({"spark"}), frozenset()),
         Collected("f.py::two", frozenset({"live", "spark"}), frozenset()),
+        Collected("g.py::one", frozenset({"spark"}), frozenset({"spark"})),
     ]
     live = {part.name: part.tests for part in planning.live_parts(tests)}
     assert live["stack"] == ("b.py::two", "c.py::one")
-    assert live["a Spark of their own"] == ("e.py::one", "f.py::one")
+    assert live["short ones"] == ("e.py::one", "f.py::one")
+    assert live["spark+stack"] == ("d.py::one", "g.py::one"), "one Spark"
     assert live["f.py"] == ("f.py::two",), "its brokers are its own, too"
     assert sorted(test for part in live.values() for test in part) == [each.test for each in tests if each.marks]
 

@@ -33,37 +33,40 @@ _LIVE_MARK = re.compile(r"mark\.(live|spark)\b")
 _PYTEST = ("pytest", "-q", "--no-skips")
 _UNIT_CHUNKS = 6
 _UNIT_S_PER_BYTE = 7e-5
-# A live part of which nothing is known: it starts a broker at least.
-_LIVE_S = 40.0
+# A live part of which nothing is known: it starts a broker at least, and may be long.
+_LIVE_S = 150.0
 # What takes long, in seconds as once seen, live parts side by side: they start in this order; files of tests without a
 # broker are dealt out by it, the others by their size.
 _SECONDS = {
     "spark+stack": 480,
-    "stack": 477,
-    "three_brokers": 382,
-    "stack and a Spark of their own": 280,
-    "game_stack": 258,
-    "secure_stack": 255,
+    "stack": 400,
+    "three_brokers": 350,
+    "game_stack": 260,
+    "old_stack": 220,
+    "secure_stack": 205,
+    "stack and a Spark of their own": 200,
     "node+plane+stack": 200,
-    "lone_broker": 190,
-    "pair": 182,
-    "spark": 180,
-    "tests/upgrade/test_upgrade_live.py": 165,
-    "old_stack": 145,
-    "tests/sandbox/test_sandbox.py": 103,
-    "tests/sandbox/test_demo_live.py": 100,
-    "older_stack": 90,
-    "oldest_stack": 90,
+    "tests/sandbox/test_sandbox.py": 190,
+    "older_stack": 170,
+    "pair": 160,
+    "tests/upgrade/test_upgrade_live.py": 150,
+    "oldest_stack": 145,
+    "lone_broker": 140,
+    "tests/sandbox/test_demo_live.py": 130,
+    "short ones": 100,
     "tests/clusters/test_broker_down_live.py": 66,
     "tests/task_counts/test_task_counts_walk_live.py": 52,
-    "wheel": 30,
-    "short ones": 30,
-    "tests/test_contract_errors.py": 10,
-    "tests/sandbox/test_jars.py": 10,
-    "tests/sandbox/test_truststore.py": 10,
-    "tests/offsets/test_offset_moves_live.py": 5,
 }
-_SHORT_S = 10.0  # a pytest costs two by itself
+# What goes with another part: a start of Spark takes nine seconds of CPU time, and a pytest two.
+_WITH = {
+    "spark": "spark+stack",
+    "a Spark of their own": "short ones",
+    "wheel": "short ones",
+    "tests/test_contract_errors.py": "short ones",
+    "tests/sandbox/test_jars.py": "short ones",
+    "tests/sandbox/test_truststore.py": "short ones",
+    "tests/offsets/test_offset_moves_live.py": "short ones",
+}
 _UNIT_SECONDS = {
     "tests/upgrade/roll/test_upgrade_apply.py": 17,
     "tests/upgrade/test_upgrade_mirror_maker.py": 14,
@@ -174,14 +177,14 @@ def _unit_s(file: str, size: int) -> float:
 def live_parts(tests: Iterable[Collected]) -> list[Part]:
     """A part per set of session stacks, and one per file for tests that start stacks of their own.
 
-    Tests that start a Spark of their own beside a stack are long, and a part for themselves; those that need nothing
-    beside it are short, and one part together, as are the files that are known to be short.
+    Tests that start a Spark of their own beside a stack are long, and a part for themselves. What is known to be short
+    is one part together, and the tests that share a Spark are one with those that have it and a stack.
     """
     by_need: dict[str, list[str]] = defaultdict(list)
     for each in tests:
         if each.marks:
             need = _need(each)
-            by_need["short ones" if _SECONDS.get(need, _LIVE_S) <= _SHORT_S else need].append(each.test)
+            by_need[_WITH.get(need, need)].append(each.test)
     longest_first = sorted(by_need.items(), key=lambda item: (-_SECONDS.get(item[0], _LIVE_S), item[0]))
     return [_pytest(name, names) for name, names in longest_first]
 
