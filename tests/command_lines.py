@@ -58,6 +58,7 @@ WITHOUT_LINE = {
     "demo": "starts a sandbox, and asks nothing of a target",
     "offsets migrate": "needs Spark's JVM: tests/migrate/spark/test_secrets.py searches what it leaves behind, "
     "tests/test_contract_cli.py runs it",
+    "rehearse": "starts a sandbox, and asks nothing of a target",
     "sandbox up": "starts a sandbox, and asks nothing of a target",
     "sandbox logs": "needs a sandbox, and asks nothing of a target",
 }

@@ -156,7 +156,7 @@ ELSEWHERE = {
         "upgrade verify",
     ),
 }
-WITH_A_SANDBOX = {"demo", "sandbox up", "sandbox logs"}
+WITH_A_SANDBOX = {"demo", "rehearse", "sandbox up", "sandbox logs"}
 
 
 def test_every_leaf_is_in_this_contract() -> None:

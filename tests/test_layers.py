@@ -30,7 +30,7 @@ FLOORS = (
     {"rescue", "observation", "audit"},
     {"upgrade"},
     {"checks"},
-    {"demo"},
+    {"demo", "rehearse"},
     {"explain"},
     {"commands", "__main__"},
 )
@@ -65,6 +65,7 @@ GUESTS = {
             "task_counts",
         ),
         *("offsets", "task_counts", "migrate", "rescue", "observation", "upgrade", "checks", "demo", "audit"),
+        "rehearse",
     ),
 }
 IMPURE = {"os", "socket", "ssl", "subprocess", "time", "random", "threading", "pathlib", "shutil", "tempfile", "sys"}

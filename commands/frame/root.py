@@ -35,6 +35,7 @@ COMMANDS = {
     "metrics": ("metrics", "Show how large the transactions of source tasks are."),
     "offsets": ("offsets.group:offsets", "Show, compare, merge and migrate source offsets."),
     "profile": ("profile", "Manage named sets of options (profiles) in a YAML file."),
+    "rehearse": ("sandbox.rehearse:rehearse", "Try a connector in a sandbox: the upgrade, then faults."),
     "rescue": ("rescue", "Recover a connector that Connect can't fence."),
     "sandbox": ("sandbox.group:sandbox", "Run a real Kafka and real Connect workers on this machine."),
     "schema": ("explain:schema", "Print the JSON Schemas of `-o json`."),

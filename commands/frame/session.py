@@ -9,7 +9,8 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from eosctl.events import OnEvent
     from eosctl.output.log_file import LogFile
     from eosctl.profiles.config_file import ConfigFile
+    from eosctl.report import Report
     from eosctl.state.audit import AuditLog
     from eosctl.target import Target
 
@@ -51,6 +53,7 @@ class Session:
         self._stopwatch: Stopwatch | None = None
         self._log: LogFile | None = None
         self._may_log = True
+        self._printed_rows = False
 
     @property
     def output(self) -> str:
@@ -93,6 +96,24 @@ class Session:
             self._may_log = False
             self._log = LogFile(Path(path).expanduser(), self._clock or Clock())
         return self._log
+
+    def row_printer(self) -> Callable[[object], None]:
+        """What prints a row of a long operation as it comes: NDJSON only, for the other formats want all rows."""
+        if self.output != "ndjson":
+            return _print_nothing
+        from eosctl.output.documents import write_ndjson
+        from eosctl.report import Report
+
+        def print_row(row: object) -> None:
+            write_ndjson(Report(kind="row", rows=[row]), sys.stdout)
+            sys.stdout.flush()
+            self._printed_rows = True
+
+        return print_row
+
+    def without_printed_rows(self, report: Report) -> Report:
+        """The report without the rows that are printed already."""
+        return replace(report, rows=()) if self._printed_rows else report
 
     def close(self) -> None:
         """Lets go of the log file; safe to call twice."""
@@ -173,14 +194,14 @@ class Session:
             self._stopwatch = Stopwatch(self._clock or Clock())
         return self._stopwatch
 
-    def app(self) -> App:
-        """The App of this invocation; raises the errors of `resolve_target`."""
+    def app(self, target: Target | None = None) -> App:
+        """The App of this invocation, on the target that was named, or on another; raises as `resolve_target`."""
         from eosctl.app import App
         from eosctl.deadline import Deadline
 
         clock = self.stopwatch().clock
         return App(
-            target=self.target(),
+            target=self.target() if target is None else target,
             deadline=Deadline.after(float(self.flags.get("timeout", DEFAULT_TIMEOUT_S)), clock),
             state_dir=self.state_dir(),
             clock=clock,
@@ -188,6 +209,10 @@ class Session:
             target_of=self.profile_target,
             **self._doors,
         )
+
+
+def _print_nothing(_row: object) -> None:
+    """Rows wait for the report."""
 
 
 def read_file(path: str | Path) -> bytes:

@@ -28,6 +28,7 @@ from eosctl.offsets.edit import codes as edits
 from eosctl.offsets.files import codes as files
 from eosctl.offsets.lint import codes as lint
 from eosctl.offsets.switch import codes as switch
+from eosctl.rehearse import codes as rehearse
 from eosctl.rescue import codes as rescue
 from eosctl.state import codes as state
 from eosctl.task_counts import codes as task_counts
@@ -38,7 +39,7 @@ MODULES = (
     *(errors, open_transactions, behind, offsets_topics, metrics),
     *(state, group, connectors, txn, acls, fence),
     *(offsets, edits, files, lint, switch, task_counts, migrate),
-    *(rescue, connector_configs, upgrade, checks, audit),
+    *(rescue, connector_configs, upgrade, checks, audit, rehearse),
 )
 """Where codes are declared."""
 KINDS = ("error", "warning", "finding", "gate", "exit code", "word")

@@ -24,6 +24,7 @@ ROW_MODULES = (
     "eosctl.offsets.switch.rows",
     "eosctl.offsets.write_rows",
     "eosctl.profiles.rows",
+    "eosctl.rehearse.rows",
     "eosctl.rescue.rows",
     "eosctl.sandbox.rows",
     "eosctl.state.rows",

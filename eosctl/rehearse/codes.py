@@ -1,0 +1,16 @@
+"""What a rehearsal finds by itself; what an audit finds has codes of its own."""
+
+from __future__ import annotations
+
+from eosctl.codes import error, finding
+
+TASKS_NOT_RUNNING = finding(
+    "tasks_not_running",
+    "After a fault of a rehearsal, not all tasks of the connector ran again in time.",
+    "`eosctl rehearse --faults NAME --seed N --keep` repeats it and leaves the sandbox with its logs.",
+)
+REHEARSAL_ENDED_EARLY = error(
+    "rehearsal_ended_early",
+    "A rehearsal ended before its last fault; the rows say what was seen until then.",
+    "Repeat it with the same --seed; --keep leaves the sandbox with its logs.",
+)

@@ -1,0 +1,13 @@
+"""All faults, in the order in which they are listed."""
+
+from __future__ import annotations
+
+from eosctl.rehearse.faults.brokers import BrokerKill, BrokerRestart, SlowNetwork
+from eosctl.rehearse.faults.connectors import Reconfigure, RestartTasks, RollWorkers, StopResume, SwitchOffsets
+from eosctl.rehearse.faults.fault import Fault
+from eosctl.rehearse.faults.workers import FreezeWorker, KillWorker, Rebalance
+
+ALL_FAULTS: tuple[type[Fault], ...] = (
+    *(KillWorker, FreezeWorker, RestartTasks, Reconfigure, StopResume, BrokerRestart, BrokerKill),
+    *(RollWorkers, SwitchOffsets, SlowNetwork, Rebalance),
+)

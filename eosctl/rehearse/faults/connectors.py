@@ -1,0 +1,156 @@
+"""What administrators do to a connector and its group: restarts, other settings, another offsets topic, an upgrade."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from eosctl.app import App
+from eosctl.connectors.change import prepare_change
+from eosctl.connectors.dedicated import TOPIC_PROPERTY
+from eosctl.connectors.rows import Verb
+from eosctl.core.offsets.names import GLOBAL
+from eosctl.core.workers.modes import Mode
+from eosctl.errors import EosctlError, ExitCode
+from eosctl.offsets.switch.apply import prepare_switch
+from eosctl.offsets.switch.plan import SwitchRequest
+from eosctl.plan import Plan
+from eosctl.rehearse.faults.fault import Setup, Simple
+from eosctl.rehearse.ground import Ground
+from eosctl.upgrade.drivers.sandboxes import SandboxDriver
+from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
+from eosctl.upgrade.roll.roll import prepare_upgrade
+
+SWITCHED_TO = "rehearsed-offsets"
+_STOPS_SINCE = (3, 5)
+_MORE_TASKS = 2
+_SETTLE_S = 300.0
+
+
+class RestartTasks(Simple):
+    """The connector and its tasks are restarted by REST."""
+
+    name: ClassVar[str] = "restart-tasks"
+    what: ClassVar[str] = "restart the connector and its tasks"
+
+    def inject(self, ground: Ground) -> None:
+        """As `eosctl connectors restart` does."""
+        _carry_out(ground, lambda app: prepare_change(app, ground.connector, Verb.RESTART))
+        ground.note("restarted the connector and its tasks")
+
+
+class StopResume(Simple):
+    """The connector is stopped and resumed: its tasks are new ones."""
+
+    name: ClassVar[str] = "stop-resume"
+    what: ClassVar[str] = "stop the connector and resume it"
+
+    @staticmethod
+    def why_not(setup: Setup) -> str:
+        """STOPPED came with KIP-875."""
+        return "" if setup.kafka_version >= _STOPS_SINCE else "needs Kafka 3.5"
+
+    def inject(self, ground: Ground) -> None:
+        """Returns when no worker has a task."""
+        _carry_out(ground, lambda app: prepare_change(app, ground.connector, Verb.STOP))
+        ground.note("stopped the connector")
+
+    def undo(self, ground: Ground) -> None:
+        """Resumes it."""
+        _carry_out(ground, lambda app: prepare_change(app, ground.connector, Verb.RESUME))
+        ground.note("resumed it")
+
+
+class Reconfigure(Simple):
+    """The connector gets more tasks, then one only."""
+
+    name: ClassVar[str] = "reconfigure"
+    what: ClassVar[str] = "change the connector's tasks.max: more, then fewer, then as before"
+
+    def inject(self, ground: Ground) -> None:
+        """Each change is waited for."""
+        tasks = int(ground.config.get("tasks.max", "1"))
+        for wanted in (tasks + _MORE_TASKS, 1):
+            self._put(ground, str(wanted))
+            ground.await_well(within_s=ground.app.deadline.timeout_s, ready=lambda: True)
+            status = ground.status()
+            ground.note(f"tasks.max {wanted}: {len(status.tasks) if status else 0} tasks ran")
+
+    def undo(self, ground: Ground) -> None:
+        """The number that was given."""
+        self._put(ground, ground.config.get("tasks.max", "1"))
+
+    @staticmethod
+    def _put(ground: Ground, tasks: str) -> None:
+        app = ground.app_now()
+        worker = app.worker(app.target.connect_urls[0])
+        config = worker.connector_config(ground.connector)
+        worker.put_connector_config(ground.connector, {**config, "tasks.max": tasks})
+
+
+class SwitchOffsets(Simple):
+    """The connector's offsets move to another topic, and back."""
+
+    name: ClassVar[str] = "switch-offsets"
+    what: ClassVar[str] = "move the connector's offsets to another topic (`eosctl offsets switch`), and back"
+
+    @staticmethod
+    def why_not(setup: Setup) -> str:
+        """The connector has to be STOPPED meanwhile."""
+        return "" if setup.kafka_version >= _STOPS_SINCE else "needs Kafka 3.5"
+
+    def inject(self, ground: Ground) -> None:
+        """To a topic that only rehearsals use."""
+        self._switch(ground, SWITCHED_TO)
+
+    def undo(self, ground: Ground) -> None:
+        """To the topic of before."""
+        self._switch(ground, ground.config.get(TOPIC_PROPERTY) or GLOBAL)
+
+    @staticmethod
+    def _switch(ground: Ground, to: str) -> None:
+        _carry_out(ground, lambda app: prepare_switch(app, SwitchRequest(ground.connector, to)))
+        ground.note(f"moved the offsets to {'the global topic' if to == GLOBAL else to}")
+
+
+class RollWorkers(Simple):
+    """The group goes down to preparing, and up to enabled again."""
+
+    name: ClassVar[str] = "roll"
+    what: ClassVar[str] = "roll the workers to preparing and back to enabled (`eosctl upgrade apply`)"
+    leaves_mode: ClassVar[bool] = True
+
+    def inject(self, ground: Ground) -> None:
+        """Down: from here on tasks write without transactions."""
+        roll_to(ground, Mode.PREPARING)
+
+    def undo(self, ground: Ground) -> None:
+        """Up."""
+        roll_to(ground, Mode.ENABLED)
+
+
+def roll_to(ground: Ground, mode: Mode) -> None:
+    """Brings all workers to a mode as `eosctl upgrade apply --driver sandbox` does; raises EosctlError."""
+
+    def prepare(app: App) -> Plan:
+        request = RollRequest(target=mode, settle_timeout_s=max(_SETTLE_S, app.deadline.timeout_s))
+        roll = prepare_roll(app, request, SandboxDriver(ground.directory))
+        if roll.blocking:
+            gate = roll.blocking[0]
+            raise EosctlError(f"the upgrade to {mode.value} stops at gate {gate.id}: {gate.evidence}", hint=gate.fix)
+        return prepare_upgrade(app, roll, watching=False)
+
+    _carry_out(ground, prepare)
+    ground.note(f"rolled the workers to {mode.value}")
+
+
+def _carry_out(ground: Ground, prepare: Callable[[App], Plan]) -> None:
+    """Plans and applies, as the command would after a yes; raises EosctlError where it did not come to its end."""
+    plan = prepare(ground.app_now())
+    plan.report()
+    if plan.apply is None:
+        return
+    report = plan.apply()
+    if report.exit_code is not ExitCode.OK:
+        told = [each for each in report.problems if each.severity == "error"]
+        raise EosctlError(told[0].message if told else f"{report.kind} ended with {report.exit_code.name}")

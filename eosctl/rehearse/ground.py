@@ -1,0 +1,163 @@
+"""Where faults happen: the sandbox, the connector in it, and whether both are well."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from eosctl.app import App
+from eosctl.connectors.look import RUNNING
+from eosctl.core.ids import WorkerId, task_transactional_id, worker_id_of_url
+from eosctl.core.transactions import KafkaFault, TransactionState
+from eosctl.core.workers.connector_entry import ConnectorEntry
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError, NotFoundError
+from eosctl.events import Event
+from eosctl.group.gather import read_group
+from eosctl.group.members import STABLE
+from eosctl.rehearse.network import Forwarder
+from eosctl.sandbox.stack import Stack
+from eosctl.sandbox.state import Node
+
+GROUP = "rehearse"
+_POLL_S = 0.25
+_LOOK_S = 10.0
+_OPEN_TRANSACTION_S = 5.0
+_STAYS_WELL_S = 1.5
+
+
+@dataclass(slots=True)
+class Ground:
+    """What faults act on; `config` is the connector's as it was put, `choose` the seeded chance of the present fault.
+
+    `frozen` are workers that were stopped by SIGSTOP: nobody asks them. `forwarders` stand before the brokers, one for
+    each, where the network is to become slow.
+    """
+
+    app: App
+    directory: Path
+    connector: str
+    config: Mapping[str, str] = field(repr=False)
+    choose: random.Random = field(default_factory=random.Random)
+    forwarders: tuple[Forwarder, ...] = ()
+    frozen: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def stack(self) -> Stack:
+        """The sandbox as it is now: also others start and stop its nodes."""
+        found = Stack.find(self.directory)
+        if found is None:
+            raise NotFoundError(f"the sandbox in {self.directory} is gone", hint="Somebody else has stopped it.")
+        return found
+
+    def note(self, text: str) -> None:
+        """A part of the row's evidence."""
+        self.notes.append(text)
+        self.app.on_event(Event(text))
+
+    def workers(self) -> list[Node]:
+        """Those that run and are not frozen."""
+        nodes = self.stack.state.of_kind("worker")
+        return [node for node in nodes if node.process.alive() and node.name not in self.frozen]
+
+    def app_now(self, *, timeout_s: float | None = None) -> App:
+        """The surroundings on the workers that answer, with a deadline that begins now."""
+        target = replace(self.app.target, connect_urls=tuple(node.address for node in self.workers()))
+        patience_s = self.app.deadline.timeout_s if timeout_s is None else timeout_s
+        return replace(self.app, target=target, deadline=Deadline.after(patience_s, self.app.clock))
+
+    def status(self) -> ConnectorEntry | None:
+        """The connector as the first worker that answers shows it; None where none does, or none knows it."""
+        app = self.app_now(timeout_s=_LOOK_S)
+        for url in app.target.connect_urls:
+            try:
+                found = app.worker(url).connectors().get(self.connector)
+            except EosctlError:
+                continue
+            if found is not None:
+                return found
+        return None
+
+    def tasks_of(self, node: Node) -> list[int]:
+        """The numbers of the tasks that REST shows at a worker."""
+        status = self.status()
+        here = worker_id_of_url(node.address)
+        return [task.task for task in status.tasks if task.worker_id == here] if status else []
+
+    def busy_worker(self) -> Node:
+        """One of the workers that have a task of the connector; any, where none has."""
+        workers = self.workers()
+        busy = [node for node in workers if self.tasks_of(node)]
+        return self.choose.choice(busy or workers)
+
+    def is_well(self) -> bool:
+        """Whether every task runs on a worker that is there, and the group has these workers and no others."""
+        workers = self.workers()
+        here = {worker_id_of_url(node.address) for node in workers}
+        status = self.status()
+        return status is not None and runs(status, here) and self._is_settled(len(workers))
+
+    def _is_settled(self, workers: int) -> bool:
+        try:
+            group, _cluster_id = read_group(self.app_now(timeout_s=_LOOK_S), gone_ok=True, wait=False)
+        except EosctlError:
+            return False
+        return group.state == STABLE and len(group.members) == workers
+
+    def why_ill(self) -> str:
+        """What is seen of the connector, for who waited in vain."""
+        status = self.status()
+        if status is None:
+            return "no worker shows the connector"
+        traces = [part.trace.splitlines()[0] for part in status.parts() if part.trace]
+        tasks = ", ".join(f"task {task.task} {task.state}" for task in status.tasks) or "no tasks"
+        return "; ".join([f"connector {status.state}", tasks, *traces[:1]])
+
+    def await_well(self, *, within_s: float, ready: Callable[[], bool]) -> float:
+        """Waits until all is well and stays so; when, by the clock's monotonic time. Raises DeadlineError."""
+        clock = self.app.clock
+        deadline = Deadline.after(within_s, clock)
+        since_s: float | None = None
+        for _ in deadline.rounds(_POLL_S):
+            now_s = clock.monotonic_s()
+            if not (self.is_well() and ready()):
+                since_s = None
+            elif since_s is None:
+                since_s = now_s
+            elif now_s - since_s >= _STAYS_WELL_S:
+                return since_s
+        raise DeadlineError(f"not well again within {within_s:g} s: {self.why_ill()}")
+
+    def wait_for(self, what: str, done: Callable[[], bool]) -> None:
+        """Polls until `done`; raises DeadlineError naming `what`."""
+        for _ in self.app_now().deadline.rounds(_POLL_S):
+            if done():
+                return
+        raise DeadlineError(f"waited {self.app.deadline.timeout_s:g} s for {what} in vain; {self.why_ill()}")
+
+    def await_open_transaction(self, tasks: list[int]) -> bool:
+        """Whether one of these tasks has a transaction open now; waits a little for one to begin."""
+        ids = [task_transactional_id(GROUP, self.connector, task) for task in tasks]
+        app = self.app_now(timeout_s=_LOOK_S)
+        if not ids:
+            return False
+        with app.transactions() as admin:
+            for _ in Deadline.after(_OPEN_TRANSACTION_S, app.clock).rounds(0.005):
+                if any(_is_open(each) for each in admin.describe_transactions(ids).values()):
+                    return True
+        return False
+
+
+def runs(status: ConnectorEntry, workers: set[WorkerId]) -> bool:
+    """Whether connector and tasks run on these workers, as many tasks as the newest task set has, and at least one."""
+    tasks = tuple(task.task for task in status.tasks)
+    places = {part.worker_id for part in status.parts()}
+    states = {part.state for part in status.parts()}
+    return bool(tasks) and tasks == status.wanted and states == {RUNNING} and places <= workers
+
+
+def _is_open(answer: object) -> bool:
+    return not isinstance(answer, KafkaFault) and getattr(answer, "state", None) == TransactionState.ONGOING

@@ -1,0 +1,94 @@
+"""The result of a rehearsal as one HTML page without outside references, fit to be filed as evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+from eosctl.errors import EosctlError
+from eosctl.output.cells import duration
+from eosctl.rehearse.rows import FaultRow, RehearsalSummary, Surroundings, Verdict
+from eosctl.report import Report, rfc3339
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8886; --ok: #1a7f37; --bad: #b42318; --open: #8a6100 }
+@media (prefers-color-scheme: dark) { :root { --ok: #3fb950; --bad: #ff7b72; --open: #e3b341 } }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
+table { border-collapse: collapse; width: 100% }
+th, td { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--line) }
+th[scope=row] { font-weight: 600; white-space: nowrap }
+.exactly_once { color: var(--ok) } .not_exactly_once, .not_recovered { color: var(--bad) }
+.unproven { color: var(--open) }
+.verdict { font-weight: 600; white-space: nowrap }
+code { overflow-wrap: anywhere }
+@media print { body { margin: 0; max-width: none } tr { break-inside: avoid } }
+"""
+_WORDS = {
+    Verdict.EXACTLY_ONCE: "exactly once",
+    Verdict.NOT_EXACTLY_ONCE: "not exactly once",
+    Verdict.NOT_RECOVERED: "not recovered",
+    Verdict.UNPROVEN: "unproven",
+}
+
+
+def write_page(report: Report, path: Path) -> None:
+    """Writes the page; raises EosctlError where that can't be done."""
+    try:
+        path.expanduser().write_text(page_of(report), encoding="utf-8")
+    except OSError as exc:
+        raise EosctlError(f"the report could not be written to {path}: {exc.strerror}") from exc
+
+
+def page_of(report: Report) -> str:
+    """The page of a `rehearse-result`."""
+    summary, data = report.summary_of(RehearsalSummary), report.data_of(Surroundings)
+    title = f"Rehearsal of {escape(summary.connector)}"
+    rows = "\n".join(_row(row) for row in report.rows_of(FaultRow))
+    facts = "\n".join(f"<tr><th scope=row>{escape(name)}</th><td>{value}</td></tr>" for name, value in _facts(report))
+    problems = "".join(f"<p class=not_recovered>{escape(each.message)}</p>" for each in report.problems)
+    return (
+        f"<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n<title>{title}</title>\n"
+        '<meta name=viewport content="width=device-width, initial-scale=1">\n<link rel=icon href="data:,">\n'
+        f"<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+        f"<p>{_verdict(summary.verdict)}: {summary.exactly_once} of {len(report.rows)} exactly once, "
+        f"{summary.failed} failed, {summary.unproven} unproven.</p>\n{problems}\n"
+        "<h2>Faults</h2>\n<table>\n<thead><tr><th>Fault<th>At<th>Recovered<th>Verdict<th>What was seen</tr></thead>\n"
+        f"<tbody>\n{rows}\n</tbody>\n</table>\n<h2>What was rehearsed</h2>\n<table>\n<tbody>\n{facts}\n</tbody>\n"
+        f"</table>\n<p>Repeat with: <code>{escape(data.repeat)}</code></p>\n</body>\n</html>\n"
+    )
+
+
+def _row(row: FaultRow) -> str:
+    recovered = "no" if row.recovered_ms is None else duration(row.recovered_ms)
+    found = "".join(f"<br>{escape(each.severity)}: {escape(each.message)}" for each in row.findings)
+    window = ""
+    if row.window is not None:
+        since = rfc3339(row.window.since_ms) if row.window.since_ms else "the beginning"
+        window = f"<br>audited: {since} to {rfc3339(row.window.until_ms)}"
+    return (
+        f"<tr><th scope=row>{escape(row.fault)}</th><td>{rfc3339(row.at_ms)}</td><td>{escape(recovered)}</td>"
+        f"<td>{_verdict(row.verdict)}</td><td>{escape(row.evidence)}{window}{found}</td></tr>"
+    )
+
+
+def _verdict(verdict: Verdict) -> str:
+    return f'<span class="verdict {verdict.value}">{_WORDS[verdict]}</span>'
+
+
+def _facts(report: Report) -> Iterator[tuple[str, str]]:
+    summary, data = report.summary_of(RehearsalSummary), report.data_of(Surroundings)
+    yield "Connector", f"{escape(summary.connector)} ({escape(data.connector_class)})"
+    yield "Kafka", escape(summary.kafka_version)
+    yield "Brokers, workers", f"{summary.brokers}, {summary.workers} (started in mode {escape(summary.start_mode)})"
+    yield "Seed", str(summary.seed)
+    for name, value in data.outside.items():
+        yield "Outside system", f"{escape(name)}: {escape(value)}"
+    for label, lines in (
+        ("Changed", data.changed),
+        ("Taken from the worker", data.taken),
+        ("Not taken from it", data.not_taken),
+        ("Left out", [f"{each.fault}, which {each.why}" for each in data.left_out]),
+    ):
+        if lines:
+            yield label, "<br>".join(map(escape, lines))

@@ -1,0 +1,143 @@
+"""rehearse: what will be started, and which faults come in which order; nothing is started here."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from shlex import quote
+
+from eosctl.core.versions import kafka_version
+from eosctl.core.workers.modes import Mode
+from eosctl.errors import UsageError
+from eosctl.rehearse import feed
+from eosctl.rehearse.faults import ALL_FAULTS
+from eosctl.rehearse.faults.brokers import SlowNetwork
+from eosctl.rehearse.faults.fault import Fault, Setup
+from eosctl.rehearse.rules import FitConnector, FitWorker, GivenConnector, fit_connector
+from eosctl.sandbox.lock import DEFAULT_VERSION, read_lock
+
+UPGRADE = "upgrade"
+_UPGRADE_WHAT = "upgrade the workers from disabled to enabled (`eosctl upgrade apply`)"
+_LONGEST_PAUSE_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsalRequest:
+    """What was asked for. `connector` None is the built-in source; `faults` empty are all; `minutes` None: each once.
+
+    `words` are the options that repeat it, but for the seed; `plugin_path` are folders or jars.
+    """
+
+    seed: int
+    connector: GivenConnector | None = None
+    worker: FitWorker = field(default_factory=FitWorker)
+    plugin_path: str | None = None
+    start_mode: Mode = Mode.DISABLED
+    faults: tuple[str, ...] = ()
+    minutes: int | None = None
+    unique: str | None = None
+    sequence: str | None = None
+    version: str | None = None
+    brokers: int = 1
+    workers: int = 2
+    keep: bool = False
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRound:
+    """A fault of a round: its kind, how long the connector is left in peace before it, and the seed of its chances."""
+
+    kind: type[Fault]
+    pause_s: float
+    seed: str
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsalPlan:
+    """`connector` None is the built-in source, whose file is made in the sandbox; `left_out` says why, by fault."""
+
+    request: RehearsalRequest
+    version: str
+    sandbox: str
+    connector: FitConnector | None
+    kinds: tuple[type[Fault], ...]
+    left_out: dict[str, str]
+
+    @property
+    def connector_name(self) -> str:
+        """What the connector is called."""
+        return self.connector.name if self.connector else feed.CONNECTOR
+
+    @property
+    def unique(self) -> str | None:
+        """The field that no two records share."""
+        return self.request.unique or (None if self.connector else feed.FIELD)
+
+    @property
+    def sequence(self) -> str | None:
+        """The field that counts."""
+        return self.request.sequence or (None if self.connector else feed.FIELD)
+
+    @property
+    def upgrades(self) -> bool:
+        """Whether it begins with an upgrade."""
+        return self.request.start_mode is not Mode.ENABLED
+
+    def has_slow_network(self) -> bool:
+        """Whether something must stand between workers and brokers."""
+        return SlowNetwork in self.kinds
+
+    def rounds(self) -> Iterator[list[PlannedRound]]:
+        """Round after round, without end: the order of each follows from the seed and its number."""
+        number = 0
+        while True:
+            yield order(self.kinds, seed=self.request.seed, number=number)
+            number += 1
+
+    def first(self) -> list[tuple[str, str]]:
+        """(fault, what it does) of the first round, the upgrade before it."""
+        upgrade = [(UPGRADE, _UPGRADE_WHAT)] if self.upgrades else []
+        return upgrade + [(each.kind.name, each.kind.what) for each in next(self.rounds())]
+
+    def repeat(self) -> str:
+        """The command that does it again."""
+        return " ".join(map(quote, ["eosctl", "rehearse", *self.request.words, "--seed", str(self.request.seed)]))
+
+
+def plan_rehearsal(request: RehearsalRequest) -> RehearsalPlan:
+    """Decides what is done; raises UsageError for unknown faults and versions, RefusedError as `fit_connector`."""
+    version = request.version or DEFAULT_VERSION
+    read_lock(version)
+    setup = Setup(request.brokers, request.workers, kafka_version(version) or (0, 0))
+    kinds, left_out = choose_faults(request.faults, setup)
+    fit = fit_connector(request.connector, brokers=request.brokers) if request.connector else None
+    return RehearsalPlan(request, version, f"rehearse-{os.getpid()}", fit, kinds, left_out)
+
+
+def choose_faults(names: Sequence[str], setup: Setup) -> tuple[tuple[type[Fault], ...], dict[str, str]]:
+    """The kinds that were named, or all, and why some of them are left out; raises UsageError."""
+    known = {kind.name: kind for kind in ALL_FAULTS}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UsageError(f"there is no fault {unknown[0]}", hint=f"There are {', '.join(known)}.")
+    wanted = [known[name] for name in dict.fromkeys(names)] or list(known.values())
+    left_out = {kind.name: why for kind in wanted if (why := kind.why_not(setup))}
+    kinds = tuple(kind for kind in wanted if kind.name not in left_out)
+    if not kinds:
+        told = "; ".join(f"{name} {why}" for name, why in left_out.items())
+        raise UsageError(f"no fault is left: {told}")
+    return kinds, left_out
+
+
+def order(kinds: Sequence[type[Fault]], *, seed: int, number: int) -> list[PlannedRound]:
+    """One round of these faults: the same for the same kinds, seed and number, in whatever order they are named."""
+    chosen = random.Random(f"{seed}:{number}")  # noqa: S311 - no secret
+    ordered = sorted(kinds, key=lambda kind: kind.name)
+    chosen.shuffle(ordered)
+    return [
+        PlannedRound(kind, round(chosen.uniform(1.0, _LONGEST_PAUSE_S), 2), f"{seed}:{number}:{kind.name}")
+        for kind in ordered
+    ]

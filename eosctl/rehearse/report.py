@@ -1,0 +1,105 @@
+"""The reports of a rehearsal: its plan, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from eosctl.errors import ExitCode
+from eosctl.rehearse import codes, feed
+from eosctl.rehearse.plan import RehearsalPlan
+from eosctl.rehearse.rows import (
+    REHEARSE_PLAN,
+    REHEARSE_RESULT,
+    WORST_FIRST,
+    FaultRow,
+    LeftOut,
+    PlannedFault,
+    RehearsalPlanSummary,
+    RehearsalSummary,
+    Surroundings,
+    Verdict,
+)
+from eosctl.report import Problem, Report
+from eosctl.state.steps import Progress
+
+_EXIT_CODES = {
+    Verdict.EXACTLY_ONCE: ExitCode.OK,
+    Verdict.UNPROVEN: ExitCode.PARTIAL,
+    Verdict.NOT_RECOVERED: ExitCode.FINDINGS,
+    Verdict.NOT_EXACTLY_ONCE: ExitCode.FINDINGS,
+}
+
+
+def show_plan(plan: RehearsalPlan) -> Report:
+    """What will be started, and the faults in order."""
+    rows = [PlannedFault(fault=fault, what=what) for fault, what in plan.first()]
+    return Report(
+        kind=REHEARSE_PLAN, rows=rows, summary=RehearsalPlanSummary(**_summary(plan)), data=surroundings(plan)
+    )
+
+
+def result_report(plan: RehearsalPlan, rows: Sequence[FaultRow], progress: Progress[None]) -> Report:
+    """What came of it: exit 3 where a fault failed, 7 where one is unproven, or the rehearsal ended early."""
+    verdict = worst(rows)
+    exit_code = _EXIT_CODES[verdict]
+    if progress.error is not None and exit_code is not ExitCode.FINDINGS:
+        exit_code = progress.error.exit_code if progress.interrupted or not rows else ExitCode.PARTIAL
+    if progress.interrupted:
+        exit_code = ExitCode.INTERRUPTED
+    return Report(
+        kind=REHEARSE_RESULT,
+        rows=list(rows),
+        summary=RehearsalSummary(
+            **_summary(plan),
+            verdict=verdict,
+            exactly_once=sum(row.verdict is Verdict.EXACTLY_ONCE for row in rows),
+            failed=sum(_EXIT_CODES[row.verdict] is ExitCode.FINDINGS for row in rows),
+            unproven=sum(row.verdict is Verdict.UNPROVEN for row in rows),
+        ),
+        data=surroundings(plan),
+        problems=_problems(progress),
+        exit_code=exit_code,
+    )
+
+
+def worst(rows: Sequence[FaultRow]) -> Verdict:
+    """The verdict of all."""
+    return min((row.verdict for row in rows), key=WORST_FIRST.index, default=Verdict.UNPROVEN)
+
+
+def _problems(progress: Progress[None]) -> list[Problem]:
+    if progress.error is None:
+        return []
+    if progress.interrupted or progress.failed is None:
+        return [Problem.of(progress.error)]
+    message = f"the rehearsal ended at {progress.failed}: {progress.error.message}"
+    return [Problem(codes.REHEARSAL_ENDED_EARLY, message, progress.error.hint or codes.REHEARSAL_ENDED_EARLY.next)]
+
+
+def surroundings(plan: RehearsalPlan) -> Surroundings:
+    """What the connector meets."""
+    request, connector = plan.request, plan.connector
+    return Surroundings(
+        connector_class=connector.config["connector.class"] if connector else feed.CLASS,
+        outside=dict(connector.outside) if connector else {},
+        changed=list(connector.changed) if connector else [],
+        taken=sorted(request.worker.taken),
+        not_taken=list(request.worker.left_out),
+        left_out=[LeftOut(fault=name, why=why) for name, why in plan.left_out.items()],
+        minutes=request.minutes,
+        repeat=plan.repeat(),
+    )
+
+
+def _summary(plan: RehearsalPlan) -> dict[str, Any]:
+    request = plan.request
+    return {
+        "connector": plan.connector_name,
+        "sandbox": plan.sandbox,
+        "kafka_version": plan.version,
+        "brokers": request.brokers,
+        "workers": request.workers,
+        "start_mode": request.start_mode.value,
+        "seed": request.seed,
+    }

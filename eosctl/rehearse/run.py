@@ -1,0 +1,191 @@
+"""rehearse: starts the sandbox, goes through the upgrade and the faults, and audits the time around each."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Protocol
+
+from eosctl.app import App
+from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError
+from eosctl.events import Event, Standing
+from eosctl.plan import Plan
+from eosctl.rehearse import codes
+from eosctl.rehearse.faults.connectors import roll_to
+from eosctl.rehearse.faults.fault import Fault
+from eosctl.rehearse.ground import Ground
+from eosctl.rehearse.plan import UPGRADE, PlannedRound, RehearsalPlan
+from eosctl.rehearse.proof import Audit, Audited, Proof
+from eosctl.rehearse.report import result_report, show_plan
+from eosctl.rehearse.rows import FaultRow, FoundPart, Verdict
+from eosctl.rehearse.stage import RehearsalStage
+from eosctl.report import Report
+from eosctl.state.steps import Step, Work, carry_out
+
+OnRow = Callable[[FaultRow], None]
+_AFTERWARDS_S = 1.0
+_MS = 1000
+
+
+def prepare_rehearsal(
+    app: App, plan: RehearsalPlan, *, environ: Mapping[str, str], audit: Audit, on_row: OnRow
+) -> Plan:
+    """The plan to rehearse; `on_row` gets each row as it comes. Nothing is started yet."""
+    apply = partial(apply_rehearsal, app, plan, environ=environ, audit=audit, on_row=on_row)
+    question = f"Start the sandbox {plan.sandbox} and rehearse {plan.connector_name}?"
+    return Plan(partial(show_plan, plan), question, apply, app.target)
+
+
+def apply_rehearsal(
+    app: App, plan: RehearsalPlan, *, environ: Mapping[str, str], audit: Audit, on_row: OnRow
+) -> Report:
+    """Goes through all of it; Ctrl-C and a fault that is not recovered from end it with what was seen until then."""
+    return rehearse_on(RehearsalStage(app, plan, environ), app, plan, audit=audit, on_row=on_row)
+
+
+def rehearse_on(stage: AnyStage, app: App, plan: RehearsalPlan, *, audit: Audit, on_row: OnRow) -> Report:
+    """Goes through all of it on a stage, which is closed at the end."""
+    rehearsal = Rehearsal(app, plan, stage, Proof(audit, plan), on_row)
+    try:
+        progress = carry_out(Work(steps=rehearsal.steps, recheck=lambda: None))
+    finally:
+        stage.close()
+    return result_report(plan, rehearsal.rows, progress)
+
+
+class AnyStage(Protocol):
+    """What faults happen on: a sandbox."""
+
+    @property
+    def ground(self) -> Ground: ...
+
+    def open(self) -> None:
+        """Returns when every task of the connector runs; raises EosctlError."""
+
+    def close(self) -> None:
+        """Ends what was started."""
+
+
+class Rehearsal:
+    """One rehearsal, and how far it is."""
+
+    def __init__(self, app: App, plan: RehearsalPlan, stage: AnyStage, proof: Proof, on_row: OnRow) -> None:
+        self._app, self._plan, self._stage, self._proof, self._on_row = app, plan, stage, proof, on_row
+        self._states: dict[str, str] = {}
+        self._round = 0
+        self.rows: list[FaultRow] = []
+
+    def steps(self) -> Iterator[Step[None]]:
+        """The start, the upgrade, and round after round of faults."""
+        yield Step("the start", self._stage.open)
+        minutes = self._plan.request.minutes
+        over = Deadline.after((minutes or 0) * 60, self._app.clock)
+        for planned in self._plan.rounds():
+            self._begin_round(planned)
+            if self._plan.upgrades and self._round == 1:
+                yield Step(UPGRADE, self._upgrade)
+            for each in planned:
+                if self._round > 1 and over.expired():
+                    return
+                yield Step(each.kind.name, partial(self._go_through, each))
+            if over.expired():
+                return
+
+    def _begin_round(self, planned: list[PlannedRound]) -> None:
+        self._round += 1
+        upgrade = [UPGRADE] if self._plan.upgrades and self._round == 1 else []
+        self._states = dict.fromkeys([*upgrade, *(each.kind.name for each in planned)], "to come")
+        self._show("")
+
+    def _upgrade(self) -> None:
+        ground = self._stage.ground
+        self._rehearse(UPGRADE, lambda: roll_to(ground, Mode.ENABLED), lambda: None, lambda: True, leaves_mode=True)
+
+    def _go_through(self, planned: PlannedRound) -> None:
+        ground = self._stage.ground
+        ground.choose = random.Random(planned.seed)  # noqa: S311 - no secret
+        fault: Fault = planned.kind()
+        self._app.clock.sleep_s(planned.pause_s)
+        self._rehearse(
+            fault.name,
+            lambda: fault.inject(ground),
+            lambda: fault.undo(ground),
+            lambda: fault.recovered(ground),
+            leaves_mode=fault.leaves_mode,
+        )
+
+    def _rehearse(
+        self,
+        name: str,
+        inject: Callable[[], None],
+        undo: Callable[[], None],
+        recovered: Callable[[], bool],
+        *,
+        leaves_mode: bool,
+    ) -> None:
+        """One row: raises EosctlError, with the row made, where the tasks do not run again."""
+        clock, ground = self._app.clock, self._stage.ground
+        ground.notes.clear()
+        at_ms, began_s = clock.now_ms(), clock.monotonic_s()
+        try:
+            self._show(name, "injecting")
+            inject()
+            self._show(name, "undoing")
+            undo()
+            self._show(name, "recovering")
+            well_s = ground.await_well(within_s=self._app.deadline.timeout_s, ready=recovered)
+        except EosctlError as exc:
+            self._add(_not_recovered(name, at_ms, ground, exc))
+            raise
+        recovered_ms = int((well_s - began_s) * _MS)
+        if leaves_mode:
+            self._proof.begin(at_ms + recovered_ms)
+            ground.note("audited from when all workers were enabled: before that nothing promises transactions")
+        clock.sleep_s(_AFTERWARDS_S)
+        self._show(name, "auditing")
+        audited = self._proof.of(ground, until_ms=clock.now_ms())
+        self._add(_row(name, at_ms, recovered_ms, ground, audited))
+
+    def _add(self, row: FaultRow) -> None:
+        self.rows.append(row)
+        self._on_row(row)
+        state = {Verdict.EXACTLY_ONCE: "done", Verdict.UNPROVEN: "unproven"}.get(row.verdict, "failed")
+        self._show(row.fault, state, f"{row.fault}: {row.verdict}")
+
+    def _show(self, name: str, state: str = "", words: str = "") -> None:
+        """The table, and a sentence where there is none to be seen."""
+        if name:
+            self._states[name] = state
+        standings = tuple(Standing(fault, f"round {self._round}", each) for fault, each in self._states.items())
+        words = words or (f"{name}: {state}" if name else "")
+        self._app.on_event(Event(words, standings=standings, heading="FAULT"))
+
+
+def _row(name: str, at_ms: int, recovered_ms: int, ground: Ground, audited: Audited) -> FaultRow:
+    return FaultRow(
+        fault=name,
+        at_ms=at_ms,
+        recovered_ms=recovered_ms,
+        verdict=audited.verdict,
+        evidence="; ".join([*ground.notes, audited.why]),
+        findings=list(audited.findings),
+        window=audited.window,
+    )
+
+
+def _not_recovered(name: str, at_ms: int, ground: Ground, why: EosctlError) -> FaultRow:
+    finding = FoundPart(
+        code=codes.TASKS_NOT_RUNNING, severity="error", subject=ground.connector, message=why.message, evidence={}
+    )
+    return FaultRow(
+        fault=name,
+        at_ms=at_ms,
+        recovered_ms=None,
+        verdict=Verdict.NOT_RECOVERED,
+        evidence="; ".join([*ground.notes, why.message]),
+        findings=[finding],
+        window=None,
+    )

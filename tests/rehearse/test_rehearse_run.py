@@ -1,0 +1,265 @@
+"""One rehearsal from its start to its report, on a ground without processes: rows, verdicts, exit codes, the end."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from eosctl.app import App
+from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError, ExitCode
+from eosctl.events import Event
+from eosctl.rehearse.faults.fault import Simple
+from eosctl.rehearse.page import page_of
+from eosctl.rehearse.plan import RehearsalPlan, RehearsalRequest
+from eosctl.rehearse.proof import Asked, Audited
+from eosctl.rehearse.rows import FaultRow, FoundPart, Verdict
+from eosctl.rehearse.run import rehearse_on
+from eosctl.report import Report
+from eosctl.target import Target
+from tests.fakes.clock import FakeTime
+from tests.schema_check import faults_of
+
+
+class Fine(Simple):
+    """One after which all is well."""
+
+    name: ClassVar[str] = "fine"
+    what: ClassVar[str] = "do nothing"
+
+    def inject(self, ground: Any) -> None:
+        ground.note(f"chose {ground.choose.randrange(10**6)}")
+
+
+class Other(Fine):
+    name: ClassVar[str] = "other"
+
+
+class Rolled(Fine):
+    name: ClassVar[str] = "rolled"
+    leaves_mode: ClassVar[bool] = True
+
+
+class Stuck(Fine):
+    """One after which the tasks never run again."""
+
+    name: ClassVar[str] = "stuck"
+
+    def recovered(self, _ground: Any) -> bool:
+        return False
+
+
+class Interrupted(Fine):
+    name: ClassVar[str] = "interrupted"
+
+    def inject(self, _ground: Any) -> None:
+        raise KeyboardInterrupt
+
+
+@dataclass
+class QuietGround:
+    """What faults are told of where there is no sandbox."""
+
+    app: App
+    connector: str = "lines"
+    choose: random.Random = field(default_factory=random.Random)
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def app_now(self) -> App:
+        return self.app
+
+    def await_well(self, *, within_s: float, ready: Callable[[], bool]) -> float:
+        if not ready():
+            raise DeadlineError(f"not well again within {within_s:g} s: task 0 FAILED")
+        return self.app.clock.monotonic_s()
+
+
+@dataclass
+class QuietStage:
+    ground: Any
+    closed: int = 0
+    error: EosctlError | None = None
+
+    def open(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def found(code: str, severity: str = "error", **evidence: object) -> FoundPart:
+    return FoundPart(code=code, severity=severity, subject="t-0", message=f"{code}!", evidence=evidence)
+
+
+def told(*answers: tuple[Verdict, list[FoundPart]]) -> tuple[Callable[[App, Asked], Audited], list[Asked]]:
+    """An audit that gives these answers in turn, the last one again and again; and what it was asked."""
+    asked = list[Asked]()
+
+    def audit(_app: App, question: Asked) -> Audited:
+        asked.append(question)
+        verdict, findings = answers[min(len(asked), len(answers)) - 1]
+        return Audited(verdict, "looked at 7 records", tuple(findings))
+
+    return audit, asked
+
+
+FINE = told((Verdict.EXACTLY_ONCE, []))[0]
+
+
+@dataclass
+class Run:
+    report: Report
+    stage: QuietStage
+    events: list[Event]
+
+    @property
+    def rows(self) -> dict[str, FaultRow]:
+        return {row.fault: row for row in self.report.rows_of(FaultRow)}
+
+
+def run(*kinds: type[Any], audit: Any = FINE, error: EosctlError | None = None, **request: Any) -> Run:
+    clock = FakeTime(1000.0).clock()
+    events, came = list[Event](), list[FaultRow]()
+    app = App(Target(), Deadline.after(60, clock), Path("/nowhere"), clock=clock, on_event=events.append)
+    asked = RehearsalRequest(seed=5, start_mode=Mode.ENABLED, **request)
+    plan = RehearsalPlan(asked, "4.3.1", "rehearse-1", None, kinds, {"broker-kill": "needs 3 brokers (--brokers 3)"})
+    stage = QuietStage(QuietGround(app), error=error)
+    report = rehearse_on(stage, app, plan, audit=audit, on_row=came.append)
+    assert came == list(report.rows)
+    assert faults_of(json.loads(json.dumps(report.envelope()))) == []
+    return Run(report, stage, events)
+
+
+def test_all_is_well() -> None:
+    done = run(Fine, Other)
+    assert (done.report.exit_code, done.report.summary.verdict) == (ExitCode.OK, Verdict.EXACTLY_ONCE)
+    assert done.stage.closed == 1
+    assert {row.verdict for row in done.rows.values()} == {Verdict.EXACTLY_ONCE}
+    assert done.rows["fine"].evidence.endswith("; looked at 7 records")
+
+
+def test_the_victims_are_the_same_with_the_same_seed() -> None:
+    assert [row.evidence for row in run(Fine, Other).rows.values()] == [
+        row.evidence for row in run(Other, Fine).rows.values()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"),
+    [
+        (Verdict.EXACTLY_ONCE, ExitCode.OK),
+        (Verdict.NOT_EXACTLY_ONCE, ExitCode.FINDINGS),
+        (Verdict.UNPROVEN, ExitCode.PARTIAL),
+    ],
+)
+def test_the_exit_code_is_that_of_the_worst_verdict(verdict: Verdict, code: ExitCode) -> None:
+    audit, _asked = told((Verdict.EXACTLY_ONCE, []), (verdict, [found("duplicate")]))
+    done = run(Fine, Other, audit=audit)
+    assert (done.report.exit_code, done.report.summary.verdict) == (code, verdict)
+
+
+def test_a_finding_is_of_the_fault_after_which_it_is_new() -> None:
+    """Every audit looks at all that was delivered: a duplicate of the first fault would be one of all others, too."""
+    first, grown = [found("duplicate", offset=3)], [found("duplicate", offset=3), found("gap", "warning")]
+    audit, asked = told((Verdict.NOT_EXACTLY_ONCE, first), (Verdict.NOT_EXACTLY_ONCE, grown))
+    done = run(Fine, Other, audit=audit)
+    rows = done.report.rows_of(FaultRow)
+    assert [[each.code for each in row.findings] for row in rows] == [["duplicate"], ["gap"]]
+    assert [row.verdict for row in rows] == [Verdict.NOT_EXACTLY_ONCE, Verdict.EXACTLY_ONCE]
+    assert done.report.exit_code is ExitCode.FINDINGS
+    assert {each.window.since_ms for each in asked} == {0}
+
+
+def test_what_is_written_without_transactions_on_purpose_is_not_audited() -> None:
+    audit, asked = told((Verdict.EXACTLY_ONCE, []))
+    done = run(Rolled, Fine, audit=audit)
+    row = done.rows["rolled"]
+    windows = {question.window.since_ms for question in asked[list(done.rows).index("rolled") :]}
+    assert windows == {row.at_ms + (row.recovered_ms or 0)}
+
+
+def test_tasks_that_do_not_run_again_end_it() -> None:
+    done = run(Stuck)
+    row = done.rows["stuck"]
+    assert (row.verdict, row.recovered_ms, row.window) == (Verdict.NOT_RECOVERED, None, None)
+    assert [each.code for each in row.findings] == ["tasks_not_running"]
+    assert done.report.exit_code is ExitCode.FINDINGS
+    assert [problem.code for problem in done.report.problems] == ["rehearsal_ended_early"]
+    assert "task 0 FAILED" in done.report.problems[0].message
+    assert done.stage.closed == 1
+
+
+def test_a_sandbox_that_does_not_start_is_an_error_of_its_own() -> None:
+    done = run(Fine, error=EosctlError("the worker does not take the config"))
+    assert (done.report.exit_code, list(done.report.rows), done.stage.closed) == (ExitCode.FAILED, [], 1)
+    assert "the start: the worker does not take the config" in done.report.problems[0].message
+
+
+def test_ctrl_c_ends_it_with_what_was_seen() -> None:
+    done = run(Fine, Interrupted, minutes=1)
+    assert (done.report.exit_code, done.stage.closed) == (ExitCode.INTERRUPTED, 1)
+    assert set(done.rows) <= {"fine"}
+
+
+def test_faults_are_repeated_for_as_long_as_is_asked() -> None:
+    once, longer = run(Fine, Other), run(Fine, Other, minutes=1)
+    assert len(once.report.rows) == 2
+    assert 10 < len(longer.report.rows) < 60
+
+
+def test_the_table_has_a_line_for_each_fault() -> None:
+    seen = [event for event in run(Fine, Other).events if event.standings]
+    assert {event.heading for event in seen} == {"FAULT"}
+    assert {each.subject for event in seen for each in event.standings} == {"fine", "other"}
+    assert {each.state for each in seen[-1].standings} == {"done"}
+    assert {each.state for each in seen[0].standings} == {"to come"}
+
+
+def test_rows_are_printed_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ndjson; and not once more at the end."""
+    session = importlib.import_module("eosctl.commands.frame.session").Session(environ={})
+    session.flags["output"] = "ndjson"
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    report = run(Fine).report
+    session.row_printer()(report.rows[0])
+    assert json.loads(out.getvalue())["fault"] == "fine"
+    assert list(session.without_printed_rows(report).rows) == []
+
+
+def test_other_formats_wait_for_the_end() -> None:
+    session = importlib.import_module("eosctl.commands.frame.session").Session(environ={})
+    report = run(Fine).report
+    session.row_printer()(report.rows[0])
+    assert session.without_printed_rows(report) is report
+
+
+def test_the_page_stands_alone(golden: Callable[[str, str], None]) -> None:
+    audit, _asked = told((Verdict.NOT_EXACTLY_ONCE, [found("duplicate", where="<t>")]))
+    done = run(Fine, audit=audit)
+    row = replace_message(done.rows["fine"], "the <b>record</b> twice")
+    page = page_of(replace(done.report, rows=[row]))
+    golden("rehearse/page.html", page)
+    assert "<b>" not in page
+    assert "://" not in page
+    assert "not exactly once" in page
+
+
+def replace_message(row: FaultRow, message: str) -> FaultRow:
+    import msgspec
+
+    changed = msgspec.structs.replace(row.findings[0], message=message)
+    return msgspec.structs.replace(row, findings=[changed])
