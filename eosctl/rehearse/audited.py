@@ -1,12 +1,55 @@
-"""The audit that a rehearsal asks: eosctl's own, in the shape that rows take."""
+"""The audit that a rehearsal asks: `eosctl audit` itself, its answer in the shape of a fault's row."""
 
 from __future__ import annotations
 
 from eosctl.app import App
-from eosctl.rehearse.proof import Asked, Audited
-from eosctl.rehearse.rows import Verdict
+from eosctl.audit.audit import audit
+from eosctl.audit.rows import AuditData, AuditRow
+from eosctl.audit.scope import BEGINNING, AuditRequest
+from eosctl.core.wording import counted
+from eosctl.errors import EosctlError
+from eosctl.rehearse.proof import Asked, AuditSaid
+from eosctl.rehearse.rows import FaultVerdict, FoundPart
+from eosctl.report import rfc3339
+
+_COUNTED = "info"
 
 
-def audit_connector(_app: App, _asked: Asked) -> Audited:
-    """STUB until the audit is there."""
-    return Audited(Verdict.UNPROVEN, "no audit yet")
+def audit_connector(app: App, asked: Asked) -> AuditSaid:
+    """The verdict from the window's begin to the end of the log; what could not be read is unproven."""
+    request = AuditRequest(
+        connector=asked.connector,
+        offsets_topics=asked.offsets_topics,
+        since=rfc3339(asked.window.since_ms or None) or BEGINNING,
+        unique=asked.unique,
+        sequence=asked.sequence,
+    )
+    try:
+        report = audit(app, request)
+    except EosctlError as exc:
+        return AuditSaid(FaultVerdict.UNPROVEN, f"the audit failed: {exc.message}")
+    (connector,) = report.data_of(AuditData).connectors
+    seen, transactions = connector.transactions, counted(connector.transactions.committed, "transaction")
+    records = counted(connector.records, "record")
+    why = f"{connector.why} ({records} in {transactions}, {seen.aborted} aborted, {seen.open} open)"
+    found = tuple(_part(row) for row in report.rows_of(AuditRow) if row.severity != _COUNTED)
+    return AuditSaid(FaultVerdict(connector.verdict.value), why, found)
+
+
+def _part(row: AuditRow) -> FoundPart:
+    facts = {
+        "first_offset": row.first_offset,
+        "last_offset": row.last_offset,
+        "count": row.count,
+        "producer_id": row.producer_id,
+        "producer_epoch": row.producer_epoch,
+        "transactional_id": row.transactional_id,
+        "at_ms": row.at_ms,
+    }
+    return FoundPart(
+        code=row.code,
+        severity=row.severity,
+        subject=f"{row.topic}-{row.partition}",
+        message=row.message,
+        evidence={**facts, **row.evidence},
+    )

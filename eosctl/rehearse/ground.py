@@ -32,8 +32,8 @@ _STAYS_WELL_S = 1.5
 class Ground:
     """What faults act on; `config` is the connector's as it was put, `choose` the seeded chance of the present fault.
 
-    `frozen` are workers that were stopped by SIGSTOP: nobody asks them. `forwarders` stand before the brokers, one for
-    each, where the network is to become slow.
+    `offsets_topics` are those to which the connector's offsets were moved. `frozen` are workers that were stopped by
+    SIGSTOP: nobody asks them. `forwarders` stand before the brokers, one for each, where the network is to become slow.
     """
 
     app: App
@@ -44,6 +44,7 @@ class Ground:
     forwarders: tuple[Forwarder, ...] = ()
     frozen: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
+    offsets_topics: list[str] = field(default_factory=list)
 
     @property
     def stack(self) -> Stack:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from eosctl.errors import EosctlError
 from eosctl.output.cells import duration
-from eosctl.rehearse.rows import FaultRow, RehearsalSummary, Surroundings, Verdict
+from eosctl.rehearse.rows import FaultRow, FaultVerdict, RehearsalSummary, Surroundings
 from eosctl.report import Report, rfc3339
 
 _STYLE = """
@@ -25,10 +25,10 @@ code { overflow-wrap: anywhere }
 @media print { body { margin: 0; max-width: none } tr { break-inside: avoid } }
 """
 _WORDS = {
-    Verdict.EXACTLY_ONCE: "exactly once",
-    Verdict.NOT_EXACTLY_ONCE: "not exactly once",
-    Verdict.NOT_RECOVERED: "not recovered",
-    Verdict.UNPROVEN: "unproven",
+    FaultVerdict.EXACTLY_ONCE: "exactly once",
+    FaultVerdict.NOT_EXACTLY_ONCE: "not exactly once",
+    FaultVerdict.NOT_RECOVERED: "not recovered",
+    FaultVerdict.UNPROVEN: "unproven",
 }
 
 
@@ -72,7 +72,7 @@ def _row(row: FaultRow) -> str:
     )
 
 
-def _verdict(verdict: Verdict) -> str:
+def _verdict(verdict: FaultVerdict) -> str:
     return f'<span class="verdict {verdict.value}">{_WORDS[verdict]}</span>'
 
 

@@ -8,30 +8,34 @@ from dataclasses import dataclass, field, replace
 from eosctl.app import App
 from eosctl.rehearse.ground import Ground
 from eosctl.rehearse.plan import RehearsalPlan
-from eosctl.rehearse.rows import FoundPart, Verdict, Window
+from eosctl.rehearse.rows import AuditedWindow, FaultVerdict, FoundPart
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is audited: a connector in a window, and the fields that are unique or count, where there are some."""
+    """What is audited: a connector in a window, and the fields that are unique or count, where there are some.
+
+    `offsets_topics` are those in which it had its offsets for a while.
+    """
 
     connector: str
-    window: Window
+    window: AuditedWindow
     unique: str | None
     sequence: str | None
+    offsets_topics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class AuditSaid:
     """What the audit says, why, and what it found."""
 
-    verdict: Verdict
+    verdict: FaultVerdict
     why: str
     findings: tuple[FoundPart, ...] = ()
-    window: Window | None = field(default=None)
+    window: AuditedWindow | None = field(default=None)
 
 
-Audit = Callable[[App, Asked], Audited]
+Audit = Callable[[App, Asked], AuditSaid]
 
 
 class Proof:
@@ -47,14 +51,14 @@ class Proof:
         self._since_ms = since_ms
         self._seen.clear()
 
-    def of(self, ground: Ground, *, until_ms: int) -> Audited:
+    def of(self, ground: Ground, *, until_ms: int) -> AuditSaid:
         """The audit up to a moment, without the findings that a former one has had."""
-        window = Window(since_ms=self._since_ms, until_ms=until_ms)
-        asked = Asked(ground.connector, window, self._plan.unique, self._plan.sequence)
+        window = AuditedWindow(since_ms=self._since_ms, until_ms=until_ms)
+        asked = Asked(ground.connector, window, self._plan.unique, self._plan.sequence, tuple(ground.offsets_topics))
         audited = self._audit(ground.app_now(), asked)
         new = tuple(each for each in audited.findings if each not in self._seen)
         self._seen += new
         verdict, why = audited.verdict, audited.why
-        if verdict is Verdict.NOT_EXACTLY_ONCE and not any(each.severity == "error" for each in new):
-            verdict, why = Verdict.EXACTLY_ONCE, "nothing but what an earlier row has was found"
+        if verdict is FaultVerdict.NOT_EXACTLY_ONCE and not any(each.severity == "error" for each in new):
+            verdict, why = FaultVerdict.EXACTLY_ONCE, "nothing but what an earlier row has was found"
         return replace(audited, verdict=verdict, why=why, findings=new, window=window)

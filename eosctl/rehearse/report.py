@@ -13,21 +13,21 @@ from eosctl.rehearse.rows import (
     REHEARSE_RESULT,
     WORST_FIRST,
     FaultRow,
+    FaultVerdict,
     LeftOut,
     PlannedFault,
     RehearsalPlanSummary,
     RehearsalSummary,
     Surroundings,
-    Verdict,
 )
 from eosctl.report import Problem, Report
 from eosctl.state.steps import Progress
 
 _EXIT_CODES = {
-    Verdict.EXACTLY_ONCE: ExitCode.OK,
-    Verdict.UNPROVEN: ExitCode.PARTIAL,
-    Verdict.NOT_RECOVERED: ExitCode.FINDINGS,
-    Verdict.NOT_EXACTLY_ONCE: ExitCode.FINDINGS,
+    FaultVerdict.EXACTLY_ONCE: ExitCode.OK,
+    FaultVerdict.UNPROVEN: ExitCode.PARTIAL,
+    FaultVerdict.NOT_RECOVERED: ExitCode.FINDINGS,
+    FaultVerdict.NOT_EXACTLY_ONCE: ExitCode.FINDINGS,
 }
 
 
@@ -53,9 +53,9 @@ def result_report(plan: RehearsalPlan, rows: Sequence[FaultRow], progress: Progr
         summary=RehearsalSummary(
             **_summary(plan),
             verdict=verdict,
-            exactly_once=sum(row.verdict is Verdict.EXACTLY_ONCE for row in rows),
+            exactly_once=sum(row.verdict is FaultVerdict.EXACTLY_ONCE for row in rows),
             failed=sum(_EXIT_CODES[row.verdict] is ExitCode.FINDINGS for row in rows),
-            unproven=sum(row.verdict is Verdict.UNPROVEN for row in rows),
+            unproven=sum(row.verdict is FaultVerdict.UNPROVEN for row in rows),
         ),
         data=surroundings(plan),
         problems=_problems(progress),
@@ -63,9 +63,9 @@ def result_report(plan: RehearsalPlan, rows: Sequence[FaultRow], progress: Progr
     )
 
 
-def worst(rows: Sequence[FaultRow]) -> Verdict:
+def worst(rows: Sequence[FaultRow]) -> FaultVerdict:
     """The verdict of all."""
-    return min((row.verdict for row in rows), key=WORST_FIRST.index, default=Verdict.UNPROVEN)
+    return min((row.verdict for row in rows), key=WORST_FIRST.index, default=FaultVerdict.UNPROVEN)
 
 
 def _problems(progress: Progress[None]) -> list[Problem]:

@@ -12,7 +12,7 @@ from eosctl.report import Report, rfc3339
 
 
 @unique
-class Verdict(StrEnum):
+class FaultVerdict(StrEnum):
     """What a rehearsal says of a fault, and of all."""
 
     EXACTLY_ONCE = "exactly_once"
@@ -21,7 +21,12 @@ class Verdict(StrEnum):
     UNPROVEN = "unproven"
 
 
-WORST_FIRST = (Verdict.NOT_EXACTLY_ONCE, Verdict.NOT_RECOVERED, Verdict.UNPROVEN, Verdict.EXACTLY_ONCE)
+WORST_FIRST = (
+    FaultVerdict.NOT_EXACTLY_ONCE,
+    FaultVerdict.NOT_RECOVERED,
+    FaultVerdict.UNPROVEN,
+    FaultVerdict.EXACTLY_ONCE,
+)
 
 
 class PlannedFault(Printed):
@@ -31,7 +36,7 @@ class PlannedFault(Printed):
     what: Annotated[str, "What will be done."]
 
 
-class Window(Printed):
+class AuditedWindow(Printed):
     """The time that an audit looked at."""
 
     since_ms: Annotated[int, "Its begin, in milliseconds since the epoch."]
@@ -54,10 +59,10 @@ class FaultRow(Printed):
     fault: Annotated[str, "The name of the fault, or `upgrade`."]
     at_ms: Annotated[int, "When it began, in milliseconds since the epoch."]
     recovered_ms: Annotated[int | None, "How long until all tasks ran again; null if they did not in time."]
-    verdict: Annotated[Verdict, "What the audit of the time around it says, or `not_recovered`."]
+    verdict: Annotated[FaultVerdict, "What the audit of the time around it says, or `not_recovered`."]
     evidence: Annotated[str, "What was done, and what the audit looked at."]
     findings: Annotated[list[FoundPart], "What was found, but for what an earlier row has."]
-    window: Annotated[Window | None, "The time that was audited; null if it was not."]
+    window: Annotated[AuditedWindow | None, "The time that was audited; null if it was not."]
 
     def at(self) -> str | None:
         """When it began."""
@@ -89,7 +94,7 @@ class RehearsalPlanSummary(Printed):
 class RehearsalSummary(RehearsalPlanSummary):
     """That, and what came of it."""
 
-    verdict: Annotated[Verdict, "The worst verdict of all rows; `unproven` without rows."]
+    verdict: Annotated[FaultVerdict, "The worst verdict of all rows; `unproven` without rows."]
     exactly_once: Annotated[int, "How many rows are `exactly_once`."]
     failed: Annotated[int, "How many rows are `not_exactly_once` or `not_recovered`."]
     unproven: Annotated[int, "How many rows are `unproven`."]

@@ -18,9 +18,9 @@ from eosctl.rehearse.faults.connectors import roll_to
 from eosctl.rehearse.faults.fault import Fault
 from eosctl.rehearse.ground import Ground
 from eosctl.rehearse.plan import UPGRADE, PlannedRound, RehearsalPlan
-from eosctl.rehearse.proof import Audit, Audited, Proof
+from eosctl.rehearse.proof import Audit, AuditSaid, Proof
 from eosctl.rehearse.report import result_report, show_plan
-from eosctl.rehearse.rows import FaultRow, FoundPart, Verdict
+from eosctl.rehearse.rows import FaultRow, FaultVerdict, FoundPart
 from eosctl.rehearse.stage import RehearsalStage
 from eosctl.report import Report
 from eosctl.state.steps import Step, Work, carry_out
@@ -152,7 +152,7 @@ class Rehearsal:
     def _add(self, row: FaultRow) -> None:
         self.rows.append(row)
         self._on_row(row)
-        state = {Verdict.EXACTLY_ONCE: "done", Verdict.UNPROVEN: "unproven"}.get(row.verdict, "failed")
+        state = {FaultVerdict.EXACTLY_ONCE: "done", FaultVerdict.UNPROVEN: "unproven"}.get(row.verdict, "failed")
         self._show(row.fault, state, f"{row.fault}: {row.verdict}")
 
     def _show(self, name: str, state: str = "", words: str = "") -> None:
@@ -164,7 +164,7 @@ class Rehearsal:
         self._app.on_event(Event(words, standings=standings, heading="FAULT"))
 
 
-def _row(name: str, at_ms: int, recovered_ms: int, ground: Ground, audited: Audited) -> FaultRow:
+def _row(name: str, at_ms: int, recovered_ms: int, ground: Ground, audited: AuditSaid) -> FaultRow:
     return FaultRow(
         fault=name,
         at_ms=at_ms,
@@ -184,7 +184,7 @@ def _not_recovered(name: str, at_ms: int, ground: Ground, why: EosctlError) -> F
         fault=name,
         at_ms=at_ms,
         recovered_ms=None,
-        verdict=Verdict.NOT_RECOVERED,
+        verdict=FaultVerdict.NOT_RECOVERED,
         evidence="; ".join([*ground.notes, why.message]),
         findings=[finding],
         window=None,

@@ -21,8 +21,8 @@ from eosctl.events import Event
 from eosctl.rehearse.faults.fault import Simple
 from eosctl.rehearse.page import page_of
 from eosctl.rehearse.plan import RehearsalPlan, RehearsalRequest
-from eosctl.rehearse.proof import Asked, Audited
-from eosctl.rehearse.rows import FaultRow, FoundPart, Verdict
+from eosctl.rehearse.proof import Asked, AuditSaid
+from eosctl.rehearse.rows import FaultRow, FaultVerdict, FoundPart
 from eosctl.rehearse.run import rehearse_on
 from eosctl.report import Report
 from eosctl.target import Target
@@ -73,6 +73,7 @@ class QuietGround:
     connector: str = "lines"
     choose: random.Random = field(default_factory=random.Random)
     notes: list[str] = field(default_factory=list)
+    offsets_topics: list[str] = field(default_factory=list)
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -104,19 +105,19 @@ def found(code: str, severity: str = "error", **evidence: object) -> FoundPart:
     return FoundPart(code=code, severity=severity, subject="t-0", message=f"{code}!", evidence=evidence)
 
 
-def told(*answers: tuple[Verdict, list[FoundPart]]) -> tuple[Callable[[App, Asked], Audited], list[Asked]]:
+def told(*answers: tuple[FaultVerdict, list[FoundPart]]) -> tuple[Callable[[App, Asked], AuditSaid], list[Asked]]:
     """An audit that gives these answers in turn, the last one again and again; and what it was asked."""
     asked = list[Asked]()
 
-    def audit(_app: App, question: Asked) -> Audited:
+    def audit(_app: App, question: Asked) -> AuditSaid:
         asked.append(question)
         verdict, findings = answers[min(len(asked), len(answers)) - 1]
-        return Audited(verdict, "looked at 7 records", tuple(findings))
+        return AuditSaid(verdict, "looked at 7 records", tuple(findings))
 
     return audit, asked
 
 
-FINE = told((Verdict.EXACTLY_ONCE, []))[0]
+FINE = told((FaultVerdict.EXACTLY_ONCE, []))[0]
 
 
 @dataclass
@@ -145,9 +146,9 @@ def run(*kinds: type[Any], audit: Any = FINE, error: EosctlError | None = None, 
 
 def test_all_is_well() -> None:
     done = run(Fine, Other)
-    assert (done.report.exit_code, done.report.summary.verdict) == (ExitCode.OK, Verdict.EXACTLY_ONCE)
+    assert (done.report.exit_code, done.report.summary.verdict) == (ExitCode.OK, FaultVerdict.EXACTLY_ONCE)
     assert done.stage.closed == 1
-    assert {row.verdict for row in done.rows.values()} == {Verdict.EXACTLY_ONCE}
+    assert {row.verdict for row in done.rows.values()} == {FaultVerdict.EXACTLY_ONCE}
     assert done.rows["fine"].evidence.endswith("; looked at 7 records")
 
 
@@ -160,13 +161,13 @@ def test_the_victims_are_the_same_with_the_same_seed() -> None:
 @pytest.mark.parametrize(
     ("verdict", "code"),
     [
-        (Verdict.EXACTLY_ONCE, ExitCode.OK),
-        (Verdict.NOT_EXACTLY_ONCE, ExitCode.FINDINGS),
-        (Verdict.UNPROVEN, ExitCode.PARTIAL),
+        (FaultVerdict.EXACTLY_ONCE, ExitCode.OK),
+        (FaultVerdict.NOT_EXACTLY_ONCE, ExitCode.FINDINGS),
+        (FaultVerdict.UNPROVEN, ExitCode.PARTIAL),
     ],
 )
-def test_the_exit_code_is_that_of_the_worst_verdict(verdict: Verdict, code: ExitCode) -> None:
-    audit, _asked = told((Verdict.EXACTLY_ONCE, []), (verdict, [found("duplicate")]))
+def test_the_exit_code_is_that_of_the_worst_verdict(verdict: FaultVerdict, code: ExitCode) -> None:
+    audit, _asked = told((FaultVerdict.EXACTLY_ONCE, []), (verdict, [found("duplicate")]))
     done = run(Fine, Other, audit=audit)
     assert (done.report.exit_code, done.report.summary.verdict) == (code, verdict)
 
@@ -174,17 +175,17 @@ def test_the_exit_code_is_that_of_the_worst_verdict(verdict: Verdict, code: Exit
 def test_a_finding_is_of_the_fault_after_which_it_is_new() -> None:
     """Every audit looks at all that was delivered: a duplicate of the first fault would be one of all others, too."""
     first, grown = [found("duplicate", offset=3)], [found("duplicate", offset=3), found("gap", "warning")]
-    audit, asked = told((Verdict.NOT_EXACTLY_ONCE, first), (Verdict.NOT_EXACTLY_ONCE, grown))
+    audit, asked = told((FaultVerdict.NOT_EXACTLY_ONCE, first), (FaultVerdict.NOT_EXACTLY_ONCE, grown))
     done = run(Fine, Other, audit=audit)
     rows = done.report.rows_of(FaultRow)
     assert [[each.code for each in row.findings] for row in rows] == [["duplicate"], ["gap"]]
-    assert [row.verdict for row in rows] == [Verdict.NOT_EXACTLY_ONCE, Verdict.EXACTLY_ONCE]
+    assert [row.verdict for row in rows] == [FaultVerdict.NOT_EXACTLY_ONCE, FaultVerdict.EXACTLY_ONCE]
     assert done.report.exit_code is ExitCode.FINDINGS
     assert {each.window.since_ms for each in asked} == {0}
 
 
 def test_what_is_written_without_transactions_on_purpose_is_not_audited() -> None:
-    audit, asked = told((Verdict.EXACTLY_ONCE, []))
+    audit, asked = told((FaultVerdict.EXACTLY_ONCE, []))
     done = run(Rolled, Fine, audit=audit)
     row = done.rows["rolled"]
     windows = {question.window.since_ms for question in asked[list(done.rows).index("rolled") :]}
@@ -194,7 +195,7 @@ def test_what_is_written_without_transactions_on_purpose_is_not_audited() -> Non
 def test_tasks_that_do_not_run_again_end_it() -> None:
     done = run(Stuck)
     row = done.rows["stuck"]
-    assert (row.verdict, row.recovered_ms, row.window) == (Verdict.NOT_RECOVERED, None, None)
+    assert (row.verdict, row.recovered_ms, row.window) == (FaultVerdict.NOT_RECOVERED, None, None)
     assert [each.code for each in row.findings] == ["tasks_not_running"]
     assert done.report.exit_code is ExitCode.FINDINGS
     assert [problem.code for problem in done.report.problems] == ["rehearsal_ended_early"]
@@ -248,7 +249,7 @@ def test_other_formats_wait_for_the_end() -> None:
 
 
 def test_the_page_stands_alone(golden: Callable[[str, str], None]) -> None:
-    audit, _asked = told((Verdict.NOT_EXACTLY_ONCE, [found("duplicate", where="<t>")]))
+    audit, _asked = told((FaultVerdict.NOT_EXACTLY_ONCE, [found("duplicate", where="<t>")]))
     done = run(Fine, audit=audit)
     row = replace_message(done.rows["fine"], "the <b>record</b> twice")
     page = page_of(replace(done.report, rows=[row]))

@@ -101,6 +101,7 @@ class SwitchOffsets(Simple):
 
     def inject(self, ground: Ground) -> None:
         """To a topic that only rehearsals use."""
+        ground.offsets_topics.append(SWITCHED_TO)
         self._switch(ground, SWITCHED_TO)
 
     def undo(self, ground: Ground) -> None:
