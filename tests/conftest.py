@@ -38,6 +38,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write tests/golden from what is printed now")
     parser.addoption("--no-skips", action="store_true", help="a skipped test fails the run")
     parser.addoption("--big", action="store_true", help="200,000 records where 10,000 do")
+    parser.addoption("--slow", action="store_true", help="also what takes minutes, and is no part of a full run")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what takes minutes, unless it is asked for."""
+    if config.getoption("--slow"):
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]
 
 
 @pytest.hookimpl(trylast=True)
