@@ -64,7 +64,7 @@ def read_logs(scope: Scope, window: Window, *, check_crcs: bool) -> LogRead:
         # planned later: of every commit that the output topics show, the offsets are there
         offsets_plan = log.plan(scope.offsets_topics, offsets_window(window))
         try:
-            _read_offsets(scope, log, offsets_plan, read)
+            _read_offsets(scope, log, offsets_plan, read, window)
             _read_outputs(scope, log, plan, read, check_crcs=check_crcs)
         except KeyboardInterrupt:
             read.ended_by = InterruptedByUserError("interrupted; what was read until then was judged")
@@ -106,7 +106,7 @@ def _is_deletion(record: Record, sieve: ConnectorSieve) -> bool:
     return is_nothing(record.value) or sieve.keys[record.key or b""].partition is None
 
 
-def _read_offsets(scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead) -> None:
+def _read_offsets(scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead, window: Window) -> None:
     folds: dict[Place, PartitionFold] = {}
     sinks: dict[Place, OffsetsPartition] = {}
     for topic in scope.offsets_topics:
@@ -124,7 +124,7 @@ def _read_offsets(scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead) ->
             values, deletions = (of.get(span.partition, array("q")) for of in (places.values, places.deletions))
             sinks[place] = OffsetsPartition(
                 read.committed, read.tallies, values, deletions, topic == scope.offsets_topics[0], read.outputs.mirror,
-                places.mirrored.get(span.partition, {}),
+                places.mirrored.get(span.partition, {}), window, topic == scope.app.target.offset_topic,
             )  # fmt: skip
             folds[place] = PartitionFold(sinks[place], starts_inside=span.first > span.log_start)
     scan = log.scan(plan)
@@ -133,6 +133,8 @@ def _read_offsets(scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead) ->
     for place, fold in folds.items():
         for part in fold.still_open():
             sinks[place].left_open(part)
+    for sink in sinks.values():
+        sink.close()
     read.offsets_unseen = tuple(scan.unseen())
     read.committed.complete_since_ms = _complete_since(plan, folds, read)
     read.committed.close()

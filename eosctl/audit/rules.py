@@ -15,7 +15,7 @@ from eosctl.audit.log.committed_offsets import CommittedOffsets, Has
 from eosctl.audit.log.mirror import Mirror, MirrorOffset
 from eosctl.audit.log.segments import Part
 from eosctl.audit.log.tallies import Tallies, WrittenBy
-from eosctl.core.batches import Batch, Place
+from eosctl.core.batches import Batch, Place, Window
 from eosctl.core.ids import ProducerId
 
 SETTLED_MS = 10_000
@@ -26,7 +26,9 @@ SETTLED_MS = 10_000
 class OffsetsPartition:
     """A partition of an offsets topic: `values` and `deletions` are where the connector's offsets are, sorted.
 
-    `mirrored` are the offsets of a MirrorMaker, by where they lie, for `mirror`.
+    `mirrored` are the offsets of a MirrorMaker, by where they lie, for `mirror`. Only what is in `window` is judged:
+    more is read, for the sake of transactions that begin before it. `is_global`: while the connector has a topic of its
+    own, its worker keeps copies of the offsets here, without transactions (`ConnectorOffsetBackingStore`, Kafka 3.3+).
     """
 
     committed: CommittedOffsets
@@ -36,6 +38,9 @@ class OffsetsPartition:
     is_in_use: bool
     mirror: Mirror | None = None
     mirrored: Mapping[int, MirrorOffset] = field(default_factory=dict)
+    window: Window = field(default_factory=Window)
+    is_global: bool = False
+    _plain: list[Batch] = field(default_factory=list)
     _has: dict[ProducerId, Has] = field(default_factory=dict)
     _copied: dict[ProducerId, list[MirrorOffset]] = field(default_factory=dict)
 
@@ -52,8 +57,19 @@ class OffsetsPartition:
             if self.mirror is not None:
                 self._note_mirrored(batch)
             self._has[batch.producer_id] = self._has.get(batch.producer_id, Has.NOTHING) | has
-        elif has & Has.OFFSET:
-            self.tallies.batch(codes.OFFSETS_WITHOUT_TRANSACTION, batch)
+        elif has & Has.OFFSET and self._is_asked_for(batch):
+            self._plain.append(batch)
+
+    def close(self) -> None:
+        """All offsets topics were read: which offsets are copies is known now."""
+        for batch in self._plain:
+            if not (self.is_global and self.committed.were_elsewhere_at(batch.max_timestamp_ms)):
+                self.tallies.batch(codes.OFFSETS_WITHOUT_TRANSACTION, batch)
+
+    def _is_asked_for(self, batch: Batch) -> bool:
+        since_ms, until_ms = self.window.since_ms, self.window.until_ms
+        is_older = since_ms is not None and batch.max_timestamp_ms < since_ms
+        return not is_older and (until_ms is None or batch.first_timestamp_ms < until_ms)
 
     def _note_mirrored(self, batch: Batch) -> None:
         there = self._copied.setdefault(batch.producer_id, [])

@@ -165,6 +165,19 @@ def offsets_in_the_former_topic(scene: LogScene) -> None:
     scene.plain(OFFSETS, KEY, b'{"n":1}')  # the copy that Connect keeps in the global topic
 
 
+def offsets_back_in_the_global_topic(scene: LogScene) -> None:
+    """The connector had a topic of its own for a while; its worker kept copies in the global one."""
+    scene.task().commit()
+    scene.topics.add_topic(OWN, 1, {"cleanup.policy": "delete"})
+    scene.offsets_topic = OWN
+    task = scene.task()
+    task.commit()
+    scene.plain(OFFSETS, KEY, b'{"n":1}')
+    task.commit()
+    scene.offsets_topic = OFFSETS
+    scene.task().commit()
+
+
 ABORTED, OPEN = frozenset({"transaction_aborted"}), frozenset({"transaction_open"})
 CASES = [
     Case(
@@ -388,6 +401,33 @@ def test_offsets_that_are_where_nobody_looks(invoke: Invoke) -> None:
     run = run_on(scene, invoke)
     assert codes(run("-o", "json")) == {"transaction_without_offsets"}
     assert codes(run("-o", "json", "--offsets-topic", OWN)) == {"offsets_elsewhere"}
+
+
+def test_the_copies_of_a_worker_accuse_nobody(invoke: Invoke) -> None:
+    """After a switch there and back, the copies that Connect had kept in the global topic were errors."""
+    scene = LogScene()
+    offsets_back_in_the_global_topic(scene)
+    done = run_on(scene, invoke)("-o", "json", "--offsets-topic", OWN)
+    assert (codes(done), done.exit_code) == ({"offsets_elsewhere"}, 0)
+    task = scene.task()
+    for _ in range(15):  # each is two seconds later
+        task.commit()
+    scene.plain(OFFSETS, KEY, b'{"n":1}')
+    again = run_on(scene, invoke)("-o", "json", "--offsets-topic", OWN)
+    assert (codes(again), again.exit_code) == ({"offsets_elsewhere", "offsets_without_transaction"}, 3)
+
+
+def test_what_a_disabled_worker_wrote_before_the_window_accuses_nobody(invoke: Invoke) -> None:
+    """An audit of the time since an upgrade said not_exactly_once for what was written before it."""
+    scene = LogScene()
+    a_disabled_worker(scene)
+    task = scene.task()
+    for _ in range(4):
+        task.commit()
+    run = run_on(scene, invoke)
+    assert "offsets_without_transaction" in codes(run("-o", "json"))
+    since = run("-o", "json", "--since", "2023-11-14T22:13:25Z")
+    assert (codes(since), since.exit_code) == (set(), 0)
 
 
 def test_names_that_are_none(invoke: Invoke) -> None:

@@ -18,6 +18,7 @@ from eosctl.core.ids import ProducerId
 
 _EPOCHS = 1 << 15
 _TOLERANCE_MS = 1000
+_COPIED_LATER_MS = 10_000
 
 
 class Has(IntFlag):
@@ -44,9 +45,14 @@ class _Producer:
 
 @dataclass(slots=True)
 class CommittedOffsets:
-    """Producer id -> its transactions with offsets of the connector; `complete_since_ms`: none before is missing."""
+    """Producer id -> its transactions with offsets of the connector; `complete_since_ms`: none before is missing.
+
+    `elsewhere_since_ms` and `elsewhere_until_ms` are when it first and last had offsets in a topic not in use now.
+    """
 
     complete_since_ms: int = -1
+    elsewhere_since_ms: int = -1
+    elsewhere_until_ms: int = -1
     _of: dict[ProducerId, _Producer] = field(default_factory=dict)
     _at: dict[tuple[str, int, ProducerId], int] = field(default_factory=dict)
 
@@ -57,6 +63,10 @@ class CommittedOffsets:
         known = self._of.setdefault(part.producer_id, _Producer())
         known.first_ms = part.first_ms if known.first_ms < 0 else min(known.first_ms, part.first_ms)
         known.last_ms = max(known.last_ms, part.ended_ms)
+        if has & Has.ELSEWHERE:
+            first_ms = part.first_ms if self.elsewhere_since_ms < 0 else min(self.elsewhere_since_ms, part.first_ms)
+            self.elsewhere_since_ms = first_ms
+            self.elsewhere_until_ms = max(self.elsewhere_until_ms, part.first_ms, part.ended_ms)
         known.flags[part.epoch] |= has | (Has.COMMITTED if part.has_own_epoch else Has.NOTHING)
         if has & (Has.OFFSET | Has.ELSEWHERE) and not part.has_own_epoch:
             known.spans.append((part.ended_ms if part.marker else 1 << 62, part.first_ms))
@@ -67,6 +77,11 @@ class CommittedOffsets:
             known.spans.sort()
             known.ends, known.begins = (array("q", (span[at] for span in known.spans)) for at in (0, 1))
             known.spans = []
+
+    def were_elsewhere_at(self, at_ms: int) -> bool:
+        """Whether the offsets in use were in another topic then, give or take a moment."""
+        since_ms, until_ms = self.elsewhere_since_ms - _TOLERANCE_MS, self.elsewhere_until_ms + _COPIED_LATER_MS
+        return self.elsewhere_since_ms >= 0 and since_ms <= at_ms <= until_ms
 
     def producers(self) -> Iterator[ProducerId]:
         """Those that committed offsets of the connector, or deleted some."""
