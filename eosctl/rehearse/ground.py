@@ -40,6 +40,7 @@ class Ground:
     directory: Path
     connector: str
     config: Mapping[str, str] = field(repr=False)
+    group: str = GROUP
     choose: random.Random = field(default_factory=random.Random)
     forwarders: tuple[Forwarder, ...] = ()
     frozen: set[str] = field(default_factory=set)
@@ -61,7 +62,7 @@ class Ground:
 
     def workers(self) -> list[Node]:
         """Those that run and are not frozen."""
-        nodes = self.stack.state.of_kind("worker")
+        nodes = [node for node in self.stack.state.of_kind("worker") if node.group_id == self.group]
         return [node for node in nodes if node.process.alive() and node.name not in self.frozen]
 
     def app_now(self, *, timeout_s: float | None = None) -> App:
@@ -141,7 +142,7 @@ class Ground:
 
     def await_open_transaction(self, tasks: list[int]) -> bool:
         """Whether one of these tasks has a transaction open now; waits a little for one to begin."""
-        ids = [task_transactional_id(GROUP, self.connector, task) for task in tasks]
+        ids = [task_transactional_id(self.group, self.connector, task) for task in tasks]
         app = self.app_now(timeout_s=_LOOK_S)
         if not ids:
             return False

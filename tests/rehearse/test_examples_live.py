@@ -55,6 +55,20 @@ def test_a_mirror_between_two_sandboxes(invoke: Invoke, tmp_path: Path, stack: S
     assert "target.example.com" not in outcome.stdout
 
 
+def test_a_table_that_is_read_twice_is_found_out(invoke: Invoke, tmp_path: Path) -> None:
+    """It says SUPPORTED, and every record is in a transaction with its offset: some are there twice all the same."""
+    connector = documented("orders", connection__url=f"jdbc:sqlite:{tmp_path / 'orders.db'}", forgets="true")
+    plugins = table_plugin(tmp_path)
+    with growing_table(tmp_path / "orders.db"):
+        outcome = rehearse(
+            invoke, tmp_path, "--plugin-path", str(plugins), "--faults", "restart-tasks", "--workers", "1",
+            "--unique", "id", connector=connector,
+        )  # fmt: skip
+    row = rows_of(outcome)["restart-tasks"]
+    assert (outcome.exit_code, row["verdict"]) == (3, "not_exactly_once"), outcome.stdout
+    assert "duplicate" in {each["code"] for each in row["findings"]}
+
+
 def test_a_table(invoke: Invoke, tmp_path: Path) -> None:
     connector = documented("orders", connection__url=f"jdbc:sqlite:{tmp_path / 'orders.db'}")
     plugins = table_plugin(tmp_path)
