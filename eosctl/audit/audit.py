@@ -88,7 +88,7 @@ def _producers(scope: Scope, read: LogRead) -> tuple[dict[ProducerId, KnownProdu
         name, by = identities.known.get(producer_id, (None, UNKNOWN))
         found[producer_id] = known_producer(
             each, name, by, None if name is None else owners.get(name),
-            connector=scope.connector, has_offsets=producer_id in has_offsets,
+            connector=scope.connector, group_id=scope.app.target.group_id, has_offsets=producer_id in has_offsets,
         )  # fmt: skip
     return found, problems
 

@@ -65,8 +65,8 @@ svg { display: block; width: 100%; height: 28px; background: var(--lane); }
 .key.committed { background: var(--committed); } .key.aborted { background: var(--aborted); }
 .key.open { background: var(--open); } .key:first-child { margin-left: 0; }
 footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem; }
-@media screen and (max-width: 50rem) { .task, .axis { grid-template-columns: 1fr; gap: .2rem; } dl { grid-template-columns: 1fr; }
-  dd { margin-bottom: .5rem; } }
+@media screen and (max-width: 50rem) { .task, .axis { grid-template-columns: 1fr; gap: .2rem; }
+  dl { grid-template-columns: 1fr; } dd { margin-bottom: .5rem; } }
 """
 
 

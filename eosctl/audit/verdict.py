@@ -16,7 +16,7 @@ from eosctl.audit.rows import AuditRow, ProducerPart, Verdict
 from eosctl.audit.rules import OutputPartitions, successors_overtaken
 from eosctl.codes import Code
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING
-from eosctl.core.ids import Owner, ProducerId, TransactionalId
+from eosctl.core.ids import Owner, ProducerId, TransactionalId, task_of
 from eosctl.core.wording import counted
 from eosctl.report import rfc3339
 
@@ -74,6 +74,7 @@ def known_producer(
     owner: Owner | None,
     *,
     connector: str,
+    group_id: str | None,
     has_offsets: bool,
 ) -> KnownProducer:
     """Whose a producer is; `has_offsets`: it committed offsets of the connector."""
@@ -89,6 +90,8 @@ def known_producer(
     elif has_offsets:
         whose, words = Whose.OWN, "task"
         identified_by = OFFSETS_RECORD if transactional_id is None else identified_by
+    elif transactional_id is not None and (work := task_of(transactional_id, group_id or "")) is not None:
+        whose, words = Whose.KNOWN, f"connector {work[0]}, which is gone"
     elif owner is not None:
         whose, words = Whose.OTHER, owner.application or owner.kind
     else:

@@ -105,6 +105,12 @@ def another_connector(scene: LogScene) -> None:
     scene.task(0, "d").commit(key=b'["d",{}]')
 
 
+def a_connector_that_is_gone(scene: LogScene) -> None:
+    """Its records stay, and its id says whose they are."""
+    scene.task().commit()
+    scene.task(0, "gone").commit(key=b'["gone",{}]')
+
+
 def an_application(scene: LogScene) -> None:
     scene.task().commit()
     application = scene.task()
@@ -212,6 +218,13 @@ CASES = [
         "exactly_once",
         frozenset({"foreign_producer"}),
         words=("g-d-0 (connector d)",),
+    ),
+    Case(
+        "a connector that is gone",
+        a_connector_that_is_gone,
+        "exactly_once",
+        frozenset({"foreign_producer"}),
+        words=("g-gone-0 (connector gone, which is gone)",),
     ),
     Case(
         "an application",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from eosctl.sandbox.stack import Stack
+from tests.audit.proven import assert_exactly_once
 from tests.conftest import Invoke
 from tests.faults.child import Child
 from tests.faults.conftest import on_pair
@@ -87,6 +88,7 @@ def test_a_switch_waits_and_the_next_one_ends_it(pair: Stack, invoke: Invoke, so
     source.wait_running()
     source.append("three")
     source.wait_position(14)
+    assert_exactly_once(invoke, [*on_pair(), "-b", pair.bootstrap_servers, "-u", well], source.name)
 
 
 def test_a_roll_names_it_and_gives_up_in_time(pair: Stack, invoke: Invoke, tmp_path: Path) -> None:

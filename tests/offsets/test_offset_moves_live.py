@@ -15,6 +15,7 @@ from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
 from eosctl.kafka.topics.store import KafkaTopicStore
 from eosctl.sandbox.stack import Stack
+from tests.audit.proven import assert_exactly_once
 from tests.conftest import Invoke, Outcome
 from tests.sandbox_fixtures import (
     GROUP,
@@ -76,6 +77,7 @@ def test_to_a_topic_of_its_own_and_back_no_line_is_lost_or_delivered_twice(
     assert (len(lines), set(lines.values())) == (5, {1})
     once_more = switch(own)
     assert (once_more.exit_code, once_more.json()["data"]["rows"]) == (0, []), "it is there already"
+    assert_exactly_once(invoke, target_flags, source.name)
 
 
 def test_offsets_are_not_put_where_they_do_not_belong(
@@ -261,6 +263,7 @@ def test_a_task_that_ends_slowly_delivers_each_record_once(pair: Stack, invoke: 
             assert stopped["detail"] == "STOPPED, no task left, 2 ids of its tasks fenced"
         wait_for_batches()
         assert set(delivered(pair, topic).values()) == {1}
+        assert_exactly_once(invoke, where, unique, "--offsets-topic", own)
     finally:
         rest(f"{url}/connectors/{unique}", "DELETE")
 

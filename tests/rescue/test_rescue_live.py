@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.audit.proven import assert_exactly_once
 from tests.sandbox_fixtures import GROUP, FileSource, wait_until
 
 pytestmark = pytest.mark.live
@@ -114,3 +115,4 @@ def test_rescue_heals_what_connects_own_round_could_not(
     file_source.append("two")
     file_source.wait_position(8)
     assert run("rescue", "--connector", file_source.name, "--yes")["rows"] == []
+    assert_exactly_once(invoke, target_flags, file_source.name)

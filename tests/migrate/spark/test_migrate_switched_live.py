@@ -20,6 +20,7 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.kafka.topics.store import KafkaTopicStore
 from eosctl.sandbox.stack import Stack
+from tests.audit.proven import assert_exactly_once
 from tests.conftest import Invoke
 from tests.sandbox_fixtures import GROUP, PATIENCE_S, FileSource, once_there, rest
 
@@ -93,6 +94,7 @@ def test_switched_after_the_migration_every_line_comes_once(
         source.wait_position(length(3))
         found = once_there(3 * BATCH, partial(delivered, stack, source))
         assert found == [*lines(0), *lines(1), *lines(2)]
+        assert_exactly_once(invoke, target_flags, source.name)
 
 
 def offsets_migrate(*words: str, state: Path) -> Any:
