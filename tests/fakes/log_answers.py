@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests.fakes.broker_answers import Asked
 
 _CRC_FROM = 21
+_LARGE_BYTES = 100_000
 
 
 def topic_uuid(topic: FakeTopic) -> uuid.UUID:
@@ -26,7 +27,7 @@ def topic_uuid(topic: FakeTopic) -> uuid.UUID:
 
 
 def batch_bytes(batch: Batch) -> bytes:
-    """A batch as it lies in a log; its records are zeros, but for the one of a marker."""
+    """A batch as it lies in a log; its records are zeros, but for the one of a marker. A large one has no checksum."""
     attributes = 16 * batch.is_transactional + 32 * batch.is_control
     records, count = bytes(max(batch.size_bytes - 61, 0)), batch.records
     if batch.commit is not None:
@@ -40,7 +41,8 @@ def batch_bytes(batch: Batch) -> bytes:
     )
     checked += records
     length = _CRC_FROM - 12 + len(checked)
-    return struct.pack(">qiibI", batch.base_offset, length, 0, 2, crc32c(checked)) + checked
+    checksum = crc32c(checked) if len(checked) < _LARGE_BYTES else 0
+    return struct.pack(">qiibI", batch.base_offset, length, 0, 2, checksum) + checked
 
 
 def list_offsets(asked: Asked, request: offsets.ListOffsetsRequest) -> offsets.ListOffsetsResponse:

@@ -7,7 +7,7 @@ others are read; what nobody leads for the whole timeout is unseen, not an error
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from eosctl.core.acls.lines import grant_hint
@@ -91,7 +91,7 @@ class NativeScan:
             self._find_range()
             found = describe_leaders(self._cluster, self._stops)
         except (UnreachableError, DeadlineError) as exc:
-            self._why.update(dict.fromkeys(self._stops, exc.message))
+            self._note(self._stops, exc)
             return readings
         for place, leader in found.items():
             if isinstance(leader, KafkaFault):
@@ -180,14 +180,18 @@ class NativeScan:
                     source.readings.remove(reading)
                     self._heed(reading.place, part)
                     continue
+                if is_empty and part.high_watermark < reading.stop:
+                    source.readings.remove(reading)
+                    self._why[reading.place] = f"the log ends at offset {part.high_watermark} now"
+                    continue
                 chunks.append((reading, self._decode(reading, part)))
-                reading.empty = reading.empty + 1 if is_empty and part.high_watermark >= reading.stop else 0
+                reading.empty = reading.empty + 1 if is_empty else 0
                 if reading.empty >= _EMPTY_ANSWERS:
                     reading.position = reading.stop
                 if reading.position >= reading.stop:
                     source.readings.remove(reading)
             if answer.throttle_time_ms or any(batches for _reading, batches in chunks):
-                self._renew(sources)
+                self._renew(sources, throttle_ms=answer.throttle_time_ms)
             source.rest(answer.throttle_time_ms, self._deadline.clock)
         return chunks
 
@@ -227,13 +231,21 @@ class NativeScan:
         try:
             yield
         except (UnreachableError, DeadlineError) as exc:
-            self._why.update((reading.place, exc.message) for reading in readings)
+            self._note([reading.place for reading in readings], exc)
             if source is not None:
                 source.lose()
 
-    def _renew(self, sources: Sequence[Source]) -> None:
-        """It gets on: the timeout begins anew."""
-        self._deadline = Deadline.after(self._timeout.timeout_s, self._timeout.clock)
+    def _note(self, places: Iterable[Place], exc: UnreachableError | DeadlineError) -> None:
+        """Why partitions are not read; that the time is over says less than what was said before."""
+        for place in places:
+            if isinstance(exc, DeadlineError):
+                self._why.setdefault(place, exc.message)
+            else:
+                self._why[place] = exc.message
+
+    def _renew(self, sources: Sequence[Source], *, throttle_ms: int) -> None:
+        """It gets on: the timeout begins anew, once a broker that slows clients down has had its time."""
+        self._deadline = Deadline.after(self._timeout.timeout_s + throttle_ms / 1000, self._timeout.clock)
         self._cluster.renew(self._deadline)
         for source in sources:
             source.connection.stream.deadline = self._deadline
