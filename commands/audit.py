@@ -27,6 +27,14 @@ from .frame.options import EosctlCommand, pass_app, pass_request
 )  # fmt: skip
 @click.option("--until", metavar="TIME|AGE|OFFSET", help="Where to end [default: the end of the log].")
 @click.option(
+    "--unique", metavar="FIELD",
+    help="Report values that come twice: id, value.after.id, key.id, header.id, value or key; auto for a known source.",
+)  # fmt: skip
+@click.option(
+    "--sequence", metavar="FIELD",
+    help="Report missing numbers too; numbers behind another text, as in task-0-17, are a sequence of that text's own.",
+)  # fmt: skip
+@click.option(
     "--report", metavar="FILE.html", type=click.Path(dir_okay=False),
     help="Also write a page with the transactions over time, to be kept as evidence.",
 )  # fmt: skip
@@ -43,6 +51,10 @@ def audit(app: App, request: AuditRequest) -> Report:
     not_exactly_once (exit 3): there are records or offsets outside transactions, transactions without offsets, or
     batches of a producer that had a successor. unproven (exit 7): nothing is wrong, and something is not known: a
     producer that nobody knows, a partition that could not be read, a window without records.
+
+    --unique and --sequence read the committed records as well, which takes as long as a consumer: a value that comes
+    twice in a topic is a duplicate, a number that is missing a gap, and both are not_exactly_once. They keep 12 bytes
+    of each value in memory, or the unbroken stretches. MirrorMaker 2 is always compared with its source topics.
 
     What retention, compaction or DeleteRecords removed can't be proven: the window that is proven is printed. Ctrl-C
     reports what was read so far (exit 130). Needs brokers of Kafka 2.5 or newer, READ on the topics, and DESCRIBE on

@@ -24,11 +24,12 @@ from eosctl.audit.rows import (
 )
 from eosctl.audit.scope import AuditRequest, Scope, find_scope, output_window
 from eosctl.audit.source_topics import compare_with_source
+from eosctl.audit.value_checks import Fields, check_values, wanted_fields
 from eosctl.audit.verdict import KnownProducer, Whose, findings, judge, known_producer
 from eosctl.core.batches import Unseen, UnseenReason, Window
 from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.wording import counted
-from eosctl.errors import EosctlError, ExitCode
+from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
 from eosctl.report import Problem, Report
 from eosctl.txn.owners import owners_of_ids
 
@@ -57,9 +58,10 @@ def audit(app: App, request: AuditRequest) -> Report:
     """
     window = output_window(request, app.clock)
     scope = find_scope(app, request)
+    fields = wanted_fields(request, scope.config)
     read = read_logs(scope, window, check_crcs=request.check_crcs)
     producers, problems = _producers(scope, read)
-    more, unread = _more_findings(app, scope, read)
+    more, unread = _more_findings(app, scope, read, fields)
     done = _judged(scope, window, read, producers, more)
     report = _report(app, request, done, [*problems, *unread])
     if request.report is not None:
@@ -93,12 +95,21 @@ def _producers(scope: Scope, read: LogRead) -> tuple[dict[ProducerId, KnownProdu
     return found, problems
 
 
-def _more_findings(app: App, scope: Scope, read: LogRead) -> tuple[list[tuple[PlaceTally, str]], list[Problem]]:
+def _more_findings(
+    app: App, scope: Scope, read: LogRead, fields: Fields
+) -> tuple[list[tuple[PlaceTally, str]], list[Problem]]:
     """What only records, or another cluster's logs, show; nothing once the time is over."""
     if read.ended_by is not None:
         return [], []
-    mirror = read.outputs.mirror
-    return ([], []) if mirror is None else compare_with_source(app, scope, mirror.copied)
+    try:
+        found, problems = check_values(scope.app, read, fields)
+        if (mirror := read.outputs.mirror) is not None:
+            copies, unread = compare_with_source(app, scope, mirror.copied)
+            found, problems = [*found, *copies], [*problems, *unread]
+    except KeyboardInterrupt:
+        read.ended_by = InterruptedByUserError("interrupted; what was read until then was judged")
+        return [], []
+    return found, problems
 
 
 def _judged(

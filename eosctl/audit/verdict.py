@@ -109,7 +109,11 @@ def findings(
     more: Iterable[tuple[PlaceTally, str]] = (),
 ) -> list[AuditRow]:
     """The rows, errors first, else by topic and partition; `more` are findings about records, with what is wrong."""
-    found = [*tallies, *_of_others(producers.values()), *_of_zombies(producers.values())]
+    found = [
+        *tallies,
+        *_of_others(producers.values()),
+        *_of_zombies(producers.values()),
+    ]
     told = [(tally, None) for tally in found if _counts(tally, producers.get(tally.producer_id))]
     rows = [
         _row(connector, tally, producers.get(tally.producer_id), words, planned_ms=planned_ms, timeout_ms=timeout_ms)

@@ -443,6 +443,61 @@ def test_what_a_disabled_worker_wrote_before_the_window_accuses_nobody(invoke: I
     assert (codes(since), since.exit_code) == (set(), 0)
 
 
+def numbered(scene: LogScene, *numbers: int) -> None:
+    task = scene.task()
+    for number in numbers:
+        task.commit(b'{"id":%d,"name":"n"}' % number)
+
+
+def test_a_value_that_comes_twice_is_a_duplicate(invoke: Invoke) -> None:
+    """Both came in good order, with their offsets: only the records show that the source was read twice."""
+    scene = LogScene()
+    numbered(scene, 1, 2, 2, 3)
+    run = run_on(scene, invoke)
+    assert run().exit_code == 0
+    done = run("--unique", "id", "-o", "json")
+    (row,) = done.json()["data"]["rows"]
+    assert (row["code"], row["count"], row["first_offset"], done.exit_code) == ("duplicate", 1, 4, 3)
+    assert row["message"] == "out-0, offset 4: 1 with a value that came before, the first 2"
+
+
+def test_a_number_that_is_missing_is_a_gap(invoke: Invoke) -> None:
+    scene = LogScene()
+    numbered(scene, 1, 2, 5)
+    done = run_on(scene, invoke)("--sequence", "id", "-o", "json")
+    (row,) = done.json()["data"]["rows"]
+    assert (row["code"], row["count"], row["message"]) == ("gap", 2, "out-0, offset 4: 2 missing before it, 3 to 4")
+
+
+def test_aborted_records_are_no_duplicates(invoke: Invoke) -> None:
+    scene = LogScene()
+    numbered(scene, 1, 2)
+    task = scene.task()
+    task.write(OUT, b"k", b'{"id":3}')
+    task.end(commit=False)
+    numbered(scene, 3)
+    done = run_on(scene, invoke)("--unique", "id", "--sequence", "id", "-o", "json")
+    assert (codes(done), done.exit_code) == ({"transaction_aborted"}, 0)
+
+
+def test_records_without_the_field_are_said(invoke: Invoke) -> None:
+    scene = LogScene()
+    numbered(scene, 1, 2)
+    done = run_on(scene, invoke)("--unique", "nothing")
+    assert (done.exit_code, "2 of 2 records have no such field" in done.stderr) == (0, True)
+
+
+def test_the_field_of_a_known_source_need_not_be_named(invoke: Invoke) -> None:
+    scene = LogScene()
+    scene.task().commit(b"line", b"line")
+    run, config = run_on(scene, invoke), scene.connect.connectors["c"].config
+    assert run("--unique", "auto").exit_code == 3, "lines of a file"
+    config |= {"connector.class": "io.confluent.connect.jdbc.JdbcSourceConnector", "incrementing.column.name": "id"}
+    assert "have no such field" in run("--unique", "auto").stderr
+    config["connector.class"] = "my.OwnSource"
+    assert (run("--unique", "auto").exit_code, run("--unique", "header").exit_code) == (2, 2)
+
+
 def test_names_that_are_none(invoke: Invoke) -> None:
     scene = LogScene()
     honest(scene)

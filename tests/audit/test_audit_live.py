@@ -70,6 +70,17 @@ def test_a_source_is_what_its_log_says(
     assert done.connector["transactions"]["committed"] >= ENOUGH / 5 / 2
 
 
+@pytest.mark.parametrize(
+    ("cheat", "codes"), [("", set()), ("twice", {"duplicate"}), ("skip", {"gap"}), ("null-offsets", set())]
+)
+def test_what_only_records_show(
+    pair: Stack, invoke: Invoke, ended: Mapping[str, str], cheat: str, codes: set[str]
+) -> None:
+    """Their transactions are perfect, and what is in them is not."""
+    done = audited(invoke, group_flags(pair, PAIR), ended[cheat], "--sequence", "value")
+    assert done.codes & {"duplicate", "gap"} == codes
+
+
 def test_a_worker_that_is_not_enabled_is_found_out(pair: Stack, invoke: Invoke) -> None:
     """The source is an honest one: who is not exactly-once is its worker."""
     config = {"plugin.path": str(SLOW_SOURCE), "offset.flush.interval.ms": "500"}
