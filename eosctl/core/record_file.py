@@ -72,21 +72,19 @@ def read_documents(lines: Iterable[bytes], *, name: str) -> Iterator[tuple[Mappi
 
     Raises InputFileError that names the file (`name`) and the line.
     """
-    return ((document, record) for _number, document, record in _numbered(lines, name=name))
+    return ((document, record) for _number, document, record in numbered_documents(lines, name=name))
 
 
 def read_records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
     """The records of a file; raises InputFileError that names the file and the line."""
-    return (record for _number, _document, record in _numbered(lines, name=name))
+    return (record for _number, _document, record in numbered_documents(lines, name=name))
 
 
-def numbered_records(lines: Iterable[bytes], *, name: str) -> Iterator[tuple[int, Record]]:
-    """Line numbers, from 1, and records; raises InputFileError that names the file and the line."""
-    return ((number, record) for number, _document, record in _numbered(lines, name=name))
-
-
-def _numbered(lines: Iterable[bytes], *, name: str) -> Iterator[tuple[int, Mapping[str, object], Record]]:
-    for number, line in enumerate(lines, start=1):
+def numbered_documents(
+    lines: Iterable[bytes], *, name: str, first: int = 1
+) -> Iterator[tuple[int, Mapping[str, object], Record]]:
+    """Line numbers, from that of the `first`, objects and records; raises InputFileError that names file and line."""
+    for number, line in enumerate(lines, start=first):
         if not line.strip():
             continue
         try:

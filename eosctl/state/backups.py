@@ -10,22 +10,21 @@ import hashlib
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from eosctl.app import App
 from eosctl.core.configs.view import is_config_key
+from eosctl.core.kept.record_lines import backup_lines, read_lines
 from eosctl.core.offsets.views import PlannedWrite
-from eosctl.core.record_file import UNKNOWN, decode_bytes, read_documents, record_line
+from eosctl.core.record_file import UNKNOWN, read_documents, record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError, RefusedError
 from eosctl.machine.kept_file import sync_directory
-from eosctl.state.record_lines import backup_lines
 
 
-@dataclass(frozen=True, slots=True)
-class BackupEntry:
+class BackupEntry(NamedTuple):
     """A key as it was; `before.offset` -1 means that it had no record.
 
     `written` is the value put over it, as far as the file shows (`knows_written`).
@@ -100,20 +99,11 @@ def read_backup(path: str) -> list[BackupEntry]:
     entries = []
     try:
         with Path(path).open("rb") as file:
-            for document, record in read_documents(file, name=path):
-                refuse_config(record.key, name=path)
-                entries.append(
-                    BackupEntry(
-                        before=record,
-                        written=decode_bytes(document.get("written")),
-                        knows_written="written" in document,
-                        cluster_id=str(document["cluster_id"]) if "cluster_id" in document else None,
-                    )
-                )
+            for line in read_lines(file, name=path, is_backup=True):
+                refuse_config(line.record.key, name=path)
+                entries.append(BackupEntry(line.record, line.written, line.knows_written, line.cluster_id))
     except OSError as exc:
         raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
-    except ValueError as exc:
-        raise InputFileError(f'{path}, line {len(entries) + 1}: "written" {exc}') from exc
     if not entries:
         raise InputFileError(f"{path} holds no records", hint="Is it a backup that eosctl wrote?")
     return entries

@@ -11,6 +11,7 @@ from eosctl.app import App
 from eosctl.codes import Code
 from eosctl.connectors.dedicated import gather_dedicated_topics
 from eosctl.core.configs.view import is_config_key, without_secrets
+from eosctl.core.kept.record_lines import record_lines
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.offsets.views import fold_store
@@ -26,7 +27,6 @@ from eosctl.offsets.stores.gather import locate, settled_bounds
 from eosctl.ports import TopicStore
 from eosctl.report import Problem, Report
 from eosctl.state.backups import write_blocks
-from eosctl.state.record_lines import record_lines
 
 NDJSON: Format = "ndjson"
 _LEFT_OUT = {

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from eosctl.codes import Code
 from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.java.json import encode_key, encode_offset
+from eosctl.core.kept.record_lines import read_lines
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.records import IgnoredKey, OffsetKey, decode_key, is_nothing
 from eosctl.core.offsets.views import PlannedWrite, Store, live
-from eosctl.core.record_file import UNKNOWN, numbered_records
+from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Record
 from eosctl.core.wording import counted
 from eosctl.errors import InputFileError, RefusedError, UsageError
@@ -103,7 +104,7 @@ def _body(content: bytes, *, name: str) -> list[object] | None:
 def _record_file(content: bytes, *, name: str, connectors: Collection[str]) -> OffsetsFile:
     incoming: list[Incoming] = []
     keyless: list[Record] = []
-    for line, record in numbered_records(content.splitlines(), name=name):
+    for line, record, *_more in read_lines(content.splitlines(), name=name, is_backup=False):
         key = decode_key(record.key)
         if connectors and key.connector not in connectors:
             continue

@@ -1,0 +1,73 @@
+"""Many lines at once are the lines one by one; of a topic that is exported one part at a time is in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eosctl.core.kept.record_lines import ReadLine, backup_lines, read_lines, record_lines
+from eosctl.core.record_file import decode_bytes, encode_bytes, numbered_documents, record_line
+from eosctl.core.records import Record
+from eosctl.errors import InputFileError
+from eosctl.kafka.topics.reader import parts_of
+from tests.core.test_record_file import RECORDS
+
+ODD = st.sampled_from([b"", b"\x00\x1f\x7f", b"\xe2\x80\xa8\xf0\x9f\x90\x99", b'"\\/\t\b', None])
+PLAIN = st.builds(
+    Record, st.just("t"), st.just(1), st.just(2), st.integers(-1, 9), ODD, ODD | st.text().map(str.encode)
+)
+
+
+@given(st.lists(PLAIN, max_size=5) | st.lists(PLAIN | RECORDS, max_size=5))
+def test_many_lines_at_once_are_the_lines_one_by_one(records: list[Record]) -> None:
+    assert record_lines(records) == "".join(f"{record_line(each)}\n" for each in records).encode()
+
+
+@given(
+    st.lists(st.tuples(PLAIN, ODD), max_size=5) | st.lists(st.tuples(PLAIN | RECORDS, ODD | st.binary()), max_size=5)
+)
+def test_many_lines_of_a_backup_are_the_lines_one_by_one(pairs: list[tuple[Record, bytes | None]]) -> None:
+    extra = ({"written": encode_bytes(written), "cluster_id": "abc"} for _record, written in pairs)
+    lines = (record_line(record, more) for (record, _written), more in zip(pairs, extra, strict=True))
+    assert b"".join(backup_lines(pairs, cluster_id="abc")) == "".join(f"{line}\n" for line in lines).encode()
+
+
+HEADS = st.sampled_from([b"", b"\n", b" ", b"\xef\xbb\xbf", b"x"])
+MORE = st.sampled_from([b"", b',"written":null', b',"written":"x"', b',"written":{"base64":"/w=="}', b',"written":7'])
+OTHER = st.sampled_from(
+    [b"", b',"cluster_id":"abc"', b',"cluster_id":5', b',"headers":[]', b',"partition":-1', b',"x":1']
+)
+
+
+@given(st.lists(st.tuples(HEADS, PLAIN | RECORDS, MORE, OTHER), max_size=3))
+def test_lines_are_read_as_they_are_one_by_one(found: list[tuple[bytes, Record, bytes, bytes]]) -> None:
+    lines = [head + record_line(record).encode()[:-1] + more + other + b"}\n" for head, record, more, other in found]
+    assert _outcome(read_lines(lines, name="f", is_backup=True)) == _outcome(_one_by_one(lines, is_backup=True))
+    assert _outcome(read_lines(lines, name="f", is_backup=False)) == _outcome(_one_by_one(lines, is_backup=False))
+
+
+def _one_by_one(lines: list[bytes], *, is_backup: bool) -> Iterator[ReadLine]:
+    for number, document, record in numbered_documents(lines, name="f"):
+        if not is_backup:
+            yield ReadLine(number, record)
+            continue
+        try:
+            written = decode_bytes(document.get("written"))
+        except ValueError as exc:
+            raise InputFileError(f'f, line {number}: "written" {exc}') from exc
+        cluster_id = str(document["cluster_id"]) if "cluster_id" in document else None
+        yield ReadLine(number, record, written, "written" in document, cluster_id)
+
+
+def _outcome(lines: Iterable[ReadLine]) -> list[ReadLine] | str:
+    try:
+        return list(lines)
+    except InputFileError as exc:
+        return exc.message
+
+
+def test_small_partitions_are_read_together_and_large_ones_alone() -> None:
+    """An export held the whole topic; all partitions one by one would be slow where there are a thousand."""
+    assert list(parts_of({0: 10, 1: 20, 2: 60_000, 4: 49_999, 5: 1, 6: 1})) == [[0, 1], [2], [4, 5], [6]]

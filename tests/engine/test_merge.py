@@ -1,0 +1,75 @@
+"""`merge` (a key after the other, one store against another) and the columns that `migrate` uses say the same."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from eosctl.core.offsets.decision import Policy
+from eosctl.core.offsets.migration import ConnectorRoute
+from eosctl.core.offsets.views import Prefer, Store, fold_store, plan_merge
+from eosctl.core.records import Bounds, Record, TopicRead
+from eosctl.engine import rule
+from eosctl.engine.write import placed
+from tests.engine.test_rule import CASES, random_records, table
+
+PARTITIONS = 3
+CONNECTORS = ("a", "b", "c", "ü", "other")
+POLICIES = {
+    Prefer.DEDICATED: Policy.KEEP_TARGET,
+    Prefer.GLOBAL: Policy.TAKE_SOURCE,
+    Prefer.NEWEST: Policy.NEWEST,
+}
+Outcome = dict[bytes, tuple[Any, ...]]
+
+
+def folded(topic: str, records: Sequence[Record]) -> Store:
+    in_order = tuple(sorted(records, key=lambda record: (record.partition, record.offset)))
+    bounds = tuple(Bounds(number, 0, 10**6, 10**6) for number in range(PARTITIONS))
+    return fold_store(TopicRead(topic, bounds, in_order, len(in_order)))
+
+
+def by_key(source: Store, target: Store, prefer: Prefer, *, fallback: bool) -> Outcome:
+    found: Outcome = {}
+    for connector in CONNECTORS:
+        for each in plan_merge(source, target, connector, into="dedicated", prefer=prefer, fallback=fallback):
+            before = each.before.value if each.before else None
+            if each.key.raw in source.records:
+                found[each.key.raw] = (each.action, each.reason, each.conflict, each.partition, before, each.after)
+            else:
+                assert (each.sends(), each.reason, each.after) == (False, "only_in_target", before)
+    return found
+
+
+def by_column(source: Sequence[Record], target: Sequence[Record], policy: Policy, *, fallback: bool) -> Outcome:
+    routes = [ConnectorRoute(connector, connector, "target") for connector in CONNECTORS]
+    newest, there = (rule.newest_per_key(table(records)).records for records in (source, target))
+    claims = rule.strongest(rule.claims_of(newest, routes, sources=["source"]), policy)
+    decided = rule.decide(claims, there, {"target": PARTITIONS}, policy, fallback=fallback)
+    places = placed(decided)["partition"].to_pylist()
+    return {row["key"]: _outcome(row, place) for row, place in zip(decided.to_pylist(), places, strict=True)}
+
+
+def _outcome(row: dict[str, Any], place: int) -> tuple[Any, ...]:
+    after = row["value"] if row["action"] in ("write", "delete") else row["before"]
+    return row["action"], row["reason"], row["conflict"], place, row["before"], after
+
+
+@pytest.mark.parametrize("prefer", list(POLICIES))
+@pytest.mark.parametrize("fallback", [True, False])
+def test_ten_thousand_keys_end_alike(prefer: Prefer, *, fallback: bool) -> None:
+    """They are two programs: one rule for a key, one for columns; deletions, ties and scattered keys fell apart."""
+    rng = random.Random(20)  # noqa: S311 - the same records every time
+    records = random_records(rng, ("source", "target"), 4 * CASES, keys=CASES // 4)
+    source, target = ([each for each in records if each.topic == topic] for topic in ("source", "target"))
+    stores = folded("source", source), folded("target", target)
+    policy, falls = POLICIES[prefer], fallback and prefer is not Prefer.NEWEST
+    expected = by_key(*stores, prefer, fallback=fallback)
+    assert len(expected) >= CASES
+    assert by_column(source, target, policy, fallback=falls) == expected
+    assert {outcome[0] for outcome in expected.values()} == {"write", "keep", "delete"} - (
+        {"delete"} if falls or prefer is Prefer.DEDICATED else set()
+    )
