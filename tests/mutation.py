@@ -7,6 +7,7 @@ counts neither way. Sentences are left alone: what they say is wording, and the 
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import sys
@@ -70,5 +71,11 @@ def _show(path: Path) -> bool:
     return killed * 100 >= tried * _WANTED_PERCENT
 
 
+def _modules() -> list[str]:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=(__doc__ or "").partition("\n\n")[2])
+    parser.add_argument("modules", nargs="*", metavar="MODULE", help="as in eosctl.fence.rules; default: all")
+    return list(parser.parse_args().modules)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(_modules()))
