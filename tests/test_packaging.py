@@ -50,8 +50,9 @@ def test_wheel_carries_commands_locks_and_completions(wheel: Path) -> None:
 def test_wheel_runs_from_the_root_directory(wheel: Path, tmp_path: Path) -> None:
     """Installed with its dependencies into an empty environment, the script and every sub-command's help work."""
     venv = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-    subprocess.run([venv / "bin" / "pip", "install", "--quiet", str(wheel)], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(venv / "bin" / "python"), "install", "--quiet", "--no-compile"]
+    subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
     script = venv / "bin" / "eosctl"
     listed = subprocess.run([script, "--help"], cwd="/", capture_output=True, text=True, check=True).stdout
     commands = [line.split()[0] for line in listed.split("Commands:")[1].splitlines() if line.strip()]
