@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eosctl.core.records import OutRecord
-from eosctl.errors import UnauthorizedError
+from eosctl.errors import DeadlineError, UnauthorizedError
 from tests.audit.log_scene import KEY, OTHER_OUT, OUT, OWN, START_MS, LogScene, run_on
 from tests.conftest import Invoke, Outcome
 from tests.fakes.world import OFFSETS
@@ -539,6 +539,15 @@ def test_ctrl_c_reports_what_was_read(invoke: Invoke) -> None:
     assert (done.exit_code, done.json()["errors"][-1]["code"]) == (130, "interrupted")
     assert (connector(done)["verdict"], connector(done)["why"]) == ("unproven", "Not proven: the reading ended early.")
     assert connector(done)["records"] > 0
+
+
+def test_the_end_of_the_time_reports_what_was_read(invoke: Invoke) -> None:
+    scene = LogScene()
+    honest(scene)
+    scene.batches.fail_next("batch", DeadlineError("timed out after 60 s while reading"), skip=12)
+    done = run_on(scene, invoke)("-o", "json")
+    assert (done.exit_code, done.json()["errors"][-1]["code"]) == (4, "timed_out")
+    assert connector(done)["verdict"] == "unproven"
 
 
 def test_a_partition_without_a_leader_leaves_it_unproven(invoke: Invoke) -> None:

@@ -6,18 +6,25 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.records import OutRecord
 from eosctl.core.workers.modes import Mode
+from eosctl.deadline import Deadline
+from eosctl.kafka.topics.store import KafkaTopicStore
 from eosctl.sandbox.settings import GroupSpec
 from eosctl.sandbox.stack import Stack
 from tests.audit.proven import audited
 from tests.conftest import Invoke
+from tests.contract.clusters import RealProducer
 from tests.offsets.test_offset_moves_live import delivered
 from tests.sandbox_fixtures import (
     PAIR,
+    PATIENCE_S,
     SLOW_SOURCE,
     added_group,
     group_flags,
     has_ended,
+    mirror_config,
     rest,
     slow_config,
     wait_until,
@@ -92,3 +99,35 @@ def test_a_worker_that_is_not_enabled_is_found_out(pair: Stack, invoke: Invoke) 
         done = audited(invoke, group_flags(pair, DISABLED), "plain")
     assert done.codes == {"batch_not_transactional", "offsets_without_transaction"}
     assert done.verdict == "not_exactly_once"
+
+
+@pytest.mark.parametrize(
+    ("isolation", "copied", "codes"), [("read_committed", 4, set()), ("read_uncommitted", 6, {"mirror_duplicate"})]
+)
+def test_a_mirror_is_compared_with_its_source(
+    pair: Stack, invoke: Invoke, unique: str, isolation: str, copied: int, codes: set[str]
+) -> None:
+    """MirrorSourceConnector copies aborted records too, unless its consumer is told otherwise."""
+    url, alias = pair.urls(PAIR)[0], f"A-{unique}"
+    settings = ClientSettings((pair.bootstrap_servers,))
+    with KafkaTopicStore(settings, deadline=Deadline.after(PATIENCE_S)) as topics:
+        topics.create(unique, partitions=1, replication_factor=1, config={})
+        topics.write([OutRecord(unique, b"k", b"v", 0)] * 2)
+        aborted = RealProducer(pair.bootstrap_servers, f"{unique}-writer")
+        for _ in range(2):
+            aborted.send(unique, 0, b"k")
+        aborted.abort()
+        topics.write([OutRecord(unique, b"k", b"v", 0)] * 2)
+    config = mirror_config(pair.bootstrap_servers, [unique], tasks=1)
+    more = {"source.cluster.alias": alias, "consumer.isolation.level": isolation}
+    rest(f"{url}/connectors/{unique}/config", "PUT", {**config, **more})
+    try:
+        delivered(pair, f"{alias}.{unique}", copied)
+        done = audited(invoke, group_flags(pair, PAIR), unique)
+        assert (done.codes - {"transaction_aborted", "transaction_open"}, done.connector["topics"]) == (
+            codes,
+            [f"{alias}.{unique}"],
+        )
+        assert done.verdict == ("not_exactly_once" if codes else "exactly_once")
+    finally:
+        rest(f"{url}/connectors/{unique}", "DELETE")

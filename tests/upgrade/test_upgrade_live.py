@@ -14,6 +14,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,10 @@ from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.state import Node
 from eosctl.target import Target
+from tests.audit.proven import assert_exactly_once
 from tests.conftest import Invoke, Outcome
 from tests.envelope import envelope_of
-from tests.sandbox_fixtures import PATIENCE_S, rest, wait_until
+from tests.sandbox_fixtures import PATIENCE_S, group_flags, rest, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -193,7 +195,7 @@ def systemctl(stack: Stack, tmp_path: Path) -> Path:
     return script.parent
 
 
-def test_there_and_back_while_a_source_is_fed(rolling: Stack, eosctl: Eosctl, tmp_path: Path) -> None:
+def test_there_and_back_while_a_source_is_fed(rolling: Stack, eosctl: Eosctl, invoke: Invoke, tmp_path: Path) -> None:
     lines, plan = tmp_path / "lines.txt", tmp_path / "plan.json"
     lines.touch()
     text = "org.apache.kafka.connect.storage.StringConverter"
@@ -223,11 +225,14 @@ def test_there_and_back_while_a_source_is_fed(rolling: Stack, eosctl: Eosctl, tm
         assert {row["outcome"] for row in resumed["data"]["rows"]} == {"done", "done_before"}
         envelope_of(eosctl("verify", "--to", "enabled"), "upgrade-verify")
 
+        enabled_since = datetime.now(UTC).isoformat()
         first = feeder.written + 1
         wait_until(lambda: feeder.written > first + 20, what="more lines")
         last = feeder.written
         window = caught_up(rolling, tmp_path, last)
         assert [window[number] for number in range(first, last + 1)] == [1] * (last + 1 - first)
+        flags = [*group_flags(rolling, GROUP), "--timeout", "300s"]
+        assert_exactly_once(invoke, flags, "c", "--since", enabled_since)
 
         dead = take_one_away(rolling, eosctl)
         line, environ = as_process(

@@ -1,0 +1,141 @@
+"""What no cluster of ours shows: a damaged batch, an id with a new producer id, transactions far from each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from eosctl.audit import codes
+from eosctl.audit.log.committed_offsets import CommittedOffsets, Has
+from eosctl.audit.log.segments import Part, PartitionFold
+from eosctl.audit.log.tallies import Tallies, WrittenBy
+from eosctl.audit.log.timeline import ABORTED, COMMITTED, Timeline
+from eosctl.audit.rules import OutputPartitions
+from eosctl.audit.verdict import KnownProducer, Whose, findings, known_producer
+from eosctl.core.batches import Batch
+from eosctl.core.ids import Owner, ProducerId, TransactionalId
+from tests.audit.log_scene import OUT, START_MS, batch
+
+TASK = TransactionalId("g-c-0")
+
+
+def outputs(*batches: Batch) -> OutputPartitions:
+    made = OutputPartitions(CommittedOffsets(), Tallies())
+    fold = PartitionFold(made)
+    for each in batches:
+        fold.take(each)
+    return made
+
+
+def known(written: Iterable[WrittenBy]) -> dict[ProducerId, KnownProducer]:
+    owner = Owner("task", "c", 0)
+    return {
+        each.producer_id: known_producer(
+            each, TASK, "coordinator", owner, connector="c", group_id="g", has_offsets=True
+        )
+        for each in written
+    }
+
+
+def test_a_batch_with_a_wrong_checksum_is_named() -> None:
+    seen = outputs(batch(crc_ok=True), batch(base_offset=1, crc_ok=False), batch(base_offset=2))
+    assert [(str(each.code), each.first_offset, each.count) for each in seen.tallies] == [("crc_wrong", 1, 1)]
+
+
+@pytest.mark.parametrize(("producers", "found"), [((7, 8, 7), ["zombie_wrote"]), ((7, 7, 8), []), ((7, 8, 8), [])])
+def test_a_producer_that_wrote_after_its_successor_is_a_zombie(producers: tuple[int, ...], found: list[str]) -> None:
+    """A coordinator gives an id another producer id when its epochs are used up, or when it had expired."""
+    seen = outputs(*(batch(base_offset=at, producer_id=ProducerId(number)) for at, number in enumerate(producers)))
+    rows = findings("c", seen.tallies, known(seen.written.values()), planned_ms=START_MS, timeout_ms=60_000)
+    assert [(row.code, row.producer_id) for row in rows] == [(code, 7) for code in found]
+
+
+@pytest.mark.parametrize(
+    ("owner", "has_offsets", "whose"),
+    [
+        (Owner("task", "c", 3), False, Whose.OWN),
+        (Owner("task", "d", 0), True, Whose.KNOWN),
+        (Owner("eosctl"), True, Whose.KNOWN),
+        (Owner("other"), True, Whose.OWN),
+        (Owner("ambiguous"), False, Whose.OTHER),
+        (None, True, Whose.OWN),
+        (None, False, Whose.UNKNOWN),
+    ],
+)
+def test_whose_a_producer_is(owner: Owner | None, has_offsets: bool, whose: Whose) -> None:
+    """Who commits offsets of the connector is one of its tasks, unless the id says that it is somebody else."""
+    written = WrittenBy(ProducerId(7), is_transactional=True)
+    name = None if owner is None else TransactionalId("x")
+    found = known_producer(written, name, "coordinator", owner, connector="c", group_id="g", has_offsets=has_offsets)
+    assert found.whose is whose
+
+
+def part(first_ms: int, ended_ms: int, *, topic: str = OUT, epoch: int = 0, bump: int = 0) -> Part:
+    made = Part(topic, 0, ProducerId(7), epoch, 0, 0, first_ms, first_ms, 1, is_cut=False)
+    made.marker = batch(
+        is_control=True, commit=True, producer_epoch=epoch + bump, first_timestamp_ms=ended_ms, records=0
+    )
+    return made
+
+
+def test_a_marker_that_came_late_does_not_part_records_from_their_offsets() -> None:
+    """The leader of the records' partition was away for a minute; the one of the offsets was not."""
+    offsets = CommittedOffsets()
+    offsets.note(part(10_000, 10_005, topic="offsets"), Has.OFFSET)
+    offsets.close()
+    assert offsets.of(part(9_990, 70_000)) & Has.OFFSET
+
+
+def test_offsets_of_another_time_are_those_of_another_transaction() -> None:
+    offsets = CommittedOffsets()
+    offsets.note(part(10_000, 10_005, topic="offsets"), Has.OFFSET)
+    offsets.close()
+    assert not offsets.of(part(40_000, 40_005)) & Has.OFFSET
+
+
+def test_one_transaction_with_offsets_is_that_of_one_part_of_a_partition() -> None:
+    offsets = CommittedOffsets()
+    offsets.note(part(10_000, 10_005, topic="offsets"), Has.OFFSET)
+    offsets.close()
+    answers = [bool(offsets.of(part(10_000 + at, 10_005 + at)) & Has.OFFSET) for at in range(3)]
+    assert answers == [True, False, False]
+
+
+def test_with_an_epoch_of_its_own_time_says_nothing() -> None:
+    """Clocks may be hours apart: the epoch decides."""
+    offsets = CommittedOffsets()
+    offsets.note(part(10_000, 10_005, topic="offsets", epoch=4, bump=1), Has.OFFSET)
+    offsets.close()
+    assert offsets.of(part(9_000_000, 9_000_005, epoch=4, bump=1)) & Has.OFFSET
+    assert not offsets.of(part(10_000, 10_005, epoch=5, bump=1)) & Has.OFFSET
+
+
+def test_a_timeline_keeps_every_count_while_its_steps_get_longer() -> None:
+    line = Timeline()
+    for number in range(5_000):
+        line.add(number * 1000, COMMITTED)
+        line.add(number * 1000, ABORTED, 2)
+    steps = list(line.steps())
+    assert len({at_ms for at_ms, _state, _count in steps}) <= 480
+    assert sum(count for _at_ms, state, count in steps if state == COMMITTED) == 5_000
+    assert sum(count for _at_ms, state, count in steps if state == ABORTED) == 10_000
+    both = Timeline()
+    both.add(1_000, COMMITTED)
+    both.take(line)
+    assert sum(count for _at_ms, _state, count in both.steps()) == 15_001
+
+
+def test_times_that_are_none_are_left_out() -> None:
+    line = Timeline()
+    line.add(-1, COMMITTED)
+    assert list(line.steps()) == []
+
+
+def test_every_code_has_its_sentence() -> None:
+    """A finding without words would end the command in a traceback."""
+    from eosctl.audit import verdict
+    from eosctl.codes import Code
+
+    declared = {each for each in vars(codes).values() if isinstance(each, Code) and each.kind == "finding"}
+    assert declared == {*verdict._SENTENCES, *verdict._RECORD_SENTENCES}
