@@ -77,9 +77,7 @@ def test_a_source_is_what_its_log_says(
     assert done.connector["transactions"]["committed"] >= ENOUGH / 5 / 2
 
 
-@pytest.mark.parametrize(
-    ("cheat", "codes"), [("", set()), ("twice", {"duplicate"}), ("skip", {"gap"}), ("null-offsets", set())]
-)
+@pytest.mark.parametrize(("cheat", "codes"), [("", set()), ("twice", {"duplicate"}), ("skip", {"gap"})])
 def test_what_only_records_show(
     pair: Stack, invoke: Invoke, ended: Mapping[str, str], cheat: str, codes: set[str]
 ) -> None:
