@@ -14,58 +14,120 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
+from typing import NamedTuple
+
+from confluent_kafka import Producer
 
 from benchmarks.pairs import Run, compare, compile_sources, run_once
-from benchmarks.read_offsets.__main__ import TOPIC, fill
+from benchmarks.read_offsets.__main__ import TOPIC, fill, records_of
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.records import NewTopic
 from eosctl.deadline import Deadline
 from eosctl.kafka.topics.store import KafkaTopicStore
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 
 
+class Form(NamedTuple):
+    """A kind of target: how many partitions its topics have, and from how many sources what goes there comes.
+
+    The topics are there before either job starts; `half` of the keys too, under the new names that they all get.
+    """
+
+    words: str
+    partitions: int = 25
+    connectors: int = 40
+    each: bool = False
+    half: bool = False
+
+    def target(self, number: int) -> str:
+        """What the run of that number writes to: a topic, or a topic for each connector."""
+        return f"target-{number}-{{connector}}" if self.each else f"target-{number}"
+
+    def names(self) -> list[str]:
+        """The connectors."""
+        return [f"inventory-source-{number:02}" for number in range(self.connectors)]
+
+
+FORMS = {
+    "same": Form("a topic with as many partitions"),
+    "other": Form("a topic with 7 partitions", partitions=7),
+    "topics": Form("1,000 topics with one partition each", partitions=1, connectors=1000, each=True),
+    "renames": Form("a topic that has half of the keys, under new names", half=True),
+}
+
+
 def main() -> None:
-    """Starts a broker, fills the topic, runs the pairs and one run by stages."""
+    """Starts a broker, fills the topic, runs the pairs and, of the first form, one run by stages."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--form", action="append", choices=list(FORMS), help="repeatable; all of them without")
     arguments = parser.parse_args()
     compile_sources()
-    with tempfile.TemporaryDirectory() as name:
-        stack = Stack.up(StackSpec(groups=()), Path(name) / "stack", name="benchmark", environ=os.environ)
-        try:
-            fill(stack.bootstrap_servers, arguments.records)
-            contest(stack.bootstrap_servers, Path(name), records=arguments.records, runs=arguments.runs)
-        finally:
-            stack.down()
+    for name in arguments.form or FORMS:
+        with tempfile.TemporaryDirectory() as folder:
+            stack = Stack.up(StackSpec(groups=()), Path(folder) / "stack", name="benchmark", environ=os.environ)
+            try:
+                fill(stack.bootstrap_servers, arguments.records, connectors=FORMS[name].connectors)
+                contest(
+                    stack.bootstrap_servers,
+                    Path(folder),
+                    form=FORMS[name],
+                    records=arguments.records,
+                    runs=arguments.runs,
+                )
+            finally:
+                stack.down()
 
 
-def contest(bootstrap: str, folder: Path, *, records: int, runs: int) -> None:
-    """eosctl against the naive job, each run into a topic of its own."""
+def contest(bootstrap: str, folder: Path, *, form: Form, records: int, runs: int) -> None:
+    """eosctl against the naive job, each run into topics of its own."""
     numbers = count()
 
     def target() -> str:
-        topic = f"target-{next(numbers)}"
-        with KafkaTopicStore(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(60)) as store:
-            store.create(topic, partitions=25, replication_factor=1, config={"cleanup.policy": "compact"})
-        return topic
+        name = form.target(next(numbers))
+        names = [name.format(connector=connector) for connector in form.names()] if form.each else [name]
+        topics = [NewTopic(each, form.partitions, 1) for each in names]
+        with KafkaTopicStore(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(300)) as store:
+            store.create_all(topics)
+        if form.half:
+            fill_half(bootstrap, name, records)
+        return name
 
     def ours() -> Sequence[str]:
+        name = target()
+        to = ["--to", "dedicated", "--dedicated-topic", name] if form.each else ["--to", name]
+        renames = [word for each in form.names() for word in ("--rename", f"{each}=new-{each}")] if form.half else []
         return [
-            sys.executable, "-m", "eosctl", "offsets", "migrate", "--all", "--to", target(), "--yes", "--force-running",
-            "--master", "local[2]", "--snapshot-dir", str(folder / "snapshots"), "-b", bootstrap,
-            "--offset-topic", TOPIC,
-        ]  # fmt: skip
+            *(sys.executable, "-m", "eosctl", "offsets", "migrate", "--all", *to, *renames, "--yes", "--force-running"),
+            *("--conflict", "take-source", "--master", "local[2]", "--snapshot-dir", str(folder / "snapshots")),
+            *("-b", bootstrap, "--offset-topic", TOPIC, "--timeout", "20m"),
+        ]
 
     def naive() -> Sequence[str]:
-        return [sys.executable, "-m", "benchmarks.migrate.naive", bootstrap, TOPIC, target()]
+        return [sys.executable, "-m", "benchmarks.migrate.naive", bootstrap, TOPIC, target(), *(["new-"] * form.half)]
 
-    print(f"\n{records:,} records; memory is the sum of a tree's processes, shared pages counted in each")
+    print(f"\n{records:,} records into {form.words}; memory is the sum of a tree's processes, shared pages in each")
     compare("eosctl offsets migrate", ours, "naive job", naive, runs=runs, run=run_tree)
-    print("\nwhere eosctl's time goes")
-    subprocess.run([sys.executable, "-m", "benchmarks.migrate.stages", bootstrap, TOPIC, target()], check=True)
+    if form is FORMS["same"]:
+        print("\nwhere eosctl's time goes")
+        subprocess.run([sys.executable, "-m", "benchmarks.migrate.stages", bootstrap, TOPIC, target()], check=True)
+
+
+def fill_half(bootstrap: str, topic: str, records: int) -> None:
+    """Every other key, with the values of long ago, under the new name of its connector."""
+    producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2", "linger.ms": 20})
+    for key, _value in islice(records_of(records), 0, None, 2):
+        while True:
+            try:
+                producer.produce(topic, key=key.replace(b'["', b'["new-', 1), value=b'{"lsn":0}')
+                break
+            except BufferError:
+                producer.poll(0.5)
+    producer.flush(120)
 
 
 def run_tree(command: Sequence[str]) -> Run:

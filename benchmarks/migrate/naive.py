@@ -1,7 +1,7 @@
 """The Spark job that a user would write: earliest to LSO, `groupBy(key).max_by`, write; nothing is tuned or checked.
 
 It reads with the same consumer as eosctl and writes in one transaction per task, as confluent-kafka's examples do.
-`python3 -m benchmarks.migrate.naive BOOTSTRAP SOURCE TARGET`; the target is there already.
+`python3 -m benchmarks.migrate.naive BOOTSTRAP SOURCE TARGET [PREFIX]`; the target is there already.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition, murmur2
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
 from eosctl.core.offsets.migration import in_bins
@@ -24,12 +25,40 @@ from eosctl.engine.ranges import OffsetRange, read_runs
 _SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("key", pa.binary()), ("value", pa.binary())])
 
 
-def main(bootstrap: str, source: str, target: str) -> None:
-    """Copies the newest record of each key."""
+def main(bootstrap: str, source: str, target: str, prefix: str = "") -> None:
+    """Copies the newest record of each key; `target` may have {connector}, `prefix` goes before connectors' names.
+
+    With a prefix the target is read too, and only what differs is written.
+    """
     os.environ["PYSPARK_PYTHON"] = sys.executable
     client = {"bootstrap.servers": bootstrap}
-    ranges = offset_ranges(client, source)
     spark = SparkSession.builder.master("local[2]").getOrCreate()
+    newest = newest_of(spark, client, source)
+    if prefix:
+        renamed = F.concat(F.lit(f'["{prefix}').cast("binary"), F.expr("substring(key, 3, length(key))"))
+        there = newest_of(spark, client, target).withColumnRenamed("newest", "there")
+        newest = newest.withColumn("key", renamed).join(there, "key", "left")
+        newest = newest.where(~F.col("newest.value").eqNullSafe(F.col("there.value")))
+    connector = F.regexp_extract(F.col("key").cast("string"), r'^\["([^"]*)"', 1)
+    head, found, tail = target.partition("{connector}")
+    topic = F.concat(F.lit(head), connector, F.lit(tail)) if found else F.lit(target)
+    sizes = len(offset_ranges(client, target)) if not found else 1
+    rows = newest.select(topic.alias("topic"), "key", "newest.value").mapInArrow(
+        lambda batches: map(partial(placed, sizes), batches), "topic string, partition int, key binary, value binary"
+    )
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        written = write_all(client, target, batches)
+        yield pa.record_batch({"written": pa.array([written], pa.int64())})
+
+    written = rows.repartition(2, "topic", "partition").mapInArrow(write, "written long").collect()
+    print(sum(row.written for row in written), "records")
+    spark.stop()
+
+
+def newest_of(spark: SparkSession, client: dict[str, Any], topic: str) -> DataFrame:
+    """The newest record of each key of a topic."""
+    ranges = offset_ranges(client, topic)
     bins = in_bins(((one.end - one.begin, one) for one in ranges), 2 * spark.sparkContext.defaultParallelism)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -42,19 +71,18 @@ def main(bootstrap: str, source: str, target: str) -> None:
     records = spark.range(0, len(bins), 1, len(bins)).mapInArrow(
         read, "partition int, offset long, key binary, value binary"
     )
-    newest = records.groupBy("key").agg(F.max_by(F.struct("partition", "value"), "offset").alias("newest"))
-    rows = newest.select("newest.partition", "key", "newest.value").repartition(2, "partition")
-
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        written = write_all(client, target, batches)
-        yield pa.record_batch({"written": pa.array([written], pa.int64())})
-
-    print(sum(row.written for row in rows.mapInArrow(write, "written long").collect()), "records")
-    spark.stop()
+    return records.groupBy("key").agg(F.max_by(F.struct("partition", "value"), "offset").alias("newest"))
 
 
-def write_all(client: dict[str, Any], target: str, batches: Iterable[pa.RecordBatch]) -> int:
-    """Writes all batches of partition, key and value in one transaction; every delivery is counted."""
+def placed(partitions: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch of topic, key and value with the partition of each key."""
+    homes = [murmur2(key, partitions) for key in batch.column("key").to_pylist()]
+    columns = [batch.column("topic"), pa.array(homes, pa.int32()), batch.column("key"), batch.column("value")]
+    return pa.RecordBatch.from_arrays(columns, names=["topic", "partition", "key", "value"])
+
+
+def write_all(client: dict[str, Any], name: str, batches: Iterable[pa.RecordBatch]) -> int:
+    """Writes all batches of topic, partition, key and value in one transaction; every delivery is counted."""
     task, failed, written = TaskContext.get(), list[Any](), 0
 
     def on_delivery(error: Any, _message: Any) -> None:
@@ -65,14 +93,14 @@ def write_all(client: dict[str, Any], target: str, batches: Iterable[pa.RecordBa
             failed.append(error)
 
     assert task is not None
-    producer = Producer({**client, "transactional.id": f"naive-{target}-{task.partitionId()}", "linger.ms": 20})
+    producer = Producer({**client, "transactional.id": f"naive-{name}-{task.partitionId()}", "linger.ms": 20})
     producer.init_transactions()
     producer.begin_transaction()
     for batch in batches:
-        for partition, key, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        for topic, partition, key, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             while True:
                 try:
-                    producer.produce(target, value, key, partition, on_delivery)
+                    producer.produce(topic, value, key, partition, on_delivery)
                     break
                 except BufferError:
                     producer.poll(0.5)

@@ -70,10 +70,12 @@ def contest(bootstrap: str, java: Java, jars: list[Path], *, records: int, runs:
     )  # fmt: skip
 
 
-def fill(bootstrap: str, count: int, records: Iterator[tuple[bytes, bytes | None]] | None = None) -> None:
+def fill(
+    bootstrap: str, count: int, records: Iterator[tuple[bytes, bytes | None]] | None = None, *, connectors: int = 40
+) -> None:
     """Writes `count` records to the topic, the first half plainly, the second in transactions.
 
-    None are like those of a source with many tables.
+    None are like those of so many sources with many tables.
     """
     with KafkaTopicStore(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(120)) as store:
         store.create(TOPIC, partitions=25, replication_factor=1, config={"cleanup.policy": "compact"})
@@ -85,7 +87,7 @@ def fill(bootstrap: str, count: int, records: Iterator[tuple[bytes, bytes | None
         "enable.metrics.push": False,
         "log_level": 0,
     }
-    records, plain = records or _records(count), Producer(settings)
+    records, plain = records or records_of(count, connectors=connectors), Producer(settings)
     for key, value in islice(records, count // 2):
         plain.produce(TOPIC, key=key, value=value)
         plain.poll(0)
@@ -99,12 +101,12 @@ def fill(bootstrap: str, count: int, records: Iterator[tuple[bytes, bytes | None
         exact.commit_transaction(60)
 
 
-def _records(count: int) -> Iterator[tuple[bytes, bytes | None]]:
-    """Keys and values as a Debezium-like source with many tables has them."""
+def records_of(count: int, *, connectors: int = 40) -> Iterator[tuple[bytes, bytes | None]]:
+    """Keys and values as Debezium-like sources with many tables have them."""
     for number in range(count):
         superseding = number % _SUPERSEDED_EVERY == 0
         table = number // 10 * 5 + 1 if superseding else number  # 1, 6, 11, …: twice more each
-        key = b'["inventory-source-%02d",{"database":"shop","table":"orders_%07d"}]' % (table % 40, table)
+        key = b'["inventory-source-%02d",{"database":"shop","table":"orders_%07d"}]' % (table % connectors, table)
         value = (
             None if number % _TOMBSTONE_EVERY == 1 else b'{"lsn":%d,"txId":%d,"snapshot":false}' % (9 * number, number)
         )

@@ -363,7 +363,7 @@ class _Run:
             wait_until_visible(app, self.sent.last_offsets)
 
     def _verify(self, outcome: dict[str, Json]) -> str:
-        said = self._compare()
+        said = self._compare(since=True)
         compared = self.compared
         if compared is None or compared.compared != self.plan.tally.keys:
             raise EosctlError(
@@ -374,6 +374,6 @@ class _Run:
         outcome |= {"compared": compared.compared, "differing": compared.differing}
         return said
 
-    def _compare(self) -> str:
-        self.compared = self.migration.compare(self.plan, "target")
+    def _compare(self, *, since: bool = False) -> str:
+        self.compared = self.migration.compare(self.plan, "target", since=since)
         return f"{counted(self.compared.compared, 'key')} compared"

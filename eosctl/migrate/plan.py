@@ -35,7 +35,14 @@ from eosctl.events import Event
 from eosctl.migrate.report import plan_row
 from eosctl.migrate.stores import target_name_of
 from eosctl.migrate.targets import AS_SOURCE, TopicSize, planned_targets
-from eosctl.migrate.topics import expected_records, hidden_offsets, present_topics, refuse_open_transactions, some
+from eosctl.migrate.topics import (
+    expected_records,
+    grown_since,
+    hidden_offsets,
+    present_topics,
+    refuse_open_transactions,
+    some,
+)
 from eosctl.report import plain, rfc3339
 from eosctl.state.work_folders import work_folder
 
@@ -148,11 +155,18 @@ class Migration:
             plan = replace(plan, stale_copies=self.stages.find_stale(draft))
         return with_sample(plan, [plain(plan_row(key)) for key in self.stages.sample(draft)])
 
-    def compare(self, plan: MigrationPlan, side: str) -> Comparison:
-        """Reads one side again, up to now, and compares it with the plan's decisions."""
+    def compare(self, plan: MigrationPlan, side: str, *, since: bool = False) -> Comparison:
+        """Reads one side again, up to now, and compares it with the plan's decisions.
+
+        With `since` no more of the target is read than what came since the plan was made, where it has only grown.
+        """
         app = self.app.with_whole_timeout()
-        now = present_topics(app, plan.targets if side == "target" else plan.sources)
-        compared = self.stages.compare(existing_snapshot(plan), plan, now, side=side)
+        planned = plan.targets if side == "target" else plan.sources
+        now = present_topics(app, planned)
+        grown = grown_since(planned, now) if since and not plan.stale_copies else None
+        compared = self.stages.compare(
+            existing_snapshot(plan), plan, now if grown is None else grown, side=side, since=grown is not None
+        )
         return replace(compared, hidden=hidden_offsets(app, now, plan.connectors_of(side), side=side))
 
 

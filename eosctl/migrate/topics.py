@@ -171,6 +171,28 @@ def moved_topics(
     return moved
 
 
+def grown_since(planned: Sequence[PlannedTopic], now: Sequence[PlannedTopic]) -> list[PlannedTopic] | None:
+    """The topics of `now`, bounded by what came since; None where something that was `planned` may be gone.
+
+    What is in a log stays as it is, but for what a newer record of its key makes superfluous: behind a beginning that
+    has not moved a key has what it had, unless what came since says otherwise.
+    """
+    grown, found = [], {topic.name: topic for topic in now}
+    for topic in planned:
+        there = found.get(topic.name)
+        if there is None or there.file is not None or topic.topic_id not in (None, there.topic_id):
+            return None
+        before = {bound.partition: bound for bound in topic.bounds}
+        new = []
+        for one in there.bounds:
+            was = before.get(one.partition, replace(one, lso=one.begin))
+            if one.begin != was.begin or one.lso < was.lso:
+                return None
+            new.append(replace(one, begin=was.lso))
+        grown.append(replace(there, bounds=tuple(new)))
+    return grown
+
+
 def _refuse_other_clusters(app: App, planned: Sequence[PlannedTopic]) -> None:
     for topic in {topic.profile: topic for topic in planned if topic.file is None}.values():
         now = cluster_id_of(app, topic.name)

@@ -36,7 +36,7 @@ def test_plan_then_apply(scene: Scene) -> None:
     assert scene.topics.newest("offsets-a") == {KEY: b"{}"}
     assert scene.calls == [
         "snapshot source connect-offsets in 2 parts", "snapshot target offsets-a in 2 parts", "backup",
-        "write decisions in 2", "compare target",
+        "write decisions in 2", "compare target since the plan",
     ]  # fmt: skip
     backup = Path(str(result.data.backup))
     before = Record("offsets-a", partition_for(KEY, 2), -1, -1, KEY, None)
@@ -72,7 +72,7 @@ def test_a_key_in_two_places_is_told_where_workers_may_read_either(scene: Scene,
     assert prepared.apply is not None
     assert prepared.apply().exit_code is ExitCode.OK
     assert scene.calls[1:] == [
-        "snapshot target offsets-a in 2 parts", "backup", "write decisions in 2", "compare target",
+        "snapshot target offsets-a in 2 parts", "backup", "write decisions in 2", "compare target since the plan",
     ]  # fmt: skip
 
 

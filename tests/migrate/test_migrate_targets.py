@@ -9,11 +9,12 @@ from typing import Any, cast
 import pytest
 
 from eosctl.app import App
-from eosctl.core.offsets.migration import Selection
-from eosctl.core.records import OutRecord
+from eosctl.core.offsets.migration import PlannedTopic, Selection
+from eosctl.core.records import Bounds, OutRecord
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import BrokerError, ExitCode, RefusedError, StalePlanError, UnauthorizedError, UsageError
 from eosctl.migrate.targets import TopicSize, wait_until_visible
+from eosctl.migrate.topics import grown_since
 from eosctl.report import plain
 from eosctl.target import Target
 from tests.fakes.faults import Call
@@ -238,3 +239,30 @@ def test_offsets_do_not_move_to_or_from_topics_of_another_kind(
         scene.prepared(**request_)
     assert not [call for call in scene.calls if call.startswith(("write", "backup"))]
     assert scene.created() == ["data", "plain"]
+
+
+def planned_topic(*bounds: tuple[int, int], topic_id: str | None = "id") -> PlannedTopic:
+    """Partitions from begin to LSO."""
+    some = tuple(Bounds(number, begin, lso, lso) for number, (begin, lso) in enumerate(bounds))
+    return PlannedTopic("t", topic_id, len(bounds), 1, some)
+
+
+def test_of_topics_that_have_only_grown_what_came_since_is_read() -> None:
+    planned, now = planned_topic((0, 5), (2, 2)), planned_topic((0, 9), (2, 3))
+    assert grown_since([planned], [now]) == [planned_topic((5, 9), (2, 3))]
+    assert grown_since([planned_topic(topic_id=None)], [now]) == [now], "one that was made is read from its beginning"
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        pytest.param(None, id="it is gone"),
+        pytest.param(planned_topic((0, 9), (2, 3), topic_id="other"), id="it was made anew"),
+        pytest.param(planned_topic((1, 9), (2, 3)), id="its first records were deleted"),
+        pytest.param(planned_topic((0, 4), (2, 3)), id="its last records were lost"),
+        pytest.param(PlannedTopic("file:/t", "id", 2, 1), id="a file"),
+    ],
+)
+def test_what_may_have_lost_something_is_read_again(now: PlannedTopic | None) -> None:
+    """Of a key that a plan leaves alone nothing is read where the log before the plan is as it was."""
+    assert grown_since([planned_topic((0, 5), (2, 2))], [] if now is None else [now]) is None
