@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import Consumer, Producer, TopicPartition, murmur2
+from confluent_kafka import Consumer, TopicPartition
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
@@ -76,6 +76,8 @@ def newest_of(spark: SparkSession, client: dict[str, Any], topic: str) -> DataFr
 
 def placed(partitions: int, batch: pa.RecordBatch) -> pa.RecordBatch:
     """A batch of topic, key and value with the partition of each key."""
+    from confluent_kafka import murmur2
+
     homes = [murmur2(key, partitions) for key in batch.column("key").to_pylist()]
     columns = [batch.column("topic"), pa.array(homes, pa.int32()), batch.column("key"), batch.column("value")]
     return pa.RecordBatch.from_arrays(columns, names=["topic", "partition", "key", "value"])
@@ -83,6 +85,8 @@ def placed(partitions: int, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def write_all(client: dict[str, Any], name: str, batches: Iterable[pa.RecordBatch]) -> int:
     """Writes all batches of topic, partition, key and value in one transaction; every delivery is counted."""
+    from confluent_kafka import Producer  # its class can't be sent with the task
+
     task, failed, written = TaskContext.get(), list[Any](), 0
 
     def on_delivery(error: Any, _message: Any) -> None:

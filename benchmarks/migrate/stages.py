@@ -61,9 +61,9 @@ def main(bootstrap: str, source: str, target: str) -> None:
         open_stages = spark_stages(app, snapshots=snapshots, master="local[2]")
 
         @contextmanager
-        def opened(records: int) -> Iterator[Any]:
+        def opened() -> Iterator[Any]:
             asked_s = time.perf_counter()
-            with open_stages(records) as stages:
+            with open_stages() as stages:
                 seconds["start"] = time.perf_counter() - asked_s
                 yield Timed(stages, seconds)
 

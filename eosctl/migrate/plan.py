@@ -100,8 +100,7 @@ class MigrationStages(Protocol):
     ) -> Comparison: ...
 
 
-OpenStages = Callable[[int], AbstractContextManager[MigrationStages]]
-"""Opens the stages for about so many records."""
+OpenStages = Callable[[], AbstractContextManager[MigrationStages]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +207,7 @@ def spark_stages(
     """
 
     @contextmanager
-    def opened(expected_records: int) -> Iterator[MigrationStages]:
+    def opened() -> Iterator[MigrationStages]:
         from eosctl.kafka.topics.librdkafka import client_properties
         from eosctl.migrate.spark.start import spark_job
 
@@ -216,8 +215,8 @@ def spark_stages(
         others = {name: client_properties(app.elsewhere(name).target.require_client()) for name in profiles}
         app.on_event(Event("starting Spark"))
         with spark_job(
-            client, snapshots=snapshots, master=master, conf=conf or {}, expected_records=expected_records,
-            others=others, on_progress=lambda *progress: app.on_event(Event(*progress)),
+            client, snapshots=snapshots, master=master, conf=conf or {}, others=others,
+            on_progress=lambda *progress: app.on_event(Event(*progress)),
         ) as job:  # fmt: skip
             yield job
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from eosctl.app import App
 from eosctl.core.allowances import Allowances
-from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, plan_file_text
+from eosctl.core.offsets.migration import MigrationPlan, plan_file_text
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError
@@ -22,7 +22,7 @@ from eosctl.migrate.plan import Migration, MigrationRequest, MigrationStages, Op
 from eosctl.migrate.report import plan_report, result_report, verify_report
 from eosctl.migrate.stale import refuse_stale
 from eosctl.migrate.stores import profile_of, source_names
-from eosctl.migrate.topics import app_of, expected_records, gather_sources
+from eosctl.migrate.topics import app_of, gather_sources
 from eosctl.offsets import codes as offset_codes
 from eosctl.offsets.guard import running_connectors, source_problem
 from eosctl.offsets.stale_copies import stale_problem
@@ -69,8 +69,8 @@ class _Opened:
 
 
 @contextmanager
-def _opened(opener: OpenStages, sources: Sequence[PlannedTopic]) -> Iterator[_Opened]:
-    with suppress(_CutOffError), opener(expected_records(sources)) as stages:
+def _opened(opener: OpenStages) -> Iterator[_Opened]:
+    with suppress(_CutOffError), opener() as stages:
         opened = _Opened(stages)
         yield opened
         if opened.cut_off:
@@ -93,7 +93,7 @@ def prepared_migration(
     names = source_names(app, request.sources, request.selection)
     sources = gather_sources(app, names, allow_open_transactions=request.allow_open_transactions)
     profiles = {source.profile for source in sources} | {profile_of(request.target)}
-    with _opened(engine.opener(app, sorted(filter(None, profiles))), sources) as opened:
+    with _opened(engine.opener(app, sorted(filter(None, profiles)))) as opened:
         migration = Migration(app, opened.stages, engine.snapshots)
         plan = migration.plan(request, sources)
         if plan_out is not None:
@@ -129,7 +129,7 @@ def migration_from_file(
         past = past_of(folder, migration_journal(folder, app.clock), resume=resume)
         if not past.ended:
             refuse(app, plan, allowances)  # before Spark takes its seconds to start
-        with _opened(engine.opener(app, plan.profiles()), plan.sources) as opened:
+        with _opened(engine.opener(app, plan.profiles())) as opened:
             migration = Migration(app, opened.stages, engine.snapshots)
             return opened.apply(migration, plan, allowances, resume=resume)
 
@@ -162,7 +162,7 @@ def _stale(app: App, plan: MigrationPlan, allowances: Allowances, *, resume: boo
 
 def verify_plan(app: App, plan: MigrationPlan, engine: Engine, *, strict: bool = False) -> Report:
     """Reads both sides again and compares them with the plan."""
-    with engine.opener(app, plan.profiles())(expected_records(plan.sources)) as stages:
+    with engine.opener(app, plan.profiles())() as stages:
         migration = Migration(app, stages, engine.snapshots)
         sides = {side: migration.compare(plan, side) for side in ("source", "target")}
         return verify_report(plan, sides, strict=strict)

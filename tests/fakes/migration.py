@@ -138,7 +138,7 @@ class Scene:
 
     def engine(self) -> Engine:
         @contextmanager
-        def opened(_records: int) -> Iterator[FakeStages]:
+        def opened() -> Iterator[FakeStages]:
             yield self.stages
 
         return Engine(self.folder / "migrations", open_stages=opened)

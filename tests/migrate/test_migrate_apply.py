@@ -219,7 +219,7 @@ def test_spark_is_left_as_after_an_error_where_a_run_was_cut_off(scene: Killable
     left: list[str] = []
 
     @contextmanager
-    def opened(_records: int) -> Iterator[FakeStages]:
+    def opened() -> Iterator[FakeStages]:
         try:
             yield scene.stages
             left.append("at its end")

@@ -40,28 +40,19 @@ appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{ISO8601} %p %c{1}: %m%n%ex
 """
 
-SMALL_INPUT_RECORDS = 2_000_000
-"""Below this the JVM compiles with C1 only and collects serially: 2 to 4 s less to start, and slower per record that it
-sees, which is none where nothing is shuffled."""
-
-INTERPRETED_RECORDS = 100_000
-"""Up to this Spark interprets a query: to generate Java for it and to compile that takes longer than to run it."""
-
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
     """How to start Spark; `conf` are the user's own `--conf K=V` and win over everything else.
 
     `java_home` None takes what Spark finds. `work_dir` receives the package zip and Spark's scratch files, `log_file`
-    all that the JVM would have printed. `expected_records` chooses between a quick start and a quick run. In `cache`
-    the JVM's classes are kept for the next start.
+    all that the JVM would have printed. In `cache` the JVM's classes are kept for the next start.
     """
 
     work_dir: Path
     log_file: Path
     master: str = "local[*,4]"
     java_home: Path | None = None
-    expected_records: int = 0
     driver_memory: str = "1g"
     conf: Mapping[str, str] = field(default_factory=dict)
     cache: Path | None = None
@@ -124,12 +115,11 @@ def _started(conf: SparkConf, log: IO[bytes], log_file: Path) -> tuple[Any, Spar
 
 def session_conf(settings: SessionSettings) -> dict[str, str]:
     """Spark's configuration for `settings`; writes the log4j2 file and the package zip that it names."""
-    small = settings.expected_records <= SMALL_INPUT_RECORDS
     log4j = settings.work_dir / "log4j2.properties"
     log4j.write_text(_LOG4J)
     java_options = [f'"-Dlog4j2.configurationFile={log4j.as_uri()}"']
-    if small:
-        java_options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    # 2 to 4 s less to start, and slower per record that the JVM sees, which is none
+    java_options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     archive = settings.class_archive()
     if archive is not None:
         java_options += [f'"{word}"' for word in archive.use() or archive.record()]
@@ -140,17 +130,9 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
         "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.warehouse.dir": (settings.work_dir / "warehouse").as_uri(),
-        "spark.sql.session.timeZone": "UTC",
-        # Else pyspark asks the JVM five times about each expression, to report in errors where in Python it stands.
-        "spark.python.sql.dataFrameDebugging.enabled": "false",
-        "spark.sql.shuffle.partitions": str(shuffle_partitions(settings.expected_records)),
         # A second copy of a writing task would fence the first one in the middle of its transaction.
         "spark.speculation": "false",
     }
-    if settings.expected_records <= INTERPRETED_RECORDS:
-        ours |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     if settings.master.startswith("local"):
         ours |= {
             "spark.driver.host": "127.0.0.1",
@@ -162,11 +144,6 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
     else:
         ours["spark.submit.pyFiles"] = str(package_zip(settings.work_dir))
     return ours | dict(settings.conf)
-
-
-def shuffle_partitions(expected_records: int) -> int:
-    """One shuffle partition per 500,000 records, at least two per core of this machine."""
-    return max(2 * (os.cpu_count() or 1), -(-expected_records // 500_000))
 
 
 def package_zip(work_dir: Path) -> Path:

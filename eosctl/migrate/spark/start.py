@@ -32,13 +32,12 @@ def spark_job(
     snapshots: Path,
     master: str,
     conf: Mapping[str, str],
-    expected_records: int,
     on_progress: OnProgress,
     others: Mapping[str, ClientProperties],
 ) -> Iterator[MigrationJob]:
     """A MigrationJob on a Spark session of its own; raises UnsupportedError without Java or pyspark."""
-    missing = [name for name in ("pyspark", "pyarrow", "pandas") if importlib.util.find_spec(name) is None]
-    if missing:  # pandas is for pyspark 4.3, which wants it for every function over Arrow batches
+    missing = [name for name in ("pyspark", "pyarrow") if importlib.util.find_spec(name) is None]
+    if missing:
         raise UnsupportedError(
             f"offsets migrate runs on Spark; not installed: {', '.join(missing)}",
             hint="pip install 'eosctl[spark]'. `eosctl offsets merge` works without, within one cluster.",
@@ -54,7 +53,6 @@ def spark_job(
             snapshots / "spark.log",
             master=master,
             java_home=java_home,
-            expected_records=expected_records,
             conf=conf,
             cache=None if _SUBMITTED in os.environ else cache_dir(os.environ) / "spark",
         )

@@ -26,7 +26,7 @@ def engine(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> Engine:
     """The real stages on the session of all tests: a process has one Spark at a time."""
 
     @contextmanager
-    def opened(_records: int) -> Iterator[Any]:
+    def opened() -> Iterator[Any]:
         yield MigrationJob(spark.sparkContext, {"bootstrap.servers": cluster.servers})
 
     return Engine(tmp_path / "migrations", open_stages=opened)

@@ -45,7 +45,7 @@ def stores(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> Engine:
     """The real stages, with the cluster of `old` in reach; the default client leads nowhere."""
 
     @contextmanager
-    def opened(_records: int) -> Iterator[Any]:
+    def opened() -> Iterator[Any]:
         yield MigrationJob(spark.sparkContext, {"bootstrap.servers": "127.0.0.1:1"}, others={"old": _client(cluster)})
 
     return Engine(tmp_path / "migrations", open_stages=opened)

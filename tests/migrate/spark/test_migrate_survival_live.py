@@ -82,7 +82,7 @@ class Scene:
 
     def engine(self, job: ClumsyJob) -> Engine:
         @contextmanager
-        def opened(_records: int) -> Iterator[Any]:
+        def opened() -> Iterator[Any]:
             yield job
 
         return Engine(self.folder / "migrations", open_stages=opened)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
-
-from eosctl.migrate.spark.session import INTERPRETED_RECORDS, SessionSettings, _end_jvm, session_conf
+from eosctl.migrate.spark.session import SessionSettings, _end_jvm, session_conf
 
 
 def test_the_jvm_of_spark_submit_is_not_ended_by_us() -> None:
@@ -17,14 +15,8 @@ def test_the_jvm_of_spark_submit_is_not_ended_by_us() -> None:
     assert shut == []
 
 
-@pytest.mark.parametrize(
-    ("records", "own", "expected"),
-    [
-        (INTERPRETED_RECORDS, {}, "false"),
-        (INTERPRETED_RECORDS + 1, {}, None),
-        (1, {"spark.sql.codegen.wholeStage": "true"}, "true"),
-    ],
-)
-def test_a_small_query_is_not_compiled(tmp_path: Path, records: int, own: dict[str, str], expected: str | None) -> None:
-    conf = session_conf(SessionSettings(tmp_path, tmp_path / "log", expected_records=records, conf=own))
-    assert conf.get("spark.sql.codegen.wholeStage") == expected
+def test_what_the_user_sets_wins(tmp_path: Path) -> None:
+    own = {"spark.driver.memory": "3g", "spark.foo": "bar"}
+    conf = session_conf(SessionSettings(tmp_path, tmp_path / "log", conf=own))
+    assert own.items() <= conf.items()
+    assert conf["spark.speculation"] == "false"
