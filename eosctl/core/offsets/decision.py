@@ -1,7 +1,7 @@
 """What becomes of one key: the rule of `offsets merge` and `offsets migrate`, one key at a time.
 
-The Spark job says the same in native expressions over columns; tests hold the two together. Values are compared as
-bytes; a deletion is a fact like any other, and no bytes or JSON null are deletions too, for Connect reads them so.
+`eosctl.engine.rule` says the same over columns; tests hold the two together. Values are compared as bytes; a deletion
+is a fact like any other, and no bytes or JSON null are deletions too, for Connect reads them so.
 """
 
 from __future__ import annotations
@@ -134,9 +134,9 @@ def decide_claims(claims: list[KeyClaim], target: Cell | None, policy: Policy) -
 
 
 def mismatch(expected: bytes | None, actual: bytes | None, *, found: bool) -> KeyMismatch:
-    """How a key that should have `expected` is not as it should be; None is no value, `found` whether it has a record.
+    """How a key that should have `expected` is not as it should be.
 
-    `transforms` of Spark say the same over columns.
+    None is no value, `found` whether there is a record.
     """
     if not found:
         return KeyMismatch.MISSING
