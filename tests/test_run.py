@@ -208,12 +208,20 @@ def test_every_file_is_in_one_part_and_what_one_part_leaves_out_is_in_another() 
 
 
 def test_what_one_part_leaves_out_and_no_other_runs_makes_the_run_red(run: Run) -> None:
-    """The live tests are looked for in the files that speak of them: one that was missed there ran nowhere."""
-    words = (
-        "import pytest\n@pytest.mark.filterwarnings('default')\ndef test_one(): pass\n",
-        GREEN.partition("\n\n")[2],
-    )
-    units = run("\n".join(words), marks="not filterwarnings").outcomes
+    """The live tests are looked for in files that speak of them: one that was missed there ran nowhere."""
+    text = """
+    import pytest
+
+    @pytest.mark.filterwarnings("default")
+    def test_one(): pass
+
+    def test_two(): pass
+
+    @pytest.mark.slow
+    @pytest.mark.filterwarnings("default")
+    def test_what_takes_minutes(): pass
+    """
+    units = run(text, marks="not filterwarnings").outcomes
     assert (units.passed, units.left_out) == ({"test_it.py::test_two"}, {"test_it.py::test_one"})
     assert planning.never_run([units]) == ["test_it.py::test_one"]
     assert planning.never_run([units, Outcomes(passed={"test_it.py::test_one"})]) == []

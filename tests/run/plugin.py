@@ -24,7 +24,8 @@ class _Writer:
         self._file.flush()
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        self._write({"left_out": [item.nodeid for item in items]})
+        """What is slow is for no part at all (tests/conftest.py)."""
+        self._write({"left_out": [item.nodeid for item in items if not item.get_closest_marker("slow")]})
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
