@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from eosctl.core.batches import Batch, ScanPlan, Unseen, UnseenReason, Window
-from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.ids import ProducerId
 from eosctl.core.records import OutRecord
-from eosctl.deadline import Deadline
+from eosctl.deadline import Clock, Deadline
 from eosctl.errors import BrokerError, DeadlineError, ProtocolError, UnauthorizedError
 from eosctl.kafka.batches.log import NativeBatchLog
 from eosctl.kafka.batches.source import PARTITION_BYTES
@@ -19,7 +20,7 @@ from eosctl.wire import error_codes as codes
 from eosctl.wire.log.fetch_messages import FETCH
 from tests.fakes.admin import MemoryStream
 from tests.fakes.broker import FakeCluster, Seen
-from tests.fakes.clock import FakeTime
+from tests.fakes.clock import PLENTY_S, FakeTime
 
 TIMEOUT_S = 30.0
 EVERYTHING = Window()
@@ -292,3 +293,29 @@ def test_a_scan_that_was_left_disturbs_no_other(scene: Scene) -> None:
     next(scan)
     scan.close()  # type: ignore[attr-defined]
     assert places(list(scene.log.scan(scene.plan("t")))) == [each for each in ALL if each[0] == "t"]
+
+
+def test_a_login_that_ends_is_made_again_while_it_is_read() -> None:
+    """connections.max.reauth.ms: an hour for most, and an audit of a month takes longer."""
+    passed_s = 0.0
+
+    def tamper(seen: Seen, frame: bytes) -> bytes:
+        nonlocal passed_s
+        passed_s += 20.0 * (seen.api == "Fetch")
+        return frame
+
+    with FakeCluster(users={"user": "word"}) as cluster:
+        cluster.session_lifetime_ms, cluster.now_s, cluster.tamper = 30_000, lambda: passed_s, tamper
+        cluster.state.add_topic("u", 1)
+        for _ in range(5):
+            cluster.state.append(OutRecord("u", b"k", b"v"), 0, (7, 0), transactional=False)
+        cluster.state.log("u", 0).batches[:] = [large(offset, PARTITION_BYTES + 1000) for offset in range(5)]
+        settings = ClientSettings(
+            cluster.bootstrap_servers, "SASL_PLAINTEXT", sasl_mechanism="PLAIN", sasl_username="user",
+            sasl_password=Secret("word"),
+        )  # fmt: skip
+        clock = replace(Clock(), now_s=lambda: passed_s)
+        with NativeBatchLog(settings, deadline=Deadline.after(PLENTY_S, clock)) as log:
+            assert [each.base_offset for each in log.scan(log.plan(["u"], EVERYTHING))] == list(range(5))
+    assert passed_s >= 100
+    assert cluster.cut_off == 0

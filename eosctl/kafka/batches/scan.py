@@ -159,7 +159,9 @@ class NativeScan:
         left = [source for source in sources if source.readings]
         now_s = self._deadline.clock.monotonic_s()
         for source in left:
-            if not source.is_waiting and source.rests_until_s <= now_s:
+            if not source.is_waiting and source.connection.is_ending():
+                source.readings.clear()  # a login that ends is made again; what is left here is found in the next round
+            elif not source.is_waiting and source.rests_until_s <= now_s:
                 with self._losing(source.readings, source):
                     source.ask()
         resting = [source.rests_until_s for source in left if source.readings and not source.is_waiting]

@@ -132,16 +132,19 @@ class Stream:
         return frame
 
     def _fill(self, view: memoryview) -> None:
-        connected, filled = self._require_socket(), 0
-        while filled < len(view):
-            connected.settimeout(self._wait_s(f"waiting for {self.address}", self._idle_timeout_s))
+        """Each wait is as long as the first may be, for to set it costs as much as to receive; the deadline is kept."""
+        doing = f"waiting for {self.address}"
+        connected, filled, size = self._require_socket(), 0, len(view)
+        connected.settimeout(self._wait_s(doing, self._idle_timeout_s))
+        while filled < size:
             try:
-                size = connected.recv_into(view[filled:])
+                received = connected.recv_into(view[filled:])
             except OSError as exc:
                 raise self._lost(exc, "waiting for") from exc
-            if not size:
+            if not received:
                 raise ConnectionLostError(f"{self.address} closed the connection")
-            filled += size
+            filled += received
+            self.deadline.check(doing)
 
     def _receive(self) -> bytes:
         connected = self._require_socket()

@@ -24,8 +24,10 @@ _KEY, _VALUE = struct.Struct(">hh"), struct.Struct(">hi")
 """Of a control record: version and type, version and coordinator epoch; newer versions append."""
 _ENDS = {0: False, 1: True}
 """The types that end a transaction: abort and commit. The others are Raft's."""
-_LEGACY = {0: 14, 1: 22}
-"""Magic: the bytes behind the length that a message has at least."""
+_UNUSUAL = _LOG_APPEND_TIME | _CONTROL | _DELETE_HORIZON
+_LEAST_BYTES = _BATCH.size - _LENGTH_END
+_LEAST_OF = {0: 14, 1: 22, 2: _LEAST_BYTES}
+"""Magic: the bytes behind the length that a message or a batch has at least."""
 _OLD_ATTRIBUTES = struct.Struct(">bq")
 _NO_TIME = -1
 
@@ -35,28 +37,56 @@ def decode_batches(
 ) -> list[Batch]:
     """The whole batches of `records`, fetched from offset `position` on; a fetch may cut off the last one.
 
+    Topics have them by the hundred thousand: what most are is read at once, without a call for each.
+
     Raises ProtocolError for what is no batch.
     """
     found: list[Batch] = []
     offset, end = 0, len(records)
-    while end - offset >= _ENTRY.size:
-        base, length, magic = _ENTRY.unpack_from(records, offset)
-        following = offset + _LENGTH_END + length
-        if magic == 2 and length >= _BATCH.size - _LENGTH_END:
-            if following > end:
-                break
-            found.append(_batch(records[offset:following], topic, partition, check_crc=check_crc))
-        elif length >= _LEGACY.get(magic, length + 1):
-            if following > end:
-                break
-            expected = found[-1].last_offset + 1 if found else position
-            found.append(_message(records[offset:following], base, magic, topic, partition, expected))
+    new, cls, unpack, append = tuple.__new__, Batch, _BATCH.unpack_from, found.append
+    while end - offset >= _BATCH.size:
+        base, length, _epoch, magic, _crc, attributes, last, first_ms, max_ms, producer_id, epoch, sequence, count = (
+            unpack(records, offset)
+        )
+        if magic != 2 or attributes & _UNUSUAL or check_crc or length < _LEAST_BYTES or base | last | count < 0:
+            batch = _entry(records[offset:], topic, partition, position, check_crc=check_crc)
+            if batch is None:
+                return found
+            append(batch)
+            offset, position = offset + batch.size_bytes, batch.last_offset + 1
         else:
-            raise ProtocolError(
-                f"no record batch at byte {offset} of {topic}-{partition}: magic {magic}, size {length}"
-            )
-        offset = following
+            size = length + _LENGTH_END
+            if size > end - offset:
+                return found
+            offset, position = offset + size, base + last + 1
+            append(
+                new(
+                    cls,
+                    (
+                        topic, partition, base, base + last, producer_id, epoch, sequence,
+                        attributes & _TRANSACTIONAL != 0, False, first_ms, max_ms, count, size, 2, None, None, None,
+                    ),
+                )
+            )  # fmt: skip
+    while (batch := _entry(records[offset:], topic, partition, position, check_crc=check_crc)) is not None:
+        append(batch)
+        offset, position = offset + batch.size_bytes, batch.last_offset + 1
     return found
+
+
+def _entry(data: memoryview, topic: str, partition: int, expected: int, *, check_crc: bool) -> Batch | None:
+    """The first batch of `data`, of whichever kind; None where it is cut off, or there is none."""
+    if len(data) < _ENTRY.size:
+        return None
+    base, length, magic = _ENTRY.unpack_from(data)
+    size = length + _LENGTH_END
+    if length < _LEAST_OF.get(magic, length + 1):
+        raise ProtocolError(f"no record batch in {topic}-{partition} at offset {base}: magic {magic}, size {size}")
+    if size > len(data):
+        return None
+    if magic == 2:
+        return _batch(data[:size], topic, partition, check_crc=check_crc)
+    return _message(data[:size], base, magic, topic, partition, expected)
 
 
 def _batch(data: memoryview, topic: str, partition: int, *, check_crc: bool) -> Batch:
