@@ -137,6 +137,7 @@ class Stream:
         connected, filled, size = self._require_socket(), 0, len(view)
         connected.settimeout(self._wait_s(doing, self._idle_timeout_s))
         while filled < size:
+            self.deadline.check(doing)
             try:
                 received = connected.recv_into(view[filled:])
             except OSError as exc:
@@ -144,7 +145,6 @@ class Stream:
             if not received:
                 raise ConnectionLostError(f"{self.address} closed the connection")
             filled += received
-            self.deadline.check(doing)
 
     def _receive(self) -> bytes:
         connected = self._require_socket()
