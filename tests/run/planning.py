@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.audit.browser.chromium import browser
 from tests.kubernetes.program_file import kept_program
 from tests.run.outcomes import Collected, Outcomes
 from tests.run.parts import ROOT, Part, Result
@@ -125,12 +126,14 @@ class Plan:
 
 
 def test_files() -> dict[str, int]:
-    """Every file with tests, and its bytes; without those on the control plane of Kubernetes where nobody has built it.
+    """Every file with tests, and its bytes; without those that need what this machine has not.
 
-    What is named is collected, whatever the folder's conftest says.
+    That is the control plane of Kubernetes where nobody has built it, and a browser. What is named is collected,
+    whatever the folder's conftest says.
     """
-    files = sorted((ROOT / "tests").rglob("test_*.py"))
-    there = files if kept_program().exists() else [file for file in files if file.parent.name != "kubernetes"]
+    lacking = [] if kept_program().exists() else ["kubernetes"]
+    lacking += [] if browser() else ["browser"]
+    there = [file for file in sorted((ROOT / "tests").rglob("test_*.py")) if file.parent.name not in lacking]
     return {str(path.relative_to(ROOT)): path.stat().st_size for path in there}
 
 

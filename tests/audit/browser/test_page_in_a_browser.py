@@ -1,0 +1,48 @@
+"""The page of `audit --report` as a browser shows it: dark, and light where there is little room."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.audit.browser.chromium import show
+from tests.audit.log_scene import OUT, LogScene, run_on
+from tests.audit.test_audit import a_task_that_moved, null_offsets
+from tests.conftest import Invoke
+
+LIGHT, DARK = (0xFF, 0xFF, 0xFF), (0x14, 0x18, 0x1E)
+# committed, aborted and open in the timeline; the frame of the verdict
+COLORS = {
+    False: {(0x2F, 0x6F, 0xB3), (0xC2, 0x41, 0x0C), (0xA1, 0x62, 0x07), (0xB3, 0x26, 0x1E)},
+    True: {(0x6A, 0xA7, 0xE8), (0xFB, 0x8A, 0x5C), (0xE0, 0xB0, 0x4A), (0xFF, 0x8D, 0x85)},
+}
+
+
+@pytest.fixture
+def page(invoke: Invoke, tmp_path: Path) -> Path:
+    """All kinds of transactions, and a topic's name that is markup."""
+    scene = LogScene()
+    null_offsets(scene)
+    a_task_that_moved(scene)
+    task = scene.task(1)
+    task.commit()
+    task.write(OUT, b"k", b"x")
+    path = tmp_path / "page.html"
+    assert run_on(scene, invoke)("--report", str(path)).exit_code == 3
+    return path
+
+
+def test_it_is_shown_in_the_dark(page: Path, tmp_path: Path) -> None:
+    shown = show(page, tmp_path, dark=True, width=840, height=480)
+    assert shown.said == [], "its console"
+    assert shown.picture.rows[0][0] == DARK
+    assert shown.picture.colors >= COLORS[True]
+
+
+def test_a_narrow_window_has_nothing_at_its_right_edge(page: Path, tmp_path: Path) -> None:
+    """The timeline's columns did not fit a phone, and were cut off."""
+    shown = show(page, tmp_path, width=500, height=720)
+    assert shown.said == []
+    assert {row[-1] for row in shown.picture.rows} == {LIGHT}
+    assert shown.picture.colors >= COLORS[False]
