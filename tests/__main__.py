@@ -54,7 +54,8 @@ def _run_all(folder: Path, *, fast: bool) -> int:
         _tell(result)
         return plan.after(result)
 
-    results = run_parts(plan.first(), folder, at_once=_LIVE_AT_ONCE, beside=_UNITS_AT_ONCE, follow=follow)
+    at_once = 0 if fast else _LIVE_AT_ONCE
+    results = run_parts(plan.first(), folder, at_once=at_once, beside=_UNITS_AT_ONCE, follow=follow)
     never_run = [] if fast else planning.never_run([result.outcomes for result in results])
     return _summary(results, never_run=never_run)
 

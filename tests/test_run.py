@@ -146,7 +146,9 @@ def test_a_part_that_gives_way_has_a_place_of_its_own_and_a_low_priority(tmp_pat
     assert (results[0].part, results[-1].part) == (first, nicer)
     output, mine = {result.part.name: result.output for result in results}, os.nice(0)
     assert f"nice {mine}\n" in output["first"]
-    assert f"nice {min(19, mine + 10)}\n" in output["nice"]
+    assert f"nice {min(19, mine + 5)}\n" in output["nice"]
+    (alone,) = run_parts([replace(first, gives_way=True)], tmp_path / "alone", at_once=0, beside=1)
+    assert f"nice {mine}\n" in alone.output, "there is nobody to give way to"
 
 
 def test_an_interrupted_run_leaves_no_part_running(tmp_path: Path) -> None:
@@ -261,6 +263,7 @@ def test_a_fast_run_has_no_first_start_and_nothing_live() -> None:
     """It collected every test once before each part collected its own: 20 s in which nothing else was done."""
     plan = planning.Plan(fast=True)
     assert plan.first() == [*planning.LINT, *planning.unit_parts(planning.test_files())]
+    assert all(part.gives_way for part in plan.first()), "others have no room there"
     assert not [each for part in plan.first() for each in plan.after(Result(part, 1.0, "", ()))]
 
 

@@ -19,12 +19,13 @@ from tests.run.outcomes import Collected, Outcomes
 from tests.run.parts import ROOT, Part, Result
 
 PART_LIMIT_S = 1500.0
+_PATIENT_LIMIT_S = 3 * PART_LIMIT_S  # of a part that gives way, also to what else runs on a machine
 _LINT_LIMIT_S = 300.0
 _SOURCES = ("eosctl", "commands", "tests", "benchmarks")
 LINT = (
-    Part("format", ("ruff", "format", "--check", "--quiet", *_SOURCES), _LINT_LIMIT_S, gives_way=True),
-    Part("lint", ("ruff", "check", "--quiet", *_SOURCES), _LINT_LIMIT_S, gives_way=True),
-    Part("types", ("mypy", *_SOURCES), PART_LIMIT_S, gives_way=True),
+    Part("format", ("ruff", "format", "--check", "--quiet", *_SOURCES), _PATIENT_LIMIT_S, gives_way=True),
+    Part("lint", ("ruff", "check", "--quiet", *_SOURCES), _PATIENT_LIMIT_S, gives_way=True),
+    Part("types", ("mypy", *_SOURCES), _PATIENT_LIMIT_S, gives_way=True),
 )
 FIRST_STARTS = tuple(
     Part(f"first start of {what}", ("tests.run.first_starts", what), PART_LIMIT_S) for what in ("kafka", "spark")
@@ -167,7 +168,7 @@ def unit_parts(files: Mapping[str, int]) -> list[Part]:
     for file in sorted(seconds, key=lambda each: (-seconds[each], each)):
         min(chunks, key=lambda chunk: sum(seconds[each] for each in chunk)).append(file)
     return [
-        Part(f"units {number}", (*_PYTEST, "-m", f"not ({_LIVE})", *chunk), PART_LIMIT_S, gives_way=True)
+        Part(f"units {number}", (*_PYTEST, "-m", f"not ({_LIVE})", *chunk), _PATIENT_LIMIT_S, gives_way=True)
         for number, chunk in enumerate(chunks, 1)
         if chunk
     ]
