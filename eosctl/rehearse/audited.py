@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eosctl.app import App
+from eosctl.audit import codes
 from eosctl.audit.audit import audit
 from eosctl.audit.rows import AuditData, AuditRow
 from eosctl.audit.scope import BEGINNING, AuditRequest
@@ -32,8 +33,14 @@ def audit_connector(app: App, asked: Asked) -> AuditSaid:
     seen, transactions = connector.transactions, counted(connector.transactions.committed, "transaction")
     records = counted(connector.records, "record")
     why = f"{connector.why} ({records} in {transactions}, {seen.aborted} aborted, {seen.open} open)"
-    found = tuple(_part(row) for row in report.rows_of(AuditRow) if row.severity != _COUNTED)
+    found = tuple(_part(row) for row in report.rows_of(AuditRow) if not _is_expected(row, asked))
     return AuditSaid(FaultVerdict(connector.verdict.value), why, found)
+
+
+def _is_expected(row: AuditRow, asked: Asked) -> bool:
+    """What every fault has, and the offsets in the topic to which the rehearsal itself had moved them."""
+    moved = row.code == codes.OFFSETS_ELSEWHERE and row.topic in asked.offsets_topics
+    return moved or row.severity == _COUNTED
 
 
 def _part(row: AuditRow) -> FoundPart:
