@@ -98,8 +98,10 @@ def _found(path: Path) -> Path:
 @click.option(
     "--minutes", metavar="N", type=click.IntRange(min=1), help="Repeat the faults for N minutes (default: each once)."
 )
-@click.option("--unique", metavar="FIELD", help="Field of the records that no two of them share: finds duplicates.")
-@click.option("--sequence", metavar="FIELD", help="Field of the records that counts by one: finds gaps.")
+@click.option(
+    "--unique", metavar="FIELD", help="Find duplicates: a field that no two records share, as `eosctl audit` takes it."
+)
+@click.option("--sequence", metavar="FIELD", help="Find gaps: a field that counts by one, as `eosctl audit` takes it.")
 @click.option("--seed", metavar="N", type=click.IntRange(min=0), help="Repeat a rehearsal: order, moments and victims.")
 @click.option("--kafka-version", metavar="V", help="Kafka and Connect version (default: the newest supported).")
 @click.option("--brokers", type=click.Choice(["1", "3"]), default="1", show_default=True, help="Number of brokers.")

@@ -25,7 +25,7 @@ def assert_exactly_once(outcome: Outcome) -> None:
 
 
 def test_a_file(invoke: Invoke, tmp_path: Path) -> None:
-    source = GrowingFile(tmp_path / "clicks.json", seed=1)
+    source = GrowingFile(tmp_path / "clicks.ndjson", seed=1)
     source.start()
     try:
         connector = documented("clicks", file=str(source.path))
@@ -37,7 +37,7 @@ def test_a_file(invoke: Invoke, tmp_path: Path) -> None:
 
 def test_a_mirror_between_two_sandboxes(invoke: Invoke, tmp_path: Path, stack: Stack, unique: str) -> None:
     """The target of the document, which would be a real cluster, is never asked."""
-    producer, number = Producer({"bootstrap.servers": stack.bootstrap_servers}), 0
+    producer, number = Producer({"bootstrap.servers": stack.bootstrap_servers, "log_level": 0}), 0
 
     def produce() -> None:
         nonlocal number
