@@ -107,7 +107,7 @@ def strongest(claims: pa.Table, policy: Policy) -> pa.Table:
     """One claim per target key (`decision.strongest`), with `collides` and the number of `claims` to it."""
     count = len(claims)
     alone = pa.repeat(pa.scalar(1, pa.int64()), count)
-    if pc.count_distinct(claims["key"]).as_py() == count:
+    if _are_single(claims):
         return claims.append_column("collides", _all(count, value=False)).append_column("claims", alone)
     key = ["topic", "key"]
     weighed = claims.append_column("live", pc.is_valid(claims["value"]).cast(pa.int8()))
@@ -126,6 +126,12 @@ def strongest(claims: pa.Table, policy: Policy) -> pa.Table:
     return best.append_column("collides", facts["collides"].take(there)).append_column(
         "claims", facts["claims"].take(there)
     )
+
+
+def _are_single(claims: pa.Table) -> bool:
+    """Whether no key is claimed twice: it can't be where one source keeps the keys that it has."""
+    is_one_source = len(pc.unique(claims["source_topic"])) < 2 and not pc.any(claims["renamed"]).as_py()
+    return is_one_source or pc.count_distinct(claims["key"]).as_py() == len(claims)
 
 
 _WEAKER = (
@@ -220,29 +226,25 @@ class _Facts:
         """`decision.decide_claims`: action, reason and conflict, the branches in the same order."""
         absent, differs = pc.invert(self.there), pc.and_(self.there, pc.invert(self.same))
         never, always = pc.and_(self.there, absent), pc.or_(self.there, absent)
-        taken = pc.if_else(self.deleted, KeyAction.DELETE.value, KeyAction.WRITE.value)
         stands = {Policy.KEEP_TARGET: always, Policy.NEWEST: pc.invert(self.newer)}.get(policy, never)
-        fails, falls = policy is Policy.FAIL, fallback
+        fails = policy is Policy.FAIL
         branches = [
-            (self.collides if fails else never, KeyAction.CONFLICT.value, "rename_collides"),
-            (pc.and_(absent, self.deleted), KeyAction.KEEP.value, "nothing_to_delete"),
-            (absent, KeyAction.WRITE.value, "missing"),
-            (self.same, KeyAction.KEEP.value, "equal"),
-            (self.deleted if falls else never, KeyAction.KEEP.value, "deleted_in_source"),
-            (self.gone if falls else never, KeyAction.WRITE.value, "deleted_in_target"),
-            (always if fails else never, KeyAction.CONFLICT.value, "undecided"),
-            (stands, KeyAction.KEEP.value, "conflict_kept"),
+            (self.collides if fails else never, KeyAction.CONFLICT, "rename_collides"),
+            (pc.and_(absent, self.deleted), KeyAction.KEEP, "nothing_to_delete"),
+            (absent, KeyAction.WRITE, "missing"),
+            (self.same, KeyAction.KEEP, "equal"),
+            (self.deleted if fallback else never, KeyAction.KEEP, "deleted_in_source"),
+            (self.gone if fallback else never, KeyAction.WRITE, "deleted_in_target"),
+            (always if fails else never, KeyAction.CONFLICT, "undecided"),
+            (stands, KeyAction.KEEP, "conflict_kept"),
+            (self.deleted, KeyAction.DELETE, "source_taken"),
+            (always, KeyAction.WRITE, "source_taken"),
         ]
-        conditions = pa.StructArray.from_arrays(
-            [one_array(condition) for condition, _action, _word in branches], names=[word for *_, word in branches]
-        )
-        action = pc.case_when(conditions, *(action for _, action, _ in branches), taken)
-        reason = pc.case_when(conditions, *(word for *_, word in branches), "source_taken")
-        return _text(action, len(self.there)), _text(reason, len(self.there)), pc.or_(differs, self.collides)
-
-
-def _text(column: Any, count: int) -> Any:
-    return column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.repeat(column, count)
+        conditions, actions, words = zip(*branches, strict=True)
+        numbers = [pa.scalar(number, pa.int8()) for number in range(len(branches))]
+        taken = one_array(pc.case_when(pc.make_struct(*conditions), *numbers))
+        action, reason = (pa.array(each, pa.string()).take(taken) for each in (list(actions), list(words)))
+        return action, reason, pc.or_(differs, self.collides)
 
 
 def is_sent(decisions: pa.Table) -> Any:

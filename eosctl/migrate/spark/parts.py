@@ -23,6 +23,7 @@ from eosctl.engine.rule import claims_of, decide, newest_per_key, sent, stronges
 from eosctl.engine.write import placed
 
 SAMPLE = 100
+_SENT = ("topic", "partition", "partitions", "key", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ def united(comparisons: list[Comparison], *, limit: int) -> Comparison:
 
 def to_write(file: Path) -> pa.Table:
     """What some decisions send: topic (by its name on its cluster), partition, key, value."""
-    rows = placed(sent(read_table(file)))
+    rows = placed(sent(read_table(file).select([*_SENT, "action"])))
     topics = one_array(rows["topic"])
     names = {name: topic_of(name) for name in pc.unique(topics).to_pylist()}
     return rows.set_column(0, "topic", dictionary_of(topics, names, pa.string()))

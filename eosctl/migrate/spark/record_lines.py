@@ -26,6 +26,10 @@ from eosctl.migrate.spark.tasks import run_tasks
 
 _BLOCK_BYTES = 1 << 20
 _ROWS_AT_ONCE = 50_000
+_COLUMNS = (
+    *("action", "topic", "key", "value", "partition", "partitions"),
+    *("target_exists", "target_offset", "target_timestamp_ms", "before"),
+)
 
 
 def backup_blocks(context: SparkContext, snapshot: Path, *, cluster_id: str | None) -> Iterator[bytes]:
@@ -38,7 +42,7 @@ def backup_blocks(context: SparkContext, snapshot: Path, *, cluster_id: str | No
     files, folder = part_files(snapshot / "decisions"), fresh_folder(snapshot / "backup")
 
     def write_lines(number: int) -> None:
-        rows = sent(read_table(files[number]))
+        rows = sent(read_table(files[number]).select(_COLUMNS))
         with (folder / f"part-{number:05}").open("w", encoding="utf-8", newline="\n") as file:
             for begin in range(0, len(rows), _ROWS_AT_ONCE):
                 lines = lines_of(rows.slice(begin, _ROWS_AT_ONCE), cluster_id=cluster_id)
