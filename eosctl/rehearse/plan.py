@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 
+from eosctl.audit.scope import AuditRequest
+from eosctl.audit.value_checks import wanted_fields
 from eosctl.core.versions import kafka_version
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import UsageError
@@ -108,13 +110,16 @@ class RehearsalPlan:
 
 
 def plan_rehearsal(request: RehearsalRequest) -> RehearsalPlan:
-    """Decides what is done; raises UsageError for unknown faults and versions, RefusedError as `fit_connector`."""
+    """Decides what is done; raises UsageError for what there is not, RefusedError as `fit_connector`."""
     version = request.version or DEFAULT_VERSION
     read_lock(version)
     setup = Setup(request.brokers, request.workers, kafka_version(version) or (0, 0))
     kinds, left_out = choose_faults(request.faults, setup)
     fit = fit_connector(request.connector, brokers=request.brokers) if request.connector else None
-    return RehearsalPlan(request, version, f"rehearse-{os.getpid()}", fit, kinds, left_out)
+    plan = RehearsalPlan(request, version, f"rehearse-{os.getpid()}", fit, kinds, left_out)
+    asked = AuditRequest(plan.connector_name, unique=plan.unique, sequence=plan.sequence)
+    wanted_fields(asked, fit.config if fit else {})
+    return plan
 
 
 def choose_faults(names: Sequence[str], setup: Setup) -> tuple[tuple[type[Fault], ...], dict[str, str]]:

@@ -144,6 +144,12 @@ def test_bad_input_is_said_at_once(invoke: Invoke, words: list[str], code: int, 
     assert (outcome.exit_code, why in outcome.stderr) == (code, True), outcome.stderr
 
 
+def test_a_field_that_no_audit_could_read_is_said_at_once(invoke: Invoke, files: list[str]) -> None:
+    """Every audit of the rehearsal used to fail, and the rows to be unproven, once all had been started."""
+    outcome = invoke("rehearse", *files, "--unique", "auto", "--dry-run")
+    assert (outcome.exit_code, "which field is unique" in outcome.stderr) == (2, True), outcome.stderr
+
+
 def test_a_profile_of_production_is_not_looked_at(invoke: Invoke, tmp_path: Path) -> None:
     """A rehearsal goes to its own sandbox only, whatever the environment says."""
     environ = {"XDG_STATE_HOME": str(tmp_path), "EOSCTL_BOOTSTRAP_SERVER": "prod:9092", "EOSCTL_PROFILE": "nosuch"}
