@@ -66,6 +66,7 @@ class FakeScan:
         self._log, self._plan, self._check_crc = log, plan, check_crc
         self._positions = {(span.topic, span.partition): span.first for span in plan.spans}
         self._holes: dict[Place, Unseen] = {}
+        self._lost: list[Unseen] = []
 
     def __iter__(self) -> Iterator[Batch]:
         ways = [self._read(span) for span in self._plan.spans]
@@ -81,12 +82,19 @@ class FakeScan:
     def _read(self, span: Span) -> Iterator[Batch]:
         place = (span.topic, span.partition)
         for batch in list(self._log.state.log(*place).batches):
-            if batch.last_offset < span.first or batch.base_offset >= span.stop:
+            if batch.last_offset < span.first:
                 continue
+            if batch.base_offset >= span.stop:
+                self._pass(place, span.stop)
+                return
             self._pass(place, batch.base_offset)
             self._positions[place] = batch.last_offset + 1
             yield batch._replace(topic=span.topic, partition=span.partition, crc_ok=True if self._check_crc else None)
-        self._pass(place, span.stop)
+        at = self._positions[place]
+        if at < span.stop:
+            why = "the broker gives no batches from there on"
+            self._lost.append(Unseen(*place, UnseenReason.UNREADABLE, at, span.stop - 1, span.stop - at, why))
+            self._positions[place] = span.stop
 
     def _pass(self, place: Place, offset: int) -> None:
         """What lies between the position and `offset` is not there any more."""
@@ -101,7 +109,7 @@ class FakeScan:
         return self._positions
 
     def unseen(self) -> Sequence[Unseen]:
-        return (*self._plan.unseen, *(self._holes[place] for place in sorted(self._holes)))
+        return (*self._plan.unseen, *self._lost, *(self._holes[place] for place in sorted(self._holes)))
 
 
 def _offset_at(log: FakePartition, time_ms: int | None, otherwise: int) -> int:

@@ -167,14 +167,23 @@ def test_a_log_that_an_election_cut_off_is_said(scene: Scene) -> None:
     assert lost[:3] == ("t", 0, UnseenReason.UNREADABLE)
 
 
-def test_holes_at_the_end_are_compaction(scene: Scene) -> None:
-    """No batch comes for the last offsets of a plan, however often one asks: the log has none."""
+def test_holes_between_batches_are_compaction(scene: Scene) -> None:
     log = scene.state.log("u", 0)
     log.batches[1:3] = []
-    log.batches[-1:] = []
     scan = scene.log.scan(scene.plan("u"))
-    assert places(list(scan)) == [("u", 0, 0), ("u", 0, 3)]
-    assert scan.unseen() == (Unseen("u", 0, UnseenReason.COMPACTED, 1, 4, 3),)
+    assert places(list(scan)) == [("u", 0, 0), ("u", 0, 3), ("u", 0, 4)]
+    assert scan.unseen() == (Unseen("u", 0, UnseenReason.COMPACTED, 1, 2, 2),)
+
+
+def test_a_broker_that_gives_nothing_more_is_not_taken_for_compaction(scene: Scene) -> None:
+    """Remote storage that is slow looks the same: what may be there is not proven."""
+    log = scene.state.log("u", 0)
+    log.batches[3:] = []
+    scan = scene.log.scan(scene.plan("u"))
+    assert places(list(scan)) == [("u", 0, 0), ("u", 0, 1), ("u", 0, 2)]
+    (lost,) = scan.unseen()
+    assert lost == Unseen("u", 0, UnseenReason.UNREADABLE, 3, 4, 2, "the broker gives no batches from there on")
+    assert scan.positions() == {("u", 0): 5}
 
 
 def test_records_that_compaction_took_out_of_a_batch_are_counted(scene: Scene) -> None:

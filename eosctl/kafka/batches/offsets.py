@@ -37,6 +37,8 @@ MOVING = LEADER_RETRIES | {
     *(UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID),
 }
 """Faults of partitions whose leader is not settled, or has not heard of them yet."""
+_REMOTE_TIMEOUT_MS = 30_000
+"""How long a broker may look in remote storage for the offset of a time; it is Java's request timeout."""
 _WITHOUT_TOPIC = MOVING - {UNKNOWN_TOPIC_OR_PARTITION}
 
 
@@ -89,7 +91,7 @@ def _request(leaders: Mapping[Place, Leader], timestamp: int, isolation: Isolati
     for (topic, partition), leader in leaders.items():
         topics[topic].append(OffsetLookup(partition, leader.epoch, timestamp))
     queries = tuple(TopicOffsetLookups(topic, tuple(each)) for topic, each in topics.items())
-    return ListOffsetsRequest(isolation_level=isolation, topics=queries)
+    return ListOffsetsRequest(isolation_level=isolation, topics=queries, timeout_ms=_REMOTE_TIMEOUT_MS)
 
 
 def _by_place(answer: ListOffsetsResponse) -> dict[Place, int | KafkaFault]:

@@ -32,9 +32,11 @@ from eosctl.wire.error_codes import (
 )
 from eosctl.wire.log.batches import decode_batches
 from eosctl.wire.log.fetch_messages import PartitionData
+from eosctl.wire.primitives import NO_ID
 
-_EMPTY_ANSWERS = 2
-"""So many answers without anything, one after the other, mean that the log has no batches up to the stop."""
+_EMPTY_ANSWERS = 4
+"""So many answers without anything, one after the other, mean that no batch comes: compaction took all of them, or the
+broker's remote storage is slower than a fetch waits."""
 
 Chunk = tuple[PartitionReading, Sequence[Batch]]
 """What one answer brought of a partition."""
@@ -97,7 +99,8 @@ class NativeScan:
             if isinstance(leader, KafkaFault):
                 self._why[place] = str(leader)
                 continue
-            if self._leaders.setdefault(place, leader).topic_id != leader.topic_id:
+            ids = {self._leaders.setdefault(place, leader).topic_id, leader.topic_id} - {NO_ID}
+            if len(ids) > 1:
                 raise BrokerError(
                     f"topic {place[0]} was deleted and created again while it was read", hint="Run the command again."
                 )
@@ -189,8 +192,9 @@ class NativeScan:
                 chunks.append((reading, self._decode(reading, part)))
                 reading.empty = reading.empty + 1 if is_empty else 0
                 if reading.empty >= _EMPTY_ANSWERS:
-                    reading.position = reading.stop
-                if reading.position >= reading.stop:
+                    source.readings.remove(reading)
+                    self._skip(reading.place, "the broker gives no batches from there on")
+                elif reading.position >= reading.stop:
                     source.readings.remove(reading)
             if answer.throttle_time_ms or any(batches for _reading, batches in chunks):
                 self._renew(sources, throttle_ms=answer.throttle_time_ms)
@@ -219,7 +223,10 @@ class NativeScan:
         if code == OFFSET_OUT_OF_RANGE:
             self._out_of_range.add(place)
         elif part is not None and code not in MOVING:
-            self._seen.skip(place, self._stops.pop(place), UnseenReason.UNREADABLE, self._why[place])
+            self._skip(place, self._why[place])
+
+    def _skip(self, place: Place, why: str) -> None:
+        self._seen.skip(place, self._stops.pop(place), UnseenReason.UNREADABLE, why)
 
     def _give(self, reading: PartitionReading, batches: Sequence[Batch]) -> Iterator[Batch]:
         yield from self._seen.give(reading.place, batches, reading.stop)
