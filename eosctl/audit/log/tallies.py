@@ -98,6 +98,7 @@ class WrittenBy:
     committed_ms: int = -1
     _seen: dict[str, bytearray] = field(default_factory=dict)
     _shared: dict[tuple[str, Place], int] = field(default_factory=dict)
+    _most: dict[str, int] = field(default_factory=dict)
 
     def batch(self, batch: Batch) -> None:
         """A batch of records."""
@@ -131,8 +132,9 @@ class WrittenBy:
         else:
             place = (part.topic, part.partition)
             number = self._shared[state, place] = self._shared.get((state, place), 0) + 1
-            if number <= max((n for (s, p), n in self._shared.items() if s == state and p != place), default=0):
+            if number <= self._most.get(state, 0):  # another partition has as many: they are the same transactions
                 return
+            self._most[state] = number
         self.timeline.add(part.ended_ms, state)
 
     def left_open(self, part: Part) -> None:
@@ -143,4 +145,4 @@ class WrittenBy:
     def count(self, state: str) -> int:
         """How many transactions came to this end; without an epoch of their own, those in one partition at least."""
         own = sum(self._seen[state]) if state in self._seen else 0
-        return own + max((number for (s, _place), number in self._shared.items() if s == state), default=0)
+        return own + self._most.get(state, 0)
