@@ -49,11 +49,11 @@ def _command_line(process: Path) -> bytes:
 def test_the_built_in_source_is_exactly_once(invoke: Invoke, tmp_path: Path) -> None:
     """Through the audit of all that it delivered; nothing of the sandbox is left."""
     page = tmp_path / "page.html"
-    faults = ("--faults", "restart-tasks,stop-resume,switch-offsets", "--workers", "1")
+    faults = ("--faults", "restart-tasks,stop-resume", "--workers", "1")
     outcome = rehearse(invoke, tmp_path, *faults, "--report", str(page))
     rows = rows_of(outcome)
     assert {name: row["verdict"] for name, row in rows.items()} == dict.fromkeys(
-        ("restart-tasks", "stop-resume", "switch-offsets"), "exactly_once"
+        ("restart-tasks", "stop-resume"), "exactly_once"
     ), outcome.stdout
     assert (outcome.exit_code, outcome.json()["data"]["summary"]["verdict"]) == (0, "exactly_once")
     assert all(row["recovered_ms"] is not None for row in rows.values())
