@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eosctl.core.clients.librdkafka_limits import LARGEST_RECORD
 from eosctl.engine.columns import numbered, one_array
 from eosctl.engine.ranges import ClientProperties, ProgressMeter
 from eosctl.engine.read import homes_of
@@ -70,7 +71,9 @@ def write_rows(
 
     if not len(rows):
         return {}
-    producer = (open_producer or Producer)({**client, **_PRODUCER, "transactional.id": transactional_id})
+    producer = (open_producer or Producer)(
+        {**LARGEST_RECORD, **client, **_PRODUCER, "transactional.id": transactional_id}
+    )
     _until_done(producer.init_transactions)
     sender, pace, rows = _Sender(producer, progress), _Pace(now_s), _by_partition(rows)
     try:

@@ -232,6 +232,13 @@ def test_a_partition_that_is_not_there_is_refused(store: TopicStore, topic: str)
         store.write([OutRecord(topic, None, b"v")])
 
 
+def test_a_record_as_large_as_brokers_take(store: TopicStore, topic: str) -> None:
+    """librdkafka refused it before any broker saw it: its own limit, with the key, is a million bytes."""
+    value = b"{}".ljust(1_000_000)
+    store.write([OutRecord(topic, b"k", value)])
+    assert [record.value for record in store.read(topic).records] == [value]
+
+
 def test_settings_that_nobody_gave_are_told_too(store: TopicStore, name: str) -> None:
     store.create(name, partitions=1, replication_factor=1, config={"min.insync.replicas": "1"})
     config = store.describe([name])[name].config

@@ -10,6 +10,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, murmur2
 
+from eosctl.core.clients.librdkafka_limits import LARGEST_RECORD
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord, Written
@@ -30,7 +31,7 @@ _FATAL = (KafkaException, SystemError)  # see _kafka_error
 
 def writer_properties(settings: ClientSettings, *, transactional_id: TransactionalId | None) -> Properties:
     """Producer properties: idempotent, acks=all; transactional if an id is given."""
-    properties = client_properties(settings) | {
+    properties = {**LARGEST_RECORD, **client_properties(settings)} | {
         "enable.idempotence": True,
         "acks": "all",
         "linger.ms": 5,
