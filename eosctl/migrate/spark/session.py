@@ -40,10 +40,12 @@ appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{ISO8601} %p %c{1}: %m%n%ex
 """
 
+SPECULATION = "spark.speculation"
+
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """How to start Spark; `conf` are the user's own `--conf K=V` and win over everything else.
+    """How to start Spark; `conf` are the user's own `--conf K=V` and win over everything else but SPECULATION.
 
     `java_home` None takes what Spark finds. `work_dir` receives the package zip and Spark's scratch files, `log_file`
     all that the JVM would have printed. In `cache` the JVM's classes are kept for the next start.
@@ -130,8 +132,6 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
         "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # A second copy of a writing task would fence the first one in the middle of its transaction.
-        "spark.speculation": "false",
     }
     if settings.master.startswith("local"):
         ours |= {
@@ -143,7 +143,8 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
         ours["spark.python.daemon.module"] = "eosctl.migrate.spark.daemon"
     else:
         ours["spark.submit.pyFiles"] = str(package_zip(settings.work_dir))
-    return ours | dict(settings.conf)
+    # A second copy of a writing task would fence the first one in the middle of its transaction, whoever wants it.
+    return ours | dict(settings.conf) | {SPECULATION: "false"}
 
 
 def package_zip(work_dir: Path) -> Path:

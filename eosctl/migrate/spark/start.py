@@ -44,8 +44,12 @@ def spark_job(
         )
     from eosctl.migrate.spark.job import MigrationJob
     from eosctl.migrate.spark.rehearsal import rehearse
-    from eosctl.migrate.spark.session import SessionSettings, spark_context
+    from eosctl.migrate.spark.session import SPECULATION, SessionSettings, spark_context
 
+    if conf.get(SPECULATION, "false").lower() == "true":
+        on_progress(
+            f"{SPECULATION} stays off: a second copy of a task that writes would fence the first", None, None, ""
+        )
     java_home = spark_java_home(require_java(os.environ), snapshots)
     with work_folder(Path(tempfile.gettempdir()), "eosctl-spark-") as work:
         settings = SessionSettings(

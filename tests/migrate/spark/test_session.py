@@ -20,3 +20,9 @@ def test_what_the_user_sets_wins(tmp_path: Path) -> None:
     conf = session_conf(SessionSettings(tmp_path, tmp_path / "log", conf=own))
     assert own.items() <= conf.items()
     assert conf["spark.speculation"] == "false"
+
+
+def test_no_second_copies_of_tasks_even_if_asked_for(tmp_path: Path) -> None:
+    """`--conf spark.speculation=true` won, and a second copy of a task that writes fences the first one."""
+    settings = SessionSettings(tmp_path, tmp_path / "log", conf={"spark.speculation": "true"})
+    assert session_conf(settings)["spark.speculation"] == "false"
