@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,18 +29,42 @@ class Cluster:
     servers: str
     name: str
 
-    def create(self, *topics: str) -> None:
-        config = {"cleanup.policy": "compact", "min.compaction.lag.ms": "86400000"}
+    def create(self, *topics: str, partitions: int = PARTITIONS, config: Mapping[str, str] | None = None) -> None:
+        """Without a `config` nothing is compacted before the test is over."""
+        config = dict(config or {"cleanup.policy": "compact", "min.compaction.lag.ms": "86400000"})
         admin = AdminClient({"bootstrap.servers": self.servers})  # must outlive its futures
-        made = admin.create_topics([NewTopic(topic, PARTITIONS, 1, config=config) for topic in topics])
+        made = admin.create_topics([NewTopic(topic, partitions, 1, config=config) for topic in topics])
         for future in made.values():
             future.result(PATIENCE_S)
         wait_until(lambda: made.keys() <= admin.list_topics(timeout=PATIENCE_S).topics.keys(), what="the topics")
 
+    def grows(self, topic: str) -> bool:
+        """Whether a topic has records, those of open transactions too."""
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "test"})
+        try:
+            partitions = consumer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
+            places = [TopicPartition(topic, number) for number in partitions]
+            return any(consumer.get_watermark_offsets(place, timeout=PATIENCE_S)[1] for place in places)
+        finally:
+            consumer.close()
+
+    def delete(self, *topics: str) -> None:
+        """Returns when the topics are no longer listed."""
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        for future in admin.delete_topics(list(topics)).values():
+            future.result(PATIENCE_S)
+        wait_until(lambda: admin.list_topics(timeout=PATIENCE_S).topics.keys().isdisjoint(topics), what="their end")
+
     def write(self, topic: str, lines: Iterable[Line], **settings: Any) -> None:
         """As Connect's own producer would, timestamps rising with every call."""
         producer = Producer(
-            {"bootstrap.servers": self.servers, "partitioner": "murmur2", "enable.idempotence": True, **settings}
+            {
+                "bootstrap.servers": self.servers,
+                "partitioner": "murmur2",
+                "enable.idempotence": True,
+                "message.max.bytes": 2_000_000,
+                **settings,
+            }
         )
         for number, (key, value) in enumerate(lines):
             producer.produce(topic, value, key)

@@ -1,0 +1,33 @@
+"""`offsets migrate --plan … --yes` killed with -9 at ten random moments: each --resume ends in the same bytes per key.
+
+`python3 -m benchmarks.migrate_kills` does the same fifty times with 100,000 records, and kills the JVM too.
+"""
+
+from __future__ import annotations
+
+import random
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tests.migrate.spark.cluster import Cluster
+from tests.migrate.spark.killed_moves import KilledMoves, source_lines
+from tests.migrate.spark.warm_jvm import warm_jvm
+
+pytestmark = [pytest.mark.live, pytest.mark.spark]
+
+RECORDS = 10_000
+"""As many as two tasks are worth."""
+SEED, MOMENTS, KILLS_PER_PLAN = 20, 10, 3
+
+
+def test_ten_random_moments(cluster: Cluster, tmp_path: Path) -> None:
+    """Two of three hit a run that resumes."""
+    cluster.create(cluster.name)
+    cluster.write(cluster.name, source_lines(RECORDS))
+    with warm_jvm(tmp_path) as jvm:
+        moves = KilledMoves(cluster, tmp_path, jvm)
+        moments = moves.moments(random.Random(SEED))  # noqa: S311 - no secrets
+        for _ in range(MOMENTS // KILLS_PER_PLAN):
+            print(*moves.killed_and_resumed(islice(moments, KILLS_PER_PLAN)), sep="\n")
