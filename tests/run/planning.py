@@ -46,7 +46,7 @@ _SECONDS = {
     "game_stack": 260,
     "old_stack": 220,
     "secure_stack": 205,
-    "stack and a Spark of their own": 200,
+    "stack and a Spark of their own": 290,
     "node+plane+stack": 200,
     "tests/sandbox/test_sandbox.py": 190,
     "older_stack": 170,

@@ -1,4 +1,4 @@
-"""`offsets migrate` on a Spark cluster of several processes: plan, records and results pass between them.
+"""`offsets migrate` on a Spark cluster of several processes: plan, records and results pass between them, and some die.
 
 docs/migrate-on-a-cluster.md describes it; of what it says, the environment that travels as an archive is not run here.
 """
@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +22,12 @@ import pytest
 
 import eosctl.__main__
 from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.errors import ExitCode
 from tests.migrate.spark.cluster import PARTITIONS, Cluster
+from tests.migrate.spark.driver import kill_driver
+from tests.migrate.spark.event_log import at_each_stage, logged_in, lost_tasks, speculative_tasks, stages
 from tests.migrate.spark.standalone import BIN, Standalone, standalone
+from tests.sandbox_fixtures import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.spark]
 
@@ -36,7 +45,25 @@ SPARK_CONF = {
     # compiled, as queries over millions of records are
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.python.worker.reuse": "false",  # whoever has Python processes is at work
 }
+DYNAMIC = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.minExecutors": "0",
+    "spark.dynamicAllocation.executorIdleTimeout": "5s",
+    "spark.executor.cores": "1",
+    "spark.scheduler.minRegisteredResourcesRatio": "0.0",
+}
+SPECULATIVE = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "50ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.1",
+    "spark.speculation.minTaskRuntime": "10ms",
+}
+WRITING = "eosctl writing"
+PYTHON = [sys.executable, "-m", "eosctl"]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -44,53 +71,152 @@ def _conf(spark: Standalone) -> dict[str, str]:
     return {**SPARK_CONF, "spark.executor.extraJavaOptions": spark.quick}
 
 
+def _flags(conf: Mapping[str, str]) -> list[str]:
+    return [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
+
+
+def _environ(folder: Path) -> dict[str, str]:
+    return {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "PYSPARK_PYTHON": sys.executable}
+
+
+@pytest.fixture(scope="module")
+def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    with standalone(tmp_path_factory.mktemp("standalone")) as spark:
+        yield spark
+
+
 @pytest.fixture
 def run(cluster: Cluster, tmp_path: Path) -> Run:
-    """Runs `START… offsets WORDS…` on that Spark as a process of its own."""
+    """Runs `START… offsets WORDS…` on that Spark as a process of its own; `more` are settings of Spark."""
 
-    def done(spark: Standalone, start: list[str], *words: str) -> subprocess.CompletedProcess[str]:
-        conf = [word for name, value in _conf(spark).items() for word in ("--conf", f"{name}={value}")]
+    def done(
+        spark: Standalone, start: list[str], *words: str, more: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        conf = _flags({**_conf(spark), **(more or {})})
         where = ["--master", spark.master, *conf, "-b", cluster.servers, "--offset-topic", cluster.name]
         line = [*start, "offsets", *words, *where, "--timeout", "500s", "-o", "json"]
-        environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "PYSPARK_PYTHON": sys.executable}
-        return subprocess.run(line, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=550)
+        return subprocess.run(line, env=_environ(tmp_path), cwd=tmp_path, capture_output=True, text=True, timeout=550)
 
     return done
 
 
-def test_a_master_and_two_workers_by_python_and_by_spark_submit(cluster: Cluster, run: Run, tmp_path: Path) -> None:
-    """The first writes without a shuffle, a task per worker; the second compares with one.
+def test_a_master_and_two_workers_by_python_and_by_spark_submit(
+    cluster: Cluster, spark_cluster: Standalone, run: Run, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Each worker has a task.
 
-    Under spark-submit each run used to spend a while on keeping classes that it never kept.
+    An executor dies while it writes, with `--big` one in every stage. Under spark-submit each run used to spend a while
+    on keeping classes that it never kept.
+    """
+    spark, big, killed = spark_cluster, request.config.getoption("--big"), list[str]()
+    cluster.create(cluster.name)
+    cluster.write(cluster.name, KEYS.items())
+
+    def kill(stage: str) -> None:
+        if big or stage == WRITING:
+            executor = wait_until(lambda: _busy(spark), what=f"an executor at work: {stage}")[0]
+            os.kill(executor, signal.SIGKILL)
+            killed.append(stage)
+
+    with at_each_stage(tmp_path / "events", kill) as settings:
+        migrated = run(spark, PYTHON, "migrate", *_everything(cluster), more=settings)
+    data = _as_undisturbed(cluster, migrated)
+    assert data["summary"]["transactions"] == 2
+    assert lost_tasks(tmp_path / "events") == dict.fromkeys(killed, 1)
+    assert WRITING in killed
+    assert spark.workers_at_work() == ["worker-1", "worker-2"]
+
+    _nobody_comes(spark, tmp_path)
+    plan = str(Path(data["snapshot"]) / "plan.json")
+    submit = [str(BIN / "spark-submit"), "--master", spark.master, "--driver-java-options", spark.quick]
+    submit += _flags(_conf(spark))
+    verified = run(spark, [*submit, str(eosctl.__main__.__file__)], "verify", plan)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    messages, brace, document = verified.stdout.partition("{\n")  # spark-submit prints the driver's stderr there, too
+    summary = json.loads(brace + document)["data"]["summary"]
+    assert (summary["source_compared"], summary["target_compared"]) == (len(KEYS), len(KEYS))
+    assert "keeping Spark's classes" not in messages
+
+
+def test_a_snapshot_folder_that_one_worker_does_not_share(
+    cluster: Cluster, spark_cluster: Standalone, run: Run
+) -> None:
+    """The second worker has a folder of that name, and another one lies there: refused before anything is read."""
+    cluster.create(cluster.name)
+    cluster.write(cluster.name, KEYS.items())
+    apart = spark_cluster.apart / "snapshots"
+    refused = run(spark_cluster, PYTHON, "migrate", *_everything(cluster), "--snapshot-dir", str(apart))
+    assert refused.returncode == ExitCode.USAGE, refused.stderr
+    [error] = json.loads(refused.stdout)["errors"]
+    here = f"{apart} is not the same folder on {platform.node()}, where executors run; nothing was read"
+    assert (error["message"], "share" in error["hint"]) == (here, True)
+    assert [path.name for path in apart.iterdir()] == ["spark.log"]
+
+
+def test_a_killed_driver_resumed_with_dynamic_allocation_and_speculation(
+    cluster: Cluster, spark_cluster: Standalone, run: Run, tmp_path: Path
+) -> None:
+    """Executors end with their driver, and --resume ends in the same state.
+
+    With speculation Spark started second copies of tasks that write, and each fences the one before.
     """
     cluster.create(cluster.name)
     cluster.write(cluster.name, KEYS.items())
-    with standalone(tmp_path) as spark:
-        python = [sys.executable, "-m", "eosctl"]
-        pattern = f"{cluster.name}-{{connector}}"
-        migrated = run(spark, python, "migrate", "--all", "--dedicated-topic", pattern, "--force-running", "--yes")
-        assert migrated.returncode == 0, migrated.stderr
-        data: Any = json.loads(migrated.stdout)["data"]
-        assert (data["summary"]["sent"], data["summary"]["verified"]) == (len(KEYS), len(KEYS))
-        assert data["summary"]["transactions"] == 2
-        for connector in ("c0", "c1"):
-            mine = {key: value for key, value in KEYS.items() if f'"{connector}"'.encode() in key}
-            placed = {key: (partition_for(key, PARTITIONS), value) for key, value in mine.items()}
-            assert cluster.committed(f"{cluster.name}-{connector}") == placed
-        assert spark.workers_at_work() == ["worker-1", "worker-2"]
+    snapshots, events = tmp_path / "snapshots", tmp_path / "events"
+    conf = _flags({**_conf(spark_cluster), **logged_in(events)})
+    killed = kill_driver(
+        cluster, [*_everything(cluster), "--snapshot-dir", str(snapshots), *conf],
+        lambda: WRITING in stages(events), environ=_environ(tmp_path), master=spark_cluster.master,
+    )  # fmt: skip
+    assert killed
+    wait_until(lambda: not spark_cluster.executors(), what="the executors to end")
+    [plan] = snapshots.glob("*/plan.json")
+    flags = ["--plan", str(plan), "--yes", "--resume", "--force-running"]
+    with at_each_stage(tmp_path / "more-events", partial(_hold_up_a_writer, spark_cluster)) as settings:
+        resumed = run(spark_cluster, PYTHON, "migrate", *flags, more={**settings, **DYNAMIC, **SPECULATIVE})
+    assert "backup" in _as_undisturbed(cluster, resumed)["skipped"]
+    for connector in ("c0", "c1"):
+        records = sum(1 for _ in cluster.messages(f"{cluster.name}-{connector}"))
+        assert records == len(KEYS) // 2, "a record is there twice"
+    assert speculative_tasks(tmp_path / "more-events") == 0
+    assert "spark.speculation stays off" in resumed.stderr
 
-        _nobody_comes(spark, tmp_path)
-        plan = str(Path(data["snapshot"]) / "plan.json")
-        submit = [str(BIN / "spark-submit"), "--master", spark.master, "--driver-java-options", spark.quick]
-        submit += [word for name, value in _conf(spark).items() for word in ("--conf", f"{name}={value}")]
-        verified = run(spark, [*submit, str(eosctl.__main__.__file__)], "verify", plan)
-        assert verified.returncode == 0, verified.stdout + verified.stderr
-        messages, brace, document = verified.stdout.partition(
-            "{\n"
-        )  # spark-submit prints the driver's stderr there, too
-        summary = json.loads(brace + document)["data"]["summary"]
-        assert (summary["source_compared"], summary["target_compared"]) == (len(KEYS), len(KEYS))
-        assert "keeping Spark's classes" not in messages
+
+def _hold_up_a_writer(spark: Standalone, stage: str) -> None:
+    """Long enough for Spark to start a second copy of its task, if it would, where the other executor is idle again."""
+    if stage != WRITING:
+        return
+    first = wait_until(lambda: _busy(spark), what=f"an executor at work: {stage}")[0]
+    tasks = spark.tasks(first)
+    for task in tasks:
+        os.kill(task, signal.SIGSTOP)
+    wait_until(lambda: [each for each in _busy(spark) if each != first], what="the other executor")
+    time.sleep(3.0)
+    for task in tasks:
+        with suppress(ProcessLookupError):
+            os.kill(task, signal.SIGCONT)
+
+
+def _everything(cluster: Cluster) -> list[str]:
+    return ["--all", "--dedicated-topic", f"{cluster.name}-{{connector}}", "--force-running", "--yes"]
+
+
+def _busy(spark: Standalone) -> list[int]:
+    """The executors that run tasks."""
+    return [executor for executor in spark.executors() if spark.tasks(executor)]
+
+
+def _as_undisturbed(cluster: Cluster, migrated: subprocess.CompletedProcess[str]) -> Any:
+    """The document's data of a run that has moved all KEYS."""
+    assert migrated.returncode == 0, migrated.stderr
+    data: Any = json.loads(migrated.stdout)["data"]
+    summary = data["summary"]
+    assert (summary["sent"] + summary["already_written"], summary["verified"]) == (len(KEYS), len(KEYS))
+    for connector in ("c0", "c1"):
+        mine = {key: value for key, value in KEYS.items() if f'"{connector}"'.encode() in key}
+        placed = {key: (partition_for(key, PARTITIONS), value) for key, value in mine.items()}
+        assert cluster.committed(f"{cluster.name}-{connector}") == placed
+    return data
 
 
 _ALONE = """
