@@ -101,29 +101,17 @@ def run(cluster: Cluster, tmp_path: Path) -> Run:
 
 
 def test_a_master_and_two_workers_by_python_and_by_spark_submit(
-    cluster: Cluster, spark_cluster: Standalone, run: Run, tmp_path: Path, request: pytest.FixtureRequest
+    cluster: Cluster, spark_cluster: Standalone, run: Run, tmp_path: Path
 ) -> None:
     """Each worker has a task.
 
-    An executor dies while it writes, with `--big` one in every stage. Under spark-submit each run used to spend a while
-    on keeping classes that it never kept.
+    Under spark-submit each run used to spend a while on keeping classes that it never kept.
     """
-    spark, big, killed = spark_cluster, request.config.getoption("--big"), list[str]()
+    spark = spark_cluster
     cluster.create(cluster.name)
     cluster.write(cluster.name, KEYS.items())
-
-    def kill(stage: str) -> None:
-        if big or stage == WRITING:
-            executor = wait_until(lambda: _busy(spark), what=f"an executor at work: {stage}")[0]
-            os.kill(executor, signal.SIGKILL)
-            killed.append(stage)
-
-    with at_each_stage(tmp_path / "events", kill) as settings:
-        migrated = run(spark, PYTHON, "migrate", *_everything(cluster), more=settings)
-    data = _as_undisturbed(cluster, migrated)
+    data = _as_undisturbed(cluster, run(spark, PYTHON, "migrate", *_everything(cluster)))
     assert data["summary"]["transactions"] == 2
-    assert lost_tasks(tmp_path / "events") == dict.fromkeys(killed, 1)
-    assert WRITING in killed
     assert spark.workers_at_work() == ["worker-1", "worker-2"]
 
     _nobody_comes(spark, tmp_path)
@@ -151,6 +139,25 @@ def test_a_snapshot_folder_that_one_worker_does_not_share(
     here = f"{apart} is not the same folder on {platform.node()}, where executors run; nothing was read"
     assert (error["message"], "share" in error["hint"]) == (here, True)
     assert [path.name for path in apart.iterdir()] == ["spark.log"]
+
+
+@pytest.mark.slow
+def test_an_executor_dies_in_every_stage(cluster: Cluster, spark_cluster: Standalone, run: Run, tmp_path: Path) -> None:
+    """Each time another executor comes, and the task that was lost is tried again."""
+    cluster.create(cluster.name)
+    cluster.write(cluster.name, KEYS.items())
+    killed: list[str] = []
+
+    def kill(stage: str) -> None:
+        executor = wait_until(lambda: _busy(spark_cluster), what=f"an executor at work: {stage}")[0]
+        os.kill(executor, signal.SIGKILL)
+        killed.append(stage)
+
+    with at_each_stage(tmp_path / "events", kill) as settings:
+        migrated = run(spark_cluster, PYTHON, "migrate", *_everything(cluster), more=settings)
+    _as_undisturbed(cluster, migrated)
+    assert lost_tasks(tmp_path / "events") == dict.fromkeys(killed, 1)
+    assert WRITING in killed
 
 
 def test_a_killed_driver_resumed_with_dynamic_allocation_and_speculation(
