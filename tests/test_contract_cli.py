@@ -135,9 +135,10 @@ GOOD = [
     Good("sandbox status --name none", "sandbox-status", knows_cluster=False),
     Good("sandbox down --name none", "sandbox-down", knows_cluster=False),
 ]
-# run by tests of their own: here (Spark, abort, validate), and in tests/sandbox and tests/commands
+# run by tests of their own: here (Spark, abort, validate), and in tests/audit, tests/sandbox and tests/commands
 ELSEWHERE = {
     "acls apply",
+    "audit",
     "metrics",
     *("profile set", "profile use", "profile import"),
     *("offsets migrate", "offsets verify", "txn abort", "task-counts validate"),

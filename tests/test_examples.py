@@ -5,6 +5,7 @@ What writes is run with --dry-run; names and addresses are replaced by those of 
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -37,6 +38,7 @@ NOT_RUN = {
 # what a healthy connector on a stack that other tests use too can be answered with
 CHECKS = {0, 3, 7}
 EXIT_CODES = {
+    "audit": CHECKS,
     "connectors check": CHECKS,
     "doctor": CHECKS,
     "offsets diff": CHECKS,
@@ -133,6 +135,9 @@ def _make_files(invoke: Invoke, stack: Stack) -> None:
     for name in FILES[:3]:
         Path(name).write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8")
     Path("admin.properties").write_text("security.protocol=PLAINTEXT\n", encoding="utf-8")
+    rehearsed = {"connector.class": "FileStreamSource", "file": "orders.txt", "topic": "orders"}
+    Path("orders.json").write_text(json.dumps({"name": "orders", "config": rehearsed}), encoding="utf-8")
+    Path("plugins").mkdir()
     exported = invoke("offsets", "export", "--store", topics["config"], "connect-configs.ndjson", *reach)
     assert exported.exit_code == 0, exported.stderr
     profile = [f"bootstrap_server={stack.bootstrap_servers}", f"group_id={GROUP}"]

@@ -21,6 +21,7 @@ HARMLESS = {
         "every",
         "everything",
         "failed",
+        "keep",
         "keep_partitions",
         "old_brokers",
         "prefixed",
