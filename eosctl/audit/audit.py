@@ -62,7 +62,7 @@ def audit(app: App, request: AuditRequest) -> Report:
     read = read_logs(scope, window, check_crcs=request.check_crcs)
     producers, problems = _producers(scope, read)
     more, unread = _more_findings(app, scope, read, fields)
-    done = _judged(scope, window, read, producers, more)
+    done = _judged(scope, window, read, producers, more, lacks=[each.message for each in unread])
     report = _report(app, request, done, [*problems, *unread])
     if request.report is not None:
         from eosctl.audit.page import write_page
@@ -118,18 +118,20 @@ def _judged(
     read: LogRead,
     producers: dict[ProducerId, KnownProducer],
     more: Sequence[tuple[PlaceTally, str]],
+    *,
+    lacks: Sequence[str],
 ) -> Audited:
     rows = findings(
         scope.connector, read.tallies, producers,
         planned_ms=read.planned_ms, timeout_ms=scope.transaction_timeout_ms,
         more=more,
     )  # fmt: skip
-    unseen = [*map(_unseen_text, read.unseen), *(f"topic {topic} does not exist any more" for topic in scope.gone)]
+    gone = [f"topic {topic} does not exist any more" for topic in scope.gone]
+    unseen = [*map(_unseen_text, read.unseen), *gone]
     unreadable = [each for each in (*read.unseen, *read.offsets_unseen) if each.reason is UnseenReason.UNREADABLE]
-    lacks = [each.detail for each in unreadable]
-    if read.ended_by is not None:
-        lacks.append("the reading ended early")
-    verdict, why = judge(rows, list(producers.values()), read.outputs, lacks=lacks)
+    ended = [] if read.ended_by is None else ["the reading ended early"]
+    reasons = [*(each.detail for each in unreadable), *gone, *lacks, *ended]
+    verdict, why = judge(rows, list(producers.values()), read.outputs, lacks=reasons)
     own = [each.written for each in producers.values() if each.whose is Whose.OWN]
     connector = AuditedConnector(
         connector=scope.connector,

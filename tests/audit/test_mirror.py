@@ -96,7 +96,23 @@ def test_a_source_that_is_gone_is_said(invoke: Invoke) -> None:
     assert [each["message"] for each in done.json()["errors"]] == [
         f"{SOURCE}-0 of the source was not compared: the topic does not exist"
     ]
-    assert connector(done)["verdict"] == "exactly_once"
+    assert (connector(done)["verdict"], done.exit_code) == ("unproven", 7), (
+        "it was exactly_once, of which nothing is known"
+    )
+    assert f"{SOURCE}-0 of the source was not compared" in connector(done)["why"]
+
+
+def test_a_source_that_can_not_be_reached_leaves_it_unproven(invoke: Invoke) -> None:
+    """What a MirrorMaker copied was exactly_once where nobody had compared it with anything."""
+    scene = mirror_scene()
+    write_source(scene)
+    all_of_it(scene)
+    config = scene.connect.connectors["m"].config
+    config["source.cluster.bootstrap.servers"] = "elsewhere:9092"
+    config["source.cluster.ssl.truststore.location"] = "/x.jks"
+    done = run_on(scene, invoke)("-o", "json", "--connector", "m")
+    assert (connector(done)["verdict"], done.exit_code) == ("unproven", 7)
+    assert "the source topics were not compared: the source cluster is elsewhere:9092" in connector(done)["why"]
 
 
 def test_transforms_may_leave_records_out(invoke: Invoke) -> None:
