@@ -157,11 +157,13 @@ class TopicStore(Protocol):
         since: Mapping[int, int] | None = None,
         until: Mapping[int, int] | None = None,
         sieve: Sieve | None = None,
+        renews: bool = False,
     ) -> TopicRead:
         """Reads from the beginning to bounds fixed at the start (LSO, or the end for read_uncommitted).
 
         All partitions or none, unless `partly`: then those whose leaders answer. `since` has the offset from which a
-        partition is read, `until` the first one that is not. What `sieve` does not keep is not held in memory.
+        partition is read, `until` the first one that is not. What `sieve` does not keep is not held in memory. With
+        `renews` the timeout begins anew with everything that is read: it is for brokers that are silent then.
         """
 
     def stream(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from eosctl.app import App
 from eosctl.audit import codes
-from eosctl.audit.gather import LogRead, read_logs
+from eosctl.audit.gather import JUDGED, LogRead, read_logs
 from eosctl.audit.identity import UNKNOWN, identify
 from eosctl.audit.log.tallies import PlaceTally
 from eosctl.audit.rows import (
@@ -29,7 +29,7 @@ from eosctl.audit.verdict import KnownProducer, Whose, findings, judge, known_pr
 from eosctl.core.batches import Unseen, UnseenReason, Window
 from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.wording import counted
-from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
+from eosctl.errors import DeadlineError, EosctlError, ExitCode, InterruptedByUserError
 from eosctl.report import Problem, Report
 from eosctl.txn.owners import owners_of_ids
 
@@ -59,11 +59,13 @@ def audit(app: App, request: AuditRequest) -> Report:
     window = output_window(request, app.clock)
     scope = find_scope(app, request)
     fields = wanted_fields(request, scope.config)
+    with scope.app.transactions() as admin:
+        cluster_id = admin.cluster_id()
     read = read_logs(scope, window, check_crcs=request.check_crcs)
     producers, problems = _producers(scope, read)
     more, unread = _more_findings(app, scope, read, fields)
     done = _judged(scope, window, read, producers, more, lacks=[each.message for each in unread])
-    report = _report(app, request, done, [*problems, *unread])
+    report = _report(app, request, done, [*problems, *unread], cluster_id=cluster_id)
     if request.report is not None:
         from eosctl.audit.page import write_page
 
@@ -81,7 +83,7 @@ def _producers(scope: Scope, read: LogRead) -> tuple[dict[ProducerId, KnownProdu
     owners: Mapping[TransactionalId, Owner] = {}
     try:
         names = {each.transactional_id for each in identities.known.values()}
-        owners = owners_of_ids(scope.app, names, connectors=scope.connectors)
+        owners = owners_of_ids(scope.app.with_whole_timeout(), names, connectors=scope.connectors)
     except EosctlError as exc:
         problems.append(Problem(codes.NOT_PROVEN, f"{doing}: {exc.message}", exc.hint, "warning"))
     has_offsets = set(read.committed.producers())
@@ -99,16 +101,21 @@ def _more_findings(
     app: App, scope: Scope, read: LogRead, fields: Fields
 ) -> tuple[list[tuple[PlaceTally, str]], list[Problem]]:
     """What only records, or another cluster's logs, show; nothing once the time is over."""
+    found: list[tuple[PlaceTally, str]] = []
+    problems: list[Problem] = []
     if read.ended_by is not None:
-        return [], []
+        return found, problems
     try:
         found, problems = check_values(scope.app, read, fields)
         if (mirror := read.outputs.mirror) is not None:
-            copies, unread = compare_with_source(app, scope, mirror.copied)
+            copies, unread = compare_with_source(app.with_whole_timeout(), scope, mirror.copied)
             found, problems = [*found, *copies], [*problems, *unread]
     except KeyboardInterrupt:
-        read.ended_by = InterruptedByUserError("interrupted; what was read until then was judged")
-        return [], []
+        read.ended_by = InterruptedByUserError(f"interrupted; {JUDGED}")
+    except DeadlineError as exc:
+        read.ended_by = DeadlineError(f"{exc.message}; {JUDGED}", hint=exc.hint)
+    except EosctlError as exc:
+        problems.append(Problem(codes.NOT_PROVEN, f"the records were not read: {exc.message}", exc.hint, "warning"))
     return found, problems
 
 
@@ -187,10 +194,8 @@ def _unseen_text(unseen: Unseen) -> str:
     return f"{place}, offsets {unseen.first_offset} to {unseen.last_offset}: {counted(unseen.offsets, 'offset')} {why}"
 
 
-def _report(app: App, request: AuditRequest, done: Audited, problems: Sequence[Problem]) -> Report:
+def _report(app: App, request: AuditRequest, done: Audited, problems: Sequence[Problem], *, cluster_id: str) -> Report:
     connector, ended_by = done.connector, done.read.ended_by
-    with done.scope.app.transactions() as admin:
-        cluster_id = admin.cluster_id()
     told = [*done.scope.problems, *problems]
     exit_code = _EXIT_CODES[connector.verdict]
     if ended_by is not None:

@@ -48,12 +48,13 @@ def read_field(app: App, path: FieldPath, spans: Iterable[Span], take: Callable[
         return ()
 
     for topic, its in by_topic.items():
-        with app.topics() as store:
+        with app.with_whole_timeout().topics() as store:
             bounds = store.read(
                 topic,
                 since={span.partition: span.first for span in its},
                 until={span.partition: span.stop for span in its},
                 sieve=look,
+                renews=True,
             ).bounds
         stable = {bound.partition: bound.lso for bound in bounds}
         read.hidden |= {

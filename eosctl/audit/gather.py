@@ -23,6 +23,7 @@ from eosctl.events import Event
 from eosctl.offsets.history.events import ConnectorSieve, members_of
 from eosctl.ports import BatchLog, BatchScan
 
+JUDGED = "what was read until then was judged"
 _PROGRESS_EVERY_S = 0.5
 _LOOK_AT_CLOCK_EVERY = 256  # batches
 _MB = 1_000_000
@@ -67,9 +68,9 @@ def read_logs(scope: Scope, window: Window, *, check_crcs: bool) -> LogRead:
             _read_offsets(scope, log, offsets_plan, read, window)
             _read_outputs(scope, log, plan, read, check_crcs=check_crcs)
         except KeyboardInterrupt:
-            read.ended_by = InterruptedByUserError("interrupted; what was read until then was judged")
+            read.ended_by = InterruptedByUserError(f"interrupted; {JUDGED}")
         except DeadlineError as exc:
-            read.ended_by = DeadlineError(f"{exc.message}; what was read until then was judged", hint=exc.hint)
+            read.ended_by = DeadlineError(f"{exc.message}; {JUDGED}", hint=exc.hint)
     return read
 
 
@@ -112,12 +113,13 @@ def _read_offsets(scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead, wi
     for topic in scope.offsets_topics:
         spans = [span for span in plan.spans if span.topic == topic]
         places = _Places()
-        with scope.app.topics() as store:
+        with scope.app.with_whole_timeout().topics() as store:
             store.read(
                 topic,
                 isolation="read_uncommitted",
                 since={span.partition: span.first for span in spans},
                 sieve=places.sieve(scope.connector, is_mirror=read.outputs.mirror is not None),
+                renews=True,
             )
         for span in spans:
             place = (topic, span.partition)

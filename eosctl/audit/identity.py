@@ -49,7 +49,7 @@ def identify(app: App, producer_ids: Collection[ProducerId]) -> Identities:
         if not open_ids:
             break
         try:
-            found, why_not = ask(app, open_ids)
+            found, why_not = ask(app.with_whole_timeout(), open_ids)
         except EosctlError as exc:
             lacks.append(exc.message)
         else:
@@ -69,7 +69,9 @@ def _ask_coordinators(app: App, producer_ids: Sequence[ProducerId]) -> tuple[dic
 def _read_log(app: App, producer_ids: Sequence[ProducerId]) -> tuple[dict[ProducerId, Identity], Sequence[str]]:
     try:
         with app.topics() as store:
-            read = store.read(TOPIC, isolation="read_uncommitted", partly=True, sieve=sieve_of(producer_ids))
+            read = store.read(
+                TOPIC, isolation="read_uncommitted", partly=True, sieve=sieve_of(producer_ids), renews=True
+            )
     except NotFoundError:
         return {}, []  # nobody has used a transaction yet
     found = logged_ids(read.records, producer_ids)

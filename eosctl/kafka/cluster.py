@@ -57,12 +57,12 @@ class Cluster:
     @contextmanager
     def within(self, deadline: Deadline) -> Iterator[None]:
         """What this thread asks in the block ends by `deadline`: one silent broker must not have everybody's time."""
-        outer = self.deadline()
+        before, outer = self._limit(), self.deadline()
         self._limits.deadline = deadline if deadline.at_s < outer.at_s else outer
         try:
             yield
         finally:
-            self._limits.deadline = outer
+            self._limits.deadline = before  # None where the thread had no limit of its own, and so goes by `renew`
 
     @contextmanager
     def one_of(self, brokers: int) -> Iterator[None]:
@@ -72,7 +72,10 @@ class Cluster:
 
     def deadline(self) -> Deadline:
         """What ends the questions of this thread."""
-        limit: Deadline = getattr(self._limits, "deadline", self._deadline)
+        return self._limit() or self._deadline
+
+    def _limit(self) -> Deadline | None:
+        limit: Deadline | None = getattr(self._limits, "deadline", None)
         return limit
 
     def renew(self, deadline: Deadline) -> None:

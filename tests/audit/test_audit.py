@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from eosctl.core.records import OutRecord
-from eosctl.errors import DeadlineError, UnauthorizedError
+from eosctl.errors import DeadlineError, EosctlError, UnauthorizedError, UnreachableError
 from tests.audit.log_scene import KEY, OTHER_OUT, OUT, OWN, START_MS, LogScene, run_on
 from tests.conftest import Invoke, Outcome
+from tests.fakes.faults import Call
 from tests.fakes.world import OFFSETS
 
 NOTHING = frozenset[str]()
@@ -603,3 +604,38 @@ def test_brokers_of_its_own_that_cannot_be_reached_are_refused(invoke: Invoke) -
     honest(scene)
     done = run_on(scene, invoke)()
     assert (done.exit_code, "only its worker can resolve" in done.stderr) == (6, True)
+
+
+def test_an_audit_that_takes_longer_than_the_timeout_is_told_to_its_end(invoke: Invoke) -> None:
+    """The timeout is for what gives no answer: after a minute of good reading nothing at all was printed."""
+    scene = LogScene()
+    numbered(scene, 1, 2, 3)
+    scene.batches.before("batch", lambda _call: scene.time.pass_until(scene.time.now_s + 20.0))
+    done = run_on(scene, invoke)("-o", "json", "--unique", "id", "--timeout", "30")
+    assert (connector(done)["verdict"], done.exit_code, done.json()["errors"]) == ("exactly_once", 0, [])
+    assert connector(done)["producers"][0]["identified_by"] == "coordinator"
+    assert done.json()["target"]["kafka_cluster_id"] == "fake-cluster-id"
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "why"),
+    [
+        (DeadlineError("timed out after 60 s while reading"), 4, "the reading ended early"),
+        (UnreachableError("nobody answers"), 7, "the records were not read: nobody answers"),
+    ],
+)
+def test_records_that_can_not_be_read_do_not_lose_the_rest(
+    invoke: Invoke, error: EosctlError, exit_code: int, why: str
+) -> None:
+    """All that the batches had shown until then was lost."""
+    scene = LogScene()
+    numbered(scene, 1, 2)
+
+    def refuse(call: Call) -> None:
+        if call.what[0] == OUT:
+            raise error
+
+    scene.topics.before("read", refuse)
+    done = run_on(scene, invoke)("-o", "json", "--unique", "id")
+    assert (connector(done)["verdict"], connector(done)["records"], done.exit_code) == ("unproven", 2, exit_code)
+    assert connector(done)["why"] == f"Not proven: {why}."

@@ -179,6 +179,7 @@ class FakeTopicStore(Faults):
         since: Mapping[int, int] | None = None,
         until: Mapping[int, int] | None = None,
         sieve: Sieve | None = None,
+        renews: bool = False,
     ) -> TopicRead:
         with self.call("read", topic, isolation):
             if topic in self.topics:

@@ -219,6 +219,23 @@ def test_the_timeout_begins_anew_with_all_that_is_read(scene: Scene) -> None:
     assert scene.time.now_s - before_s > 2 * TIMEOUT_S
 
 
+def test_a_leader_that_moves_after_the_first_timeout_is_found(scene: Scene) -> None:
+    """The plan's questions had tied the thread to the first deadline, so that nobody could be asked any more."""
+    log = scene.state.log("u", 0)
+    log.batches[:] = [large(offset, PARTITION_BYTES // 2 + 1000) for offset in range(5)]
+    plan = scene.plan("u")
+
+    def pass_time() -> None:
+        scene.time.now_s += 20.0
+        scene.cluster.fail_next("Fetch", codes.NOT_LEADER_OR_FOLLOWER)
+        scene.on_fetch(2, pass_time)
+
+    scene.on_fetch(1, pass_time)
+    before_s = scene.time.now_s
+    assert len(list(scene.log.scan(plan))) == 5
+    assert scene.time.now_s - before_s > 2 * TIMEOUT_S
+
+
 def large(offset: int, size_bytes: int) -> Batch:
     return Batch("", -1, offset, offset, ProducerId(7), 0, offset, False, False, 1, 1, 1, size_bytes)
 

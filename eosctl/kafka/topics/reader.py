@@ -65,6 +65,7 @@ class TopicReader:
         deadline: Deadline,
         on_event: OnEvent,
         sieve: Sieve | None = None,
+        renews: bool = False,
     ) -> None:
         committed = isolation == "read_committed"
         self._stop = {bound.partition: bound.lso if committed else bound.end for bound in bounds}
@@ -72,6 +73,7 @@ class TopicReader:
         self._open = {p for p, stop in self._stop.items() if self._position[p] < stop}
         self._settings, self._topic, self._isolation = settings, topic, isolation
         self._deadline, self._on_event, self._sieve = deadline, on_event, sieve
+        self._renews = renews
         self._errors = ErrorLog(deadline.clock.monotonic_s)
         self.records_read = 0
 
@@ -200,6 +202,8 @@ class TopicReader:
         """Raises when no time is left, or when waiting longer is useless."""
         if progress:
             self._errors.clear()
+            if self._renews:
+                self._deadline = Deadline.after(self._deadline.timeout_s, self._deadline.clock)
         elif self._open:
             self._errors.check(f"reading topic {self._topic}")
         if self._open and self._deadline.expired():

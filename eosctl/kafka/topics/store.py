@@ -101,6 +101,7 @@ class KafkaTopicStore:
         since: Mapping[int, int] | None = None,
         until: Mapping[int, int] | None = None,
         sieve: Sieve | None = None,
+        renews: bool = False,
     ) -> TopicRead:
         """Reads from the beginning to bounds fixed at the start: the LSO, or the end for read_uncommitted.
 
@@ -108,8 +109,8 @@ class KafkaTopicStore:
         transaction; here `TopicRead.blocked()` names such partitions. With `newest_per_key` records without a key
         are all kept. Partitions whose leader does not answer are left out where `partly` allows it; those in `since`
         are read from the offset there, those in `until` to the one before that, and the bounds of the answer say
-        nothing of it. Only what `sieve` keeps is
-        held in memory. Raises NotFoundError, UnauthorizedError, UnreachableError, DeadlineError.
+        nothing of it. Only what `sieve` keeps is held in memory. With `renews` the timeout begins anew with everything
+        that is read. Raises NotFoundError, UnauthorizedError, UnreachableError, DeadlineError.
         """
         if isolation not in _ISOLATIONS:
             raise UsageError(f"unknown isolation {isolation}", hint=f"One of {', '.join(_ISOLATIONS)}.")
@@ -117,7 +118,7 @@ class KafkaTopicStore:
         wanted = [_narrowed(one, since or {}, until or {}) for one in bounds.known]
         reader = TopicReader(
             self._settings, topic, wanted,
-            isolation=isolation, deadline=self._deadline, on_event=self._on_event, sieve=sieve,
+            isolation=isolation, deadline=self._deadline, on_event=self._on_event, sieve=sieve, renews=renews,
         )  # fmt: skip
         records = reader.read_newest() if newest_per_key else reader.read_all()
         return TopicRead(topic, bounds.known, records, reader.records_read, bounds.missing, murmur2)
