@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
+import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
@@ -116,7 +116,7 @@ def plan_rehearsal(request: RehearsalRequest) -> RehearsalPlan:
     setup = Setup(request.brokers, request.workers, kafka_version(version) or (0, 0))
     kinds, left_out = choose_faults(request.faults, setup)
     fit = fit_connector(request.connector, brokers=request.brokers) if request.connector else None
-    plan = RehearsalPlan(request, version, f"rehearse-{os.getpid()}", fit, kinds, left_out)
+    plan = RehearsalPlan(request, version, f"rehearse-{secrets.token_hex(4)}", fit, kinds, left_out)
     asked = AuditRequest(plan.connector_name, unique=plan.unique, sequence=plan.sequence)
     wanted_fields(asked, fit.config if fit else {})
     return plan

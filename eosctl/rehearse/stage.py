@@ -23,13 +23,17 @@ from eosctl.target import Target
 
 
 class RehearsalStage:
-    """`open` starts brokers, workers, forwarders and connector; `close` ends them, also after half of an `open`."""
+    """`open` starts brokers, workers, forwarders and connector; `close` ends them, also after half of an `open`.
+
+    A sandbox that was there before belongs to somebody else: `open` raises, and `close` leaves it alone.
+    """
 
     def __init__(self, app: App, plan: RehearsalPlan, environ: Mapping[str, str]) -> None:
         self._app, self._plan, self._environ = app, plan, environ
         self._forwarders: tuple[Forwarder, ...] = ()
         self._feed: GrowingFile | None = None
         self._ground: Ground | None = None
+        self._is_ours = False
 
     @property
     def directory(self) -> Path:
@@ -45,6 +49,9 @@ class RehearsalStage:
     def open(self) -> None:
         """Returns when every task of the connector runs; raises EosctlError."""
         down = f"eosctl sandbox down --name {quote(self._plan.sandbox)}"
+        if self.directory.exists():
+            raise RefusedError(f"there is a sandbox {self._plan.sandbox} already", hint=f"Stop it first: {down}")
+        self._is_ours = True
         self._app.on_event(Event(f"starting the sandbox {self._plan.sandbox} (after a crash, stop it with: {down})"))
         request = self._plan.request
         if self._plan.has_slow_network():
@@ -62,16 +69,18 @@ class RehearsalStage:
 
     def close(self) -> None:
         """Stops everything, or leaves the sandbox as it is asked to, and says how to stop it."""
-        if self._feed is not None:
-            self._feed.stop()
-        stack = Stack.find(self.directory)
-        if stack is not None and self._plan.request.keep and stack.alive():
-            self._leave(stack)
-        elif stack is not None:
-            self._app.on_event(Event("stopping the sandbox"))
-            stack.down()
-        for each in self._forwarders:
-            each.close()
+        try:
+            if self._feed is not None:
+                self._feed.stop()
+            stack = Stack.find(self.directory) if self._is_ours else None
+            if stack is not None and self._plan.request.keep and stack.alive():
+                self._leave(stack)
+            elif stack is not None:
+                self._app.on_event(Event("stopping the sandbox"))
+                stack.down()
+        finally:
+            for each in self._forwarders:
+                each.close()
 
     def _sentence(self, event: Event) -> None:
         """What an operation says, without its bars and tables: the rehearsal has a table of its own."""

@@ -66,7 +66,7 @@ class Stack:
             on_event=on_event, java_options=proxy_options(environ), ca_file=ca_file(environ),
         )  # fmt: skip
         directory = directory.absolute()
-        directory.mkdir(parents=True)
+        directory.mkdir(parents=True, mode=0o700)  # connectors' passwords are in its topics
         topics = {group.group_id: group.topics() for group in spec.groups}
         stack = cls(
             StackState(

@@ -306,6 +306,7 @@ def test_a_secured_sandbox_says_which_file_is_whose_and_no_password(invoke: Any,
         assert {"User:super", "User:worker", "User:producer", "User:consumer", "User:admin"} <= set(configs)
         assert {path.stat().st_mode & 0o777 for path in configs.values()} == {0o600}
         assert next(iter(configs.values())).parent.stat().st_mode & 0o777 == 0o700
+        assert (tmp_path / "state" / "eosctl" / "sandbox" / name).stat().st_mode & 0o777 == 0o700
         files = [row["config"] for row in data["rows"]]
         assert {Path(file).stat().st_mode & 0o777 for file in files} == {0o600}
 

@@ -15,6 +15,15 @@ _SECRET_NAME = re.compile(
     re.I,
 )
 _SECRET_IN_URL = re.compile(r"(?<=://)[^/@\s]+:[^/@\s]+(?=@)")
+_HOST = r"(?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d+|\(\d+\))?"
+_ADDRESS = re.compile(
+    rf"(?P<scheme>(?:(?:[a-z][\w+.-]*:)+@?//)?)(?:(?<=//)(?P<user>[^/@\s?;,]*)@)?(?P<hosts>{_HOST}(?:\s*,\s*{_HOST})*)"
+    r"(?P<rest>[/?;].*)?",
+    re.I | re.S,
+)
+_NEXT_URL = re.compile(r"\s*,\s*(?=[a-z][\w+.-]*://)", re.I)
+_PATH = re.compile(r"(?:(?:[a-z][\w+.-]*:)+/(?:/(?=/)|(?!/))|~?\.{0,2}/)[\w./ +-]*|[\w.-]+", re.I)
+_REFERENCE = re.compile(r"\$\{[^{}]*\}")
 _NAMED = re.compile(r"""([\w.-]+)(?:\s*=|["']\s*:)\s*""")
 
 
@@ -53,3 +62,23 @@ def shown_value(name: str, value: object) -> object:
     if _SECRET_NAME.search(name) and not (value.startswith("${") and value.endswith("}")):
         return "***"
     return encodable(_SECRET_IN_URL.sub("***", value))
+
+
+def shown_address(name: str, value: str) -> str:
+    """Where a setting leads, fit to be shown: scheme, hosts and ports, or a path; what can't be parsed is `***`.
+
+    Behind the host there may be a password, with a separator that only the driver knows: `…` stands for it.
+    """
+    value = value.strip()
+    shown = str(shown_value(name, value))
+    if shown == "***" or _REFERENCE.fullmatch(value) or _PATH.fullmatch(value):
+        return shown
+    return ",".join(map(_shown_hosts, _NEXT_URL.split(value))) if value else value
+
+
+def _shown_hosts(address: str) -> str:
+    found = _ADDRESS.fullmatch(address)
+    if found is None or "@" in (found["rest"] or ""):
+        return "***"
+    user = "" if found["user"] is None else "***@"
+    return encodable(f"{found['scheme']}{user}{found['hosts']}{'…' if found['rest'] else ''}")
