@@ -84,6 +84,8 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
     yield "Seed", str(summary.seed)
     for name, value in data.outside.items():
         yield "Outside system", f"{escape(name)}: {escape(value)}"
+    for name, value in data.shared.items():
+        yield "Taken there", f"{escape(name)}: {escape(value)}"
     for label, lines in (
         ("Changed", data.changed),
         ("Taken from the worker", data.taken),

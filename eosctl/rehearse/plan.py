@@ -113,9 +113,12 @@ def plan_rehearsal(request: RehearsalRequest) -> RehearsalPlan:
     """Decides what is done; raises UsageError for what there is not, RefusedError as `fit_connector`."""
     version = request.version or DEFAULT_VERSION
     read_lock(version)
-    setup = Setup(request.brokers, request.workers, kafka_version(version) or (0, 0))
+    number = kafka_version(version) or (0, 0)
+    given = request.connector
+    fit = fit_connector(given, brokers=request.brokers, kafka_version=number) if given else None
+    tasks = given.config.get("tasks.max", "1") if given else "1"
+    setup = Setup(request.brokers, request.workers, number, knows_tasks=tasks.strip().isdecimal())
     kinds, left_out = choose_faults(request.faults, setup)
-    fit = fit_connector(request.connector, brokers=request.brokers) if request.connector else None
     plan = RehearsalPlan(request, version, f"rehearse-{secrets.token_hex(4)}", fit, kinds, left_out)
     asked = AuditRequest(plan.connector_name, unique=plan.unique, sequence=plan.sequence)
     wanted_fields(asked, fit.config if fit else {})

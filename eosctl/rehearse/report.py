@@ -82,7 +82,8 @@ def surroundings(plan: RehearsalPlan) -> Surroundings:
     request, connector = plan.request, plan.connector
     return Surroundings(
         connector_class=connector.config["connector.class"] if connector else feed.CLASS,
-        outside=dict(connector.outside) if connector else {},
+        outside={**request.worker.outside, **(connector.outside if connector else {})},
+        shared=dict(connector.shared) if connector else {},
         changed=list(connector.changed) if connector else [],
         taken=sorted(request.worker.taken),
         not_taken=list(request.worker.left_out),

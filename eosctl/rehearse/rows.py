@@ -112,6 +112,7 @@ class Surroundings(Printed):
 
     connector_class: Annotated[str, "The class of the connector."]
     outside: Annotated[dict[str, str], "Settings that name systems outside of the sandbox, which are really used."]
+    shared: Annotated[dict[str, str], "Settings with names and ids that a connector of production must not have, too."]
     changed: Annotated[list[str], "Settings of the connector that are not as they were given."]
     taken: Annotated[list[str], "Properties of the worker that are taken over."]
     not_taken: Annotated[list[str], "Properties of the worker that are not."]
@@ -120,7 +121,7 @@ class Surroundings(Printed):
     repeat: Annotated[str, "The command that repeats it in the same order."]
 
 
-_NO_SYSTEM = "the config names no system outside of the sandbox"
+_NO_SYSTEM = "the config names no system outside of the sandbox that eosctl recognises"
 
 
 def _surroundings(report: Report) -> Iterator[str]:
@@ -130,6 +131,9 @@ def _surroundings(report: Report) -> Iterator[str]:
         yield from (f"  {name}: {format_cell(value)}" for name, value in data.outside.items())
     else:
         yield _NO_SYSTEM
+    if data.shared:
+        yield "taken there; if production uses the same ones, change them, or it is disturbed:"
+        yield from (f"  {name}: {format_cell(value)}" for name, value in data.shared.items())
     yield from (f"changed: {format_cell(each)}" for each in data.changed)
     for label, names in (("taken from the worker's file", data.taken), ("not taken from it", data.not_taken)):
         if names:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from eosctl.core.clients.hidden_secrets import shown_value
-from eosctl.core.java.lists import split_list
+from eosctl.core.clients.hidden_secrets import shown_address, shown_value
+from eosctl.core.configs.classes import is_class
 from eosctl.core.java.properties import Properties
 from eosctl.errors import InputFileError, RefusedError
 
@@ -18,17 +17,24 @@ BOOTSTRAP = "bootstrap.servers"
 _SECURITY = re.compile(r"^(?P<prefix>.*?)(security\.(protocol|providers)|sasl\..+|ssl\..+)$")
 _OVERRIDE = re.compile(r"(producer|consumer|admin)\.override\.")
 _OUTSIDE = re.compile(
-    r"(^|[._-])(urls?|uris?|hostname|hosts?|endpoints?|address(es)?|servers|contact[._-]points|file|path|directory|dir"
-    r"|bucket([._-]name)?|connection[._-]string)$"
+    r"(^|[._-])(urls?|uris?|host[._-]?names?|hosts?|endpoints?|address(es)?|bootstrap|servers?|brokers?([._-]list)?"
+    r"|contact[._-]points|file|path|directory|dir|bucket([._-]name)?|connection[._-]string|name[._-]list)$"
 )
+_ADDRESS = re.compile(r".*://.*|jdbc:.*|[\w.-]*[a-z][\w.-]*:\d+(\s*,\s*[\w.-]+:\d+)*", re.I | re.S)
+_SHARED = re.compile(
+    r"(^|[._-])((slot|publication|durable|subscription)[._-]name|(server|client|group|connect)[._-]id)$"
+)
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_LOCATION, _EMITS = "offset-syncs.topic.location", "emit.offset-syncs.enabled"
+_EMITS_SINCE = (3, 9)  # 3.5 does not know the setting, and would write
 _TAKEN = re.compile(
     r"(key|value|header)\.converter($|\.)|config\.providers($|\.)|plugin\.(path|discovery)$|topic\.creation\.enable$"
     r"|connector\.client\.config\.override\.policy$|offset\.flush\.timeout\.ms$|task\.shutdown\.graceful\.timeout\.ms$"
     r"|(producer|consumer|admin)\."
 )
 _NEVER_TAKEN = re.compile(
-    r"(producer|consumer|admin)\.(bootstrap\.servers$|transactional\.id$|security\.|sasl\.|ssl\.|metric\.reporters$"
-    r"|interceptor\.classes$)"
+    r"(.*\.)?bootstrap\.servers$"
+    r"|(producer|consumer|admin)\.(transactional\.id$|security\.|sasl\.|ssl\.|metric\.reporters$|interceptor\.classes$)"
 )
 
 
@@ -44,7 +50,8 @@ class GivenConnector:
 class FitConnector:
     """The config for the sandbox; `brokers` are the names whose value is the sandbox's brokers, once they are there.
 
-    `changed` are sentences about what is not as it was given; `outside` says name by name what else the config names.
+    `changed` are sentences about what is not as it was given; `outside` says name by name what else the config names,
+    `shared` which names and ids it takes there: a connector of production that has the same is disturbed.
     """
 
     name: str
@@ -52,6 +59,7 @@ class FitConnector:
     brokers: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     outside: Mapping[str, str] = field(default_factory=dict)
+    shared: Mapping[str, str] = field(default_factory=dict)
 
     def config_at(self, bootstrap_servers: str) -> dict[str, str]:
         """The config with the brokers of the sandbox in it."""
@@ -60,10 +68,14 @@ class FitConnector:
 
 @dataclass(frozen=True, slots=True)
 class FitWorker:
-    """The properties that the workers of the sandbox take over, and the names of those that they don't."""
+    """The properties that the workers of the sandbox take over, and the names of those that they don't.
+
+    `outside` says name by name which systems those lead to that are taken over.
+    """
 
     taken: Mapping[str, str] = field(default_factory=dict, repr=False)
     left_out: tuple[str, ...] = ()
+    outside: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_connector(text: str, *, source: str) -> GivenConnector:
@@ -94,12 +106,12 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def fit_connector(given: GivenConnector, *, brokers: int) -> FitConnector:
+def fit_connector(given: GivenConnector, *, brokers: int, kafka_version: tuple[int, int]) -> FitConnector:
     """The connector as it runs in a sandbox of so many brokers.
 
-    Raises RefusedError where it would write to a Kafka cluster that is not on this machine.
+    Raises RefusedError where it would write to the Kafka cluster that it reads.
     """
-    _refuse_writing_mirror(given)
+    _refuse_writing_mirror(given, kafka_version)
     config, changed = dict(given.config), []
     own = [name for name in config if _is_ours(name)]
     overrides = [name for name in own if _OVERRIDE.match(name)]
@@ -114,8 +126,14 @@ def fit_connector(given: GivenConnector, *, brokers: int) -> FitConnector:
         if name.endswith("replication.factor") and value.strip().isdigit() and int(value) > brokers:
             config[name] = str(brokers)
             changed.append(f"{name}: {brokers}, as there are no more brokers")
-    outside = dict(_outside(config, but=replaced))
-    return FitConnector(given.name, config, replaced, tuple(changed), outside)
+    return FitConnector(
+        given.name,
+        config,
+        replaced,
+        tuple(changed),
+        outside=dict(_outside(config, but=replaced)),
+        shared=dict(_shared(config)),
+    )
 
 
 def _is_ours(name: str) -> bool:
@@ -133,39 +151,34 @@ def _secures(name: str, own: list[str]) -> bool:
     return bool(_OVERRIDE.match(prefix)) or any(stem and prefix.startswith(stem) for stem in stems)
 
 
-def _outside(config: Mapping[str, str], *, but: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _outside(config: Mapping[str, str], *, but: Container[str] = ()) -> Iterator[tuple[str, str]]:
+    """What leads to other systems, by its name or by the look of its value."""
     for name, value in config.items():
-        if _OUTSIDE.search(name) and name not in but and value.strip():
-            shown = str(shown_value(name, value))
-            kept = re.split(r"[?;]", shown, maxsplit=1)[0]  # behind it there may be a password
-            yield name, kept if kept == shown else f"{kept}…"
+        words = _HUMP.sub(".", name).lower()
+        if name not in but and value.strip() and (_OUTSIDE.search(words) or _ADDRESS.fullmatch(value.strip())):
+            yield name, shown_address(name, value)
 
 
-def _refuse_writing_mirror(given: GivenConnector) -> None:
+def _shared(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, value in config.items():
+        if _SHARED.search(_HUMP.sub(".", name).lower()) and not _OVERRIDE.match(name):
+            yield name, str(shown_value(name, value))
+
+
+def _refuse_writing_mirror(given: GivenConnector, kafka_version: tuple[int, int]) -> None:
+    """A port of this machine may lead anywhere, so that no source is taken for a sandbox."""
     config = given.config
-    if not config["connector.class"].endswith("MirrorSourceConnector"):
-        return
-    servers = split_list(config.get(f"source.cluster.{BOOTSTRAP}", ""))
-    elsewhere = [server for server in servers if not _is_here(server)]
-    writes = (
-        config.get("offset-syncs.topic.location", "source") == "source"
-        and config.get("emit.offset-syncs.enabled", "true").lower() != "false"
+    writes = config.get(_LOCATION, "").strip() != "target" and (
+        config.get(_EMITS, "").strip().lower() != "false" or kafka_version < _EMITS_SINCE
     )
-    if elsewhere and writes:
-        raise RefusedError(
-            f"{given.name} would write its offset-syncs topic to {', '.join(elsewhere)}, which is no sandbox; nothing "
-            "was started",
-            hint="Set offset-syncs.topic.location to target in the file, or emit.offset-syncs.enabled to false: then "
-            "the connector only reads there.",
-        )
-
-
-def _is_here(server: str) -> bool:
-    host = server.rpartition(":")[0].strip("[]")
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    if not writes or not is_class(config, "MirrorSourceConnector"):
+        return
+    sources = [value for name, value in config.items() if name.startswith("source.") and name.endswith(BOOTSTRAP)]
+    servers = ", ".join(dict.fromkeys(shown_address(BOOTSTRAP, each) for each in sources)) or "its source cluster"
+    raise RefusedError(
+        f"{given.name} would write its offset-syncs topic to {servers}; nothing was started",
+        hint=f"Set {_LOCATION} to target in the file: then the connector only reads there.",
+    )
 
 
 def fit_worker(properties: Properties) -> FitWorker:
@@ -175,4 +188,4 @@ def fit_worker(properties: Properties) -> FitWorker:
     """
     values = properties.values
     taken = {name: value for name, value in values.items() if _TAKEN.match(name) and not _NEVER_TAKEN.match(name)}
-    return FitWorker(taken, tuple(sorted(values.keys() - taken.keys())))
+    return FitWorker(taken, tuple(sorted(values.keys() - taken.keys())), dict(_outside(taken, but=("plugin.path",))))

@@ -25,7 +25,7 @@ LINES = [
 @pytest.mark.parametrize("name", ["clicks", "mirror", "orders"])
 def test_the_examples_may_be_rehearsed(name: str) -> None:
     document = documented(name)
-    found = fit_connector(GivenConnector(name, document["config"]), brokers=1)
+    found = fit_connector(GivenConnector(name, document["config"]), brokers=1, kafka_version=(4, 3))
     assert found.outside
     assert "example.com" not in str(found.config_at("127.0.0.1:1"))
 

@@ -13,6 +13,7 @@ from eosctl.errors import UsageError
 from eosctl.rehearse.faults import ALL_FAULTS
 from eosctl.rehearse.faults.fault import Setup
 from eosctl.rehearse.plan import RehearsalRequest, choose_faults, order, plan_rehearsal
+from eosctl.rehearse.rules import GivenConnector
 from tests.conftest import Invoke
 
 EVERYTHING = Setup(brokers=3, workers=2, kafka_version=(4, 3))
@@ -45,6 +46,7 @@ def test_victims_and_moments_differ_from_fault_to_fault() -> None:
     [
         (EVERYTHING, {}),
         (Setup(1, 2, (4, 3)), {"broker-kill": "needs 3 brokers (--brokers 3)"}),
+        (Setup(3, 2, (4, 3), knows_tasks=False), {"reconfigure": "needs a number as tasks.max"}),
         (Setup(3, 1, (4, 3)), {"freeze-worker": "needs 2 workers (--workers)"}),
         (Setup(3, 2, (3, 3)), {"stop-resume": "needs Kafka 3.5", "switch-offsets": "needs Kafka 3.5"}),
     ],
@@ -76,6 +78,13 @@ def test_the_built_in_source_knows_its_own_fields() -> None:
     assert (plan.connector_name, plan.unique, plan.sequence) == ("lines", "n", "n")
 
 
+def test_tasks_max_may_be_a_reference() -> None:
+    """`int` of it used to end the rehearsal with a traceback."""
+    config = {"connector.class": "com.example.JdbcSource", "tasks.max": "${file:/x:tasks}"}
+    plan = plan_rehearsal(RehearsalRequest(seed=1, connector=GivenConnector("orders", config)))
+    assert plan.left_out["reconfigure"] == "needs a number as tasks.max"
+
+
 CONFIG = {
     "name": "orders",
     "config": {
@@ -84,6 +93,7 @@ CONFIG = {
         "connection.password": "canary-of-a-password",
         "producer.override.bootstrap.servers": "prod:9092",
         "topic.creation.default.replication.factor": "3",
+        "slot.name": "orders",
     },
 }
 
@@ -93,7 +103,8 @@ def files(tmp_path: Path) -> list[str]:
     config, worker = tmp_path / "orders.json", tmp_path / "worker.properties"
     config.write_text(json.dumps(CONFIG))
     worker.write_text(
-        "bootstrap.servers=prod:9092\nkey.converter=a.B\nproducer.sasl.jaas.config=canary-of-a-password\n"
+        "bootstrap.servers=prod:9092\nkey.converter=a.B\n"
+        "value.converter.schema.registry.url=http://registry:8081\nproducer.sasl.jaas.config=canary-of-a-password\n"
     )
     return ["--config", str(config), "--worker-config", str(worker)]
 
@@ -113,7 +124,11 @@ def test_the_plan_is_shown_before_anything_starts(
 def test_the_plan_as_json(invoke: Invoke, files: list[str]) -> None:
     document = invoke("rehearse", *files, "--seed", "3", "--dry-run", "-o", "json").json()
     assert document["kind"] == "rehearse-plan"
-    assert document["data"]["outside"] == {"connection.url": "jdbc:postgresql://db/orders"}
+    assert document["data"]["outside"] == {
+        "connection.url": "jdbc:postgresql://db…",
+        "value.converter.schema.registry.url": "http://registry:8081",
+    }
+    assert document["data"]["shared"] == {"slot.name": "orders"}
     assert document["data"]["not_taken"] == ["bootstrap.servers", "producer.sasl.jaas.config"]
     assert [each["fault"] for each in document["data"]["left_out"]] == ["broker-kill"]
     assert "canary" not in json.dumps(document)

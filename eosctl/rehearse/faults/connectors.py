@@ -67,6 +67,11 @@ class Reconfigure(Simple):
     name: ClassVar[str] = "reconfigure"
     what: ClassVar[str] = "change the connector's tasks.max: more, then fewer, then as before"
 
+    @staticmethod
+    def why_not(setup: Setup) -> str:
+        """More and fewer than what a reference leads to are unknown."""
+        return "" if setup.knows_tasks else "needs a number as tasks.max"
+
     def inject(self, ground: Ground) -> None:
         """Each change is waited for."""
         tasks = int(ground.config.get("tasks.max", "1"))

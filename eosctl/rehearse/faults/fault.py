@@ -10,11 +10,12 @@ from eosctl.rehearse.ground import Ground
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The sandbox that faults are chosen for."""
+    """The sandbox that faults are chosen for; `knows_tasks`: the connector's `tasks.max` is a number."""
 
     brokers: int
     workers: int
     kafka_version: tuple[int, int]
+    knows_tasks: bool = True
 
 
 class Fault(Protocol):
