@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
-from eosctl.audit.log.mirror import CONNECTOR_CLASS
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, DedicatedTopics, describe_unknown, gather_dedicated_topics
 from eosctl.connectors.look import unknown_connector
 from eosctl.connectors.topic_rules import configured_topics
 from eosctl.connectors.topics import find_topics
 from eosctl.core.batches import Window
+from eosctl.core.configs.classes import MIRROR_SOURCE, is_class, pruned_class
 from eosctl.deadline import Clock
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.report import Problem
@@ -60,8 +60,7 @@ class Scope:
     @property
     def is_mirror(self) -> bool:
         """Whether it copies topics of another cluster as they are: transforms may leave records out."""
-        name = self.config.get("connector.class", "").rpartition(".")[2]
-        return name == CONNECTOR_CLASS and not self.config.get("transforms")
+        return is_class(self.config, MIRROR_SOURCE) and not self.config.get("transforms")
 
     @property
     def transaction_timeout_ms(self) -> int:
@@ -111,7 +110,7 @@ def _config_of(dedicated: DedicatedTopics, connector: str) -> Mapping[str, str]:
     if connector not in dedicated.configs:
         raise unknown_connector(f"Connect knows no connector {connector}", connector, dedicated.connectors)
     config = dedicated.configs[connector]
-    if "Sink" in config.get("connector.class", "").rpartition(".")[2]:
+    if "Sink" in pruned_class(config):
         raise RefusedError(
             f"{connector} is a sink connector: it writes to no topic, and its offsets are those of a consumer group",
             hint="Only source connectors are exactly-once in this sense.",

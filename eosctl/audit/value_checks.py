@@ -13,6 +13,7 @@ from eosctl.audit.log.tallies import PlaceTally
 from eosctl.audit.log.values import SequenceValues, UniqueValues
 from eosctl.audit.scope import AuditRequest
 from eosctl.core.wording import counted
+from eosctl.core.configs.classes import pruned_class
 from eosctl.errors import UsageError
 from eosctl.report import Problem
 
@@ -37,7 +38,7 @@ def _unique_field(text: str, config: Mapping[str, str]) -> FieldPath:
     """That of JDBC is the column that it counts by, that of FileStream the line."""
     if text != AUTO:
         return parse_field_path(text)
-    name = config.get("connector.class", "").rpartition(".")[2]
+    name = pruned_class(config)
     if name.startswith("FileStreamSource"):
         return parse_field_path("value")
     if name.startswith("JdbcSource") and (column := config.get("incrementing.column.name")):

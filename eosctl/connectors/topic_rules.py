@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from eosctl.core.topic_names import is_topic_name
+from eosctl.core.configs.classes import MIRROR_SOURCE, PROPERTY, is_class
 
 _WRITTEN = ("topic", "kafka.topic")  # FileStream and others; Datagen, Kinesis and others
 _PREFIX = "topic.prefix"  # JDBC and others: the name of a table comes behind it
@@ -91,16 +92,15 @@ def _debezium_read(config: Mapping[str, str]) -> Iterator[_Named]:
 
 def _mirrored(config: Mapping[str, str]) -> Iterator[_Named]:
     """`DefaultReplicationPolicy`: what MirrorMaker 2 writes; another policy's names are unknown."""
-    connector_class = config.get("connector.class", "").rpartition(".")[2]
-    if connector_class == "MirrorHeartbeatConnector":
-        yield "connector.class", "heartbeats"
+    if is_class(config, "MirrorHeartbeatConnector"):
+        yield PROPERTY, "heartbeats"
     if config.get("replication.policy.class", "DefaultReplicationPolicy").rpartition(".")[2] != (
         "DefaultReplicationPolicy"
     ):
         return
     separator, alias = config.get("replication.policy.separator", "."), "source.cluster.alias"
     for name, source in _named(config, alias):
-        if connector_class == "MirrorSourceConnector":
+        if is_class(config, MIRROR_SOURCE):
             yield name, f"{source}{separator}*"
-        elif connector_class == "MirrorCheckpointConnector":
+        elif is_class(config, "MirrorCheckpointConnector"):
             yield name, f"{source}.checkpoints.internal"

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from eosctl.core.clients.hidden_secrets import shown_address, shown_value
-from eosctl.core.configs.classes import is_class
+from eosctl.core.configs.classes import MIRROR_SOURCE, is_class
 from eosctl.core.java.properties import Properties
 from eosctl.errors import InputFileError, RefusedError
 
@@ -171,7 +171,7 @@ def _refuse_writing_mirror(given: GivenConnector, kafka_version: tuple[int, int]
     writes = config.get(_LOCATION, "").strip() != "target" and (
         config.get(_EMITS, "").strip().lower() != "false" or kafka_version < _EMITS_SINCE
     )
-    if not writes or not is_class(config, "MirrorSourceConnector"):
+    if not writes or not is_class(config, MIRROR_SOURCE):
         return
     sources = [value for name, value in config.items() if name.startswith("source.") and name.endswith(BOOTSTRAP)]
     servers = ", ".join(dict.fromkeys(shown_address(BOOTSTRAP, each) for each in sources)) or "its source cluster"

@@ -115,6 +115,16 @@ def test_a_source_that_can_not_be_reached_leaves_it_unproven(invoke: Invoke) -> 
     assert "the source topics were not compared: the source cluster is elsewhere:9092" in connector(done)["why"]
 
 
+@pytest.mark.parametrize("name", ["MirrorSource", "MirrorSourceConnector", " MirrorSource "])
+def test_a_mirror_by_its_short_name_is_compared_too(invoke: Invoke, name: str) -> None:
+    """It was taken for any connector, so that records that are missing were exactly_once."""
+    scene = mirror_scene()
+    write_source(scene)
+    one_is_missing(scene)
+    scene.connect.connectors["m"].config["connector.class"] = name
+    assert codes(run_on(scene, invoke)("-o", "json", "--connector", "m")) == {"mirror_gap"}
+
+
 def test_transforms_may_leave_records_out(invoke: Invoke) -> None:
     scene = mirror_scene()
     write_source(scene)

@@ -16,8 +16,6 @@ from eosctl.codes import Code
 from eosctl.core.batches import NO_PRODUCER, Batch, Place
 from eosctl.core.ids import ProducerId
 
-CONNECTOR_CLASS = "MirrorSourceConnector"
-
 
 @dataclass(frozen=True, slots=True)
 class MirrorOffset:

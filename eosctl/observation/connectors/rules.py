@@ -17,6 +17,7 @@ from eosctl.core.ids import task_transactional_id
 from eosctl.core.offsets.findings import missing_topic_finding, topic_findings
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.versions import kafka_version
+from eosctl.core.configs.classes import MIRROR_SOURCE, is_class, pruned_class
 from eosctl.core.workers.modes import Mode
 from eosctl.fence import codes as fence_codes
 from eosctl.fence.pace import Pace, cure_text, pace_of, pause_ms, round_s
@@ -35,7 +36,7 @@ DEFAULT_BROKER_MAXIMUM_MS = 900_000
 IDS_KEPT_MS = 7 * 24 * 3_600_000
 """Brokers' default of transactional.id.expiration.ms: for so long they know an id that is not used."""
 
-MIRROR_SOURCE, _ISOLATION = "MirrorSource", "isolation.level"
+_ISOLATION = "isolation.level"
 NEED_NO_SUPPORT = frozenset({"MirrorHeartbeat", "MirrorCheckpoint"})
 """MirrorMaker's connectors that copy nothing: what they write twice does no harm (KIP-618 leaves them out)."""
 _NEEDS_SETTINGS = "Needs DESCRIBE_CONFIGS on the cluster; the default of transaction.max.timeout.ms"
@@ -58,7 +59,8 @@ def group_findings(observation: Observation) -> list[Finding]:
 def support(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
     """Whether the connector declares exactly-once support with this config (`exactlyOnceSupport`)."""
     name = connector.name
-    if observation.mirror_maker and _simple_class(connector) in (MIRROR_SOURCE, *NEED_NO_SUPPORT):
+    is_mirror = is_class(connector.config, MIRROR_SOURCE) or pruned_class(connector.config) in NEED_NO_SUPPORT
+    if observation.mirror_maker and is_mirror:
         connector = replace(connector, support_errors=_mirror_makers_errors(connector))
     elif VALIDATION in observation.unseen:
         yield _not_validated(observation)
@@ -71,7 +73,7 @@ def support(connector: ObservedConnector, observation: Observation) -> Iterable[
     severity = ERROR if required else WARNING
     for text in connector.support_errors or ():
         if _NO_API in text:
-            if not required and _simple_class(connector) in NEED_NO_SUPPORT:
+            if not required and pruned_class(connector.config) in NEED_NO_SUPPORT:
                 continue
             said = f"{name} does not declare whether it supports exactly-once"
             more = "it requires it, and Connect refuses that" if required else "it is taken on trust"
@@ -91,7 +93,7 @@ def _mirror_makers_errors(connector: ObservedConnector) -> tuple[str, ...]:
     """What `MirrorSourceConnector.exactlyOnceSupport` (3.5 to 4.3) lacks in its config; its other two need none."""
     levels = (connector.config.get(f"{prefix}{_ISOLATION}") for prefix in ("source.consumer.", "source.", "consumer."))
     level = next((each for each in levels if each is not None), None)
-    if _simple_class(connector) != MIRROR_SOURCE or level == "read_committed":
+    if not is_class(connector.config, MIRROR_SOURCE) or level == "read_committed":
         return ()
     return (f"its source consumer's {_ISOLATION} is not read_committed",)
 
@@ -116,11 +118,6 @@ def _not_validated(observation: Observation) -> Finding:
         else "Leave out --no-validate; connectors may log in to their sources then.",
         certain=False,
     )  # fmt: skip
-
-
-def _simple_class(connector: ObservedConnector) -> str:
-    """The last part of the class, which is all that a config has to name."""
-    return connector.config.get("connector.class", "").rpartition(".")[2].removesuffix("Connector")
 
 
 def requires_support(connector: ObservedConnector) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from eosctl.connectors.topic_rules import configured_topics
 from eosctl.core.configs.classes import is_class
 
 
@@ -22,3 +23,9 @@ from eosctl.core.configs.classes import is_class
 def test_a_class_is_known_by_each_of_its_names(given: str, expected: bool) -> None:
     assert is_class({"connector.class": given}, "MirrorSourceConnector") is expected
     assert not is_class({}, "MirrorSourceConnector")
+
+
+@pytest.mark.parametrize("name", ["MirrorSource", "MirrorSourceConnector", " MirrorSource\n"])
+def test_the_topics_of_a_mirror_are_known_by_each_of_its_names(name: str) -> None:
+    """Of `MirrorSource` nobody knew which topics it writes to."""
+    assert configured_topics({"connector.class": name, "source.cluster.alias": "A"}).written == ("A.*",)
