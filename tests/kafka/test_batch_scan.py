@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -24,6 +25,7 @@ from tests.fakes.clock import PLENTY_S, FakeTime
 
 TIMEOUT_S = 30.0
 EVERYTHING = Window()
+SMALL = 72  # bytes of each batch of a Scene
 
 
 class Scene:
@@ -193,6 +195,47 @@ def test_records_that_compaction_took_out_of_a_batch_are_counted(scene: Scene) -
     scan = scene.log.scan(scene.plan("u"))
     assert places(list(scan)) == [("u", 0, 0), ("u", 0, 1), ("u", 0, 4)]
     assert scan.unseen() == (Unseen("u", 0, UnseenReason.COMPACTED, 1, 3, 2),)
+
+
+@pytest.mark.parametrize("last_offset", [4, 10, 2**31 + 1])
+def test_a_rotten_header_is_not_taken_for_compaction(scene: Scene, last_offset: int) -> None:
+    """All behind it was passed over as if the log cleaner had taken it, and nothing was said against the verdict."""
+    log = scene.state.log("u", 0)
+    log.batches[2] = log.batches[2]._replace(last_offset=last_offset)
+    scan = scene.log.scan(scene.plan("u"))
+    assert places(list(scan)) == [("u", 0, 0), ("u", 0, 1)]
+    (lost,) = scan.unseen()
+    assert lost[2:6] == (UnseenReason.UNREADABLE, 2, 4, 3)
+    assert lost.detail == f"a batch there says that its offsets are 2 to {last_offset}"
+
+
+@pytest.mark.parametrize("base_offset", [5, 2**62])
+def test_a_header_far_behind_the_stop_does_not_end_the_log(scene: Scene, base_offset: int) -> None:
+    log = scene.state.log("u", 0)
+    log.batches[2] = log.batches[2]._replace(base_offset=base_offset, last_offset=base_offset)
+    scan = scene.log.scan(scene.plan("u"))
+    assert places(list(scan)) == [("u", 0, 0), ("u", 0, 1)]
+    assert [each[2:6] for each in scan.unseen()] == [(UnseenReason.UNREADABLE, 2, 4, 3)]
+
+
+def test_batches_that_were_read_already_do_not_go_on_for_ever(scene: Scene) -> None:
+    """A broker that gave the same answer again and again was asked again and again."""
+    plan = scene.plan("u")
+    plan = replace(plan, spans=tuple(span._replace(first=2) for span in plan.spans))
+    asked = 0
+
+    def tamper(seen: Seen, frame: bytes) -> bytes:
+        nonlocal asked
+        asked += seen.api == "Fetch"
+        assert asked < 20, "it never ends"
+        for offset in (2, 3, 4):
+            frame = frame.replace(struct.pack(">qi", offset, SMALL - 12), struct.pack(">qi", 0, SMALL - 12))
+        return frame
+
+    scene.cluster.tamper = tamper
+    scan = scene.log.scan(plan)
+    assert list(scan) == []
+    assert [each[2:6] for each in scan.unseen()] == [(UnseenReason.UNREADABLE, 2, 4, 3)]
 
 
 def test_a_broker_that_slows_down_is_given_its_time(scene: Scene) -> None:

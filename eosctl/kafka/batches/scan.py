@@ -17,7 +17,7 @@ from eosctl.core.transactions import KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, DeadlineError, UnauthorizedError, UnreachableError
 from eosctl.kafka.batches.offsets import MOVING, read_log_bounds
-from eosctl.kafka.batches.seen import SeenBatches
+from eosctl.kafka.batches.seen import SeenBatches, sound_batches
 from eosctl.kafka.batches.source import PartitionReading, Source
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import wait_s
@@ -178,28 +178,34 @@ class NativeScan:
             answer, parts = source.answer()
             if answer.error_code != NONE:
                 raise BrokerError(f"fetching from {source.connection.broker} failed: {error_name(answer.error_code)}")
-            is_empty = not any(part.records for part in parts.values()) and not answer.throttle_time_ms
+            before = {reading.place: reading.position for reading in source.readings}
             for reading in list(source.readings):
                 part = parts.get(reading.place)
                 if part is None or part.error_code != NONE:
                     source.readings.remove(reading)
                     self._heed(reading.place, part)
                     continue
-                if is_empty and part.high_watermark < reading.stop:
-                    source.readings.remove(reading)
-                    self._why[reading.place] = f"the log ends at offset {part.high_watermark} now"
-                    continue
                 chunks.append((reading, self._decode(reading, part)))
-                reading.empty = reading.empty + 1 if is_empty else 0
-                if reading.empty >= _EMPTY_ANSWERS:
-                    source.readings.remove(reading)
-                    self._skip(reading.place, "the broker gives no batches from there on")
-                elif reading.position >= reading.stop:
-                    source.readings.remove(reading)
-            if answer.throttle_time_ms or any(batches for _reading, batches in chunks):
+            gets_on = any(reading.position > before[reading.place] for reading, _batches in chunks)
+            for reading, _batches in chunks:
+                is_empty = not gets_on and not answer.throttle_time_ms
+                self._count_empty(source, reading, parts[reading.place].high_watermark, is_empty=is_empty)
+            if answer.throttle_time_ms or gets_on:
                 self._renew(sources, throttle_ms=answer.throttle_time_ms)
             source.rest(answer.throttle_time_ms, self._deadline.clock)
         return chunks
+
+    def _count_empty(self, source: Source, reading: PartitionReading, end: int, *, is_empty: bool) -> None:
+        """Ends the reading of a partition that was read to its stop, or of which answer after answer brings nothing."""
+        reading.empty = reading.empty + 1 if is_empty else 0
+        if is_empty and end < reading.stop:
+            source.readings.remove(reading)
+            self._why[reading.place] = f"the log ends at offset {end} now"
+        elif reading.empty >= _EMPTY_ANSWERS:
+            source.readings.remove(reading)
+            self._skip(reading.place, reading.why_not or "the broker gives no batches from there on")
+        elif reading.position >= reading.stop:
+            source.readings.remove(reading)
 
     def _decode(self, reading: PartitionReading, part: PartitionData) -> Sequence[Batch]:
         if part.records is None:
@@ -209,9 +215,13 @@ class NativeScan:
         batches = decode_batches(
             part.records, topic=topic, partition=partition, position=reading.position, check_crc=self._check_crc
         )
-        if batches:
-            reading.position = max(reading.position, batches[-1].last_offset + 1)
-        return batches
+        sound = sound_batches(batches, end=part.high_watermark)
+        if sound:
+            reading.position = max(reading.position, sound[-1].last_offset + 1)
+        if len(sound) < len(batches):
+            rotten = batches[len(sound)]
+            reading.why_not = f"a batch there says that its offsets are {rotten.base_offset} to {rotten.last_offset}"
+        return sound
 
     def _heed(self, place: Place, part: PartitionData | None) -> None:
         """Why a partition is not read here: it moved, or its offset is gone, or it can't be read at all."""

@@ -3,8 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 from eosctl.core.batches import OLD_FORMAT, Batch, Place, ScanPlan, Unseen, UnseenReason
+
+_LAST_OFFSET = itemgetter(Batch._fields.index("last_offset"))
+
+
+def sound_batches(batches: Sequence[Batch], *, end: int) -> Sequence[Batch]:
+    """Those before the first one whose offsets can't be: behind the log's end, or behind those of its successor.
+
+    One rotten header would pass for a hole of compaction that takes all the rest. A batch that came after the end was
+    looked up is only asked for again. There are many: what is the rule is seen without a step for each.
+    """
+    lasts = list(map(_LAST_OFFSET, batches))
+    if not lasts or (lasts[-1] < end and lasts == sorted(lasts)):
+        return batches
+    for at, last in enumerate(lasts):
+        if last >= end or last > min(lasts[at + 1 : at + 2], default=last):
+            return batches[:at]
+    return batches
 
 
 class SeenBatches:

@@ -35,13 +35,14 @@ _MAX_WAIT_MS = 500
 
 @dataclass(slots=True)
 class PartitionReading:
-    """A partition that is read: the next offset, where to stop, who leads it, and how often nothing came."""
+    """A partition that is read: the next offset, where to stop, who leads it, and how often nothing came, and why."""
 
     place: Place
     position: int
     stop: int
     leader: Leader
     empty: int = 0
+    why_not: str = ""
 
 
 class Source:
