@@ -12,8 +12,8 @@ from eosctl.audit.log.field_paths import FieldPath, parse_field_path
 from eosctl.audit.log.tallies import PlaceTally
 from eosctl.audit.log.values import SequenceValues, UniqueValues
 from eosctl.audit.scope import AuditRequest
-from eosctl.core.wording import counted
 from eosctl.core.configs.classes import pruned_class
+from eosctl.core.wording import counted
 from eosctl.errors import UsageError
 from eosctl.report import Problem
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from eosctl.core.topic_names import is_topic_name
 from eosctl.core.configs.classes import MIRROR_SOURCE, PROPERTY, is_class
+from eosctl.core.topic_names import is_topic_name
 
 _WRITTEN = ("topic", "kafka.topic")  # FileStream and others; Datagen, Kinesis and others
 _PREFIX = "topic.prefix"  # JDBC and others: the name of a table comes behind it

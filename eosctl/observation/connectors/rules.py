@@ -11,13 +11,13 @@ from shlex import quote
 
 from eosctl.connectors.topic_rules import configured_topics
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
+from eosctl.core.configs.classes import MIRROR_SOURCE, is_class, pruned_class
 from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding, each_once
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.offsets.findings import missing_topic_finding, topic_findings
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.versions import kafka_version
-from eosctl.core.configs.classes import MIRROR_SOURCE, is_class, pruned_class
 from eosctl.core.workers.modes import Mode
 from eosctl.fence import codes as fence_codes
 from eosctl.fence.pace import Pace, cure_text, pace_of, pause_ms, round_s
