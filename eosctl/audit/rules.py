@@ -7,8 +7,10 @@ is kept. Whose producer ids they are is only asked for at the end.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum, unique
 
 from eosctl.audit import codes
 from eosctl.audit.log.committed_offsets import CommittedOffsets, Has
@@ -18,17 +20,25 @@ from eosctl.audit.log.tallies import Tallies, WrittenBy
 from eosctl.core.batches import Batch, Place, Window
 from eosctl.core.ids import ProducerId
 
-SETTLED_MS = 10_000
-"""Markers of a transaction come to its partitions one after the other: what is younger may still come."""
+
+@unique
+class Unjudged(StrEnum):
+    """Why nobody can say whether a transaction is as it must be; said of how many."""
+
+    LOST = "{count} without offsets are from a time of which the offsets topic has lost records"
+    CUT = "{count} without offsets may have begun before what was read"
+    SHARED = "{count} of a producer epoch that others share may have the offsets of others"
+    TORN = "{count} may have ended where nothing could be read"
+    UNCOMPARED = "what was copied can't be compared with the source where records or offsets are gone"
 
 
 @dataclass(slots=True)
 class OffsetsPartition:
     """A partition of an offsets topic: `values` and `deletions` are where the connector's offsets are, sorted.
 
-    `mirrored` are the offsets of a MirrorMaker, by where they lie, for `mirror`. Only what is in `window` is judged:
-    more is read, for the sake of transactions that begin before it. `is_global`: while the connector has a topic of its
-    own, its worker keeps copies of the offsets here, without transactions (`ConnectorOffsetBackingStore`, Kafka 3.3+).
+    `mirrored` are the offsets of a MirrorMaker, by where they lie, for `mirror`. `is_global`: while the connector has a
+    topic of its own, its worker keeps copies of the offsets here, without transactions (`ConnectorOffsetBackingStore`,
+    Kafka 3.3+).
     """
 
     committed: CommittedOffsets
@@ -38,7 +48,6 @@ class OffsetsPartition:
     is_in_use: bool
     mirror: Mirror | None = None
     mirrored: Mapping[int, MirrorOffset] = field(default_factory=dict)
-    window: Window = field(default_factory=Window)
     is_global: bool = False
     _plain: list[Batch] = field(default_factory=list)
     _has: dict[ProducerId, Has] = field(default_factory=dict)
@@ -57,19 +66,16 @@ class OffsetsPartition:
             if self.mirror is not None:
                 self._note_mirrored(batch)
             self._has[batch.producer_id] = self._has.get(batch.producer_id, Has.NOTHING) | has
-        elif has & Has.OFFSET and self._is_asked_for(batch):
+        elif has & Has.OFFSET:
             self._plain.append(batch)
 
-    def close(self) -> None:
-        """All offsets topics were read: which offsets are copies is known now."""
+    def close(self, window: Window) -> None:
+        """All topics were read: which offsets are copies is known now, and of which time the outputs are."""
         for batch in self._plain:
-            if not (self.is_global and self.committed.were_elsewhere_at(batch.max_timestamp_ms)):
+            if _is_of(batch, window) and not (
+                self.is_global and self.committed.were_elsewhere_at(batch.max_timestamp_ms)
+            ):
                 self.tallies.batch(codes.OFFSETS_WITHOUT_TRANSACTION, batch)
-
-    def _is_asked_for(self, batch: Batch) -> bool:
-        since_ms, until_ms = self.window.since_ms, self.window.until_ms
-        is_older = since_ms is not None and batch.max_timestamp_ms < since_ms
-        return not is_older and (until_ms is None or batch.first_timestamp_ms < until_ms)
 
     def _note_mirrored(self, batch: Batch) -> None:
         there = self._copied.setdefault(batch.producer_id, [])
@@ -81,7 +87,7 @@ class OffsetsPartition:
 
     def unmarked(self, part: Part) -> None:
         """A transaction whose end is lost: that is the connector's only if it has offsets of it."""
-        if self._has.get(part.producer_id):
+        if self._has.get(part.producer_id) and not part.is_torn:
             self.tallies.part(codes.COMMIT_MARKERS_MISSING, part)
         self._note(part)
 
@@ -109,14 +115,15 @@ class OffsetsPartition:
 class OutputPartitions:
     """All partitions of the output topics: what each producer wrote, and what is wrong with it.
 
-    `unjudged` are parts without offsets from a time of which the offsets topic has lost some.
+    `unjudged` is how many parts of a producer nobody can judge, and why. What ended before `since_ms` is not asked for.
     """
 
     committed: CommittedOffsets
     tallies: Tallies
     written: dict[ProducerId, WrittenBy] = field(default_factory=dict)
     bytes: int = 0
-    unjudged: int = 0
+    unjudged: Counter[tuple[ProducerId, Unjudged]] = field(default_factory=Counter)
+    since_ms: int = -1
     mirror: Mirror | None = None
     _zombies: set[tuple[str, int, ProducerId]] = field(default_factory=set)
 
@@ -134,7 +141,7 @@ class OutputPartitions:
 
     def ended(self, part: Part) -> None:
         """A transaction that had a part in one of the partitions."""
-        self.written[part.producer_id].ended(part)
+        self.written[part.producer_id].ended(part, is_settled=part.ended_ms <= self.committed.settled_ms)
         place = (part.topic, part.partition, part.producer_id)
         if place in self._zombies:
             self._zombies.discard(place)
@@ -145,15 +152,35 @@ class OutputPartitions:
             return
         if self.mirror is not None:
             self.mirror.committed(part)
-        if not self.committed.of(part) & (Has.OFFSET | Has.ELSEWHERE) and not part.is_cut:
-            if part.ended_ms >= self.committed.complete_since_ms:
-                self.tallies.part(codes.TRANSACTION_WITHOUT_OFFSETS, part)
-            else:
-                self.unjudged += 1
+        for each in self.committed.without(part):
+            self._without_offsets(each)
+
+    def close(self) -> None:
+        """All partitions were read."""
+        for producer_id, parts, unsure in self.committed.finish():
+            for part in parts:
+                self._without_offsets(part)
+            if unsure:
+                self.unjudged[producer_id, Unjudged.SHARED] += unsure
+        if self.mirror is not None:
+            self.unjudged.update((producer_id, Unjudged.UNCOMPARED) for producer_id in self.mirror.uncompared.values())
+
+    def _without_offsets(self, part: Part) -> None:
+        if part.ended_ms < self.since_ms:
+            return
+        if self.committed.is_missing_from(part):
+            self.unjudged[part.producer_id, Unjudged.LOST] += 1
+        elif part.is_cut or (part.is_torn and not part.has_own_epoch):
+            self.unjudged[part.producer_id, Unjudged.CUT] += 1
+        else:
+            self.tallies.part(codes.TRANSACTION_WITHOUT_OFFSETS, part)
 
     def unmarked(self, part: Part) -> None:
         """A transaction whose end is lost."""
-        self.tallies.part(codes.COMMIT_MARKERS_MISSING, part)
+        if part.is_torn:
+            self.unjudged[part.producer_id, Unjudged.TORN] += 1
+        else:
+            self.tallies.part(codes.COMMIT_MARKERS_MISSING, part)
 
     def went_back(self, batch: Batch, newer_epoch: int) -> None:  # noqa: ARG002 - as Sink has it
         """What brokers must refuse."""
@@ -163,15 +190,20 @@ class OutputPartitions:
         else:
             self.tallies.batch(codes.ZOMBIE_WROTE, batch)
 
-    def left_open(self, part: Part, *, planned_ms: int) -> None:
-        """A transaction without an end in what was read; one that is known to be committed lacks its marker."""
-        known = self.written[part.producer_id]
-        known.left_open(part)
-        is_over = self.committed.is_committed(part.producer_id, part.epoch) or known.newest_committed >= part.epoch
-        if is_over and planned_ms - part.last_ms > SETTLED_MS:
-            self.tallies.part(codes.COMMIT_MARKERS_MISSING, part)
-        else:
+    def is_over(self, part: Part) -> bool:
+        """Whether the transaction of an open part was committed so long ago that its marker must be there."""
+        newest = self.written[part.producer_id].newest_committed
+        return self.committed.is_committed(part.producer_id, part.epoch) or newest >= part.epoch
+
+    def left_open(self, part: Part, *, ended_since: bool | None = False) -> None:
+        """A transaction without an end in what was read; whether it has one behind that, None if nobody can say."""
+        self.written[part.producer_id].left_open(part)
+        if ended_since or (ended_since is False and not self.is_over(part)):
             self.tallies.part(codes.TRANSACTION_OPEN, part)
+        elif ended_since is None or part.is_torn:
+            self.unjudged[part.producer_id, Unjudged.TORN] += 1
+        else:
+            self.tallies.part(codes.COMMIT_MARKERS_MISSING, part)
 
 
 def successors_overtaken(
@@ -195,6 +227,12 @@ def _overtaken(older: WrittenBy | None, newer: WrittenBy | None) -> Iterator[tup
         theirs = newer.places.get(place)
         if theirs is not None and first < theirs[0] < last:
             yield place, older.producer_id, newer.producer_id, last
+
+
+def _is_of(batch: Batch, window: Window) -> bool:
+    """More is read than the window, for the sake of transactions that begin before it."""
+    is_older = window.since_ms is not None and batch.max_timestamp_ms < window.since_ms
+    return not is_older and (window.until_ms is None or batch.first_timestamp_ms < window.until_ms)
 
 
 def _any_within(offsets: Sequence[int], batch: Batch) -> bool:

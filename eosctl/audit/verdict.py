@@ -13,7 +13,7 @@ from eosctl.audit import codes
 from eosctl.audit.identity import OFFSETS_RECORD
 from eosctl.audit.log.tallies import PlaceTally, Tallies, WrittenBy
 from eosctl.audit.rows import AuditRow, ProducerPart, Verdict
-from eosctl.audit.rules import OutputPartitions, successors_overtaken
+from eosctl.audit.rules import OutputPartitions, Unjudged, successors_overtaken
 from eosctl.codes import Code
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING
 from eosctl.core.ids import Owner, ProducerId, TransactionalId, task_of
@@ -256,11 +256,7 @@ def judge(
     if strange:
         named = ", ".join(each.transactional_id or f"producer id {each.written.producer_id}" for each in strange[:3])
         reasons.append(f"{named} wrote to the topics, and it is not known that this is not the connector's")
-    if outputs.unjudged:
-        reasons.append(
-            f"{counted(outputs.unjudged, 'transaction')} without offsets are from a time of which the offsets "
-            "topic has lost records"
-        )
+    reasons += _unjudged(outputs, {each.written.producer_id for each in own})
     committed = sum(each.written.count("committed") for each in own)
     if not committed:
         reasons.append("no transaction of the connector was committed in the window")
@@ -272,6 +268,15 @@ def judge(
         f"{counted(records, 'record')} of its tasks {'was' if records == 1 else 'were'} committed, each in a "
         f"transaction with its source offset; {counted(committed, 'transaction')} in all.",
     )
+
+
+def _unjudged(outputs: OutputPartitions, own: Collection[ProducerId]) -> Iterator[str]:
+    for why in Unjudged:
+        count = sum(
+            number for (producer_id, each), number in outputs.unjudged.items() if each is why and producer_id in own
+        )
+        if count:
+            yield why.format(count=counted(count, "transaction"))
 
 
 def _time(at_ms: int) -> int | None:

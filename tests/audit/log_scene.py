@@ -84,9 +84,14 @@ class LogScene(World):
         known = self.state.transactions[task.transactional_id]
         if self.bumps:
             task.epoch += 1
-        for topic, partition in known.partitions:
-            if (topic, partition) != but:
-                self._mark(self.state.log(topic, partition), task, commit=commit)
+        marked = [self.state.log(*place) for place in known.partitions if place != but]
+        for log in marked:
+            self._mark(log, task, commit=commit)
+        now_ms = max((log.batches[-1].max_timestamp_ms for log in marked), default=0)
+        for log in (
+            () if self.bumps else marked
+        ):  # brokers write them at the same time, which tells what belongs together
+            log.batches[-1] = log.batches[-1]._replace(first_timestamp_ms=now_ms, max_timestamp_ms=now_ms)
         known.partitions.clear()
         known.state = "CompleteCommit" if commit else "CompleteAbort"
         known.producer_epoch = max(known.producer_epoch, task.epoch)

@@ -7,15 +7,15 @@ from collections.abc import Iterable
 import pytest
 
 from eosctl.audit import codes
-from eosctl.audit.log.committed_offsets import CommittedOffsets, Has
-from eosctl.audit.log.segments import Part, PartitionFold
+from eosctl.audit.log.committed_offsets import CommittedOffsets
+from eosctl.audit.log.segments import PartitionFold
 from eosctl.audit.log.tallies import Tallies, WrittenBy
 from eosctl.audit.log.timeline import ABORTED, COMMITTED, Timeline
 from eosctl.audit.rules import OutputPartitions
 from eosctl.audit.verdict import KnownProducer, Whose, findings, known_producer
 from eosctl.core.batches import Batch
 from eosctl.core.ids import Owner, ProducerId, TransactionalId
-from tests.audit.log_scene import OUT, START_MS, batch
+from tests.audit.log_scene import START_MS, batch
 
 TASK = TransactionalId("g-c-0")
 
@@ -69,46 +69,6 @@ def test_whose_a_producer_is(owner: Owner | None, has_offsets: bool, whose: Whos
     name = None if owner is None else TransactionalId("x")
     found = known_producer(written, name, "coordinator", owner, connector="c", group_id="g", has_offsets=has_offsets)
     assert found.whose is whose
-
-
-def part(first_ms: int, ended_ms: int, *, topic: str = OUT, epoch: int = 0, bump: int = 0) -> Part:
-    made = Part(topic, 0, ProducerId(7), epoch, 0, 0, first_ms, first_ms, 1, is_cut=False)
-    made.marker = batch(
-        is_control=True, commit=True, producer_epoch=epoch + bump, first_timestamp_ms=ended_ms, records=0
-    )
-    return made
-
-
-def test_a_marker_that_came_late_does_not_part_records_from_their_offsets() -> None:
-    """The leader of the records' partition was away for a minute; the one of the offsets was not."""
-    offsets = CommittedOffsets()
-    offsets.note(part(10_000, 10_005, topic="offsets"), Has.OFFSET)
-    offsets.close()
-    assert offsets.of(part(9_990, 70_000)) & Has.OFFSET
-
-
-def test_offsets_of_another_time_are_those_of_another_transaction() -> None:
-    offsets = CommittedOffsets()
-    offsets.note(part(10_000, 10_005, topic="offsets"), Has.OFFSET)
-    offsets.close()
-    assert not offsets.of(part(40_000, 40_005)) & Has.OFFSET
-
-
-def test_one_transaction_with_offsets_is_that_of_one_part_of_a_partition() -> None:
-    offsets = CommittedOffsets()
-    offsets.note(part(10_000, 10_005, topic="offsets"), Has.OFFSET)
-    offsets.close()
-    answers = [bool(offsets.of(part(10_000 + at, 10_005 + at)) & Has.OFFSET) for at in range(3)]
-    assert answers == [True, False, False]
-
-
-def test_with_an_epoch_of_its_own_time_says_nothing() -> None:
-    """Clocks may be hours apart: the epoch decides."""
-    offsets = CommittedOffsets()
-    offsets.note(part(10_000, 10_005, topic="offsets", epoch=4, bump=1), Has.OFFSET)
-    offsets.close()
-    assert offsets.of(part(9_000_000, 9_000_005, epoch=4, bump=1)) & Has.OFFSET
-    assert not offsets.of(part(10_000, 10_005, epoch=5, bump=1)) & Has.OFFSET
 
 
 def test_a_timeline_keeps_every_count_while_its_steps_get_longer() -> None:

@@ -59,13 +59,17 @@ class Copied:
 class Mirror:
     """Joins the parts of a MirrorMaker's transactions with its offsets; `target_of` names the topic of a source topic.
 
-    `whole` are the target partitions that are read from their very beginning.
+    `whole` are the target partitions that are read from their very beginning, `uncompared` those that can't be, and who
+    wrote there. `has_lost_offsets`: some may be missing, so that they can't be counted off.
     """
 
     separator: str = "."
     topics: frozenset[str] = frozenset()
     whole: set[Place] = field(default_factory=set)
     copied: dict[Place, Copied] = field(default_factory=dict)
+    has_lost_offsets: bool = False
+    uncompared: dict[Place, ProducerId] = field(default_factory=dict)
+    _before: dict[Place, int] = field(default_factory=dict)
     _offsets: dict[tuple[ProducerId, int, Place], list[MirrorOffset]] = field(default_factory=dict)
     _taken: dict[tuple[ProducerId, int, Place], int] = field(default_factory=dict)
 
@@ -83,8 +87,14 @@ class Mirror:
         self._taken[key] = number + 1
         offsets = self._offsets.get(key, [])
         known = self.copied.get(place)
-        if number >= len(offsets) or not (part.has_own_epoch or place in self.whole):
+        if not part.has_own_epoch and (self.has_lost_offsets or place not in self.whole):
+            if self.has_lost_offsets:
+                self.uncompared[place] = part.producer_id
             return
+        if number >= len(offsets):  # lost, or never there: the next offset covers these records too
+            self._before[place] = self._before.get(place, 0) + part.records
+            return
+        records = part.records + self._before.pop(place, 0)
         # of one transaction with several offsets of a partition the last one counts
         offset = offsets[-1] if part.has_own_epoch else offsets[number]
         if known is None:
@@ -92,12 +102,18 @@ class Mirror:
             begin = 0 if place in self.whole else offset.offset + 1
             known = self.copied[place] = Copied(source, begin, offset.offset, 0, part.first_ms, part.first_offset)
             known.producer_id, known.epoch = part.producer_id, part.epoch
-            known.records = part.records if place in self.whole else 0
+            known.records = records if place in self.whole else 0
         else:
             if offset.offset < known.last and known.went_back is None:
                 known.went_back = known.last
-            known.records, known.last = known.records + part.records, offset.offset
+            known.records, known.last = known.records + records, offset.offset
         known.last_offset = part.last_offset
+
+    def leave_out(self, place: Place) -> None:
+        """Of a target partition some records are gone: how many were copied can't be said any more."""
+        known = self.copied.pop(place, None)
+        if known is not None:
+            self.uncompared[place] = known.producer_id
 
     def _target(self, offset: MirrorOffset) -> str:
         named = f"{offset.cluster}{self.separator}{offset.topic}"

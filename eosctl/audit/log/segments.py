@@ -13,12 +13,16 @@ from typing import Protocol
 from eosctl.core.batches import OLD_FORMAT, Batch
 from eosctl.core.ids import ProducerId
 
+LONGEST_TRANSACTION_MS = 900_000
+"""As long as a transaction may last, unless brokers were told otherwise (`transaction.max.timeout.ms`)."""
+
 
 @dataclass(slots=True)
 class Part:
     """What one transaction has in one partition, up to now.
 
-    `is_cut`: it may have begun before the window. `marker` is what ended it, None while it is open.
+    `is_cut`: it may have begun before the window. `is_torn`: offsets are missing between its batches, so that it may be
+    more than one. `marker` is what ended it, None while it is open.
     """
 
     topic: str
@@ -32,6 +36,7 @@ class Part:
     records: int
     is_cut: bool
     marker: Batch | None = None
+    is_torn: bool = False
 
     @property
     def is_committed(self) -> bool:
@@ -69,7 +74,9 @@ class Sink(Protocol):
 class PartitionFold:
     """The open parts of a partition; `starts_inside` says that the log has batches before the first one.
 
-    `removed` are offsets that compaction took from between (or out of) batches, up to those of about `removed_ms`.
+    `removed` are offsets that compaction took from between (or out of) batches, up to those of about `removed_ms`, and
+    transactions that ended up to `lost_until_ms` may have had some of them. `next_offset` is where it was to begin, and
+    then where the next batch should: a hole at the very beginning is one too. `is_cut_off`: what was before is lost.
     """
 
     sink: Sink
@@ -77,14 +84,22 @@ class PartitionFold:
     removed: int = 0
     removed_ms: int = -1
     first_ms: int = -1
-    _next: int = -1
+    first_marker_ms: int = -1
+    next_offset: int = -1
+    is_cut_off: bool = False
+    lost_until_ms: int = -1
+    _hole_ms: int = -1
+    _ended_behind_hole: set[ProducerId] = field(default_factory=set)
     _open: dict[ProducerId, Part] = field(default_factory=dict)
     _epochs: dict[ProducerId, int] = field(default_factory=dict)
 
     def take(self, batch: Batch) -> None:
         """The next batch of the partition."""
-        gap = batch.base_offset - self._next if 0 <= self._next < batch.base_offset else 0
-        self._next = batch.last_offset + 1
+        gap = batch.base_offset - self.next_offset if 0 <= self.next_offset < batch.base_offset else 0
+        self.next_offset = batch.last_offset + 1
+        if gap:
+            for part in self._open.values():
+                part.is_torn = True
         if batch.is_control:
             self._note(gap, batch)
             self._mark(batch)
@@ -102,9 +117,13 @@ class PartitionFold:
     def _note(self, gap: int, batch: Batch) -> None:
         if self.first_ms < 0:
             self.first_ms = batch.max_timestamp_ms
+            if self.is_cut_off:
+                self.lost_until_ms = self._hole_ms = batch.max_timestamp_ms
         if gap > 0:
             self.removed += gap
-            self.removed_ms = max(self.removed_ms, batch.max_timestamp_ms)
+            self.removed_ms = self._hole_ms = max(self.removed_ms, batch.max_timestamp_ms)
+            self.lost_until_ms = max(self.lost_until_ms, batch.max_timestamp_ms)
+            self._ended_behind_hole.clear()
 
     def _data(self, batch: Batch) -> None:
         producer_id, epoch = batch.producer_id, batch.producer_epoch
@@ -130,12 +149,24 @@ class PartitionFold:
         if batch.commit is None:
             return
         producer_id = batch.producer_id
+        if self.first_marker_ms < 0:
+            self.first_marker_ms = batch.max_timestamp_ms
+        self._note_end(batch)
         if batch.producer_epoch > self._epochs.get(producer_id, -1):
             self._epochs[producer_id] = batch.producer_epoch
         part = self._open.pop(producer_id, None)
         if part is not None:
             part.marker = batch
             self.sink.ended(part)
+
+    def _note_end(self, marker: Batch) -> None:
+        """Of each producer, the first transaction that ends behind a hole may have had records in it."""
+        ended_ms = marker.max_timestamp_ms
+        if self._hole_ms < 0 or ended_ms > self._hole_ms + LONGEST_TRANSACTION_MS:
+            return
+        if marker.producer_id not in self._ended_behind_hole:
+            self._ended_behind_hole.add(marker.producer_id)
+            self.lost_until_ms = max(self.lost_until_ms, ended_ms)
 
 
 def _begun(batch: Batch, *, is_cut: bool) -> Part:

@@ -80,7 +80,7 @@ class WrittenBy:
 
     `places` has the first and the last offset, and how many batches there are, by partition.
 
-    `newest_committed` is the highest epoch that was surely committed, and `committed_ms` when a transaction of it was.
+    `newest_committed` is the highest epoch that was committed so long ago that all its markers are there.
     """
 
     producer_id: ProducerId
@@ -95,7 +95,6 @@ class WrittenBy:
     timeline: Timeline = field(default_factory=Timeline)
     places: dict[Place, tuple[int, int, int]] = field(default_factory=dict)
     newest_committed: int = -1
-    committed_ms: int = -1
     _seen: dict[str, bytearray] = field(default_factory=dict)
     _shared: dict[tuple[str, Place], int] = field(default_factory=dict)
     _most: dict[str, int] = field(default_factory=dict)
@@ -116,19 +115,19 @@ class WrittenBy:
         first, _last, count = self.places.get(place, (batch.base_offset, 0, 0))
         self.places[place] = (first, batch.last_offset, count + 1)
 
-    def ended(self, part: Part) -> None:
-        """A part of a transaction that ended; of its other parts in other partitions it is told as well."""
+    def ended(self, part: Part, *, is_settled: bool = True) -> None:
+        """A part of a transaction that ended, `is_settled` if long ago; of its parts elsewhere it is told as well."""
         state = COMMITTED if part.is_committed else ABORTED
         if part.is_committed:
             self.records += part.records
         self.to_ms = max(self.to_ms, part.ended_ms)
+        if part.has_own_epoch and is_settled and part.is_committed:
+            self.newest_committed = max(self.newest_committed, part.epoch)
         if part.has_own_epoch:
             seen = self._seen.setdefault(state, bytearray(_EPOCHS))
             if seen[part.epoch]:
                 return
             seen[part.epoch] = 1
-            self.newest_committed = max(self.newest_committed, part.epoch)
-            self.committed_ms = max(self.committed_ms, part.ended_ms)
         else:
             place = (part.topic, part.partition)
             number = self._shared[state, place] = self._shared.get((state, place), 0) + 1

@@ -1,0 +1,106 @@
+"""Which transactions have offsets, by epoch or by the time of their markers: what is sure, and what nobody can say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from eosctl.audit.log.committed_offsets import CommittedOffsets, Has
+from eosctl.audit.log.segments import Part
+from eosctl.core.ids import ProducerId
+from tests.audit.log_scene import OUT, batch
+
+
+def part(ended_ms: int, *, at: int = 0, first_ms: int | None = None, epoch: int = 0, bump: int = 0) -> Part:
+    began_ms = ended_ms - 5 if first_ms is None else first_ms
+    made = Part(OUT, at, ProducerId(7), epoch, 0, 0, began_ms, began_ms, 1, is_cut=False)
+    made.marker = batch(
+        is_control=True, commit=True, producer_epoch=epoch + bump, first_timestamp_ms=ended_ms, records=0
+    )
+    return made
+
+
+def judged(offsets: Iterable[Part], outputs: Iterable[Part]) -> tuple[list[int], int]:
+    """When those ended that surely have no offsets, and of how many nobody can say."""
+    known = CommittedOffsets()
+    for each in offsets:
+        known.note(each, Has.OFFSET)
+    known.close()
+    found = [each.ended_ms for one in outputs for each in known.without(one)]
+    unsure = 0
+    for _producer, parts, count in known.finish():
+        found += [each.ended_ms for each in parts]
+        unsure += count
+    return found, unsure
+
+
+def test_every_second_transaction_without_offsets_is_no_proof() -> None:
+    """Each partition had a cursor of its own, so that one transaction with offsets paid for its neighbours."""
+    outputs = [part(number * 100, at=number % 12) for number in range(600)]
+    offsets = [part(number * 100) for number in range(0, 600, 2)]
+    _found, unsure = judged(offsets, outputs)
+    assert unsure >= 300
+    assert judged((part(number * 100) for number in range(600)), outputs) == ([], 0), "of an honest one all are sure"
+
+
+@pytest.mark.parametrize("apart_ms", [500, 1000, 2000])
+def test_some_transactions_without_offsets_among_many(apart_ms: int) -> None:
+    outputs = [part(number * apart_ms) for number in range(600)]
+    found, unsure = judged([part(number * apart_ms) for number in range(600) if number % 100], outputs)
+    assert len(found) + unsure >= 6
+    assert found or apart_ms < 2000
+
+
+def test_a_transaction_may_have_parts_everywhere() -> None:
+    """Their markers are some milliseconds apart, also those of several offsets partitions."""
+    outputs = [part(number * 50 + at, at=at) for at in range(3) for number in range(100)]
+    offsets = [part(number * 50 + at, at=at) for at in range(2) for number in range(100)]
+    assert judged(offsets, outputs) == ([], 0)
+
+
+def test_two_offsets_partitions_do_not_pay_for_two_transactions() -> None:
+    offsets = [part(10_000, at=0), part(10_001, at=1)]
+    assert judged(offsets, [part(10_000), part(10_300)]) == ([], 1)
+
+
+def test_a_workers_clock_says_nothing() -> None:
+    """A worker two seconds ahead of the brokers was accused: its records seemed to be younger than their markers."""
+    outputs = [part(number * 1000 + 900, first_ms=number * 1000 + 2000) for number in range(20)]
+    offsets = [part(number * 1000 + 900, first_ms=number * 1000 + 2890) for number in range(20)]
+    assert judged(offsets, outputs) == ([], 0)
+
+
+@pytest.mark.parametrize("skew_ms", [-300, 300, 900])
+def test_the_clocks_of_brokers_may_differ(skew_ms: int) -> None:
+    """Of one partition, whose transactions are in order: none is accused, however close they are."""
+    found, _unsure = judged(
+        [part(5_000 + number * 200) for number in range(50)],
+        [part(5_000 + number * 200 + skew_ms) for number in range(50)],
+    )
+    assert found == []
+    assert judged([part(5_000)], [part(5_000 + skew_ms)]) == ([], 0)
+
+
+@pytest.mark.parametrize(("offsets_ms", "output_ms"), [(10_005, 70_000), (70_000, 10_005)])
+def test_a_marker_that_came_late_accuses_nobody(offsets_ms: int, output_ms: int) -> None:
+    """The leader of one of the partitions was away for a minute: nobody can say whose the offsets are."""
+    assert judged([part(offsets_ms), part(90_000)], [part(output_ms), part(90_000)]) == ([], 1)
+
+
+def test_offsets_of_the_next_transaction_are_its_own() -> None:
+    assert judged([part(40_000)], [part(10_000), part(40_000)]) == ([10_000], 0)
+    assert judged([part(10_000)], [part(10_000), part(40_000)]) == ([40_000], 0)
+    assert judged([part(60_000)], [part(10_000), part(40_000), part(60_000)]) == ([10_000, 40_000], 0)
+
+
+def test_one_transaction_with_offsets_is_that_of_one_part_of_a_partition() -> None:
+    found, unsure = judged([part(10_005)], [part(10_005), part(10_006), part(10_007)])
+    assert len(found) + unsure >= 2
+
+
+def test_with_an_epoch_of_its_own_time_says_nothing() -> None:
+    """Clocks may be hours apart: the epoch decides."""
+    offsets = [part(10_005, epoch=4, bump=1)]
+    assert judged(offsets, [part(9_000_005, epoch=4, bump=1)]) == ([], 0)
+    assert judged(offsets, [part(10_005, epoch=5, bump=1)]) == ([10_005], 0)
