@@ -15,7 +15,7 @@ from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, topic_of
 from eosctl.core.offsets.migration_results import Comparison, DecidedKey, Mismatch, SentCounts
 from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.offsets.records import OffsetKey, as_plain_json, decode_key
+from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode, RefusedError
 from eosctl.migrate import codes
@@ -44,7 +44,7 @@ from eosctl.migrate.rows import (
     WrittenPart,
 )
 from eosctl.offsets.comparison import comparison_exit_code, hidden_problem
-from eosctl.offsets.rows import MOST_ROWS, value_json
+from eosctl.offsets.rows import MOST_ROWS, partition_json, value_json
 from eosctl.offsets.stores.new_topics import TopicsMade
 from eosctl.offsets.write_rows import ActionCounts
 from eosctl.output.parts import Counts, Place
@@ -280,7 +280,7 @@ def mismatch_row(mismatch: Mismatch) -> MismatchRow:
 def source_partition_of(key: bytes) -> Json:
     """The source partition in a key, as JSON; None where there is none."""
     decoded = decode_key(key)
-    return as_plain_json(decoded.partition) if isinstance(decoded, OffsetKey) else None
+    return partition_json(decoded) if isinstance(decoded, OffsetKey) else None
 
 
 def _differ(compared: Comparison, side: str) -> Iterator[Problem]:

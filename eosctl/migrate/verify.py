@@ -19,7 +19,7 @@ from eosctl.migrate import codes
 from eosctl.migrate.rows import OFFSETS_VERIFY, MismatchRow, StoredPlace, VerifyData
 from eosctl.offsets.comparison import HIDDEN, comparison_exit_code, hidden_problem
 from eosctl.offsets.files.restore import gather_backup_topics
-from eosctl.offsets.rows import value_json
+from eosctl.offsets.rows import partition_json, value_json
 from eosctl.report import Problem, Report, json_bytes
 from eosctl.state.backups import BackupEntry, read_backup
 
@@ -76,7 +76,7 @@ def _rows(entry: BackupEntry, store: Store, *, before: bool) -> list[MismatchRow
         MismatchRow(
             key=json_bytes(entry.before.key),
             connector=str(as_plain_json(key.connector)) if isinstance(key, OffsetKey) else None,
-            source_partition=as_plain_json(key.partition) if isinstance(key, OffsetKey) else None,
+            source_partition=partition_json(key) if isinstance(key, OffsetKey) else None,
             side="target",
             status=HIDDEN if hidden else mismatch(expected, actual, found=there is not None).value,
             expected=value_json(expected),

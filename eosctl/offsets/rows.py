@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, UnsetType
 
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
-from eosctl.core.offsets.records import IgnoredKey, OffsetKey, as_plain_json, shown_value
+from eosctl.core.offsets.records import IgnoredKey, OffsetKey, as_plain_json, shown_partition, shown_value
 from eosctl.core.offsets.views import DiffStatus, IgnoredOffsetRecord, OffsetView
 from eosctl.core.records import Record
 from eosctl.offsets.history.sources import lsn_texts
@@ -67,6 +67,12 @@ def cell_of(record: Record, value_of: ValueOf | None = None) -> StoredRecord:
 def value_json(value: bytes | None) -> object:
     """An offset value as JSON, or as text or base64 where Connect could not read it."""
     shown = shown_value(value)
+    return json_bytes(shown) if isinstance(shown, bytes) else shown
+
+
+def partition_json(key: OffsetKey | IgnoredKey) -> object:
+    """The source partition of a key as JSON, or the key as text or base64 where that is nested too deep to show."""
+    shown = shown_partition(key)
     return json_bytes(shown) if isinstance(shown, bytes) else shown
 
 
@@ -217,7 +223,7 @@ def key_members(key: OffsetKey | IgnoredKey) -> Mapping[str, Any]:
     """The members of a row that say which key it is about."""
     return {
         "connector": as_plain_json(key.connector),
-        "source_partition": as_plain_json(key.partition),
+        "source_partition": partition_json(key),
         "key": json_bytes(key.raw),
     }
 

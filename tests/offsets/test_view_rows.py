@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +42,22 @@ def test_a_row_as_text_is_the_row_as_json(found: list[tuple[bytes, bytes | None,
     expected = [json.dumps(plain(row), ensure_ascii=False) for row in rows]
     assert [text for (text,) in rows.texts(lambda value: json.dumps(value, ensure_ascii=False), None)] == expected
     assert (len(rows), list(rows[:1]), rows[-1]) == (len(expected), [rows[0]], list(rows)[-1])
+
+
+@pytest.mark.parametrize("depth", [200, 600, 850])
+def test_what_is_nested_too_deep_is_shown_as_its_bytes(depth: int) -> None:
+    """`-o json` stopped in the middle of the document: 1.5 is for the slower of the two ways to make a row."""
+    deep = b"[" * depth + b"1.5" + b"]" * depth
+    found = [(b'["c",{"a":1}]', b'{"x":' + deep + b"}"), (b'["c",{"a":' + deep + b"}]", b"{}"), (b'["c",{}]', b"{}")]
+    records = tuple(Record("t", 0, number, 1, key, value) for number, (key, value) in enumerate(found))
+    store = fold_store(TopicRead("t", (Bounds(0, 0, 9, 9),), records, len(records)))
+    rows = ViewRows([offset_views({"global": store}, "c", dedicated_in_use=False)], now_ms=5)
+    by_key = {row["key"].encode(): row for (text,) in rows.texts(json.dumps, None) for row in [json.loads(text)]}
+    assert list(by_key) == [row.key.encode() for row in rows if isinstance(row.key, str)]
+    assert list(by_key[b'["c",{}]']["stores"]["global"]["value"]) == []
+    if depth > 500:
+        assert by_key[found[0][0]]["stores"]["global"]["value"] == found[0][1].decode()
+        assert by_key[found[1][0]]["source_partition"] == found[1][0].decode()
 
 
 MEMBERS = st.lists(

@@ -168,18 +168,29 @@ def is_nothing(value: bytes | None) -> bool:
 def shown_value(value: bytes | None) -> object:
     """A value as rows show it: the JSON that Connect reads, None where it means nothing.
 
-    Bytes come back where the value is not JSON; the caller decides how to spell them.
+    Bytes come back where the value is not JSON, or nested too deep to show; the caller decides how to spell them.
     """
     if value is None:
         return None
     try:
         return as_plain_json(decode_value(value))
-    except UnparsableValueError:
+    except (UnparsableValueError, RecursionError):
         return value
 
 
+def shown_partition(key: OffsetKey | IgnoredKey) -> object:
+    """The source partition of a key as rows show it; the bytes of the whole key where it is nested too deep to show."""
+    try:
+        return as_plain_json(key.partition)
+    except RecursionError:
+        return key.raw
+
+
 def as_plain_json(value: object) -> object:
-    """`value` without what strict JSON or UTF-8 can't carry: infinite numbers become text, half surrogates U+FFFD."""
+    """`value` without what strict JSON or UTF-8 can't carry: infinite numbers become text, half surrogates U+FFFD.
+
+    Raises RecursionError for what is nested too deep: `shown_value` and `shown_partition` do not.
+    """
     if isinstance(value, dict):
         return {encodable(name): as_plain_json(member) for name, member in value.items()}
     if isinstance(value, list):

@@ -7,10 +7,9 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from eosctl.core.offsets.records import as_plain_json
 from eosctl.core.wording import encodable
 from eosctl.offsets.history.events import State, Version
-from eosctl.offsets.rows import Connector, Key, Lsns, SourcePartition, Value, cell_of
+from eosctl.offsets.rows import Connector, Key, Lsns, SourcePartition, Value, cell_of, partition_json
 from eosctl.output.cells import summary_lines
 from eosctl.output.parts import Place
 from eosctl.output.rows import Header, Kind, Printed, Text, Time
@@ -61,7 +60,7 @@ def version_row(version: Version) -> VersionRow:
     behind = None if version.behind is None else cell_of(version.behind)
     return VersionRow(
         connector=encodable(version.key.connector),
-        source_partition=as_plain_json(version.key.partition),
+        source_partition=partition_json(version.key),
         key=json_bytes(version.key.raw),
         topic=cell.topic,
         partition=cell.partition,

@@ -13,7 +13,7 @@ from shlex import join, quote
 
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
-from eosctl.core.offsets.records import OffsetKey, as_plain_json, json_text, shown_value
+from eosctl.core.offsets.records import OffsetKey, json_text, shown_partition, shown_value
 from eosctl.core.offsets.views import Flag, OffsetView, Store, live, offset_views
 from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Record
@@ -95,7 +95,7 @@ def _hidden(connector: str, common: WatchedTopic, own: WatchedTopic) -> Iterable
         "global_topic": other,
         "hidden": len(unseen),
         "offsets": len(there),
-        "source_partitions": [as_plain_json(view.key.partition) for view in unseen[:_MOST_NAMED]],
+        "source_partitions": [_partition(view.key) for view in unseen[:_MOST_NAMED]],
     }
     offsets = f"{len(unseen)} of {counted(len(there), 'offset')}"
     if own.written:
@@ -139,7 +139,7 @@ def _left_behind(connector: str, common: Store, former: Store) -> Iterable[Findi
             "global_topic": common.topic,
             "hidden": len(left),
             "offsets": len(there),
-            "source_partitions": [as_plain_json(key.partition) for key in left[:_MOST_NAMED]],
+            "source_partitions": [_partition(key) for key in left[:_MOST_NAMED]],
         },
     )  # fmt: skip
 
@@ -226,7 +226,7 @@ def _went_back(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: 
             "topic": first.newest.topic,
             "offsets": [
                 {
-                    "source_partition": as_plain_json(each.key.partition),
+                    "source_partition": _partition(each.key),
                     "former": _cell(each.furthest),
                     "back": _cell(each.back),
                     "now": _cell(each.newest),
@@ -267,6 +267,11 @@ def _around(connector: str, commands: str) -> str:
 def _value(record: Record) -> str:
     value = shown_value(record.value)
     return "something that is not JSON" if isinstance(value, bytes) else json_text(value)
+
+
+def _partition(key: OffsetKey) -> object:
+    shown = shown_partition(key)
+    return encode_bytes(shown) if isinstance(shown, bytes) else shown
 
 
 def _place(record: Record) -> str:
