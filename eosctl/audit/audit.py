@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eosctl.app import App
@@ -29,7 +29,7 @@ from eosctl.audit.verdict import KnownProducer, Whose, findings, judge, known_pr
 from eosctl.core.batches import Unseen, UnseenReason, Window
 from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.wording import counted
-from eosctl.errors import DeadlineError, EosctlError, ExitCode, InterruptedByUserError
+from eosctl.errors import DeadlineError, EosctlError, ExitCode, InterruptedByUserError, UsageError
 from eosctl.report import Problem, Report
 from eosctl.txn.owners import owners_of_ids
 
@@ -57,6 +57,7 @@ def audit(app: App, request: AuditRequest) -> Report:
     Raises NotFoundError, RefusedError, UsageError, and what reading raises.
     """
     window = output_window(request, app.clock)
+    _require_directory(request.report)
     scope = find_scope(app, request)
     fields = wanted_fields(request, scope.config)
     with scope.app.transactions() as admin:
@@ -66,11 +67,26 @@ def audit(app: App, request: AuditRequest) -> Report:
     more, unread = _more_findings(app, scope, read, fields)
     done = _judged(scope, window, read, producers, more, lacks=[each.message for each in unread])
     report = _report(app, request, done, [*problems, *unread], cluster_id=cluster_id)
-    if request.report is not None:
-        from eosctl.audit.page import write_page
+    return report if request.report is None else _with_page(report, Path(request.report), done, app)
 
-        where = {"Kafka cluster": str(report.target["kafka_cluster_id"]), "Connect group": app.target.group_id}
-        write_page(Path(request.report), done, where=where, made_ms=app.clock.now_ms())
+
+def _require_directory(file: str | None) -> None:
+    """Raises UsageError for a page that could not be written in the end, which may be an hour from now."""
+    if file is not None and not (directory := Path(file).absolute().parent).is_dir():
+        raise UsageError(f"--report {file}: there is no directory {directory}", hint="Make it first.")
+
+
+def _with_page(report: Report, path: Path, done: Audited, app: App) -> Report:
+    """The same once the page is written; where it can't be, the result is told all the same."""
+    from eosctl.audit.page import write_page
+
+    where = {"Kafka cluster": str(report.target["kafka_cluster_id"]), "Connect group": app.target.group_id}
+    try:
+        write_page(path, done, where=where, made_ms=app.clock.now_ms())
+    except EosctlError as exc:
+        exit_code = ExitCode.PARTIAL if report.exit_code is ExitCode.OK else report.exit_code
+        data = AuditData(connectors=[done.connector], file=None)
+        return replace(report, data=data, problems=[*report.problems, Problem.of(exc)], exit_code=exit_code)
     return report
 
 

@@ -126,3 +126,25 @@ def test_a_page_of_nothing(invoke: Invoke, tmp_path: Path) -> None:
     text = made(LogScene(), invoke, tmp_path / "page.html")
     assert "unproven" in Page(text).texts
     assert not Page(text).of("svg")
+
+
+def test_a_page_that_can_not_be_written_does_not_lose_the_result(invoke: Invoke, tmp_path: Path) -> None:
+    """After an hour of reading nothing was printed but that there is no such directory."""
+    scene = LogScene()
+    scene.task().commit()
+    (tmp_path / "page.html.new").mkdir()  # where the draft goes
+    done = run_on(scene, invoke)("-o", "json", "--report", str(tmp_path / "page.html"))
+    document = done.json()
+    (found,) = document["data"]["connectors"]
+    assert (found["verdict"], document["data"].get("file"), done.exit_code) == ("exactly_once", None, 7)
+    assert "page.html" in document["errors"][-1]["message"]
+
+
+def test_a_page_in_a_directory_that_there_is_not_is_refused_before_anything_is_read(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    scene = LogScene()
+    scene.task().commit()
+    scene.batches.fail_always("plan", AssertionError("nothing may be read"))
+    done = run_on(scene, invoke)("--report", str(tmp_path / "no" / "page.html"))
+    assert (done.exit_code, f"there is no directory {tmp_path / 'no'}" in done.stderr) == (2, True)

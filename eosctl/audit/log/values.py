@@ -1,6 +1,6 @@
 """Values of one field over committed records: which come twice, and which numbers of a sequence are missing. Pure.
 
-Of unique values a digest of twelve bytes is kept, of a sequence its unbroken stretches.
+Of unique values a digest of twelve bytes is kept, about 75 bytes with the set around it; of a sequence its stretches.
 """
 
 from __future__ import annotations
