@@ -30,6 +30,8 @@ def main() -> None:
         run_in_venv(extras=("spark",), argv=["-m", "eosctl", *sys.argv[1:]])
     signal.signal(signal.SIGINT, on_interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup ignores it
+        signal.signal(signal.SIGHUP, _interrupt)
     try:
         module.root(prog_name="eosctl")
     finally:

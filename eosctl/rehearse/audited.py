@@ -8,12 +8,13 @@ from eosctl.audit.audit import audit
 from eosctl.audit.rows import AuditData, AuditRow
 from eosctl.audit.scope import BEGINNING, AuditRequest
 from eosctl.core.wording import counted
-from eosctl.errors import EosctlError
+from eosctl.errors import EosctlError, ExitCode
 from eosctl.rehearse.proof import Asked, AuditSaid
 from eosctl.rehearse.rows import FaultVerdict, FoundPart
 from eosctl.report import rfc3339
 
 _COUNTED = "info"
+_STRANGE = (codes.PRODUCER_UNKNOWN, codes.FOREIGN_PRODUCER)
 
 
 def audit_connector(app: App, asked: Asked) -> AuditSaid:
@@ -29,12 +30,21 @@ def audit_connector(app: App, asked: Asked) -> AuditSaid:
         report = audit(app, request)
     except EosctlError as exc:
         return AuditSaid(FaultVerdict.UNPROVEN, f"the audit failed: {exc.message}")
+    if report.exit_code is ExitCode.INTERRUPTED:
+        raise KeyboardInterrupt  # the audit ends with what it read; a rehearsal ends, too
     (connector,) = report.data_of(AuditData).connectors
     seen, transactions = connector.transactions, counted(connector.transactions.committed, "transaction")
     records = counted(connector.records, "record")
     why = f"{connector.why} ({records} in {transactions}, {seen.aborted} aborted, {seen.open} open)"
-    found = tuple(_part(row) for row in report.rows_of(AuditRow) if not _is_expected(row, asked))
-    return AuditSaid(FaultVerdict(connector.verdict.value), why, found)
+    rows = report.rows_of(AuditRow)
+    found = tuple(_part(row) for row in rows if not _is_expected(row, asked))
+    strange = [row.message for row in rows if row.code in _STRANGE]
+    problems = [each.message for each in report.problems]
+    lacks = tuple(dict.fromkeys([*problems, *connector.window.unseen, *strange]))
+    verdict = FaultVerdict(connector.verdict.value)
+    if verdict is FaultVerdict.EXACTLY_ONCE and problems:
+        verdict, why = FaultVerdict.UNPROVEN, f"Not proven: {'; '.join(problems)}. {why}"
+    return AuditSaid(verdict, why, found, lacks=lacks, delivered=connector.records)
 
 
 def _is_expected(row: AuditRow, asked: Asked) -> bool:

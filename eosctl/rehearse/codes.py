@@ -14,3 +14,8 @@ REHEARSAL_ENDED_EARLY = error(
     "A rehearsal ended before its last fault; the rows say what was seen until then.",
     "Repeat it with the same --seed; --keep leaves the sandbox with its logs.",
 )
+SANDBOX_LEFT = error(
+    "sandbox_left",
+    "The sandbox of a rehearsal could not be stopped at its end; the rows are those of the whole rehearsal.",
+    "Stop it with `eosctl sandbox down --name NAME`.",
+)

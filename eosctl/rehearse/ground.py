@@ -33,7 +33,8 @@ class Ground:
     """What faults act on; `config` is the connector's as it was put, `choose` the seeded chance of the present fault.
 
     `offsets_topics` are those to which the connector's offsets were moved. `frozen` are workers that were stopped by
-    SIGSTOP: nobody asks them. `forwarders` stand before the brokers, one for each, where the network is to become slow.
+    SIGSTOP: nobody asks them. `missed` says why the present fault did not hit. `forwarders` stand before the brokers,
+    one for each, where the network is to become slow.
     """
 
     app: App
@@ -45,6 +46,7 @@ class Ground:
     forwarders: tuple[Forwarder, ...] = ()
     frozen: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
     offsets_topics: list[str] = field(default_factory=list)
 
     @property
@@ -59,6 +61,10 @@ class Ground:
         """A part of the row's evidence."""
         self.notes.append(text)
         self.app.on_event(Event(text))
+
+    def miss(self, why: str) -> None:
+        """The fault proves nothing: it did not hit what it is meant for."""
+        self.missed.append(why)
 
     def workers(self) -> list[Node]:
         """Those that run and are not frozen."""

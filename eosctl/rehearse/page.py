@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
-from eosctl.errors import EosctlError
 from eosctl.output.cells import duration
 from eosctl.rehearse.rows import FaultRow, FaultVerdict, RehearsalSummary, Surroundings
 from eosctl.report import Report, rfc3339
+from eosctl.state.backups import write_blocks
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8886; --ok: #1a7f37; --bad: #b42318; --open: #8a6100 }
@@ -33,11 +33,8 @@ _WORDS = {
 
 
 def write_page(report: Report, path: Path) -> None:
-    """Writes the page; raises EosctlError where that can't be done."""
-    try:
-        path.expanduser().write_text(page_of(report), encoding="utf-8")
-    except OSError as exc:
-        raise EosctlError(f"the report could not be written to {path}: {exc.strerror}") from exc
+    """Writes the page; raises EosctlError where that can't be done, and leaves what was there then."""
+    write_blocks(path.expanduser(), [page_of(report).encode()])
 
 
 def page_of(report: Report) -> str:

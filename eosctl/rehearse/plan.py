@@ -16,12 +16,11 @@ from eosctl.errors import UsageError
 from eosctl.rehearse import feed
 from eosctl.rehearse.faults import ALL_FAULTS
 from eosctl.rehearse.faults.brokers import SlowNetwork
+from eosctl.rehearse.faults.connectors import Upgrade
 from eosctl.rehearse.faults.fault import Fault, Setup
 from eosctl.rehearse.rules import FitConnector, FitWorker, GivenConnector, fit_connector
 from eosctl.sandbox.lock import DEFAULT_VERSION, read_lock
 
-UPGRADE = "upgrade"
-_UPGRADE_WHAT = "upgrade the workers from disabled to enabled (`eosctl upgrade apply`)"
 _LONGEST_PAUSE_S = 3.0
 
 
@@ -101,7 +100,7 @@ class RehearsalPlan:
 
     def first(self) -> list[tuple[str, str]]:
         """(fault, what it does) of the first round, the upgrade before it."""
-        upgrade = [(UPGRADE, _UPGRADE_WHAT)] if self.upgrades else []
+        upgrade = [(Upgrade.name, Upgrade.what)] if self.upgrades else []
         return upgrade + [(each.kind.name, each.kind.what) for each in next(self.rounds())]
 
     def repeat(self) -> str:

@@ -39,12 +39,19 @@ def show_plan(plan: RehearsalPlan) -> Report:
     )
 
 
-def result_report(plan: RehearsalPlan, rows: Sequence[FaultRow], progress: Progress[None]) -> Report:
-    """What came of it: exit 3 where a fault failed, 7 where one is unproven, or the rehearsal ended early."""
+def result_report(
+    plan: RehearsalPlan, rows: Sequence[FaultRow], progress: Progress[None], *, problems: Sequence[Problem] = ()
+) -> Report:
+    """What came of it: exit 3 where a fault failed, 7 where one is unproven, or the rehearsal ended early.
+
+    `problems` are those of the sandbox's end: 7, too.
+    """
     verdict = worst(rows)
     exit_code = _EXIT_CODES[verdict]
     if progress.error is not None and exit_code is not ExitCode.FINDINGS:
         exit_code = progress.error.exit_code if progress.interrupted or not rows else ExitCode.PARTIAL
+    elif problems and exit_code is ExitCode.OK:
+        exit_code = ExitCode.PARTIAL
     if progress.interrupted:
         exit_code = ExitCode.INTERRUPTED
     return Report(
@@ -58,7 +65,7 @@ def result_report(plan: RehearsalPlan, rows: Sequence[FaultRow], progress: Progr
             unproven=sum(row.verdict is FaultVerdict.UNPROVEN for row in rows),
         ),
         data=surroundings(plan),
-        problems=_problems(progress),
+        problems=[*_problems(progress), *problems],
         exit_code=exit_code,
     )
 

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
+from shlex import quote
 from typing import Protocol
 
 from eosctl.app import App
-from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
 from eosctl.events import Event, Standing
 from eosctl.plan import Plan
 from eosctl.rehearse import codes
-from eosctl.rehearse.faults.connectors import roll_to
+from eosctl.rehearse.faults.connectors import Upgrade
 from eosctl.rehearse.faults.fault import Fault
 from eosctl.rehearse.ground import Ground
-from eosctl.rehearse.plan import UPGRADE, PlannedRound, RehearsalPlan
+from eosctl.rehearse.plan import PlannedRound, RehearsalPlan
 from eosctl.rehearse.proof import Audit, AuditSaid, Proof
 from eosctl.rehearse.report import result_report, show_plan
 from eosctl.rehearse.rows import FaultRow, FaultVerdict, FoundPart
 from eosctl.rehearse.stage import RehearsalStage
-from eosctl.report import Report
+from eosctl.report import Problem, Report
 from eosctl.state.steps import Step, Work, carry_out
 
 OnRow = Callable[[FaultRow], None]
-_AFTERWARDS_S = 1.0
 _MS = 1000
 
 
@@ -49,11 +49,23 @@ def apply_rehearsal(
 def rehearse_on(stage: AnyStage, app: App, plan: RehearsalPlan, *, audit: Audit, on_row: OnRow) -> Report:
     """Goes through all of it on a stage, which is closed at the end."""
     rehearsal = Rehearsal(app, plan, stage, Proof(audit, plan), on_row)
+    problems = list[Problem]()
     try:
         progress = carry_out(Work(steps=rehearsal.steps, recheck=lambda: None))
     finally:
+        problems += _close(stage, plan)
+    return result_report(plan, rehearsal.rows, progress, problems=problems)
+
+
+def _close(stage: AnyStage, plan: RehearsalPlan) -> list[Problem]:
+    """What the end of the sandbox left undone; the rows are not lost with it."""
+    try:
         stage.close()
-    return result_report(plan, rehearsal.rows, progress)
+    except (EosctlError, OSError, KeyboardInterrupt) as exc:
+        why = exc.message if isinstance(exc, EosctlError) else str(exc) or "interrupted"
+        hint = f"Stop it with: eosctl sandbox down --name {quote(plan.sandbox)}"
+        return [Problem(codes.SANDBOX_LEFT, f"the sandbox {plan.sandbox} was not stopped: {why}", hint)]
+    return []
 
 
 class AnyStage(Protocol):
@@ -86,7 +98,7 @@ class Rehearsal:
         for planned in self._plan.rounds():
             self._begin_round(planned)
             if self._plan.upgrades and self._round == 1:
-                yield Step(UPGRADE, self._upgrade)
+                yield Step(Upgrade.name, partial(self._rehearse, Upgrade))
             for each in planned:
                 if self._round > 1 and over.expired():
                     return
@@ -96,58 +108,58 @@ class Rehearsal:
 
     def _begin_round(self, planned: list[PlannedRound]) -> None:
         self._round += 1
-        upgrade = [UPGRADE] if self._plan.upgrades and self._round == 1 else []
+        upgrade = [Upgrade.name] if self._plan.upgrades and self._round == 1 else []
         self._states = dict.fromkeys([*upgrade, *(each.kind.name for each in planned)], "to come")
         self._show("")
 
-    def _upgrade(self) -> None:
-        ground = self._stage.ground
-        self._rehearse(UPGRADE, lambda: roll_to(ground, Mode.ENABLED), lambda: None, lambda: True, leaves_mode=True)
-
     def _go_through(self, planned: PlannedRound) -> None:
-        ground = self._stage.ground
-        ground.choose = random.Random(planned.seed)  # noqa: S311 - no secret
-        fault: Fault = planned.kind()
+        self._stage.ground.choose = random.Random(planned.seed)  # noqa: S311 - no secret
         self._app.clock.sleep_s(planned.pause_s)
-        self._rehearse(
-            fault.name,
-            lambda: fault.inject(ground),
-            lambda: fault.undo(ground),
-            lambda: fault.recovered(ground),
-            leaves_mode=fault.leaves_mode,
-        )
+        self._rehearse(planned.kind)
 
-    def _rehearse(
-        self,
-        name: str,
-        inject: Callable[[], None],
-        undo: Callable[[], None],
-        recovered: Callable[[], bool],
-        *,
-        leaves_mode: bool,
-    ) -> None:
-        """One row: raises EosctlError, with the row made, where the tasks do not run again."""
+    def _rehearse(self, kind: type[Fault]) -> None:
+        """One row; a fault that did not hit is tried once more.
+
+        Raises EosctlError, with the row made, where the tasks do not run again.
+        """
         clock, ground = self._app.clock, self._stage.ground
         ground.notes.clear()
-        at_ms, began_s = clock.now_ms(), clock.monotonic_s()
-        try:
-            self._show(name, "injecting")
-            inject()
-            self._show(name, "undoing")
-            undo()
-            self._show(name, "recovering")
-            well_s = ground.await_well(within_s=self._app.deadline.timeout_s, ready=recovered)
-        except EosctlError as exc:
-            self._add(_not_recovered(name, at_ms, ground, exc))
-            raise
+        for is_last in (False, True):
+            ground.missed.clear()
+            at_ms, began_s = clock.now_ms(), clock.monotonic_s()
+            try:
+                well_s = self._happen(kind())
+            except EosctlError as exc:
+                self._add(_not_recovered(kind.name, at_ms, ground, exc))
+                raise
+            if is_last or not ground.missed:
+                break
+            ground.note(f"it did not hit ({'; '.join(ground.missed)}), so it was tried once more")
         recovered_ms = int((well_s - began_s) * _MS)
-        if leaves_mode:
+        if kind.leaves_mode:
             self._proof.begin(at_ms + recovered_ms)
             ground.note("audited from when all workers were enabled: before that nothing promises transactions")
-        clock.sleep_s(_AFTERWARDS_S)
-        self._show(name, "auditing")
-        audited = self._proof.of(ground, until_ms=clock.now_ms())
-        self._add(_row(name, at_ms, recovered_ms, ground, audited))
+        self._show(kind.name, "auditing")
+        self._add(_row(kind.name, at_ms, recovered_ms, ground, self._proof.of(ground)))
+
+    def _happen(self, fault: Fault) -> float:
+        """The fault from its begin to the moment when all was well again; it is undone even if it only half began.
+
+        At Ctrl-C that is for a sandbox that is kept: else nothing of it will be left.
+        """
+        ground = self._stage.ground
+        try:
+            self._show(fault.name, "injecting")
+            fault.inject(ground)
+        except (EosctlError, KeyboardInterrupt) as exc:
+            if self._plan.request.keep or isinstance(exc, EosctlError):
+                with suppress(Exception):  # what it was ended by matters more
+                    fault.undo(ground)
+            raise
+        self._show(fault.name, "undoing")
+        fault.undo(ground)
+        self._show(fault.name, "recovering")
+        return ground.await_well(within_s=self._app.deadline.timeout_s, ready=lambda: fault.recovered(ground))
 
     def _add(self, row: FaultRow) -> None:
         self.rows.append(row)

@@ -73,10 +73,14 @@ class QuietGround:
     connector: str = "lines"
     choose: random.Random = field(default_factory=random.Random)
     notes: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
     offsets_topics: list[str] = field(default_factory=list)
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    def miss(self, why: str) -> None:
+        self.missed.append(why)
 
     def app_now(self) -> App:
         return self.app
@@ -92,6 +96,7 @@ class QuietStage:
     ground: Any
     closed: int = 0
     error: EosctlError | None = None
+    close_error: BaseException | None = None
 
     def open(self) -> None:
         if self.error is not None:
@@ -99,20 +104,28 @@ class QuietStage:
 
     def close(self) -> None:
         self.closed += 1
+        if self.close_error is not None:
+            raise self.close_error
 
 
 def found(code: str, severity: str = "error", **evidence: object) -> FoundPart:
     return FoundPart(code=code, severity=severity, subject="t-0", message=f"{code}!", evidence=evidence)
 
 
-def told(*answers: tuple[FaultVerdict, list[FoundPart]]) -> tuple[Callable[[App, Asked], AuditSaid], list[Asked]]:
-    """An audit that gives these answers in turn, the last one again and again; and what it was asked."""
+def told(
+    *answers: tuple[FaultVerdict, list[FoundPart]], lacks: tuple[str, ...] = (), grows: bool = True
+) -> tuple[Callable[[App, Asked], AuditSaid], list[Asked]]:
+    """An audit that gives these answers in turn, the last one again and again; and what it was asked.
+
+    `grows`: each time more was delivered, and a row takes two audits.
+    """
     asked = list[Asked]()
 
     def audit(_app: App, question: Asked) -> AuditSaid:
         asked.append(question)
         verdict, findings = answers[min(len(asked), len(answers)) - 1]
-        return AuditSaid(verdict, "looked at 7 records", tuple(findings))
+        delivered = len(asked) if grows else 7
+        return AuditSaid(verdict, "looked at 7 records", tuple(findings), lacks=lacks, delivered=delivered)
 
     return audit, asked
 
@@ -131,13 +144,19 @@ class Run:
         return {row.fault: row for row in self.report.rows_of(FaultRow)}
 
 
-def run(*kinds: type[Any], audit: Any = FINE, error: EosctlError | None = None, **request: Any) -> Run:
+def run(
+    *kinds: type[Any],
+    audit: Any = FINE,
+    error: EosctlError | None = None,
+    close_error: BaseException | None = None,
+    **request: Any,
+) -> Run:
     clock = FakeTime(1000.0).clock()
     events, came = list[Event](), list[FaultRow]()
     app = App(Target(), Deadline.after(60, clock), Path("/nowhere"), clock=clock, on_event=events.append)
     asked = RehearsalRequest(seed=5, start_mode=Mode.ENABLED, **request)
     plan = RehearsalPlan(asked, "4.3.1", "rehearse-1", None, kinds, {"broker-kill": "needs 3 brokers (--brokers 3)"})
-    stage = QuietStage(QuietGround(app), error=error)
+    stage = QuietStage(QuietGround(app), error=error, close_error=close_error)
     report = rehearse_on(stage, app, plan, audit=audit, on_row=came.append)
     assert came == list(report.rows)
     assert faults_of(json.loads(json.dumps(report.envelope()))) == []
@@ -184,11 +203,104 @@ def test_a_finding_is_of_the_fault_after_which_it_is_new() -> None:
     assert {each.window.since_ms for each in asked} == {0}
 
 
+def test_a_fault_after_which_nothing_is_delivered_proves_nothing() -> None:
+    """All tasks RUNNING, and not one record more: such a connector used to pass."""
+    audit, asked = told((FaultVerdict.EXACTLY_ONCE, []), grows=False)
+    done = run(Fine, audit=audit)
+    assert done.rows["fine"].verdict is FaultVerdict.UNPROVEN
+    assert "no record was committed in the 30 s after all tasks ran again" in done.rows["fine"].evidence
+    assert len(asked) > 20
+    assert done.report.exit_code is ExitCode.PARTIAL
+
+
+def test_what_an_open_transaction_hides_is_looked_at_again() -> None:
+    audit, asked = told((FaultVerdict.EXACTLY_ONCE, []), (FaultVerdict.UNPROVEN, []), (FaultVerdict.EXACTLY_ONCE, []))
+    assert run(Fine, audit=audit).rows["fine"].verdict is FaultVerdict.EXACTLY_ONCE
+    assert len(asked) == 3
+
+
+def test_a_finding_ends_the_wait() -> None:
+    audit, asked = told((FaultVerdict.NOT_EXACTLY_ONCE, [found("duplicate")]), grows=False)
+    assert run(Fine, audit=audit).rows["fine"].verdict is FaultVerdict.NOT_EXACTLY_ONCE
+    assert len(asked) == 1
+
+
+def test_an_old_finding_does_not_hide_what_is_unreadable_now() -> None:
+    """From the first finding on each row used to be exactly_once, whatever could not be read."""
+    audit, _asked = told((FaultVerdict.NOT_EXACTLY_ONCE, [found("duplicate")]), lacks=("t-0 has no leader",))
+    rows = run(Fine, Other, audit=audit).report.rows_of(FaultRow)
+    assert [row.verdict for row in rows] == [FaultVerdict.NOT_EXACTLY_ONCE, FaultVerdict.UNPROVEN]
+    assert "t-0 has no leader" in rows[1].evidence
+
+
+class Misses(Fine):
+    """One that hits with its second attempt, if `at` says so."""
+
+    name: ClassVar[str] = "misses"
+    times: ClassVar[list[str]] = []
+    at: ClassVar[int] = 2
+
+    def inject(self, ground: Any) -> None:
+        self.times.append("tried")
+        if len(self.times) < self.at:
+            ground.miss("no transaction was open")
+
+
+@pytest.mark.parametrize(("hits_at", "verdict"), [(1, "exactly_once"), (2, "exactly_once"), (3, "unproven")])
+def test_a_fault_that_did_not_hit_is_tried_once_more(hits_at: int, verdict: str) -> None:
+    """A worker killed without an open transaction, no connection cut: that was a note, and the row passed."""
+    kind: type[Any] = type("Now", (Misses,), {"times": [], "at": hits_at})
+    row = run(kind).rows["misses"]
+    assert (row.verdict.value, len(kind.times)) == (verdict, min(hits_at, 2))
+    assert ("the fault did not hit: no transaction was open" in row.evidence) is (verdict == "unproven")
+
+
+class HalfDone(Fine):
+    """One that ends in the middle, with a worker that is frozen."""
+
+    name: ClassVar[str] = "half-done"
+    undone: ClassVar[list[str]] = []
+    ends: ClassVar[BaseException] = EosctlError("the tasks did not leave")
+
+    def inject(self, _ground: Any) -> None:
+        raise self.ends
+
+    def undo(self, _ground: Any) -> None:
+        self.undone.append("went on")
+        raise EosctlError("nor can it be undone")
+
+
+@pytest.mark.parametrize(
+    ("ends", "keep", "undone"),
+    [
+        (EosctlError("the tasks did not leave"), False, ["went on"]),
+        (KeyboardInterrupt(), True, ["went on"]),
+        (KeyboardInterrupt(), False, []),
+    ],
+)
+def test_a_fault_that_half_began_is_undone(ends: BaseException, keep: bool, undone: list[str]) -> None:
+    """--keep used to leave a frozen worker behind; a sandbox that is not kept ends with all that is in it."""
+    kind: type[Any] = type("Now", (HalfDone,), {"undone": [], "ends": ends})
+    done = run(kind, keep=keep)
+    assert (kind.undone, done.stage.closed) == (undone, 1)
+    code = ExitCode.INTERRUPTED if isinstance(ends, KeyboardInterrupt) else ExitCode.FINDINGS
+    assert done.report.exit_code is code
+
+
+@pytest.mark.parametrize("why", [EosctlError("still running after SIGKILL"), OSError("no space"), KeyboardInterrupt()])
+def test_a_sandbox_that_does_not_end_takes_no_row_with_it(why: BaseException) -> None:
+    """All that was seen used to be lost."""
+    done = run(Fine, close_error=why)
+    assert (set(done.rows), done.report.exit_code) == ({"fine"}, ExitCode.PARTIAL)
+    assert [problem.code for problem in done.report.problems] == ["sandbox_left"]
+    assert "eosctl sandbox down --name rehearse-1" in str(done.report.problems[0].hint)
+
+
 def test_what_is_written_without_transactions_on_purpose_is_not_audited() -> None:
     audit, asked = told((FaultVerdict.EXACTLY_ONCE, []))
     done = run(Rolled, Fine, audit=audit)
     row = done.rows["rolled"]
-    windows = {question.window.since_ms for question in asked[list(done.rows).index("rolled") :]}
+    windows = {question.window.since_ms for question in asked[2 * list(done.rows).index("rolled") :]}
     assert windows == {row.at_ms + (row.recovered_ms or 0)}
 
 

@@ -74,6 +74,8 @@ class SlowNetwork(Simple):
         for _ in range(_CUTS):
             ground.app.clock.sleep_s(_SLOW_S / _CUTS * ground.choose.uniform(0.5, 1.5))
             cut += sum(each.cut() for each in ground.forwarders)
+        if not cut:
+            ground.miss("there was no connection to be cut")
         ground.note(f"delayed each packet by {delay_ms} ms for about {_SLOW_S:g} s and cut {cut} connections")
 
     def undo(self, ground: Ground) -> None:

@@ -119,6 +119,18 @@ class SwitchOffsets(Simple):
         ground.note(f"moved the offsets to {'the global topic' if to == GLOBAL else to}")
 
 
+class Upgrade(Simple):
+    """What a rehearsal begins with: the group goes up to enabled."""
+
+    name: ClassVar[str] = "upgrade"
+    what: ClassVar[str] = "upgrade the workers from disabled to enabled (`eosctl upgrade apply`)"
+    leaves_mode: ClassVar[bool] = True
+
+    def inject(self, ground: Ground) -> None:
+        """Up: from here on tasks write in transactions."""
+        roll_to(ground, Mode.ENABLED)
+
+
 class RollWorkers(Simple):
     """The group goes down to preparing, and up to enabled again."""
 

@@ -27,6 +27,8 @@ class KillWorker(Simple):
         tasks = ground.tasks_of(node)
         open_now = ground.await_open_transaction(tasks)
         process.kill([node.process])
+        if not open_now:
+            ground.miss(f"{node.name} had no open transaction")
         ground.note(f"killed {node.name} ({_told(tasks)}) {'with' if open_now else 'without'} an open transaction")
 
     def undo(self, ground: Ground) -> None:
@@ -55,6 +57,8 @@ class FreezeWorker(Simple):
         tasks = ground.tasks_of(node)
         open_now = ground.await_open_transaction(tasks)
         process.signal_group(node.process, signal.SIGSTOP)
+        if not tasks:
+            ground.miss(f"{node.name} had no tasks")
         ground.frozen.add(node.name)
         ground.note(f"froze {node.name} ({_told(tasks)}) {'with' if open_now else 'without'} an open transaction")
         ground.wait_for(f"the tasks to leave {node.name}", ground.is_well)
@@ -78,8 +82,10 @@ class Rebalance(Simple):
 
     def inject(self, ground: Ground) -> None:
         """Stops the worker as an administrator would."""
-        self._node = node = ground.choose.choice(ground.workers())
+        self._node = node = ground.busy_worker()
         tasks = ground.tasks_of(node)
+        if not tasks:
+            ground.miss(f"{node.name} had no tasks")
         ground.stack.stop_node(node.name)
         ground.note(f"stopped {node.name} ({_told(tasks)})")
         left = {worker_id_of_url(each.address) for each in ground.workers()}
