@@ -103,6 +103,20 @@ def test_an_interrupt_while_modules_load_just_ends_the_process() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
+HUNG_UP = INTERRUPTED.replace("eosctl.commands.frame.root", "eosctl.rehearse.plan").replace("(signal.SIGINT)", "(HOW)")
+
+
+@pytest.mark.parametrize(("at_start", "code"), [("SIG_DFL", 130), ("SIG_IGN", 0)])
+def test_a_terminal_that_hangs_up_is_a_ctrl_c(tmp_path: Path, at_start: str, code: int) -> None:
+    """SIGHUP used to end the process at once, with a sandbox left behind; with nohup it is nothing."""
+    how = f"import signal; HOW = signal.SIGHUP; signal.signal(HOW, signal.{at_start})"
+    done = subprocess.run(
+        [sys.executable, "-c", how + HUNG_UP, "rehearse", "--dry-run"],
+        capture_output=True, text=True, env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+
+
 ENDING = """
 import atexit, gc, sys
 atexit.register(lambda: print(gc.get_freeze_count() > 1_000))
