@@ -170,7 +170,7 @@ def _read_offsets(
             sinks[place].left_open(part)
     read.offsets_unseen = (*lost, *scan.unseen())
     read.committed.is_unread = any(each.reason is UnseenReason.UNREADABLE for each in read.offsets_unseen)
-    read.committed.complete_since_ms = _complete_since(plan, folds, read)
+    read.committed.complete_since_ms = max(_complete_since(plan, folds, read), scope.offsets_gone_until_ms)
     read.committed.close()
     if (mirror := read.outputs.mirror) is not None:
         mirror.has_lost_offsets = read.committed.is_unread or read.committed.complete_since_ms >= 0

@@ -14,8 +14,10 @@ from eosctl.connectors.topic_rules import configured_topics
 from eosctl.connectors.topics import find_topics
 from eosctl.core.batches import Window
 from eosctl.core.configs.classes import MIRROR_SOURCE, is_class, pruned_class
+from eosctl.core.configs.fold import former_offsets_topics
+from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.deadline import Clock
-from eosctl.errors import NotFoundError, RefusedError, UsageError
+from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, RefusedError, UsageError
 from eosctl.report import Problem
 from eosctl.state.history import since_ms
 
@@ -45,7 +47,8 @@ class AuditRequest:
 class Scope:
     """`app` leads to the cluster that the tasks write to; the first of `offsets_topics` is the one in use.
 
-    `connectors` are all that Connect knows; `gone` are topics that the connector wrote to and that are no more.
+    `connectors` are all that Connect knows; `gone` are topics that the connector wrote to and that are no more;
+    `offsets_gone_until_ms` is when it left an offsets topic of its own that is no more.
     """
 
     app: App
@@ -55,6 +58,7 @@ class Scope:
     offsets_topics: tuple[str, ...]
     connectors: frozenset[str]
     gone: tuple[str, ...] = ()
+    offsets_gone_until_ms: int = -1
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -86,6 +90,9 @@ def find_scope(app: App, request: AuditRequest) -> Scope:
         )
     in_use = dedicated.configured.get(connector) or app.target.offset_topic
     also = () if connector in dedicated.brokers else (app.target.offset_topic,)
+    former, left_ms = _former_offsets_topic(app, connector)
+    if former:
+        also = (*also, former)
     with there.topics() as store:
         existing = _existing(store, {*topics, in_use, *also, *request.offsets_topics})
     _require(existing, [*request.topics, in_use, *request.offsets_topics])
@@ -97,6 +104,7 @@ def find_scope(app: App, request: AuditRequest) -> Scope:
         offsets_topics=tuple(dict.fromkeys(t for t in (in_use, *also, *request.offsets_topics) if t in existing)),
         connectors=dedicated.connectors or frozenset(),
         gone=tuple(each for each in topics if each not in existing),
+        offsets_gone_until_ms=left_ms if former and former not in existing else -1,
         problems=(*dedicated.problems, *problems),
     )
 
@@ -116,6 +124,35 @@ def _config_of(dedicated: DedicatedTopics, connector: str) -> Mapping[str, str]:
             hint="Only source connectors are exactly-once in this sense.",
         )
     return config
+
+
+def _former_offsets_topic(app: App, connector: str) -> tuple[str, int]:
+    """The topic of its own that it had before, and until when; "" where the config topic shows none (any more)."""
+    prefix = f"connector-{connector}".encode()
+    try:
+        with app.topics() as store:
+            found = store.read(
+                app.target.config_topic, sieve=lambda records: [each for each in records if each.key == prefix]
+            )
+    except InterruptedByUserError:
+        raise
+    except EosctlError:
+        return "", -1
+    former = former_offsets_topics(found.records).get(connector, "")
+    named = [_offsets_topic_in(record.value) for record in found.records]
+    left_ms = [
+        record.timestamp_ms for before, record in zip(named, found.records[1:], strict=False) if before == former
+    ]
+    return former, left_ms[-1] if left_ms else -1
+
+
+def _offsets_topic_in(value: bytes | None) -> str:
+    try:
+        decoded = decode_value(value)
+    except UnparsableValueError:
+        return ""
+    properties = decoded.get("properties") if isinstance(decoded, Mapping) else None
+    return str(properties.get(TOPIC_PROPERTY) or "") if isinstance(properties, Mapping) else ""
 
 
 def _app_of_tasks(app: App, dedicated: DedicatedTopics, connector: str) -> App:

@@ -8,12 +8,14 @@ import pytest
 
 from eosctl.audit.log.segments import PartitionFold
 from eosctl.core.batches import Unseen, UnseenReason
-from tests.audit.log_scene import KEY, MIRRORED, OUT, SOURCE, LogScene, mirror, mirror_scene, run_on
+from eosctl.core.configs.records import OFFSETS_TOPIC
+from tests.audit.log_scene import KEY, MIRRORED, OUT, OWN, SOURCE, LogScene, mirror, mirror_scene, run_on
 from tests.audit.test_audit import a_disabled_worker, codes, connector, honest
 from tests.audit.test_segments import Told, marker
 from tests.conftest import Invoke, Outcome
+from tests.fakes.config_topic import config_records
 from tests.fakes.partitions import FakePartition
-from tests.fakes.world import OFFSETS
+from tests.fakes.world import CONFIGS, OFFSETS
 
 START = "2023-11-14T22:13:20Z"
 HOUR_MS = 3_600_000
@@ -216,6 +218,42 @@ def end_later(scene: LogScene, task: Any) -> None:
         return found
 
     scene.batches.plan = planning  # type: ignore[method-assign]
+
+
+def switched(scene: LogScene) -> None:
+    """The connector had a topic of its own, then its config was changed so that the global one is in use."""
+    scene.topics.add_topic(CONFIGS, 1)
+    scene.topics.add_topic(OWN, 1, {"cleanup.policy": "delete"})
+    for more in ({OFFSETS_TOPIC: OWN}, {}):
+        (record,) = config_records(("connector-c", {"properties": {"topic": OUT, **more}}))
+        scene.topics.put(CONFIGS, record.key or b"", record.value, partition=0)
+    scene.offsets_topic = OWN
+    scene.task().commit()
+    scene.offsets_topic = OFFSETS
+    scene.task().commit()
+
+
+def test_the_topic_that_had_the_offsets_before_a_switch_is_read(invoke: Invoke) -> None:
+    """Unless --offsets-topic named it, every transaction of before was one without offsets."""
+    scene = LogScene()
+    switched(scene)
+    done = run_on(scene, invoke)("-o", "json")
+    assert (codes(done), verdict(done)) == ({"offsets_elsewhere"}, "exactly_once")
+    assert connector(done)["offsets_topics"] == [OFFSETS, OWN]
+
+
+def test_a_topic_of_former_offsets_that_is_gone_leaves_it_unproven(invoke: Invoke) -> None:
+    scene = LogScene()
+    switched(scene)
+    del scene.topics.topics[OWN]
+    done = run_on(scene, invoke)("-o", "json")
+    assert (codes(done), verdict(done)) == (set(), "unproven")
+    assert "1 transaction without offsets are from a time of which" in connector(done)["why"]
+    task = scene.task()
+    for _ in range(9):
+        task.commit()
+    task.commit(key=b"")
+    assert codes(run_on(scene, invoke)("-o", "json")) == {"transaction_without_offsets"}, "much later than the switch"
 
 
 def test_a_window_of_offsets_is_one_of_time_for_the_offsets_topic(invoke: Invoke) -> None:
