@@ -187,7 +187,10 @@ def _window(window: Window, read: LogRead, unseen: list[str]) -> WindowPart:
             since_ms = max(since_ms, fold.first_ms)
     if read.outputs.unjudged:
         since_ms = max(since_ms, read.committed.complete_since_ms)
-    until_ms = max((each.to_ms for each in read.outputs.written.values()), default=-1)
+    written = read.outputs.written.values()
+    ended_ms = max((each.ended_ms for each in written), default=-1)  # by the brokers' clocks
+    written_ms = min(max((each.to_ms for each in written), default=-1), read.planned_ms)
+    until_ms = ended_ms if ended_ms >= 0 else written_ms
     return WindowPart(
         since_ms=window.since_ms,
         until_ms=window.until_ms,

@@ -15,6 +15,7 @@ from eosctl.audit.log.segments import Part, PartitionFold, Sink
 from eosctl.audit.log.tallies import Tallies
 from eosctl.audit.rules import OffsetsPartition, OutputPartitions
 from eosctl.audit.scope import Scope, offsets_window
+from eosctl.audit.until import read_past_the_stop
 from eosctl.core.batches import Batch, Place, ScanPlan, Span, Unseen, UnseenReason, Window
 from eosctl.core.offsets.records import is_nothing
 from eosctl.core.records import Record
@@ -69,7 +70,7 @@ def read_logs(scope: Scope, window: Window, *, check_crcs: bool) -> LogRead:
         sinks: dict[Place, OffsetsPartition] = {}
         try:
             _read_offsets(scope, log, offsets_plan, read, sinks)
-            _read_outputs(scope, log, plan, read, check_crcs=check_crcs)
+            _read_outputs(scope, log, plan, read, check_crcs=check_crcs, until_ms=window.until_ms)
         except KeyboardInterrupt:
             read.ended_by = InterruptedByUserError(f"interrupted; {JUDGED}")
         except DeadlineError as exc:
@@ -197,7 +198,9 @@ def _fold(sink: Sink, span: Span) -> PartitionFold:
     )
 
 
-def _read_outputs(scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead, *, check_crcs: bool) -> None:
+def _read_outputs(
+    scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead, *, check_crcs: bool, until_ms: int | None
+) -> None:
     outputs, folds = read.outputs, read.folds
     sink: Sink = outputs
     for span in plan.spans:
@@ -208,6 +211,11 @@ def _read_outputs(scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead, *,
             folds[batch.topic, batch.partition].take(batch)
     finally:
         read.unseen = tuple(scan.unseen())
+    if until_ms is not None:
+        extended, lost = read_past_the_stop(
+            log, plan, until_ms, lambda batch: folds[batch.topic, batch.partition].take(batch)
+        )
+        read.spans, read.unseen = extended.spans, (*read.unseen, *lost)
     if (mirror := outputs.mirror) is not None:
         for place in [place for place, fold in folds.items() if fold.removed]:
             mirror.leave_out(place)

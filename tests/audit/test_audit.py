@@ -10,6 +10,7 @@ import pytest
 
 from eosctl.core.records import OutRecord
 from eosctl.errors import DeadlineError, EosctlError, UnauthorizedError, UnreachableError
+from eosctl.report import rfc3339
 from tests.audit.log_scene import KEY, OTHER_OUT, OUT, OWN, START_MS, LogScene, run_on
 from tests.conftest import Invoke, Outcome
 from tests.fakes.faults import Call
@@ -369,6 +370,52 @@ def test_a_window_of_time(invoke: Invoke) -> None:
     assert (connector(none)["verdict"], none.exit_code) == ("unproven", 7)
     assert run("--since", "yesterday").exit_code == 2
     assert run("--since", "1m", "--until", "2m").exit_code == 2
+
+
+YEAR_2100_MS = 4_102_444_800_000
+
+
+@pytest.mark.parametrize("until", ["2023-11-14T22:13:32Z", "2023-11-15T00:00:00Z"])
+def test_a_record_of_the_future_does_not_end_the_window(invoke: Invoke, until: str) -> None:
+    """All behind the first record that is as young as --until was left out: what was wrong there, nobody said."""
+    scene = LogScene()
+    task = scene.task()
+    task.commit()
+    for number in range(4):
+        task.commit(key=b"" if number == 2 else KEY)
+    log = scene.state.log(OUT, 0)
+    log.batches[2] = log.batches[2]._replace(first_timestamp_ms=YEAR_2100_MS, max_timestamp_ms=YEAR_2100_MS)
+    done = run_on(scene, invoke)("-o", "json", "--until", until)
+    assert (codes(done), done.exit_code) == ({"transaction_without_offsets"}, 3)
+    newest_marker_ms = max(each.max_timestamp_ms for each in log.batches if each.is_control)
+    window = connector(done)["window"]
+    assert window["proven_until_ms"] <= newest_marker_ms, "a marker has the broker's time"
+    assert window["unseen"] == []
+
+
+def test_what_is_written_without_a_transaction_behind_a_record_of_the_future_is_seen(invoke: Invoke) -> None:
+    scene = LogScene()
+    task = scene.task()
+    task.commit()
+    task.commit()
+    scene.plain(OUT, b"k", b"v")
+    log = scene.state.log(OUT, 0)
+    log.batches[2] = log.batches[2]._replace(first_timestamp_ms=YEAR_2100_MS, max_timestamp_ms=YEAR_2100_MS)
+    log.batches[3] = log.batches[3]._replace(max_timestamp_ms=log.batches[4].max_timestamp_ms)
+    done = run_on(scene, invoke)("-o", "json", "--until", "2023-11-15T00:00:00Z")
+    assert (codes(done), done.exit_code) == ({"batch_not_transactional"}, 3)
+
+
+def test_what_ended_after_the_window_is_not_in_it(invoke: Invoke) -> None:
+    scene = LogScene()
+    task = scene.task()
+    task.commit()
+    task.commit(key=b"")
+    log = scene.state.log(OUT, 0)
+    until = rfc3339(log.batches[2].max_timestamp_ms)
+    assert until is not None
+    done = run_on(scene, invoke)("-o", "json", "--until", until)
+    assert (codes(done), done.exit_code, connector(done)["records"]) == (set(), 0, 1)
 
 
 def test_what_was_deleted_narrows_the_proven_window(invoke: Invoke) -> None:

@@ -91,6 +91,7 @@ class WrittenBy:
     highest_epoch: int = -1
     from_ms: int = -1
     to_ms: int = -1
+    ended_ms: int = -1
     open: int = 0
     timeline: Timeline = field(default_factory=Timeline)
     places: dict[Place, tuple[int, int, int]] = field(default_factory=dict)
@@ -121,6 +122,7 @@ class WrittenBy:
         if part.is_committed:
             self.records += part.records
         self.to_ms = max(self.to_ms, part.ended_ms)
+        self.ended_ms = max(self.ended_ms, part.ended_ms)
         if part.has_own_epoch and is_settled and part.is_committed:
             self.newest_committed = max(self.newest_committed, part.epoch)
         if part.has_own_epoch:
