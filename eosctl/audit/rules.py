@@ -29,7 +29,7 @@ class Unjudged(StrEnum):
     CUT = "{count} without offsets may have begun before what was read"
     SHARED = "{count} of a producer epoch that others share may have the offsets of others"
     TORN = "{count} may have ended where nothing could be read"
-    UNCOMPARED = "what was copied can't be compared with the source where records or offsets are gone"
+    UNCOMPARED = "what was copied can't be compared with the source where records or offsets were not read"
 
 
 @dataclass(slots=True)

@@ -99,6 +99,25 @@ def test_a_worker_that_is_not_enabled_is_found_out(pair: Stack, invoke: Invoke) 
     assert done.verdict == "not_exactly_once"
 
 
+@pytest.mark.parametrize(("cheat", "verdict"), [("", "exactly_once"), ("null-offsets", "not_exactly_once")])
+def test_of_brokers_that_do_not_raise_epochs_the_times_of_markers_tell(
+    old_stack: Stack, invoke: Invoke, unique: str, cheat: str, verdict: str
+) -> None:
+    """The transactions of a task share an epoch there, and go to several partitions in quick succession."""
+    config = {"plugin.path": str(SLOW_SOURCE), "offset.flush.interval.ms": "500"}
+    topic, group = f"topic-{unique}", GroupSpec(unique, (Mode.ENABLED,), worker_config=config)
+    with KafkaTopicStore(ClientSettings((old_stack.bootstrap_servers,)), deadline=Deadline.after(PATIENCE_S)) as topics:
+        topics.create(topic, partitions=3, replication_factor=1, config={})
+    with added_group(old_stack, group) as (url,):
+        more = {"cheat": cheat, "own.brokers": old_stack.bootstrap_servers}
+        rest(f"{url}/connectors/{unique}/config", "PUT", slow_config(topic, tasks=2, poll_ms=100, **more))
+        delivered(old_stack, topic, 3 * ENOUGH)
+        rest(f"{url}/connectors/{unique}/stop", "PUT")
+        wait_until(lambda: has_ended(rest(f"{url}/connectors/{unique}/status")), what="it to stop")
+        done = audited(invoke, group_flags(old_stack, unique), unique)
+    assert done.verdict == verdict, (done.connector["why"], done.rows)
+
+
 @pytest.mark.parametrize(
     ("isolation", "copied", "codes"), [("read_committed", 4, set()), ("read_uncommitted", 6, {"mirror_duplicate"})]
 )

@@ -87,6 +87,16 @@ def test_a_window_compares_what_was_copied_in_it(invoke: Invoke) -> None:
     assert codes(run("-o", "json", "--connector", "m", "--since", "2", "--until", "4")) == set()
 
 
+def test_a_window_of_a_shared_epoch_is_not_compared(invoke: Invoke) -> None:
+    """Nobody can say which offset is that of the first transaction; that nothing was compared was not said."""
+    scene = mirror_scene(bumps=False)
+    write_source(scene)
+    all_of_it(scene)
+    done = run_on(scene, invoke)("-o", "json", "--connector", "m", "--since", "3")
+    assert (codes(done), connector(done)["verdict"]) == (set(), "unproven")
+    assert "can't be compared with the source" in connector(done)["why"]
+
+
 def test_a_source_that_is_gone_is_said(invoke: Invoke) -> None:
     scene = mirror_scene()
     write_source(scene)

@@ -88,8 +88,7 @@ class Mirror:
         offsets = self._offsets.get(key, [])
         known = self.copied.get(place)
         if not part.has_own_epoch and (self.has_lost_offsets or place not in self.whole):
-            if self.has_lost_offsets:
-                self.uncompared[place] = part.producer_id
+            self.uncompared[place] = part.producer_id
             return
         if number >= len(offsets):  # lost, or never there: the next offset covers these records too
             self._before[place] = self._before.get(place, 0) + part.records
