@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from eosctl.core.frozen import frozen
@@ -44,9 +45,25 @@ class KeptFile:
                 copy.unlink(missing_ok=True)
 
 
+@contextmanager
+def gone_on_failure(draft: Path) -> Iterator[None]:
+    """Takes `draft` away where the block fails or is interrupted."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
+
+
 def sync_directory(directory: Path) -> None:
     """Makes a rename, or a new file, durable."""
-    descriptor = os.open(directory, os.O_RDONLY)
+    sync_file(directory)
+
+
+def sync_file(path: Path) -> None:
+    """Makes what is written in a file durable."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -21,7 +21,7 @@ from eosctl.core.offsets.views import PlannedWrite
 from eosctl.core.record_file import UNKNOWN, read_documents, record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError, RefusedError
-from eosctl.machine.kept_file import sync_directory
+from eosctl.machine.kept_file import gone_on_failure, sync_directory
 
 
 class BackupEntry(NamedTuple):
@@ -143,12 +143,13 @@ def write_blocks(
     try:
         if make_directory:
             path.parent.mkdir(parents=True, exist_ok=True)
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.writelines(blocks)
-            file.flush()
-            os.fsync(file.fileno())
-        path = final() if final is not None else path
-        draft.replace(path)
+        with gone_on_failure(draft):
+            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.writelines(blocks)
+                file.flush()
+                os.fsync(file.fileno())
+            path = final() if final is not None else path
+            draft.replace(path)
         sync_directory(path.parent)
     except OSError as exc:
         raise EosctlError(

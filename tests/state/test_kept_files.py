@@ -29,6 +29,19 @@ def test_a_file_that_is_written_leaves_no_draft(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("error", [EosctlError("the topic changed"), KeyboardInterrupt()])
+def test_a_file_that_is_not_written_to_its_end_leaves_no_draft(tmp_path: Path, error: BaseException) -> None:
+    """An export that failed or was interrupted left a part of it in FILE.new."""
+
+    def lines() -> Iterator[str]:
+        yield "one"
+        raise error
+
+    with pytest.raises(type(error)):
+        write_lines(tmp_path / "f", lines())
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_who_reads_a_file_while_it_is_replaced_reads_all_of_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "f"
     write_lines(path, ["old"] * 3)

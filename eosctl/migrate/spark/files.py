@@ -5,7 +5,6 @@ Read and written on the driver, streaming, so that their size does not matter. R
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -20,7 +19,7 @@ from eosctl.core.records import Record
 from eosctl.engine.columns import batch_of_rows
 from eosctl.engine.read import Fold, records_table
 from eosctl.errors import EosctlError, InputFileError
-from eosctl.machine.kept_file import sync_directory
+from eosctl.machine.kept_file import gone_on_failure, sync_directory, sync_file
 
 _ROWS_AT_ONCE = 10_000
 Item = TypeVar("Item")
@@ -72,10 +71,10 @@ def write_file(path: str, records: Iterable[Record]) -> int:
     """Writes a file that is there whole or not at all, and synced; returns how many records. Raises EosctlError."""
     draft = Path(f"{path}.new")
     try:
-        count = _write_parquet(draft, records) if is_parquet(path) else _write_lines(draft, records)
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-        draft.replace(path)
+        with gone_on_failure(draft):
+            count = _write_parquet(draft, records) if is_parquet(path) else _write_lines(draft, records)
+            sync_file(draft)
+            draft.replace(path)
         sync_directory(draft.parent)
     except OSError as exc:
         raise EosctlError(f"cannot write {path}: {exc.strerror or exc}", hint="Check space and rights.") from exc

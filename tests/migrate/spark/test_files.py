@@ -74,7 +74,7 @@ def test_a_file_that_breaks_off_is_not_there(tmp_path: Path) -> None:
 
     with pytest.raises(EosctlError, match="No space left"):
         write_file(str(tmp_path / "out.ndjson"), broken())  # type: ignore[arg-type]
-    assert not (tmp_path / "out.ndjson").exists()
+    assert list(tmp_path.iterdir()) == [], "out.ndjson.new was left"
 
 
 def test_a_file_in_columns(tmp_path: Path) -> None:
