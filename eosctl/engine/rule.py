@@ -50,8 +50,13 @@ def newest_per_key(records: pa.Table, *, once: bool = False) -> Newest:
     return Newest(pa.concat_tables([records.filter(pc.invert(doubtful)), found.records]), found.scattered)
 
 
+def newest_per_place(records: pa.Table) -> pa.Table:
+    """The newest record of each topic, partition and key, of RECORDS."""
+    return _first(records, ["topic", "key", "partition"], [("offset", "descending")])
+
+
 def _newest(records: pa.Table) -> Newest:
-    of_partitions = _first(records, ["topic", "key", "partition"], [("offset", "descending")])
+    of_partitions = newest_per_place(records)
     found = of_partitions.group_by(["topic", "key"]).aggregate([([], "count_all")])
     scattered = pc.sum(pc.greater(found["count_all"], 1)).as_py() or 0
     order = [(name, "descending") for name in ("timestamp_ms", "at_home", "offset", "partition")]

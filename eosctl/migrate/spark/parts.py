@@ -19,7 +19,7 @@ from eosctl.core.records import Record
 from eosctl.engine import compare as comparing
 from eosctl.engine.columns import dictionary_of, one_array
 from eosctl.engine.files import PartRecords, part_file, read_part, read_table, write_table
-from eosctl.engine.rule import claims_of, decide, newest_per_key, sent, strongest, wanted
+from eosctl.engine.rule import claims_of, decide, newest_per_key, newest_per_place, sent, strongest, wanted
 from eosctl.engine.write import placed
 
 SAMPLE = 100
@@ -78,9 +78,15 @@ def decisions_of(folder: Path, number: int) -> pa.Table:
 
 def land_stale(folder: Path, number: int) -> int:
     """Lands the live copies of keys that will be sent on other partitions; returns how many."""
-    copies = comparing.stale_copies(read_part(folder / "target", number).records, decisions_of(folder, number))
+    copies = comparing.stale_copies(_of_places(folder / "target", number), decisions_of(folder, number))
     write_table(part_file(folder / "stale", number), copies)
     return len(copies)
+
+
+def _of_places(folder: Path, number: int) -> pa.Table:
+    """The newest record of each topic, partition and key of a part."""
+    part = read_part(folder, number)
+    return part.records if part.once else newest_per_place(part.records)
 
 
 def _now(folder: Path, number: int, again: Path, *, side: str = "target") -> PartRecords:
@@ -131,8 +137,8 @@ def compare_part(folder: Path, number: int, again: Path, *, side: str, since: bo
     stale = part_file(folder / "stale", number)
     if side == "source" or not stale.exists():
         return found
-    everything = read_part(again, number).records
-    return united([found, comparing.uncleaned(everything, read_table(stale), decisions, limit=limit)], limit=limit)
+    places = _of_places(again, number)
+    return united([found, comparing.uncleaned(places, read_table(stale), decisions, limit=limit)], limit=limit)
 
 
 def united(comparisons: list[Comparison], *, limit: int) -> Comparison:
