@@ -74,7 +74,7 @@ def read_runs(
     """Every committed message inside `ranges`, in runs of one partition in the order of its log.
 
     Stops each partition at its end, markers and gaps included; `client` are librdkafka properties. Raises RuntimeError
-    when a partition yields nothing for `stall_timeout_s`, which is what an end beyond the LSO, or a recreated topic,
+    when no partition comes nearer to its end for `stall_timeout_s`, which is what an end beyond the LSO, or a recreated topic,
     looks like; KafkaException where librdkafka said why.
     """
     if not ranges:
@@ -84,7 +84,7 @@ def read_runs(
         progress_s = time.monotonic()
         while reading.ends:
             yield from reading.next_runs()
-            if reading.moved:
+            if reading.moved or reading.went_on():
                 progress_s = time.monotonic()
             if progress is not None:
                 progress.tell(reading.passed, last=not reading.ends)
@@ -105,6 +105,7 @@ class _Reading:
 
         self.ends = {(r.topic, r.partition): r.end for r in ranges}
         self.moved = False
+        self._passed = 0
         self._ranges = ranges
         self._faults: list[Any] = []
         self._consumer = (open_consumer or Consumer)({**client, **_CONSUMER, "error_cb": self._faults.append})
@@ -167,6 +168,11 @@ class _Reading:
         positions = {(place.topic, place.partition): place.offset for place in places}
         at = ((positions.get((r.topic, r.partition), r.end), r) for r in self._ranges)
         return sum(min(max(position, r.begin), r.end) - r.begin for position, r in at)
+
+    def went_on(self) -> bool:
+        """Whether more is passed than when this was asked last, if only aborted records."""
+        before, self._passed = self._passed, self.passed()
+        return self._passed > before
 
     def stalled(self, timeout_s: float) -> Exception:
         """Why nothing came for so long: librdkafka's last fault, if it had one."""

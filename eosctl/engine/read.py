@@ -54,8 +54,8 @@ class Fold:
         return set(pc.unique(self.records["connector"]).drop_null().to_pylist())
 
     def in_place(self) -> bool:
-        """Whether every key is where Connect's producer puts it."""
-        return pc.all(self.records["at_home"]).as_py() is not False
+        """Whether every key is where Connect's producer puts it; no key has no such place."""
+        return pc.all(self.records["at_home"].filter(pc.is_valid(self.records["key"]))).as_py() is not False
 
 
 def read_newest(

@@ -83,8 +83,10 @@ def write_rows(
             _until_done(producer.commit_transaction, timeout_s=_FLUSH_S)
             sender.committed(some)
     except BaseException:
-        producer.purge()
-        with suppress(KafkaException):  # the first error is the one to report; who comes next fences what stays open
+        # the first error is the one to report; who comes next fences what stays open
+        with suppress(KafkaException, RuntimeError):
+            producer.purge()
+        with suppress(KafkaException, RuntimeError):
             _until_done(producer.abort_transaction, timeout_s=10.0)
         raise
     return sender.counts

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Message, TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.records import Record
 from eosctl.engine.ranges import OffsetRange
-from eosctl.engine.read import _Folding, read_newest
+from eosctl.engine.read import Fold, _Folding, read_newest, records_table
 
 TO_FOUR, TO_TWO = OffsetRange("t", 0, 0, 4), OffsetRange("t", 1, 0, 2)
 
@@ -33,6 +35,7 @@ class ScriptedConsumer:
         self.assigned: list[tuple[int, int]] = []
         self.paused: list[int] = []
         self.closed = False
+        self.positions: Iterator[int] = iter(())
 
     def opened(self, settings: Mapping[str, Any]) -> ScriptedConsumer:
         """In the place of a Consumer."""
@@ -51,6 +54,10 @@ class ScriptedConsumer:
         if (fault := next(self._faults, None)) is not None:
             self._on_fault(fault)
         return next(self._batches, ())
+
+    def position(self, places: Iterable[Any]) -> list[TopicPartition]:
+        at = next(self.positions, OFFSET_INVALID)
+        return [TopicPartition(place.topic, place.partition, at) for place in places]
 
     def close(self) -> None:
         self.closed = True
@@ -115,6 +122,28 @@ def test_silence_is_reported_with_what_is_left() -> None:
     with pytest.raises(RuntimeError, match=r"no records for 0.05 s, still to read: t-0 up to offset 4$"):
         read(consumer, TO_FOUR, TO_TWO)
     assert consumer.closed
+
+
+def test_aborted_records_are_no_silence() -> None:
+    """More than a minute of nothing else was reported as a stall: only their markers move the position."""
+
+    def batches() -> Iterator[Sequence[Message]]:
+        for _ in range(5):
+            time.sleep(0.1)
+            yield []
+        yield [record(0, 8)]
+
+    consumer = ScriptedConsumer(batches())
+    consumer.positions = iter(range(2, 8))
+    assert read(consumer, OffsetRange("t", 0, 0, 9), stall_timeout_s=0.25) == [({(0, b"k"): 8}, 0)]
+
+
+def test_no_key_is_at_no_wrong_place() -> None:
+    """A record without a key was taken for a key that Connect's producer did not put there."""
+    rows = [Record("t", 0, 0, 1, None, b"x"), Record("t", partition_for(b"k", 3), 0, 1, b"k", b"x")]
+    assert Fold(records_table("t", rows, partitions=3), 0, 2, {"t": 3}).in_place()
+    away = Record("t", (partition_for(b"k", 3) + 1) % 3, 0, 1, b"k", b"x")
+    assert not Fold(records_table("t", [*rows, away], partitions=3), 0, 3, {"t": 3}).in_place()
 
 
 def test_silence_is_explained_by_the_last_fault_that_no_answer_followed() -> None:

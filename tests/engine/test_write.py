@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.engine.write import placed, write_rows
@@ -85,6 +86,19 @@ def test_each_transaction_fits_its_timeout(bytes_per_s: int) -> None:
 
 def test_what_fails_is_aborted() -> None:
     producer = SlowProducer(1)
+    with pytest.raises(RuntimeError, match="aborted the transaction"):
+        write_rows({}, "id-0", TABLE, open_producer=producer.opened, now_s=lambda: producer.time_s)
+    assert producer.aborted == 1
+
+
+def test_what_fails_is_aborted_and_named_though_nothing_can_be_purged() -> None:
+    """The error of the purge stood in the place of the first one, and the transaction was left open."""
+
+    class Unpurged(SlowProducer):
+        def purge(self) -> None:
+            raise KafkaException(KafkaError(KafkaError._STATE))
+
+    producer = Unpurged(1)
     with pytest.raises(RuntimeError, match="aborted the transaction"):
         write_rows({}, "id-0", TABLE, open_producer=producer.opened, now_s=lambda: producer.time_s)
     assert producer.aborted == 1
