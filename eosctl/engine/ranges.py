@@ -74,8 +74,8 @@ def read_runs(
     """Every committed message inside `ranges`, in runs of one partition in the order of its log.
 
     Stops each partition at its end, markers and gaps included; `client` are librdkafka properties. Raises RuntimeError
-    when no partition comes nearer to its end for `stall_timeout_s`, which is what an end beyond the LSO, or a recreated topic,
-    looks like; KafkaException where librdkafka said why.
+    when no partition comes nearer to its end for `stall_timeout_s`, which is what an end beyond the LSO, or a recreated
+    topic, looks like; KafkaException where librdkafka said why.
     """
     if not ranges:
         return

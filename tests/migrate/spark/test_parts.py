@@ -18,7 +18,7 @@ from eosctl.core.records import Record
 from eosctl.engine.files import Landed, land, older_in, part_file, part_files, read_part, read_table
 from eosctl.engine.places import Places
 from eosctl.engine.read import Fold
-from eosctl.migrate.spark.parts import decide_part, land_stale, sample_of
+from eosctl.migrate.spark.parts import compare_part, decide_part, land_stale, sample_of
 from tests.engine.test_rule import random_records, table
 
 NOTHING = Tally(0, 0, 0, 0, 0, 0, 0, 0, {})
@@ -94,6 +94,30 @@ def test_the_parts_decide_nothing(tmp_path: Path, policy: Policy) -> None:
     assert {row["claims"] for row in expected[0]} >= {1, 2, 3}
     for number, parts in enumerate(DIVIDED):
         assert outcome(tmp_path / str(number), plan(policy, parts), 1 + number) == expected
+
+
+def test_each_place_of_a_stale_copy_is_there_once(tmp_path: Path) -> None:
+    """Several versions of a copy, which one reader or several had found, gave several tombstones and backup lines."""
+    key = b'["a",{"n":1}]'
+    versions = [Record("to-a", partition, offset, 5, key, b"{}") for partition in (0, 1, 2) for offset in (3, 4, 5)]
+    newer = Record("first", 0, 9, 9, key, b'{"new":1}')
+    _land_folds(tmp_path / "source", [_fold([newer])])
+    _land_folds(tmp_path / "target", [_fold([each]) for each in versions])
+    for each in ("decisions", "sample", "stale"):
+        (tmp_path / each).mkdir()
+    decide_part(tmp_path, 0, plan(Policy.TAKE_SOURCE, ONE_PART))
+    assert land_stale(tmp_path, 0) == 2
+    copies = read_table(part_file(tmp_path / "stale", 0)).to_pylist()
+    assert [row["offset"] for row in copies] == [5, 5]
+    tombstones = [each._replace(offset=6, value=None) for each in versions[2::3]]
+    _land_folds(tmp_path / "again", [_fold([each]) for each in [*versions, *tombstones]])
+    found = compare_part(tmp_path, 0, tmp_path / "again", side="target", since=True, limit=9)
+    assert [each.actual for each in found.mismatches] == [None], "the copies that were put away were still reported"
+
+
+def _land_folds(folder: Path, folds: list[Fold]) -> None:
+    folder.mkdir()
+    land(folder, 0, folds, Places(ONE_PART))
 
 
 def test_a_key_is_in_one_part(tmp_path: Path) -> None:
