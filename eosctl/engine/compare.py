@@ -12,13 +12,11 @@ from eosctl.engine.rule import is_sent, rows_of, sent
 
 
 def expected_in_target(decisions: pa.Table) -> pa.Table:
-    """What the target should have of each key: what is sent, else what it had; null for nothing."""
-    is_ours = is_sent(decisions)
+    """What the target should have of each key: what is sent, else what it had `before`; null for nothing."""
     before = meaning(decisions["before"], decisions["before_nothing"])
-    value = pc.if_else(is_ours, decisions["value"], before)
-    return (
-        decisions.select(["connector", "topic", "key"]).append_column("expected", value).append_column("sent", is_ours)
-    )
+    value = pc.if_else(is_sent(decisions), decisions["value"], before)
+    keys = decisions.select(["connector", "topic", "key"])
+    return keys.append_column("expected", value).append_column("before", before)
 
 
 def expected_in_source(decisions: pa.Table) -> pa.Table:
@@ -30,20 +28,20 @@ def expected_in_source(decisions: pa.Table) -> pa.Table:
 def compare(expected: pa.Table, now: pa.Table, *, side: str, limit: int, since: bool = False) -> Comparison:
     """How `now` (RECORDS, newest each) differs, with the first mismatches by topic and key.
 
-    `since`: it is only what came since the decisions, so that a key which they leave alone need not be there.
+    `since`: it is only what came since the decisions, and a key of which nothing came has what it had `before`.
     """
     there = rows_of(expected, now)
     found = now.take(there)
     actual = meaning(found["value"], found["nothing"])
-    differs = pc.invert(same(expected["expected"], actual))
     if since:
-        differs = pc.and_(differs, pc.or_(pc.is_valid(there), expected["sent"]))
+        actual = pc.if_else(pc.is_valid(there), actual, expected["before"])
+    differs = pc.invert(same(expected["expected"], actual))
     rows = pa.table(
         {
             **{name: expected[name] for name in ("connector", "topic", "key", "expected")},
             "actual": actual,
             "partition": found["partition"],
-            "found": pc.is_valid(there),
+            "found": pc.or_(pc.is_valid(there), pc.is_valid(actual)),
         }
     ).filter(differs)
     first = (_mismatch(side, row) for row in first_rows(rows, ["topic", "key"], limit).to_pylist())

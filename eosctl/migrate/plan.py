@@ -157,15 +157,18 @@ class Migration:
     def compare(self, plan: MigrationPlan, side: str, *, since: bool = False) -> Comparison:
         """Reads one side again, up to now, and compares it with the plan's decisions.
 
-        With `since` no more of the target is read than what came since the plan was made, where it has only grown.
+        With `since` no more of the target is read than what came since the plan was made, where it has only grown and
+        that is enough to see what is there: a tombstone may be compacted away before it is looked for.
         """
         app = self.app.with_whole_timeout()
         planned = plan.targets if side == "target" else plan.sources
         now = present_topics(app, planned)
         grown = grown_since(planned, now) if since and not plan.stale_copies else None
-        compared = self.stages.compare(
-            existing_snapshot(plan), plan, now if grown is None else grown, side=side, since=grown is not None
-        )
+        folder, compared = existing_snapshot(plan), None
+        if grown is not None:
+            compared = self.stages.compare(folder, plan, grown, side=side, since=True)
+        if compared is None or compared.differing:
+            compared = self.stages.compare(folder, plan, now, side=side)
         return replace(compared, hidden=hidden_offsets(app, now, plan.connectors_of(side), side=side))
 
 

@@ -132,15 +132,18 @@ def by_key(one: Decided) -> bytes:
     return one.key
 
 
-def mismatch_of(one: Decided, now: Newest, *, side: str) -> Mismatch | None:
-    """How a side differs from what was decided; no record is as good as a tombstone."""
+def mismatch_of(one: Decided, now: Newest, *, side: str, since: bool = False) -> Mismatch | None:
+    """How a side differs from what was decided; no record is as good as a tombstone.
+
+    `since`: `now` is what came since the decisions, and a key of which nothing came has what it had.
+    """
     topic, key = (one.topic, one.key) if side == "target" else (one.source[0], one.source_key)
     expected = one.expected() if side == "target" else one.value
     row = now.get((topic, key))
-    actual = row and meaning_of(row.value)
+    actual = meaning_of(one.before if since and row is None else row and row.value)
     if actual == expected:
         return None
-    status = mismatch(expected, actual, found=row is not None).value
+    status = mismatch(expected, actual, found=row is not None or actual is not None).value
     return Mismatch(side, status, one.connector, topic, row and row.partition, key, expected, actual)
 
 

@@ -151,12 +151,7 @@ class FakeStages(Faults):
         with self.call("compare", side, since):
             rows, decided = self._read(topics), decisions_of(folder)
             now = newest_per_key(_without_cleaned(rows, folder) if side == "target" else rows)
-            found = [
-                wrong
-                for one in decided
-                if (wrong := mismatch_of(one, now, side=side)) is not None
-                and not (since and one.action not in SENDS and (one.topic, one.key) not in now)
-            ]
+            found = [wrong for one in decided if (wrong := mismatch_of(one, now, side=side, since=since)) is not None]
             found += _uncleaned(rows, decided, folder) if side == "target" else []
             shown = sorted(found, key=lambda wrong: (wrong.topic, wrong.key))
             return Comparison(len(decided), len(found), tuple(shown[:limit]))

@@ -150,6 +150,26 @@ def test_a_target_that_differs_afterwards_is_partial(scene: Scene) -> None:
     assert scene.apply(scene.plan()).exit_code is ExitCode.PARTIAL
 
 
+@pytest.mark.parametrize(
+    ("left", "exit_code"), [(b'{"n":1}', ExitCode.PARTIAL), (None, ExitCode.OK)], ids=["lost", "compacted away"]
+)
+def test_a_delete_that_is_not_there_is_looked_for(scene: Scene, left: bytes | None, exit_code: ExitCode) -> None:
+    """Nothing had come of its key since the plan: a tombstone that was never written was called verified."""
+    scene.add_topic("offsets-a")
+    scene.put("offsets-a", {KEY: b'{"n":1}'})
+    scene.put(SOURCE, {KEY: None})
+    plan = scene.plan(policy=Policy.TAKE_SOURCE)
+    assert plan.tally.counts["delete"] == 1
+
+    def take_away(_call: object) -> None:
+        for log in scene.topics.topics["offsets-a"].partitions:
+            log.records = [record for record in log.records if left is not None and record.value == left]
+
+    scene.stages.after("write", take_away)
+    assert scene.apply(plan).exit_code is exit_code
+    assert scene.calls[-2:] == ["compare target since the plan", "compare target"]
+
+
 def test_missing_source(scene: Scene) -> None:
     with pytest.raises(NotFoundError, match="topic nowhere does not exist"):
         scene.prepared(sources=("nowhere",))
