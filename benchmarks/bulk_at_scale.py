@@ -12,7 +12,6 @@ import tracemalloc
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, PlannedTopic, Tally, plan_file_text, read_plan
 from eosctl.core.records import Bounds
-from eosctl.engine.read import KEYS_AT_ONCE
 
 _NAME = "offsets-orders-{:05}-postgres-source"
 """Of a topic; the connector's is what follows the first dash."""
@@ -121,10 +120,10 @@ def disk(keys: int, record_bytes: int) -> None:
 
 
 def files(keys: int) -> None:
-    """The readers' files: one for each million records; the task of each part looks into all of them."""
+    """The readers' files, one for each partition of the source; the task of each part looks into all of them."""
     print("records | files of a side | parts | files opened to decide")
     for count in (keys // 1_000, keys // 100, keys // 10, keys):
-        readers, parts = max(1, count // KEYS_AT_ONCE), max(1, count // _PART_RECORDS)
+        readers, parts = 25, max(1, count // _PART_RECORDS)
         print(f"  {count:13,} | {readers:5,} | {parts:5,} | {readers * parts:9,}")
 
 

@@ -1,7 +1,8 @@
 """Tables in files of Arrow's IPC format: written whole or not at all, read without being copied.
 
 What readers find is kept in a folder by the part of the work that each key belongs to (`places`): any task finds all
-that is known of its keys, whoever has read them.
+that is known of its keys, whoever has read them. Each reader has one file, however much it reads, and its last batch
+tells where in it each part is: every part looks into every file.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -19,8 +19,6 @@ import pyarrow as pa
 from eosctl.engine.columns import RECORDS
 from eosctl.engine.places import Places
 from eosctl.engine.read import Fold
-
-_ABOUT = b"eosctl"
 
 
 def write_table(file: Path, table: pa.Table) -> None:
@@ -66,20 +64,20 @@ class Landed:
 
 
 def land(folder: Path, number: int, folds: Iterable[Fold], places: Places) -> Landed:
-    """Puts what reader `number` has read into files of `folder`; a second attempt takes the place of the first."""
-    for old in folder.glob(f"{number:05}-*.arrow"):
-        old.unlink(missing_ok=True)
+    """Puts what reader `number` has read into a file of `folder`; a second attempt takes the place of the first."""
     connectors, in_place, records = set[str](), True, 0
-    for count, fold in enumerate(folds):
-        split = [(part, batch) for part, some in places.split(fold) for batch in some.combine_chunks().to_batches()]
-        about = {"parts": [part for part, _ in split], "older": fold.older}
-        schema = RECORDS.with_metadata({_ABOUT: json.dumps(about)})
-        with _whole_file(folder / f"{number:05}-{count:05}.arrow") as draft, pa.ipc.new_file(draft, schema) as writer:
-            for _part, batch in split:
-                writer.write_batch(batch)
-        connectors |= fold.connectors()
-        in_place = in_place and fold.in_place()
-        records += fold.read
+    about = _About()
+    with _whole_file(folder / f"{number:05}.arrow") as draft, pa.ipc.new_file(draft, RECORDS) as writer:
+        for count, fold in enumerate(folds):
+            for part, some in places.split(fold):
+                for batch in some.combine_chunks().to_batches():
+                    writer.write_batch(batch)
+                    about.add(part, fold=count)
+            about.older += fold.older
+            connectors |= fold.connectors()
+            in_place = in_place and fold.in_place()
+            records += fold.read
+        writer.write_batch(about.batch())
     return Landed(frozenset(connectors), in_place, records)
 
 
@@ -94,23 +92,57 @@ class PartRecords:
 def read_part(folder: Path, number: int) -> PartRecords:
     """What all readers found of the keys of part `number`."""
     batches, once = [RECORDS.empty_table()], True
-    for file in sorted(folder.glob("[0-9]*.arrow")):
+    for file in _reader_files(folder):
         with pa.memory_map(str(file)) as source, pa.ipc.open_file(source) as reader:
-            places = [place for place, part in enumerate(_about(reader)["parts"]) if part == number]
-            found = [reader.get_batch(place) for place in places]
-        batches += [pa.Table.from_batches([batch]).replace_schema_metadata() for batch in found]
-        once = once and (not found or file.stem.endswith("-00000"))
+            about = _about(reader)
+            found = [reader.get_batch(place) for place in about.parts.get(number, ())]
+        batches.append(pa.Table.from_batches(found, RECORDS))
+        once = once and number not in about.later
     return PartRecords(pa.concat_tables(batches), once)
 
 
 def older_in(folder: Path) -> int:
     """How many records the readers have left out for newer ones of the same keys."""
     older = 0
-    for file in folder.glob("[0-9]*.arrow"):
+    for file in _reader_files(folder):
         with pa.memory_map(str(file)) as source, pa.ipc.open_file(source) as reader:
-            older += _about(reader)["older"]
+            older += _about(reader).older
     return older
 
 
-def _about(reader: pa.ipc.RecordBatchFileReader) -> dict[str, Any]:
-    return json.loads(reader.schema.metadata[_ABOUT])  # type: ignore[no-any-return] # written by `land`
+def next_reader(folder: Path) -> int:
+    """The number of the next reader that puts a file into `folder`."""
+    return 1 + max((int(file.stem) for file in _reader_files(folder)), default=-1)
+
+
+def _reader_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("[0-9]*.arrow"))
+
+
+@dataclass(slots=True)
+class _About:
+    """What a reader's file holds: where the batches of each of its `parts` are, and how many `older` records it is
+    without; `later` are the parts that a fold after the reader's first has something of."""
+
+    parts: dict[int, list[int]] = field(default_factory=dict)
+    later: set[int] = field(default_factory=set)
+    older: int = 0
+    batches: int = 0
+
+    def add(self, part: int, *, fold: int) -> None:
+        """The next batch of the file."""
+        self.parts.setdefault(part, []).append(self.batches)
+        self.batches += 1
+        if fold:
+            self.later.add(part)
+
+    def batch(self) -> pa.RecordBatch:
+        """The last batch of the file: one row, with all this as its value."""
+        text = json.dumps({"parts": list(self.parts.items()), "later": sorted(self.later), "older": self.older})
+        values = {"value": pa.array([text.encode()], pa.binary())}
+        return pa.record_batch([values.get(one.name, pa.nulls(1, one.type)) for one in RECORDS], schema=RECORDS)
+
+
+def _about(reader: pa.ipc.RecordBatchFileReader) -> _About:
+    found = json.loads(reader.get_batch(reader.num_record_batches - 1)["value"][0].as_py())
+    return _About(dict(found["parts"]), set(found["later"]), found["older"])

@@ -210,8 +210,10 @@ def _recreated(topic: PlannedTopic, now: PlannedTopic | None) -> StalePlanError:
 
 
 def expected_records(planned: Sequence[PlannedTopic]) -> int:
-    """At most how many records there are to read."""
-    return sum(topic.records() for topic in planned)
+    """At most how many records there are to read; of a file about as many as its size tells."""
+    from eosctl.migrate.spark.files import record_count
+
+    return sum(topic.records() if topic.file is None else record_count(topic.file) for topic in planned)
 
 
 def some(names: Sequence[str], limit: int = 5) -> str:

@@ -22,7 +22,7 @@ from eosctl.core.offsets.migration import ONE_PART, ConnectorRoute, MigrationPla
 from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCounts, Snapshot
 from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Record
-from eosctl.engine.files import land, older_in, part_file, part_files, read_table
+from eosctl.engine.files import land, next_reader, older_in, part_file, part_files, read_table
 from eosctl.engine.places import Places
 from eosctl.engine.ranges import ClientProperties, OffsetRange
 from eosctl.engine.write import Counts, write_rows
@@ -91,7 +91,7 @@ class MigrationJob:
             for topic in topics:
                 if topic.file is not None and topic.topic_id is not None:
                     folds = folds_of(topic.file, topic.name, partitions=topic.partitions)
-                    found.append(united([land(folder, _next_reader(folder), folds, places)]))
+                    found.append(united([land(folder, next_reader(folder), folds, places)]))
             return united(found)
 
     def _land(
@@ -104,7 +104,7 @@ class MigrationJob:
         is_whole = {one.partitions for one in ranges} == {places.size()}
         bins = by_parts(ranges, places.parts) if is_whole else in_bins(lengths, least)
         some = list(filter(None, bins))
-        first = _next_reader(folder)
+        first = next_reader(folder)
         return land_bins(self.context, self._client(profile), some, folder, places, counts=counts, first=first)
 
     def _client(self, profile: str | None) -> ClientProperties:
@@ -237,11 +237,6 @@ class MigrationJob:
         return watched_stage(
             self.context, doing, counts, on_progress=self.on_progress, executor_patience_s=self.executor_patience_s
         )
-
-
-def _next_reader(folder: Path) -> int:
-    """The number of the next reader that puts files into `folder`."""
-    return 1 + max((int(file.name[:5]) for file in folder.glob("[0-9]*.arrow")), default=-1)
 
 
 def _keyed_rows(file: Path) -> Iterator[tuple[bytes, int, bytes | None]]:

@@ -8,10 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eosctl.core.offsets.migration import PlannedTopic
 from eosctl.core.record_file import record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError
 from eosctl.migrate.spark.files import folds_of, read_file, write_file
+from eosctl.migrate.topics import expected_records
 from tests.synced_files import SyncedFiles
 
 RECORDS = [
@@ -111,3 +113,12 @@ def test_offsets_of_two_topics_cannot_be_compared(tmp_path: Path) -> None:
     path = lines(tmp_path / "two.ndjson", [RECORDS[0], RECORDS[1]._replace(topic="u")])
     with pytest.raises(InputFileError, match="topics t and u"):
         list(read_file(path))
+
+
+@pytest.mark.parametrize("name", ["records.ndjson", "records.parquet"])
+def test_how_many_records_a_file_has_is_known_before_it_is_read(tmp_path: Path, name: str) -> None:
+    """A file counted as nothing: however long it was, all of its keys were one part, and so in one task's memory."""
+    many = (Record("t", 0, -1, -1, b'["a",{"t":%d}]' % number, b"{}") for number in range(3000))
+    assert write_file(str(tmp_path / name), many) == 3000
+    source = PlannedTopic(f"file:{tmp_path / name}", "digest", 25, 1)
+    assert 3000 <= expected_records([source]) < 6000

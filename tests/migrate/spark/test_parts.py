@@ -15,7 +15,7 @@ import pytest
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ONE_PART, ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally
 from eosctl.core.records import Record
-from eosctl.engine.files import Landed, land, older_in, part_file, part_files, read_part, read_table
+from eosctl.engine.files import Landed, land, next_reader, older_in, part_file, part_files, read_part, read_table
 from eosctl.engine.places import Places
 from eosctl.engine.read import Fold
 from eosctl.migrate.spark.parts import compare_part, decide_part, land_stale, sample_of
@@ -141,6 +141,18 @@ def test_a_reader_that_is_tried_again_takes_its_own_place(tmp_path: Path) -> Non
     land(tmp_path, 7, [_fold(rows[:3])], Places(ONE_PART))
     part = read_part(tmp_path, 0)
     assert (sorted(part.records["offset"].to_pylist()), part.once) == ([0, 1, 2], True)
+
+
+def test_a_reader_has_one_file_however_much_it_reads(tmp_path: Path) -> None:
+    """It had one for each million keys, or for each ten thousand records of a file, and every part looked into all."""
+    rows = [Record("first", 0, number, 1, b"k%d" % number, b"{}") for number in range(40)]
+    places = Places(((0,), (1,), (2,)))
+    land(tmp_path, 7, [_fold(rows[at : at + 4]) for at in range(0, 40, 4)], places)
+    assert (len(list(tmp_path.iterdir())), next_reader(tmp_path)) == (1, 8)
+    parts = [read_part(tmp_path, number) for number in range(3)]
+    assert sorted(offset for part in parts for offset in part.records["offset"].to_pylist()) == list(range(40))
+    assert [part.once for part in parts] == [False] * 3
+    assert all(len(part.records) for part in parts)
 
 
 def test_a_task_that_dies_leaves_no_file(tmp_path: Path) -> None:
