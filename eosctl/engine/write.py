@@ -9,7 +9,7 @@ for its offset. Who writes again under the same transactional id fences what was
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -32,6 +32,10 @@ _FLUSH_S = 0.9 * _TRANSACTION_TIMEOUT_S
 _FIRST_BYTES, _GROWTH, _AROUND_BYTES = 1 << 18, 4, 100
 _MOMENT_S, _LONG_S = _TRANSACTION_TIMEOUT_S / 40, _TRANSACTION_TIMEOUT_S / 4
 _POLL_EVERY = 1000
+_PURGED = ("_PURGE_QUEUE", "_PURGE_INFLIGHT")
+_PARTITIONS_AT_ONCE = 2000
+"""Of one transaction: the coordinator keeps them all in one record, which takes 1 MiB (`max.message.bytes` of
+__transaction_state), and with the longest name a partition of a topic of its own takes 260 bytes of it."""
 _PRODUCER = {
     "enable.idempotence": True,
     "acks": "all",
@@ -106,7 +110,7 @@ class _Pace:
     """How many bytes go into one transaction: few at first, and four times as many whenever that took but a moment.
 
     Brokers hold up a writer that is over its quota for as long as they like, and end a transaction that is open for
-    longer than its timeout: what goes into one must fit, whatever the quota is.
+    longer than its timeout: what goes into one must fit, whatever the quota is. Nor has one too many partitions.
     """
 
     def __init__(self, now_s: Callable[[], float]) -> None:
@@ -116,10 +120,12 @@ class _Pace:
         """The rows of each transaction, which is over when the next ones are asked for."""
         lengths = [pc.fill_null(pc.binary_length(rows[name]), 0).cast(pa.int64()) for name in ("key", "value")]
         ends = pc.cumulative_sum(pc.add(pc.add(*lengths), _AROUND_BYTES)).to_pylist()
+        firsts = [*(first for first, *_ in _firsts(rows)), len(rows)]
         begin = 0
         while begin < len(ends):
             begun_s, done = self._now_s(), ends[begin - 1] if begin else 0
-            end = min(bisect_left(ends, done + self._bytes, lo=begin) + 1, len(ends))
+            later = firsts[min(bisect_right(firsts, begin) - 1 + _PARTITIONS_AT_ONCE, len(firsts) - 1)]
+            end = min(bisect_left(ends, done + self._bytes, lo=begin) + 1, later)
             yield rows.slice(begin, end - begin)
             self._took(self._now_s() - begun_s)
             begin = end
@@ -137,11 +143,14 @@ class _Sender:
     def __init__(self, producer: Any, progress: ProgressMeter | None) -> None:
         self._producer, self._progress, self._failures = producer, progress, list[str]()
         self._last_offsets: dict[tuple[str, int], int] = {}
-        self._sent = 0
+        self._sent = self._purged = 0
         self.counts: Counts = {}
 
     def send(self, rows: pa.Table) -> None:
-        """Sends all; raises RuntimeError for what was not delivered, as far as that is seen before the commit."""
+        """Sends all; raises KafkaException or RuntimeError for what was not delivered, as far as that is seen by now.
+
+        Where a transaction can't go on its records are only said to be purged: what it failed for tells the commit.
+        """
         for place, some in _partitions_of(rows):
             for first in range(0, len(some), _POLL_EVERY):
                 piece = some.slice(first, _POLL_EVERY)
@@ -150,8 +159,10 @@ class _Sender:
                 self._producer.poll(0)
                 self._tell()
         left = self._producer.flush(_FLUSH_S)
-        if self._failures or left:
-            raise RuntimeError(f"{left + len(self._failures)} records were not delivered: {self._failures[:3]}")
+        if self._purged and not self._failures:
+            _until_done(self._producer.commit_transaction, timeout_s=_FLUSH_S)
+        if lost := left + len(self._failures) + self._purged:
+            raise RuntimeError(f"{lost} records were not delivered: {self._failures[:3]}")
 
     def _produce(self, place: tuple[str, int], rows: pa.Table, *, is_last: bool) -> None:
         topic, partition = place
@@ -187,7 +198,9 @@ class _Sender:
 
     def _on_delivery(self, error: Any, message: Any) -> None:
         place = message.topic(), message.partition()
-        if error is not None:
+        if error is not None and error.name() in _PURGED:
+            self._purged += 1
+        elif error is not None:
             self._failures.append(f"{place[0]}-{place[1]}: {error.str()} ({error.name()})")
         else:
             self._last_offsets[place] = max(self._last_offsets.get(place, -1), message.offset())
@@ -195,12 +208,16 @@ class _Sender:
 
 def _partitions_of(rows: pa.Table) -> Iterator[tuple[tuple[str, int], pa.Table]]:
     """The rows of each partition, which stand together."""
+    for (first, topic, partition), (end, *_) in pairwise([*_firsts(rows), (len(rows), "", -1)]):
+        yield (topic, partition), rows.slice(first, end - first)
+
+
+def _firsts(rows: pa.Table) -> list[tuple[int, str, int]]:
+    """(row, topic, partition) of the first row of each partition."""
     places = pa.table({"topic": rows["topic"], "partition": rows["partition"]})
     grouped = places.append_column("row", numbered(len(rows))).group_by(places.column_names)
     firsts = grouped.aggregate([("row", "min")]).select(["row_min", *places.column_names])
-    found = sorted(zip(*(column.to_pylist() for column in firsts.columns), strict=True))
-    for (first, topic, partition), (end, *_) in pairwise([*found, (len(rows), "", -1)]):
-        yield (topic, partition), rows.slice(first, end - first)
+    return sorted(zip(*(column.to_pylist() for column in firsts.columns), strict=True))
 
 
 def _until_done(step: Callable[[float], None], *, timeout_s: float = 120.0) -> None:

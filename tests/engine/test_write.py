@@ -27,6 +27,7 @@ class SlowProducer:
         self.open_s: list[float] = []
         self.sent: list[tuple[str, int, bytes]] = []
         self.aborted = self.asked = self.full_every = 0
+        self.ends_for: KafkaError | None = None
         self._reports: list[Callable[[], None]] = []
 
     def opened(self, settings: Mapping[str, Any]) -> SlowProducer:
@@ -54,7 +55,8 @@ class SlowProducer:
             topic=lambda: topic, partition=lambda: partition, value=lambda: value, offset=lambda: offset
         )
         if report is not None:
-            self._reports.append(lambda: report(None, message))
+            purged = KafkaError(KafkaError._PURGE_QUEUE) if self.ends_for else None
+            self._reports.append(lambda: report(purged, message))
 
     def flush(self, _timeout_s: float) -> int:
         for report in self._reports:
@@ -63,6 +65,8 @@ class SlowProducer:
         return 0
 
     def commit_transaction(self, _timeout_s: float) -> None:
+        if self.ends_for is not None:
+            raise KafkaException(self.ends_for)
         self.open_s.append(self.time_s - self.begun_s)
         if self.open_s[-1] > self.timeout_s:
             raise RuntimeError("the coordinator has aborted the transaction")
@@ -82,6 +86,24 @@ def test_each_transaction_fits_its_timeout(bytes_per_s: int) -> None:
     }  # fmt: skip
     assert max(producer.open_s) < producer.timeout_s / 1.5
     assert (len(producer.open_s) <= 3) == (bytes_per_s == 1_000_000_000), "a marker for each partition costs too"
+
+
+def test_a_transaction_has_a_bounded_number_of_partitions() -> None:
+    """The coordinator's record of one over 250,000 partitions was more than a broker takes."""
+    count, producer = 4500, SlowProducer(1_000_000_000)
+    columns = [pa.repeat("t", count + 1), [*range(count), 7], pa.repeat(b"k", count + 1), pa.repeat(b"{}", count + 1)]
+    rows = pa.table([pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)], schema=SCHEMA)
+    counts = write_rows({}, "id-0", rows, open_producer=producer.opened)
+    assert (len(producer.open_s), len(producer.sent), counts["t", 7][0]) == (3, count + 1, 2)
+
+
+def test_a_transaction_that_can_not_go_on_tells_why() -> None:
+    """All that was seen was what librdkafka reports of records that it throws away then: that it does."""
+    producer = SlowProducer(1_000_000_000)
+    producer.ends_for = KafkaError(KafkaError.INVALID_PRODUCER_EPOCH, "fenced by somebody")
+    with pytest.raises(KafkaException, match="fenced by somebody"):
+        write_rows({}, "id-0", TABLE, open_producer=producer.opened)
+    assert producer.aborted == 1
 
 
 def test_what_fails_is_aborted() -> None:
