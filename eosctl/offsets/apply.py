@@ -43,7 +43,7 @@ from eosctl.ports import TopicStore
 from eosctl.report import Problem, Report
 from eosctl.state.backups import keep_backup, undo_command
 
-_LATE_WRITE_S, _POLL_S = 10.0, 0.2
+_LATE_WRITE_S, _POLL_S, _AWAY_POLL_S = 10.0, 0.2, 1.0
 
 Send = Callable[[App, OffsetWritePlan], None]
 """Puts the records of a plan where they belong."""
@@ -146,12 +146,25 @@ def _write(app: App, plan: OffsetWritePlan, send: Send, *, backup: Path) -> Repo
         failure = exc
     read = _ReadBack([])
     try:
-        app = app.with_whole_timeout()
-        with app.topics() as topics:
-            read = _read_back(app, topics, plan, failed=failure is not None)
+        read = _read_when_there(app.with_whole_timeout(), plan, failed=failure is not None)
     except EosctlError as exc:
         failure = failure or exc
     return _result_report(app, plan, read, backup=backup, failure=failure)
+
+
+def _read_when_there(app: App, plan: OffsetWritePlan, *, failed: bool) -> _ReadBack:
+    """What is there of a write; of one that was accepted also where the brokers are away for a while.
+
+    Raises UnreachableError when they do not come back before the deadline.
+    """
+    for _ in app.deadline.rounds(_AWAY_POLL_S):
+        try:
+            with app.topics() as topics:
+                return _read_back(app, topics, plan, failed=failed)
+        except UnreachableError:
+            if failed or app.deadline.expired():
+                raise
+    raise AssertionError("the last round returns or raises")
 
 
 def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: bool) -> _ReadBack:

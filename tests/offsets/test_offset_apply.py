@@ -100,6 +100,24 @@ def test_of_two_failures_the_first_is_told(app: App, world: OffsetWorld) -> None
     assert report.problems[0].message == "the broker went away"
 
 
+def test_a_broker_that_is_away_when_the_offsets_are_read_back_is_waited_for(app: App, world: OffsetWorld) -> None:
+    """All was written, and yet the exit code was 7, at the first answer that did not come."""
+    plan = plan_offsets_merge(app, INTO_OWN)
+    for _ in range(3):
+        world.topics.fail_next("read", UnreachableError("no answer"))
+    report = apply_plan(app, plan, lambda: plan)
+    assert (int(report.exit_code), {row.outcome for row in report.rows}) == (0, {"written"})
+    assert len(world.time.slept) == 3
+
+
+def test_a_broker_that_stays_away_is_waited_for_until_the_timeout(app: App, world: OffsetWorld) -> None:
+    plan = plan_offsets_merge(app, INTO_OWN)
+    world.topics.fail_always("read", UnreachableError("no answer"))
+    report = apply_plan(app, plan, lambda: plan)
+    assert (int(report.exit_code), {row.outcome for row in report.rows}) == (7, {"unconfirmed"})
+    assert sum(world.time.slept) == pytest.approx(app.deadline.timeout_s)
+
+
 def test_each_part_of_a_write_has_the_whole_timeout(app: App, world: OffsetWorld) -> None:
     """The time in which a person read the plan used to count, at first for all of it, then for its checks."""
     left_s: list[float] = []
