@@ -53,7 +53,7 @@ class WindowPart(Printed):
     since_ms: Annotated[int | None, "From when on was asked for, in milliseconds since 1970; null: from the beginning."]
     until_ms: Annotated[int | None, "Until when; null: to the end."]
     proven_since_ms: Annotated[int | None, "From when on all was seen; null: from the beginning."]
-    proven_until_ms: Annotated[int | None, "When the last batch that was seen was written; null: nothing was."]
+    proven_until_ms: Annotated[int | None, "When the last transaction seen ended; without any, the last batch."]
     unseen: Annotated[list[str], "What was not seen, and why."]
 
 

@@ -246,6 +246,18 @@ def test_a_broker_that_slows_down_is_given_its_time(scene: Scene) -> None:
     assert scene.time.now_s - before_s >= 45, "and longer than the timeout"
 
 
+def test_a_broker_that_slows_down_keeps_nobody_waiting(scene: Scene) -> None:
+    """What other brokers had answered already was given out when the slow one's time was over."""
+    plan = scene.plan("t")
+    scene.cluster.throttle_ms = 20_000
+    before_s = scene.time.now_s
+    scan = iter(scene.log.scan(plan))
+    first = [next(scan) for _ in range(5)]
+    assert (len({each.partition for each in first}), scene.time.now_s - before_s) == (1, 0)
+    assert len(list(scan)) == 5
+    assert scene.time.now_s - before_s >= 20
+
+
 def test_the_timeout_begins_anew_with_all_that_is_read(scene: Scene) -> None:
     """An audit of a whole day was over after a minute."""
     log = scene.state.log("u", 0)

@@ -147,6 +147,7 @@ class NativeScan:
             try:
                 while sources:
                     self._ask(sources)
+                    self._rest(sources)
                     for source in [each for each in sources if each.is_waiting]:
                         chunks = self._answer(source, sources)
                         self._ask([source])
@@ -158,18 +159,20 @@ class NativeScan:
                     source.leave()
 
     def _ask(self, sources: Sequence[Source]) -> None:
-        """Asks the brokers that may be asked; waits where none may, and none has a request to answer."""
-        left = [source for source in sources if source.readings]
+        """Asks the brokers that may be asked."""
         now_s = self._deadline.clock.monotonic_s()
-        for source in left:
+        for source in [each for each in sources if each.readings]:
             if not source.is_waiting and source.connection.is_ending():
                 source.readings.clear()  # a login that ends is made again; what is left here is found in the next round
             elif not source.is_waiting and source.rests_until_s <= now_s:
                 with self._losing(source.readings, source):
                     source.ask()
-        resting = [source.rests_until_s for source in left if source.readings and not source.is_waiting]
-        if len(resting) == len(sources) and resting:
-            self._deadline.sleep(max(min(resting) - now_s, 0.0))
+
+    def _rest(self, sources: Sequence[Source]) -> None:
+        """Waits where no broker may be asked, and none has a request to answer."""
+        if not any(source.is_waiting or not source.readings for source in sources):
+            rests_until_s = min(source.rests_until_s for source in sources)
+            self._deadline.sleep(max(rests_until_s - self._deadline.clock.monotonic_s(), 0.0))
 
     def _answer(self, source: Source, sources: Sequence[Source]) -> list[Chunk]:
         """What the next answer brings; partitions that were read to their stops, or moved, are the source's no more."""
