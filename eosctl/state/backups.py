@@ -145,7 +145,7 @@ def write_blocks(
             path.parent.mkdir(parents=True, exist_ok=True)
         with gone_on_failure(draft):
             with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.writelines(blocks)
+                file.writelines(_as_read(blocks, path))
                 file.flush()
                 os.fsync(file.fileno())
             path = final() if final is not None else path
@@ -156,3 +156,14 @@ def write_blocks(
             f"cannot write {path}: {exc.strerror or exc}", hint="Nothing was written to Kafka. Check space and rights."
         ) from exc
     return path
+
+
+def _as_read(blocks: Iterable[bytes], path: Path) -> Iterator[bytes]:
+    """`blocks`; raises EosctlError where it is these that can't be read."""
+    try:
+        yield from blocks
+    except OSError as exc:
+        raise EosctlError(
+            f"cannot read {exc.filename or f'what {path} is made of'}: {exc.strerror or exc}",
+            hint="Nothing was written to Kafka.",
+        ) from exc

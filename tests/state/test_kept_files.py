@@ -71,6 +71,18 @@ def test_a_directory_of_somebody_elses_is_not_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_can_not_be_read_is_not_reported_as_a_file_that_can_not_be_written(tmp_path: Path) -> None:
+    """The disk of the snapshot failed, and the backup was said to have no space or rights."""
+
+    def lines() -> Iterator[str]:
+        yield "one"
+        yield (tmp_path / "gone").read_text()
+
+    with pytest.raises(EosctlError, match=f"cannot read {tmp_path / 'gone'}: No such file"):
+        write_lines(tmp_path / "f", lines())
+    assert not (tmp_path / "f").exists()
+
+
 def test_what_is_written_bit_by_bit_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that is nearly full takes a part of what it is given."""
     write = os.write
