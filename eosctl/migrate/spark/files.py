@@ -63,7 +63,7 @@ def record_count(path: str) -> int:
     InputFileError."""
     with _readable(path):
         if not is_parquet(path):
-            return os.stat(path).st_size // _LINE_BYTES
+            return Path(path).stat().st_size // _LINE_BYTES
         from pyarrow import dataset
 
         return int(dataset.dataset(path, format="parquet").count_rows())
