@@ -34,6 +34,7 @@ from eosctl.migrate.spark.record_lines import backup_blocks
 from eosctl.migrate.spark.snapshots import fresh_folder, hosts_without, land_bins, united
 from eosctl.migrate.spark.stages import EXECUTOR_PATIENCE_S, OnProgress, watched_stage
 from eosctl.migrate.spark.tasks import run_tasks
+from eosctl.state.work_folders import work_folder
 
 Outcome = TypeVar("Outcome")
 
@@ -216,17 +217,18 @@ class MigrationJob:
         since: bool = False,
         limit: int = 100,
     ) -> Comparison:
-        """Reads `topics` again (into `folder`/verify-`side`) and compares them with the decisions.
+        """Reads `topics` again and compares them with the decisions; others may do so with the same plan meanwhile.
 
         `since`: within their bounds is only what came since the plan was made.
         """
-        again = folder / f"verify-{side}"
-        self.snapshot(topics, again, parts=plan.parts, renames=plan.renames() if side == "source" else None)
-        with self._stage(f"comparing the {side}"):
-            found = self._on_parts(
-                folder,
-                lambda number: tasks_of.compare_part(folder, number, again, side=side, since=since, limit=limit),
-            )
+        with work_folder(folder, ".verify-") as work:
+            again = work / f"verify-{side}"
+            self.snapshot(topics, again, parts=plan.parts, renames=plan.renames() if side == "source" else None)
+            with self._stage(f"comparing the {side}"):
+                found = self._on_parts(
+                    folder,
+                    lambda number: tasks_of.compare_part(folder, number, again, side=side, since=since, limit=limit),
+                )
         return tasks_of.united(found, limit=limit)
 
     def _on_parts(self, folder: Path, work: Callable[[int], Outcome]) -> list[Outcome]:

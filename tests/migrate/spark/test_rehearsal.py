@@ -15,7 +15,13 @@ pytestmark = pytest.mark.spark
 
 
 def test_every_stage_without_kafka_is_gone_through(spark: SparkSession, tmp_path: Path) -> None:
-    rehearse(MigrationJob(spark.sparkContext, {}), tmp_path)
+    stages = list[str]()
+    of_another = tmp_path / "verify-target" / "read"
+    of_another.mkdir(parents=True)
+    job = MigrationJob(spark.sparkContext, {}, on_progress=lambda doing, *_counts: stages.append(doing))
+    rehearse(job, tmp_path)
     assert part_file(tmp_path / "stale", 0).exists()
     assert read_table(part_file(tmp_path / "decisions", 0))["action"].to_pylist() == ["write"]
-    assert (tmp_path / "verify-target").is_dir(), "the last comparison was not come to"
+    assert stages[-1] == "comparing the target", "the last comparison was not come to"
+    assert of_another.is_dir(), "a verification took away what another one was reading"
+    assert not list(tmp_path.glob(".verify-*")), "what was read to be compared was left"
