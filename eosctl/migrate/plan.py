@@ -32,6 +32,7 @@ from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCo
 from eosctl.core.records import Record
 from eosctl.errors import NotFoundError
 from eosctl.events import Event
+from eosctl.machine.kept_file import sync_directory, sync_file
 from eosctl.migrate.report import plan_row
 from eosctl.migrate.stores import target_name_of
 from eosctl.migrate.targets import AS_SOURCE, TopicSize, planned_targets
@@ -116,8 +117,11 @@ class Migration:
         with work_folder(self.snapshots, ".planning-") as draft:
             plan = self._plan(request, sources, draft)
             (draft / "plan.json").write_text(plan_file_text(plan), encoding="utf-8")
+            sync_file(draft / "plan.json")
+            sync_directory(draft)
             if not snapshot_folder(plan).exists():  # else an equal plan was made before, and its folder is as good
                 draft.rename(snapshot_folder(plan))
+                sync_directory(self.snapshots)
         return plan
 
     def _plan(self, request: MigrationRequest, sources: Sequence[PlannedTopic], draft: Path) -> MigrationPlan:

@@ -50,6 +50,8 @@ def test_backup_and_journal_are_on_the_disk_before_the_write(scene: Scene, synce
     prepared = scene.prepared()
     assert prepared.apply is not None
     backup = Path(str(prepared.apply().data.backup))
+    plan = backup.parent / "plan.json"
+    assert synced.kept(plan).get(plan.read_bytes()) is False, "--resume found an empty plan after a power cut"
     journal = backup.parent / "journal.ndjson"
     assert synced.kept(backup)[backup.read_bytes()] is False
     kept = synced.kept(journal)

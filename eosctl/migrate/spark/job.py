@@ -27,6 +27,7 @@ from eosctl.engine.places import Places
 from eosctl.engine.ranges import ClientProperties, OffsetRange
 from eosctl.engine.write import Counts, write_rows
 from eosctl.errors import UsageError
+from eosctl.machine.kept_file import sync_directory
 from eosctl.migrate.spark import parts as tasks_of
 from eosctl.migrate.spark.files import folds_of, write_file
 from eosctl.migrate.spark.record_counts import RecordCounts
@@ -118,6 +119,7 @@ class MigrationJob:
             fresh_folder(folder / "decisions")
             found = run_tasks(self.context, len(plan.parts), lambda number: tasks_of.decide_part(folder, number, plan))
             (folder / "decisions" / "_SUCCESS").touch()
+            sync_directory(folder / "decisions")
         keys = [(connector, count) for part in found for connector, count in part.keys.items()]
         selected = {None, *plan.connectors_of("source")}  # and what is nobody's
         return Tally.of(

@@ -21,6 +21,7 @@ from eosctl.engine.columns import dictionary_of, one_array
 from eosctl.engine.files import PartRecords, part_file, read_part, read_table, write_table
 from eosctl.engine.rule import claims_of, decide, newest_per_key, newest_per_place, sent, strongest, wanted
 from eosctl.engine.write import placed
+from eosctl.machine.kept_file import sync_directory, sync_file
 
 SAMPLE = 100
 _SENT = ("topic", "partition", "partitions", "key", "value")
@@ -49,7 +50,9 @@ def decide_part(folder: Path, number: int, plan: MigrationPlan) -> Decided:
     there = newest_per_key(wanted(target.records, claims), once=target.once).records
     sizes = {topic.name: topic.partitions for topic in plan.targets}
     decisions = decide(strongest(claims, plan.policy), there, sizes, plan.policy)
-    write_table(part_file(folder / "decisions", number), decisions)
+    write_table(file := part_file(folder / "decisions", number), decisions)
+    sync_file(file)  # --resume needs it after a power cut
+    sync_directory(file.parent)
     write_table(part_file(folder / "sample", number), sample_of(decisions, SAMPLE))
     of_connectors = pc.value_counts(one_array(newest.records["connector"])).to_pylist()
     keys = {row["values"]: row["counts"] for row in of_connectors}

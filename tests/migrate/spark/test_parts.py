@@ -20,6 +20,7 @@ from eosctl.engine.places import Places
 from eosctl.engine.read import Fold
 from eosctl.migrate.spark.parts import compare_part, decide_part, land_stale, sample_of
 from tests.engine.test_rule import random_records, table
+from tests.synced_files import SyncedFiles
 
 NOTHING = Tally(0, 0, 0, 0, 0, 0, 0, 0, {})
 SIZES = {"first": 3, "second": 3, "to-a": 3, "to-z@p": 3}
@@ -94,6 +95,17 @@ def test_the_parts_decide_nothing(tmp_path: Path, policy: Policy) -> None:
     assert {row["claims"] for row in expected[0]} >= {1, 2, 3}
     for number, parts in enumerate(DIVIDED):
         assert outcome(tmp_path / str(number), plan(policy, parts), 1 + number) == expected
+
+
+def test_decisions_survive_a_power_cut(tmp_path: Path, synced: SyncedFiles) -> None:
+    """After one in the middle of the write, --resume found empty files."""
+    for side in ("source", "target"):
+        _land_folds(tmp_path / side, [_fold([Record("first", 0, 0, 1, b'["a",{"n":1}]', b"{}")])])
+    for each in ("decisions", "sample"):
+        (tmp_path / each).mkdir()
+    decide_part(tmp_path, 0, plan(Policy.NEWEST, ONE_PART))
+    decisions = part_file(tmp_path / "decisions", 0)
+    assert decisions.read_bytes() in synced.kept(decisions)
 
 
 def test_each_place_of_a_stale_copy_is_there_once(tmp_path: Path) -> None:
