@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -136,10 +135,7 @@ def test_the_fake_shows_the_old_bounds_after_the_end_was_answered() -> None:
 
 @where_markers_can_be_held
 def test_as_long_as_the_markers_are_not_written_the_id_is_busy(subject: Subject, store: TopicStore, name: str) -> None:
-    """PrepareCommit: the end was answered, readers see nothing of it yet, and nobody can take the id over.
-
-    Both try that at once: where the controller has given the frozen broker up, the others send markers in a busy loop.
-    """
+    """PrepareCommit: the end was answered, readers see nothing of it yet, and nobody can take the id over."""
     transactional_id, topic = subject.holdable(name)
     producer = subject.producer(transactional_id)
     producer.send(topic, 0, b"a")
@@ -151,14 +147,12 @@ def test_as_long_as_the_markers_are_not_written_the_id_is_busy(subject: Subject,
             told = admin.describe_transactions([transactional_id])[transactional_id]
             assert isinstance(told, TransactionDescription)
             assert (told.state, told.partitions) == (TransactionState.PREPARE_COMMIT, ((topic, 0),))
-            with ThreadPoolExecutor(1) as beside, subject.store(timeout_s=8) as late:
-                written = beside.submit(late.write, of(topic, b"b"), transactional_id=transactional_id)
-                (answer,) = admin.fence([transactional_id], transaction_timeout_ms=30_000)
-                with pytest.raises(DeadlineError, match="CONCURRENT_TRANSACTIONS"):
-                    written.result()
+            (answer,) = admin.fence([transactional_id], transaction_timeout_ms=30_000)
         assert answer.fault is not None
         assert (answer.fault.name, answer.confirmed) == ("CONCURRENT_TRANSACTIONS", False)
         assert answer.attempts > 1
+        with subject.store(timeout_s=8) as late, pytest.raises(DeadlineError, match="CONCURRENT_TRANSACTIONS"):
+            late.write(of(topic, b"b"), transactional_id=transactional_id)
     with subject.admin() as admin:
         (answer,) = admin.fence([transactional_id], transaction_timeout_ms=30_000)
     assert answer.fault is None
