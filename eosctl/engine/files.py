@@ -23,7 +23,7 @@ from eosctl.engine.read import Fold
 
 def write_table(file: Path, table: pa.Table) -> None:
     """Puts a table into a file."""
-    with _whole_file(file) as draft, pa.ipc.new_file(draft, table.schema) as writer:
+    with whole_file(file) as draft, pa.ipc.new_file(draft, table.schema) as writer:
         writer.write_table(table)
 
 
@@ -34,7 +34,8 @@ def read_table(file: Path) -> pa.Table:
 
 
 @contextmanager
-def _whole_file(file: Path) -> Iterator[str]:
+def whole_file(file: Path) -> Iterator[str]:
+    """A draft to write `file` to, which takes its place when the block ends well."""
     draft = file.with_name(f".{file.name}.{uuid4().hex}")
     try:
         yield str(draft)
@@ -67,7 +68,7 @@ def land(folder: Path, number: int, folds: Iterable[Fold], places: Places) -> La
     """Puts what reader `number` has read into a file of `folder`; a second attempt takes the place of the first."""
     connectors, in_place, records = set[str](), True, 0
     about = _About()
-    with _whole_file(folder / f"{number:05}.arrow") as draft, pa.ipc.new_file(draft, RECORDS) as writer:
+    with whole_file(folder / f"{number:05}.arrow") as draft, pa.ipc.new_file(draft, RECORDS) as writer:
         for count, fold in enumerate(folds):
             for part, some in places.split(fold):
                 for batch in some.combine_chunks().to_batches():

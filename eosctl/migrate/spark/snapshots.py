@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
+import msgspec
 from pyspark import SparkContext
 
+from eosctl.core.offsets.migration import Parts
 from eosctl.core.offsets.migration_results import Snapshot
-from eosctl.engine.files import Landed, land
+from eosctl.engine.files import Landed, land, whole_file
 from eosctl.engine.places import Places
 from eosctl.engine.ranges import ClientProperties, OffsetRange
 from eosctl.engine.read import read_newest
@@ -53,6 +55,14 @@ def hosts_without(context: SparkContext, folder: Path, *, tasks: int) -> list[st
     return sorted({host for host, found in seen if found != token})
 
 
+class _Bins(msgspec.Struct, frozen=True):
+    """What the readers of a side are given: the ranges of each, and where their keys go."""
+
+    bins: Sequence[Sequence[OffsetRange]]
+    parts: Parts
+    renames: Mapping[str, str]
+
+
 def land_bins(
     context: SparkContext,
     client: ClientProperties,
@@ -65,13 +75,17 @@ def land_bins(
 ) -> Snapshot:
     """Reads each bin in a task of its own, into the files of the readers from number `first` on.
 
-    `client` are librdkafka properties; `counts` are told how many offsets are read.
+    `client` are librdkafka properties; `counts` are told how many offsets are read. Tasks find their bins in a file:
+    Spark writes a task's closure to disk where it is large, and the client's passwords are in it.
     """
-    settings = dict(client)
+    settings, file = dict(client), folder / f"bins-{first:05}.json"
+    with whole_file(file) as draft:
+        Path(draft).write_bytes(msgspec.json.encode(_Bins(bins, places.parts, places.renames)))
 
     def land_bin(number: int) -> Landed:
-        folds = read_newest(settings, bins[number], progress=counts.of_task(number))
-        return land(folder, first + number, folds, places)
+        work = msgspec.json.decode(file.read_bytes(), type=_Bins)
+        folds = read_newest(settings, work.bins[number], progress=counts.of_task(number))
+        return land(folder, first + number, folds, Places(work.parts, work.renames))
 
     return united(run_tasks(context, len(bins), land_bin))
 
