@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.audit.log_scene import MIRRORED, SOURCE, LogScene, mirror, mirror_scene, run_on
-from tests.audit.test_audit import (
+from tests.audit.happenings import (
     a_task_that_moved,
     another_connector,
     null_offsets,
     numbered,
     plain_writes,
 )
+from tests.audit.log_scene import MIRRORED, SOURCE, LogScene, mirror, mirror_scene, run_on
 from tests.conftest import Invoke
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "audit.md"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.audit.happenings import codes, connector
 from tests.audit.log_scene import MIRRORED, SOURCE, LogScene, mirror, mirror_scene, run_on
-from tests.audit.test_audit import codes, connector
 from tests.conftest import Invoke
 
 

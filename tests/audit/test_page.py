@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.audit.happenings import a_task_that_moved, null_offsets
 from tests.audit.log_scene import KEY, OUT, LogScene, run_on
-from tests.audit.test_audit import a_task_that_moved, null_offsets
 from tests.conftest import Invoke
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}

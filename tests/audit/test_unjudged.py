@@ -9,8 +9,8 @@ import pytest
 from eosctl.audit.log.segments import PartitionFold
 from eosctl.core.batches import Unseen, UnseenReason
 from eosctl.core.configs.records import OFFSETS_TOPIC
+from tests.audit.happenings import a_disabled_worker, codes, connector, honest
 from tests.audit.log_scene import KEY, MIRRORED, OUT, OWN, SOURCE, LogScene, mirror, mirror_scene, run_on
-from tests.audit.test_audit import a_disabled_worker, codes, connector, honest
 from tests.audit.test_segments import Told, marker
 from tests.conftest import Invoke, Outcome
 from tests.fakes.config_topic import config_records

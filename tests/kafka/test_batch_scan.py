@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
-from eosctl.core.batches import Batch, ScanPlan, Unseen, UnseenReason, Window
+from eosctl.core.batches import Batch, Unseen, UnseenReason
 from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.ids import ProducerId
 from eosctl.core.records import OutRecord
@@ -19,48 +18,9 @@ from eosctl.kafka.batches.log import NativeBatchLog
 from eosctl.kafka.batches.source import PARTITION_BYTES
 from eosctl.wire import error_codes as codes
 from eosctl.wire.log.fetch_messages import FETCH
-from tests.fakes.admin import MemoryStream
 from tests.fakes.broker import FakeCluster, Seen
-from tests.fakes.clock import PLENTY_S, FakeTime
-
-TIMEOUT_S = 30.0
-EVERYTHING = Window()
-SMALL = 72  # bytes of each batch of a Scene
-
-
-class Scene:
-    """Topics t, with two partitions, and u, of five batches each, on two brokers; and a native log over them."""
-
-    def __init__(self, **versions: tuple[int, int]) -> None:
-        self.time = FakeTime(1_700_000_000.0)
-        self.cluster = FakeCluster(brokers=2, versions=versions)
-        self.state = self.cluster.state
-        for topic, partitions in (("t", 2), ("u", 1)):
-            self.state.add_topic(topic, partitions)
-            for partition_ in range(partitions):
-                for number in range(5):
-                    record = OutRecord(topic, b"k", b"%d" % number)
-                    self.state.append(record, partition_, (7, 0), transactional=False)
-        self.log = NativeBatchLog(
-            ClientSettings(self.cluster.bootstrap_servers),
-            deadline=Deadline.after(TIMEOUT_S, self.time.clock()),
-            open_stream=partial(MemoryStream, self.cluster),
-        )
-
-    def plan(self, *topics: str) -> ScanPlan:
-        return self.log.plan(topics or ("t", "u"), EVERYTHING)
-
-    def on_fetch(self, number: int, act: Callable[[], None]) -> None:
-        """Calls `act` behind the answer to fetch number `number`."""
-        left = [number]
-
-        def tamper(seen: Seen, frame: bytes) -> bytes:
-            left[0] -= seen.api == "Fetch"
-            if left[0] == 0 and seen.api == "Fetch":
-                act()
-            return frame
-
-        self.cluster.tamper = tamper
+from tests.fakes.clock import PLENTY_S
+from tests.kafka.batch_scene import EVERYTHING, SMALL, TIMEOUT_S, Scene
 
 
 @pytest.fixture

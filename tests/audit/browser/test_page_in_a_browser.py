@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.audit.browser.chromium import show
+from tests.audit.happenings import a_task_that_moved, null_offsets
 from tests.audit.log_scene import OUT, LogScene, run_on
-from tests.audit.test_audit import a_task_that_moved, null_offsets
 from tests.conftest import Invoke
 
 LIGHT, DARK = (0xFF, 0xFF, 0xFF), (0x14, 0x18, 0x1E)
