@@ -22,11 +22,6 @@ from eosctl.state.backups import write_blocks
 _WIDTH, _HEIGHT = 1000, 28
 _TICKS = 5
 _STATES = (COMMITTED, ABORTED, OPEN)
-_WORDS: Mapping[Verdict, str] = {
-    Verdict.EXACTLY_ONCE: "exactly once",
-    Verdict.NOT_EXACTLY_ONCE: "not exactly once",
-    Verdict.UNPROVEN: "unproven",
-}
 _STYLE = """
 :root { color-scheme: light dark; --page: #ffffff; --ink: #1c2430; --soft: #5a6675; --line: #d5dbe3; --lane: #f1f4f8;
   --committed: #2f6fb3; --aborted: #c2410c; --open: #a16207; --good: #15703a; --bad: #b3261e; --unsure: #8a5a00; }
@@ -96,7 +91,7 @@ def page_lines(done: Shown, *, where: Mapping[str, str | None], made_ms: int) ->
     audited = done.connector
     yield '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>Audit of {escape(audited.connector)}: {_WORDS[audited.verdict]}</title>"
+    yield f"<title>Audit of {escape(audited.connector)}: {audited.verdict.replace('_', ' ')}</title>"
     yield f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>"
     yield from _head(audited, where)
     yield from _timelines(done.producers)
@@ -107,9 +102,13 @@ def page_lines(done: Shown, *, where: Mapping[str, str | None], made_ms: int) ->
     yield "</main>\n</body>\n</html>"
 
 
+def _words(verdict: Verdict) -> str:
+    return verdict.replace("_", " ")
+
+
 def _head(audited: AuditedConnector, where: Mapping[str, str | None]) -> Iterator[str]:
     yield f"<h1>Audit of connector {escape(audited.connector)}</h1>"
-    yield f'<p><span class="verdict {audited.verdict}">{_WORDS[audited.verdict]}</span></p>'
+    yield f'<p><span class="verdict {audited.verdict}">{_words(audited.verdict)}</span></p>'
     yield f"<p>{escape(audited.why)}</p>\n<dl>"
     window, transactions = audited.window, audited.transactions
     asked = f"from {rfc3339(window.since_ms) or 'the beginning'} to {rfc3339(window.until_ms) or 'the end of the log'}"

@@ -286,8 +286,16 @@ class _Run:
         yield self._stage(Stage.BACKUP, keep)
 
     def _backup_blocks(self) -> Iterator[bytes]:
-        stages, plan = self.migration.stages, self.plan
-        yield from stages.backup(self.folder, plan)
+        stages, plan, lines = self.migration.stages, self.plan, 0
+        for block in stages.backup(self.folder, plan):
+            lines += block.count(b"\n")
+            yield block
+        if lines != plan.tally.to_write():
+            raise EosctlError(
+                f"the backup has {counted(lines, 'record')}, and the plan sends {plan.tally.to_write():,}: "
+                "it is not kept, and nothing is sent without it",
+                hint="Does another run work in this folder?",
+            )
         if plan.stale_copies:
             yield from backup_lines(stages.stale(self.folder), cluster_id=plan.cluster_id)
 

@@ -24,12 +24,6 @@ th[scope=row] { font-weight: 600; white-space: nowrap }
 code { overflow-wrap: anywhere }
 @media print { body { margin: 0; max-width: none } tr { break-inside: avoid } }
 """
-_WORDS = {
-    FaultVerdict.EXACTLY_ONCE: "exactly once",
-    FaultVerdict.NOT_EXACTLY_ONCE: "not exactly once",
-    FaultVerdict.NOT_RECOVERED: "not recovered",
-    FaultVerdict.UNPROVEN: "unproven",
-}
 
 
 def write_page(report: Report, path: Path) -> None:
@@ -70,7 +64,7 @@ def _row(row: FaultRow) -> str:
 
 
 def _verdict(verdict: FaultVerdict) -> str:
-    return f'<span class="verdict {verdict.value}">{_WORDS[verdict]}</span>'
+    return f'<span class="verdict {verdict.value}">{verdict.replace("_", " ")}</span>'
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:

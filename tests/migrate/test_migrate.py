@@ -141,7 +141,7 @@ def test_keys_that_are_not_read_back_are_an_error(scene: Scene) -> None:
 
 def test_an_unconfirmed_record_is_an_error(scene: Scene) -> None:
     plan = scene.plan()
-    scene.lose_decisions(plan)
+    scene.stages.before("write", lambda _call: scene.lose_decisions(plan))
     report = scene.apply(plan)
     assert (report.exit_code, report.summary.sent) == (ExitCode.FAILED, None)
     assert "1 record was to be sent, and 0 confirmed" in report.problems[0].message

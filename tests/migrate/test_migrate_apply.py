@@ -159,6 +159,18 @@ def test_a_backup_that_is_gone_is_made_again(scene: KillableScene) -> None:
     assert scene.backup() == undisturbed.backup()
 
 
+def test_a_backup_that_lacks_lines_is_not_kept_and_nothing_is_sent(scene: KillableScene) -> None:
+    """A late attempt of a task used to cut off lines that were there, and nobody counted them."""
+    scene.stages.lost_lines = 1
+    result = scene.run()
+    assert result.exit_code is not ExitCode.OK
+    assert "and the plan sends" in " ".join(problem.message for problem in result.problems)
+    assert not (scene.plan_folder() / "backup.ndjson").exists()
+    assert not any(entry == ("started", "write") for entry in events(scene))
+    scene.stages.lost_lines = 0
+    assert scene.run(resume=True).exit_code is ExitCode.OK
+
+
 @pytest.mark.parametrize("last", [("started", "write"), ("started", "verify")])
 def test_a_run_that_resumes_writes_with_as_many_tasks_as_before(tmp_path: Path, last: tuple[str, str]) -> None:
     """More tasks would give partitions to other ids, and a killed task that still writes would not be fenced."""

@@ -18,7 +18,7 @@ from pyspark import SparkContext
 from eosctl.core.offsets.migration import topic_of
 from eosctl.core.record_file import UNKNOWN, bytes_text
 from eosctl.engine.columns import NO_BYTES, one_array
-from eosctl.engine.files import part_files, read_table
+from eosctl.engine.files import part_files, read_table, whole_file
 from eosctl.engine.rule import sent
 from eosctl.engine.write import placed
 from eosctl.migrate.spark.snapshots import fresh_folder
@@ -43,7 +43,8 @@ def backup_blocks(context: SparkContext, snapshot: Path, *, cluster_id: str | No
 
     def write_lines(number: int) -> None:
         rows = sent(read_table(files[number]).select(_COLUMNS))
-        with (folder / f"part-{number:05}").open("w", encoding="utf-8", newline="\n") as file:
+        part = folder / f"part-{number:05}"
+        with whole_file(part) as draft, Path(draft).open("w", encoding="utf-8", newline="\n") as file:
             for begin in range(0, len(rows), _ROWS_AT_ONCE):
                 lines = lines_of(rows.slice(begin, _ROWS_AT_ONCE), cluster_id=cluster_id)
                 file.writelines(lines.to_pylist())
