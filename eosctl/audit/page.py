@@ -91,7 +91,7 @@ def page_lines(done: Shown, *, where: Mapping[str, str | None], made_ms: int) ->
     audited = done.connector
     yield '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>Audit of {escape(audited.connector)}: {audited.verdict.replace('_', ' ')}</title>"
+    yield f"<title>Audit of {escape(audited.connector)}: {_words(audited.verdict)}</title>"
     yield f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>"
     yield from _head(audited, where)
     yield from _timelines(done.producers)
