@@ -148,7 +148,8 @@ def tls_failure(exc: OSError, broker: str) -> EosctlError:
         return UnauthorizedError(f"{broker} refused the TLS handshake: {reason.lower().replace('_', ' ')}")
     if isinstance(exc, TimeoutError):
         return UnreachableError(f"{broker} did not finish the TLS handshake in time")
-    if isinstance(exc, (ssl.SSLEOFError, ConnectionError)) or "EOF" in reason:
+    hung_up = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError)  # which one depends on OpenSSL and Python
+    if isinstance(exc, hung_up) or "EOF" in reason:
         return UnreachableError(
             f"{broker} closed the connection during the TLS handshake",
             hint="Kafka does that when the listener is plaintext: check security.protocol and port.",

@@ -25,6 +25,7 @@ from eosctl.errors import (
     UsageError,
 )
 from eosctl.kafka.native.scram import Scram
+from eosctl.kafka.tls import tls_failure
 from tests.fakes.broker import FakeCluster
 from tests.fakes.http_server import serving
 from tests.kafka.connecting import (
@@ -107,6 +108,20 @@ def test_a_client_certificate_is_shown_from_a_file_or_inline() -> None:
         ) as caught:  # the alert may be lost with the connection
             connect(cluster.bootstrap_servers, **base)
         assert "client certificate" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "hung_up",
+    [
+        ssl.SSLEOFError(8, "EOF occurred in violation of protocol (_ssl.c:1006)"),
+        ssl.SSLZeroReturnError(6, "TLS/SSL connection has been closed (EOF) (_ssl.c:992)"),
+        ConnectionResetError(104, "Connection reset by peer"),
+    ],
+    ids=lambda exc: type(exc).__name__,
+)
+def test_a_handshake_that_ends_at_once_looks_like_plaintext(hung_up: OSError) -> None:
+    """Python 3.11.2 with Debian's OpenSSL says SSLZeroReturnError, for which there was no hint."""
+    assert "plaintext" in (tls_failure(hung_up, "kafka:9092").hint or "")
 
 
 def test_tls_spoken_to_a_plaintext_port() -> None:
