@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.configs.records import UnparsableValueError, decode_value
-from eosctl.core.offsets.records import OffsetKey, as_plain_json, decode_key
+from eosctl.core.offsets.records import OffsetKey, decode_key, shown_json
 from eosctl.core.offsets.views import OffsetView
 from eosctl.core.records import Record
 from eosctl.core.wording import counted
@@ -88,13 +88,13 @@ def _status(runtime: Record | None, entry: Mapping[str, object] | None) -> RestS
 
 
 def _member(status: RestStatus, entry: Mapping[str, object] | None) -> RestPart:
-    return RestPart(status=status.value, offset=as_plain_json(entry.get("offset")) if entry else None)
+    return RestPart(status=status.value, offset=shown_json(entry.get("offset")) if entry else None)
 
 
 def _only_rest(connector: str, entry: Mapping[str, object]) -> GetRow:
     return GetRow(
         connector=connector,
-        source_partition=as_plain_json(entry.get("partition")),
+        source_partition=shown_json(entry.get("partition")),
         key=None,
         stores={"global": None, "dedicated": None},
         effective=Effective(documented=None, runtime=None),

@@ -222,6 +222,16 @@ def test_get_asks_the_worker_too(run: Run, world: OffsetWorld, golden: Callable[
     assert one["summary"]["rest_differing"] == 0
 
 
+def test_what_a_worker_answers_may_be_nested_too_deep_to_show(run: Run, world: OffsetWorld) -> None:
+    """`get --rest` ended in a RecursionError."""
+    deep: list[Any] = []
+    for _ in range(500):
+        deep = [deep]
+    world.connect.offsets = MemoryOffsets({"c": [{"partition": {"f": "a"}, "offset": {"n": deep}}]})
+    done = run("get", "--connector", "c", "--rest", "--partition", '{"f":"a"}', "-o", "json").json()["data"]
+    assert done["rows"][0]["rest"]["offset"] == '{"n":' + "[" * 501 + "]" * 501 + "}"
+
+
 def test_lint_finds_nothing_wrong_with_a_good_topic(run: Run, world: OffsetWorld) -> None:
     for topic in world.topics.topics.values():
         topic.replication_factor = 3

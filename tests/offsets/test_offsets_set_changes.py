@@ -143,3 +143,13 @@ def test_wide_shows_log_sequence_numbers_as_postgresql_does(run: Run) -> None:
 def test_without_such_numbers_there_are_no_columns_for_them(run: Run, world: SwitchWorld) -> None:
     world.topics.put(GLOBAL, POSTGRES, None)
     assert "LSN" not in run("list", "--connector", "c", "-o", "wide").stdout
+
+
+@pytest.mark.parametrize("depth", [500, 850])
+def test_what_is_nested_too_deep_to_show_may_be_written_over(run: Run, world: SwitchWorld, depth: int) -> None:
+    """The plan ended in a RecursionError."""
+    deep = b"[" * depth + b"]" * depth
+    world.topics.put(GLOBAL, POSTGRES, b'{"lsn":1,"was":' + deep + b"}")
+    plan = run(*to('{"lsn":2}'), "--dry-run", "-o", "json")
+    [_lsn, was] = plan.json()["data"]["changes"]
+    assert (plan.exit_code, was["change"], was["before"]) == (0, "missing", deep.decode())

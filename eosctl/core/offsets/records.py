@@ -189,7 +189,7 @@ def shown_partition(key: OffsetKey | IgnoredKey) -> object:
 def as_plain_json(value: object) -> object:
     """`value` without what strict JSON or UTF-8 can't carry: infinite numbers become text, half surrogates U+FFFD.
 
-    Raises RecursionError for what is nested too deep: `shown_value` and `shown_partition` do not.
+    Raises RecursionError for what is nested too deep: `shown_value`, `shown_partition` and `shown_json` do not.
     """
     if isinstance(value, dict):
         return {encodable(name): as_plain_json(member) for name, member in value.items()}
@@ -200,6 +200,28 @@ def as_plain_json(value: object) -> object:
     return encodable(value) if isinstance(value, str) else value
 
 
+def shown_json(value: object) -> object:
+    """`as_plain_json`, or one line of text where it is nested too deep to show."""
+    try:
+        return as_plain_json(value)
+    except RecursionError:
+        return _text_of_deep(value)
+
+
 def json_text(value: object) -> str:
     """`as_plain_json` in one line, as messages show it and commands take it."""
-    return json.dumps(as_plain_json(value), ensure_ascii=False, separators=(",", ":"))
+    try:
+        return _text(as_plain_json(value))
+    except RecursionError:
+        return _text_of_deep(value)
+
+
+def _text_of_deep(value: object) -> str:
+    try:
+        return encodable(_text(value))
+    except RecursionError:
+        return "(nested too deep to show)"
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

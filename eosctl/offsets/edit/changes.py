@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eosctl.core.allowances import Waiver
-from eosctl.core.offsets.records import as_plain_json, json_text
+from eosctl.core.offsets.records import json_text, shown_json
 from eosctl.core.offsets.views import PlannedWrite, Store, live
 from eosctl.core.wording import counted, encodable
 from eosctl.errors import RefusedError
@@ -49,11 +49,11 @@ class KeyChange:
         for each in self.members():
             texts = [there.get(each.member) for there in lsns]
             yield ChangedMember(
-                source_partition=as_plain_json(self.partition),
+                source_partition=shown_json(self.partition),
                 member=encodable(each.member),
                 change=each.change,
-                before=as_plain_json(each.before),
-                after=as_plain_json(each.after),
+                before=shown_json(each.before),
+                after=shown_json(each.after),
                 lsn=LsnTexts(before=texts[0], after=texts[1]) if any(texts) else None,
             )
 
@@ -74,7 +74,7 @@ def key_changes(writes: Sequence[PlannedWrite], stores: Iterable[Store]) -> list
         if after is not None:
             partition = write.key.partition
             source = known_source(partition, before or {}) or known_source(partition, after)
-            found.setdefault(f"{write.key.identity} {before!r}", KeyChange(partition, before, after, source))
+            found.setdefault(f"{write.key.identity} {json_text(before)}", KeyChange(partition, before, after, source))
     return list(found.values())
 
 
