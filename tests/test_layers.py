@@ -30,6 +30,8 @@ FLOORS = (
     {"rescue", "observation", "audit"},
     {"upgrade"},
     {"checks"},
+    {"collect"},
+    {"exporter"},
     {"demo", "rehearse"},
     {"explain"},
     {"commands", "__main__"},
@@ -41,7 +43,7 @@ GUESTS = {
     "rich": ("output",),
     "yaml": ("profiles", "output"),
     "urllib3": ("connect",),
-    "prometheus_client": ("connect",),
+    "prometheus_client": ("connect", "exporter"),
     "confluent_kafka": ("kafka", "engine", "migrate.spark", "sandbox"),
     "pyspark": ("migrate.spark",),
     "pyarrow": ("engine", "migrate.spark"),
@@ -66,6 +68,7 @@ GUESTS = {
         ),
         *("offsets", "task_counts", "migrate", "rescue", "observation", "upgrade", "checks", "demo", "audit"),
         "rehearse",
+        "exporter",
     ),
 }
 IMPURE = {"os", "socket", "ssl", "subprocess", "time", "random", "threading", "pathlib", "shutil", "tempfile", "sys"}

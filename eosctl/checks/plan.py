@@ -261,13 +261,32 @@ def examine(
     Without an error, exit 7 when some checks could not run; when none could, that of the first reason (2, 4 or 5).
     Raises NotFoundError for a group that was never there.
     """
+    diagnosis = diagnose(app, validate=validate, expected=expected, ignore=ignore)
+    return doctor_report(diagnosis.visit, diagnosis.results, strict=strict)
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What every check found, and the visit at which it was looked."""
+
+    visit: Visit
+    results: CheckResults
+
+
+def diagnose(
+    app: App, *, validate: bool = True, expected: Mode | None = None, ignore: Sequence[IgnoredFinding] = ()
+) -> Examination:
+    """Runs every check, as `examine` does; what follows from another finding stands below it.
+
+    Raises NotFoundError for a group that was never there.
+    """
     visit = Visit(app, validate=validate, expected=expected)
     findings, failed = _run(visit)
     told = under_causes(visit, findings, ignore)
     both = {check: split_ignored(found, ignore) for check, found in told.items()}
     counting = {check: fold_alike(found) for check, (found, _accepted) in both.items()}
     accepted = {check: fold_alike(found) for check, (_counting, found) in both.items()}
-    return doctor_report(visit, CheckResults(counting, accepted, failed), strict=strict)
+    return Examination(visit, CheckResults(counting, accepted, failed))
 
 
 def _run(visit: Visit) -> tuple[dict[str, Sequence[Finding]], dict[str, EosctlError]]:

@@ -33,6 +33,10 @@ class CheckResults:
         accepted = set() if _nothing_ran(self.failed, self.findings.keys()) else left_out
         return {check: error for check, error in self.failed.items() if check not in accepted}
 
+    def nothing_ran(self) -> EosctlError | None:
+        """The first reason, where no check could look at anything; else None."""
+        return _reason(self.failed) if _nothing_ran(self.failed, self.findings.keys()) else None
+
 
 def _rows(findings: Mapping[str, Sequence[Finding]]) -> list[DoctorRow]:
     every = worst_first(each for found in findings.values() for each in found)

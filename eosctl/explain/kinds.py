@@ -14,6 +14,7 @@ ROW_MODULES = (
     "eosctl.checks.rows",
     "eosctl.connectors.rows",
     "eosctl.explain.rows",
+    "eosctl.exporter.rows",
     "eosctl.fence.rows",
     "eosctl.group.rows",
     "eosctl.migrate.rows",

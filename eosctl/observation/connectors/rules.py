@@ -253,10 +253,7 @@ def fencing_pace(connector: ObservedConnector, observation: Observation) -> Iter
             "Needs the config topic and the coordinators of the ids.", certain=False,
         )  # fmt: skip
         return
-    crowd = observation.crowding.get(connector.name, 0)
-    versions = [version for each in observation.workers if (version := kafka_version(each.version))]
-    pause = pause_ms(connector.config, _agreed(observation), oldest_version=min(versions, default=None))
-    seconds = round_s(crowd, pause)
+    crowd, pause, seconds = fencing_round(connector, observation)
     pace = pace_of(seconds, workers=len(observation.workers))
     if pace is not Pace.FINE:
         code, severity, words = _PACES[pace]
@@ -267,6 +264,17 @@ def fencing_pace(connector: ObservedConnector, observation: Observation) -> Iter
             f"Set {cure_text(policy_of(observation), f'the config of {connector.name}')}.",
             {"ids_per_coordinator": crowd, "pause_ms": pause, "round_s": round(seconds, 1)},
         )  # fmt: skip
+
+
+def fencing_round(connector: ObservedConnector, observation: Observation) -> tuple[int, int, float]:
+    """Ids of one coordinator that its next round fences, the pause between two in ms, and how many seconds it takes.
+
+    Where the coordinators could not be asked (`crowding`), nothing is known, and it looks as if there were no id.
+    """
+    crowd = (observation.crowding or {}).get(connector.name, 0)
+    versions = [version for each in observation.workers if (version := kafka_version(each.version))]
+    pause = pause_ms(connector.config, _agreed(observation), oldest_version=min(versions, default=None))
+    return crowd, pause, round_s(crowd, pause)
 
 
 _PACES = {

@@ -1,0 +1,1 @@
+"""`eosctl exporter` and what else is left running to see how a group is."""

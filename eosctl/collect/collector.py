@@ -1,0 +1,128 @@
+"""The collector: a thread per source, which looks, keeps what it found, and rests. Readers never wait for any of them.
+
+A source that hangs holds up itself only: its facts grow old, and its error says so. Nothing is written to the cluster.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+from eosctl.app import App
+from eosctl.collect.overview import Collected, Overview
+from eosctl.collect.source import FactSource
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError
+from eosctl.events import Event, ignore_events
+
+_END_PATIENCE_S = 2.0
+
+
+class Collector:
+    """Looks at `sources` every `interval_s`, or the multiple of it that each source asks for.
+
+    `overview` may be called from any thread at any time. A change of a source's health is one event of the App.
+    """
+
+    def __init__(self, app: App, sources: Sequence[FactSource], *, interval_s: float = 30.0) -> None:
+        self._app, self._sources = app, tuple(sources)
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._ended = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._started_ms, self._version = app.clock.now_ms(), 0
+        self._collected = {
+            each.name: Collected(each.name, interval_s * each.every, each.deadline_s) for each in self._sources
+        }
+
+    def __enter__(self) -> Collector:
+        self.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Begins to look at every source; returns at once."""
+        for source in self._sources:
+            thread = threading.Thread(target=self._run, args=(source,), name=f"collect-{source.name}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self) -> None:
+        """Begins no look any more, and waits a moment for those under way: the process may end without them."""
+        self._ended.set()
+        patience = Deadline.after(_END_PATIENCE_S, self._app.clock)
+        for thread in self._threads:
+            thread.join(patience.remaining_s())
+        with self._changed:
+            self._changed.notify_all()
+
+    def overview(self) -> Overview:
+        """What is known now."""
+        with self._lock:
+            return Overview(self._app.clock.now_ms(), self._started_ms, self._version, dict(self._collected))
+
+    def wait(self, version: int, timeout_s: float) -> Overview:
+        """The overview after the one of `version`, or the same again when `timeout_s` has passed without a change."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._version != version or self._ended.is_set(), timeout_s)
+        return self.overview()
+
+    def look_once(self, deadline: Deadline) -> Overview:
+        """Looks at each source once, side by side, and waits for them until `deadline`."""
+        threads = [threading.Thread(target=self.look, args=(each,), daemon=True) for each in self._sources]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(deadline.remaining_s())
+        return self.overview()
+
+    def look(self, source: FactSource) -> None:
+        """One look at one source, with its own deadline; whatever happens is kept, and nothing is raised."""
+        clock = self._app.clock
+        began_s = clock.monotonic_s()
+        self._keep(replace(self._collected[source.name], looking_since_ms=clock.now_ms()))
+        app = replace(self._app, deadline=Deadline.after(source.deadline_s, clock), on_event=ignore_events)
+        before = self._collected[source.name]
+        done = replace(before, looks=before.looks + 1, looking_since_ms=None)
+        try:
+            facts = source.look(app, self.overview())
+            done = replace(done, facts=facts, facts_ms=clock.now_ms(), error=None, message="")
+        except EosctlError as exc:
+            done = _failed(done, str(exc.code), exc.message)
+        except Exception as exc:
+            done = _failed(done, str(EosctlError.code), f"unexpected {type(exc).__name__}: {exc}")
+        self._keep(replace(done, duration_s=clock.monotonic_s() - began_s), ended=True)
+        self._tell(before, done)
+
+    def _run(self, source: FactSource) -> None:
+        """Until the end; a look that took longer than the interval is followed by the next one after a short rest."""
+        interval_s = self._collected[source.name].interval_s
+        while not self._ended.is_set():
+            began_s = self._app.clock.monotonic_s()
+            self.look(source)
+            took_s = self._app.clock.monotonic_s() - began_s
+            self._ended.wait(max(interval_s - took_s, interval_s / 10))
+
+    def _keep(self, collected: Collected, *, ended: bool = False) -> None:
+        with self._changed:
+            self._collected[collected.source] = collected
+            if ended:
+                self._version += 1
+                self._changed.notify_all()
+
+    def _tell(self, before: Collected, now: Collected) -> None:
+        """Says once that a source fails, and once that it is well again."""
+        if now.error == before.error:
+            return
+        if now.error is None:
+            self._app.on_event(Event(f"{now.source}: collected again"))
+        else:
+            self._app.on_event(Event(f"{now.source}: {now.error}: {now.message}", warning=True))
+
+
+def _failed(collected: Collected, code: str, message: str) -> Collected:
+    failures = {**collected.failures, code: collected.failures.get(code, 0) + 1}
+    return replace(collected, error=code, message=message, failures=failures)

@@ -1,0 +1,164 @@
+"""What each source of the collector finds: frozen values, in absolute times, so that ages are right whenever one asks.
+
+Pure. A value that could not be known is None or absent, never a zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from eosctl.core.findings import Finding
+from eosctl.core.frozen import frozen
+from eosctl.core.ids import Owner, TransactionalId
+
+
+@frozen
+class KafkaFacts:
+    """That the cluster answers; `silent` are brokers that it lists and that do not answer."""
+
+    cluster_id: str
+    silent: tuple[int, ...] = ()
+
+
+@frozen
+class OwnedTransaction:
+    """A transaction that its coordinator has open, or whose markers are not all written."""
+
+    transactional_id: TransactionalId
+    owner: Owner
+    state: str
+    started_ms: int
+    timeout_ms: int
+    producer_id: int
+    topics: tuple[str, ...] = ()
+
+    def open_s(self, now_ms: int) -> float:
+        """How long it has been open."""
+        return max(0, now_ms - self.started_ms) / 1000
+
+
+@frozen
+class TransactionFacts:
+    """All open transactions, oldest first; `unasked` coordinators' are missing.
+
+    `aborted` counts the transactions of each owner that were seen in state CompleteAbort since the collector started:
+    connector -> count, "" for everybody else. A transaction whose id began the next one between two looks is not seen.
+    """
+
+    open: tuple[OwnedTransaction, ...]
+    aborted: Mapping[str, int] = field(default_factory=dict)
+    unasked: int = 0
+
+
+@frozen
+class OrphanTransaction:
+    """An open transaction of a partition that no coordinator accounts for; `since_ms` is its producer's last record."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    since_ms: int
+    transactional_id: TransactionalId | None = None
+
+
+@frozen
+class HangingFacts:
+    """Hanging transactions, oldest first; `unasked` partitions are not judged."""
+
+    hanging: tuple[OrphanTransaction, ...]
+    partitions: int = 0
+    unasked: int = 0
+
+
+@frozen
+class WorkerFacts:
+    """A worker of the group: `mode` as `eosctl workers list` has it, `up` whether it answers its REST interface."""
+
+    name: str
+    mode: str
+    leader: bool
+    version: str | None
+    health: str
+    up: bool
+
+
+@frozen
+class ConnectorFacts:
+    """A source connector. `tasks` are states by task number.
+
+    `without_transaction`: RUNNING tasks whose transactional id no coordinator knows -> since when the collector sees
+    it, in groups with a worker that is enabled. `fencing_due`: tasks wait for a fencing round; `fencing_s`: how long a
+    round takes, None where that is not known. `quiet_ms`: task -> for how long it has committed nothing.
+    """
+
+    name: str
+    state: str
+    tasks: Mapping[int, str]
+    without_transaction: Mapping[int, int] = field(default_factory=dict)
+    fencing_due: bool = False
+    fencing_s: float | None = None
+    quiet_ms: Mapping[int, int] = field(default_factory=dict)
+
+    def running(self) -> int:
+        """How many tasks are RUNNING."""
+        return sum(state == "RUNNING" for state in self.tasks.values())
+
+
+@frozen
+class GroupFacts:
+    """The Connect group: `workers`, and `connectors`, sources only; None where no worker reports them.
+
+    `exactly_once`: whether tasks may run exactly-once (a worker is enabled, or modes are not known).
+    """
+
+    group_id: str
+    state: str
+    workers: tuple[WorkerFacts, ...]
+    connectors: tuple[ConnectorFacts, ...] | None = None
+    exactly_once: bool = True
+    unseen: Mapping[str, str] = field(default_factory=dict)
+
+
+@frozen
+class TopicFacts:
+    """How far the last stable offset of a topic is from its end, over all partitions.
+
+    `kind` is config, offsets or output. `stuck_since_ms`: since when the LSO of a partition has stood still behind its
+    end, as far as the collector saw it; None where each LSO moves, or is the end.
+    """
+
+    topic: str
+    kind: str
+    behind: int
+    partitions_behind: int
+    stuck_since_ms: int | None = None
+    unasked: int = 0
+
+
+@frozen
+class LsoFacts:
+    """The topics that were looked at."""
+
+    topics: tuple[TopicFacts, ...]
+
+
+@frozen
+class OffsetFacts:
+    """Connector -> when its newest source offset was written; `records` were read since the collector started.
+
+    `restarts` counts how often a topic had to be read from its beginning again: recreated, or truncated.
+    """
+
+    newest_ms: Mapping[str, int]
+    records: int = 0
+    restarts: int = 0
+
+
+@frozen
+class DoctorFacts:
+    """What doctor found: the findings that count, worst first, and the checks that could not run: check -> code."""
+
+    findings: tuple[Finding, ...]
+    not_checked: Mapping[str, str] = field(default_factory=dict)
+    sentence: str = ""

@@ -1,0 +1,31 @@
+"""doctor's findings, without validations: those let connectors log in to their databases. Reads only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eosctl.app import App
+from eosctl.checks.ignored import IgnoredFinding
+from eosctl.checks.plan import diagnose
+from eosctl.collect.facts import DoctorFacts
+from eosctl.collect.overview import Overview
+from eosctl.core.findings import worst_first
+from eosctl.core.workers.modes import Mode
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorLook:
+    """Runs every check; findings that `ignore` names are left out."""
+
+    ignore: tuple[IgnoredFinding, ...] = ()
+
+    def __call__(self, app: App, _overview: Overview) -> DoctorFacts:
+        """Raises the first reason where no check could run."""
+        mode = app.target.expect.get("mode")
+        diagnosis = diagnose(app, validate=False, expected=Mode(mode) if mode else None, ignore=self.ignore)
+        results = diagnosis.results
+        reason = results.nothing_ran()
+        if reason is not None:
+            raise reason
+        found = worst_first(each for check in results.findings.values() for each in check)
+        return DoctorFacts(tuple(found), {check: str(error.code) for check, error in results.failed.items()})

@@ -1,0 +1,96 @@
+"""How far last stable offsets are from the ends of topics, and since when they stand still. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from eosctl.app import App
+from eosctl.collect.facts import HangingFacts, LsoFacts, TopicFacts, TransactionFacts
+from eosctl.collect.overview import Overview
+from eosctl.connectors.dedicated import gather_dedicated_topics
+from eosctl.connectors.topics import find_topics
+from eosctl.core.records import KnownBounds
+from eosctl.errors import EosctlError
+from eosctl.ports import TopicStore
+
+CONFIG, OFFSETS, OUTPUT = "config", "offsets", "output"
+NAMES_EVERY = 10
+"""In every so many looks the names of output topics are asked for again."""
+MOST_OUTPUT_TOPICS = 1_000
+
+_Place = tuple[str, int]
+
+
+@dataclass(slots=True)
+class TopicsLook:
+    """Asks for the bounds of internal and output topics; remembers where each LSO stood, and the topics' names."""
+
+    stood: dict[_Place, tuple[int, int]] = field(default_factory=dict)
+    output: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    looks: int = 0
+
+    def __call__(self, app: App, overview: Overview) -> LsoFacts:
+        """Raises where no topic can be asked; a partition without a leader is counted."""
+        with app.topics() as store:
+            if self.looks % NAMES_EVERY == 0:
+                self._learn_names(app, store)
+            kinds = dict.fromkeys(self._wanted(overview), OUTPUT) | dict.fromkeys(self.own, OFFSETS)
+            kinds |= {app.target.offset_topic: OFFSETS, app.target.config_topic: CONFIG}
+            bounds = _bounds(store, kinds)
+        self.looks += 1
+        now_ms = app.clock.now_ms()
+        stood, self.stood = self.stood, {}
+        found = [self._topic(name, kinds[name], bounds[name], stood, now_ms) for name in kinds if name in bounds]
+        return LsoFacts(tuple(found))
+
+    def _learn_names(self, app: App, store: TopicStore) -> None:
+        dedicated = gather_dedicated_topics(app, store)
+        self.own = tuple(sorted(set(dedicated.configured.values())))
+        written = find_topics(app, dedicated.configs).of.values()
+        self.output = tuple(sorted({topic for each in written for topic in each.written})[:MOST_OUTPUT_TOPICS])
+
+    def _wanted(self, overview: Overview) -> Collection[str]:
+        """The group's output topics; where there are many, those with an open transaction alone."""
+        if len(self.output) < MOST_OUTPUT_TOPICS:
+            return self.output
+        transactions, hanging = overview.facts(TransactionFacts), overview.facts(HangingFacts)
+        held = {topic for each in (transactions.open if transactions else ()) for topic in each.topics}
+        held |= {each.topic for each in (hanging.hanging if hanging else ())}
+        return [topic for topic in self.output if topic in held]
+
+    def _topic(
+        self, topic: str, kind: str, bounds: KnownBounds, stood: Mapping[_Place, tuple[int, int]], now_ms: int
+    ) -> TopicFacts:
+        behind = [each for each in bounds.known if each.lso < each.end]
+        for each in behind:
+            lso, since_ms = stood.get((topic, each.partition), (-1, now_ms))
+            self.stood[topic, each.partition] = (each.lso, since_ms if lso == each.lso else now_ms)
+        since = [self.stood[topic, each.partition][1] for each in behind]
+        stuck = [each for each in since if each < now_ms]
+        return TopicFacts(
+            topic=topic,
+            kind=kind,
+            behind=sum(each.end - each.lso for each in behind),
+            partitions_behind=len(behind),
+            stuck_since_ms=min(stuck, default=None),
+            unasked=len(bounds.missing),
+        )
+
+
+def _bounds(store: TopicStore, topics: Collection[str]) -> Mapping[str, KnownBounds]:
+    """Of all by the same few requests; where that fails for one of them, of each by itself."""
+    try:
+        return store.known_bounds_of(topics)
+    except EosctlError:
+        found: dict[str, KnownBounds] = {}
+        failures: list[EosctlError] = []
+        for topic in topics:
+            try:
+                found |= store.known_bounds_of([topic])
+            except EosctlError as exc:
+                failures.append(exc)
+        if not found and failures:
+            raise failures[0] from None
+        return found

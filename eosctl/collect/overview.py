@@ -1,0 +1,79 @@
+"""What is known now: the newest facts of each source, their age, and why the last look failed, if it did. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import TypeVar
+
+from eosctl.core.frozen import frozen
+
+Facts = TypeVar("Facts")
+
+STALE_AFTER = 3
+"""Facts of a source that fails are shown for so many of its intervals, and then no more."""
+
+
+@frozen
+class Collected:
+    """How one source stands.
+
+    `facts` are those of the newest look that succeeded, `facts_ms` is when it ended; both None before there is one.
+    `error` is the code of the last look's failure, None where it succeeded, and `message` says why. `looking_since_ms`
+    is when the look began that is under way. `deadline_s` is how long a look may take.
+    """
+
+    source: str
+    interval_s: float
+    deadline_s: float
+    facts: object | None = None
+    facts_ms: int | None = None
+    duration_s: float | None = None
+    error: str | None = None
+    message: str = ""
+    looks: int = 0
+    failures: Mapping[str, int] = field(default_factory=dict)
+    looking_since_ms: int | None = None
+
+    def age_s(self, now_ms: int) -> float | None:
+        """How old the facts are; None where there are none."""
+        return None if self.facts_ms is None else max(0, now_ms - self.facts_ms) / 1000
+
+    def overdue(self, now_ms: int) -> bool:
+        """Whether the look that is under way takes longer than it may: something below does not keep its deadline."""
+        return self.looking_since_ms is not None and now_ms - self.looking_since_ms > self.deadline_s * 1000 + 5_000
+
+    def error_at(self, now_ms: int) -> str | None:
+        """The code of what is wrong with the source now; `timed_out` while a look is overdue."""
+        return "timed_out" if self.overdue(now_ms) else self.error
+
+    def is_stale(self, now_ms: int) -> bool:
+        """Whether the facts are too old to be shown."""
+        age_s = self.age_s(now_ms)
+        return age_s is not None and age_s > STALE_AFTER * self.interval_s + 2 * self.deadline_s
+
+
+@frozen
+class Overview:
+    """Everything that is known at `taken_ms`; `version` rises with each look that ends."""
+
+    taken_ms: int
+    started_ms: int
+    version: int = 0
+    collected: Mapping[str, Collected] = field(default_factory=dict)
+
+    def facts(self, kind: type[Facts]) -> Facts | None:
+        """The facts of this class; None where there are none yet, or they are stale."""
+        for each in self.collected.values():
+            if isinstance(each.facts, kind):
+                return None if each.is_stale(self.taken_ms) else each.facts
+        return None
+
+    def error(self, source: str) -> str | None:
+        """Why the source's last look failed; None where it did not, or there was none."""
+        found = self.collected.get(source)
+        return None if found is None else found.error_at(self.taken_ms)
+
+    def is_complete(self) -> bool:
+        """Whether each source was looked at once, with whatever outcome."""
+        return all(each.looks for each in self.collected.values())

@@ -1,0 +1,23 @@
+"""A source: one question to the cluster, how often it is asked and how long it may take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eosctl.app import App
+from eosctl.collect.overview import Overview
+from eosctl.core.frozen import frozen
+
+Look = Callable[[App, Overview], object]
+"""Looks once: the App has a deadline of its own, the overview is what other sources know. Returns one class of facts;
+raises EosctlError. It may remember what it saw: no two looks of a source are ever under way together."""
+
+
+@frozen
+class FactSource:
+    """`name` is the label of its metrics. `every` intervals it is looked at; a look may take `deadline_s`."""
+
+    name: str
+    look: Look
+    every: int = 1
+    deadline_s: float = 20.0

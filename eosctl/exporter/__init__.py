@@ -1,0 +1,1 @@
+"""`eosctl exporter`: what the collector knows, as metrics for Prometheus; reads only."""

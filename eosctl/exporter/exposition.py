@@ -1,0 +1,55 @@
+"""The metrics as text, by prometheus_client: Prometheus' own format, or OpenMetrics where that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from eosctl.collect.overview import Overview
+from eosctl.exporter.metrics import METRICS, Metric
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric as Family
+
+DEFAULT_TOP = 50
+
+
+class OverviewCollector:
+    """What prometheus_client takes for a registry: each `collect` is one overview."""
+
+    def __init__(self, overview: Callable[[], Overview], *, top: int = DEFAULT_TOP) -> None:
+        self._overview, self._top = overview, top
+
+    def collect(self) -> Iterator[Family]:
+        """One family per metric that has a sample."""
+        overview = self._overview()
+        yield _build_info()
+        for metric in METRICS:
+            family = _family(metric)
+            for labels, value in metric.read(overview, self._top):
+                family.add_sample(metric.name, dict(zip(metric.labels, labels, strict=True)), value)
+            if family.samples:
+                yield family
+
+
+def expose(overview: Callable[[], Overview], accept: str, *, top: int = DEFAULT_TOP) -> tuple[bytes, str]:
+    """The document that `accept` (the HTTP header) asks for, and its content type."""
+    from prometheus_client.exposition import choose_encoder
+
+    encode, content_type = choose_encoder(accept)
+    return encode(OverviewCollector(overview, top=top)), content_type
+
+
+def _family(metric: Metric) -> Family:
+    from prometheus_client.core import Metric as Family
+
+    suffix = {"counter": "_total", "info": "_info"}.get(metric.type, "")
+    return Family(metric.name.removesuffix(suffix), metric.help, metric.type, metric.unit)
+
+
+def _build_info() -> Family:
+    from importlib.metadata import version
+
+    from prometheus_client.core import InfoMetricFamily
+
+    return InfoMetricFamily("eosctl_build", "The version of eosctl.", {"version": version("eosctl")})

@@ -1,0 +1,134 @@
+"""The one table of metrics: name, type, unit, help, labels, and how values follow from a overview. Pure.
+
+The exposition, docs/metrics.md and the dashboard are made from it. Names follow Prometheus' conventions: base units,
+`_seconds`, `_total`, `_info`. A series is there as long as its subject is; what is not known has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
+
+from eosctl.collect.overview import Overview
+from eosctl.core.frozen import frozen
+from eosctl.exporter import samples
+
+MetricType = Literal["gauge", "counter", "info"]
+Samples = Iterable[tuple[Sequence[str], float]]
+"""The values of the labels in the order of the metric's, and the value."""
+
+
+@frozen
+class Metric:
+    """One metric. `name` is what is exposed, `_total` and `_info` included; `unit` is seconds, or empty for a count.
+
+    `read` gives the samples of an overview; of those of a bounded metric no more than `top` are of their own, and the
+    rest is `other`.
+    """
+
+    name: str
+    type: MetricType
+    unit: str
+    help: str
+    labels: tuple[str, ...]
+    read: Callable[[Overview, int], Samples]
+
+
+TRANSACTION_LABELS = ("owner", "connector", "task", "transactional_id")
+
+METRICS: tuple[Metric, ...] = (
+    Metric("eosctl_up", "gauge", "", "Whether the Kafka cluster answered the last time it was asked (1 or 0).",
+           (), samples.up),
+    Metric("eosctl_cluster_info", "info", "", "The Kafka cluster and the Connect group that are looked at.",
+           ("kafka_cluster_id", "group"), samples.cluster),
+    Metric("eosctl_brokers_silent", "gauge", "", "Brokers that the cluster lists and that do not answer.",
+           (), samples.silent_brokers),
+    Metric("eosctl_collection_success", "gauge", "",
+           "Whether the last look at this source succeeded (1 or 0); absent before the first one ended.",
+           ("source",), samples.success),
+    Metric("eosctl_collection_error", "gauge", "",
+           "1 while the last look at this source failed with this code (`eosctl explain CODE`).",
+           ("source", "code"), samples.errors),
+    Metric("eosctl_collection_age_seconds", "gauge", "seconds",
+           "Age of the facts of this source: time since the last look that succeeded.", ("source",), samples.ages),
+    Metric("eosctl_collection_duration_seconds", "gauge", "seconds", "How long the last look at this source took.",
+           ("source",), samples.durations),
+    Metric("eosctl_collection_interval_seconds", "gauge", "seconds", "How often this source is looked at.",
+           ("source",), samples.intervals),
+    Metric("eosctl_collections_total", "counter", "", "Looks at this source that have ended.",
+           ("source",), samples.looks),
+    Metric("eosctl_collection_failures_total", "counter", "", "Looks at this source that failed, by code.",
+           ("source", "code"), samples.failures),
+    Metric("eosctl_transaction_open_seconds", "gauge", "seconds",
+           "How long a transaction has been open; the oldest ones, and the oldest of all others as `other`.",
+           TRANSACTION_LABELS, samples.open_seconds),
+    Metric("eosctl_transaction_timeout_seconds", "gauge", "seconds",
+           "The timeout at which its coordinator aborts it, of the same transactions.",
+           TRANSACTION_LABELS, samples.timeouts),
+    Metric("eosctl_transactions_open", "gauge", "",
+           "Open transactions, by what owns their ids: task, leader, eosctl, other, ambiguous.",
+           ("owner",), samples.open_counts),
+    Metric("eosctl_transaction_hanging_seconds", "gauge", "seconds",
+           "Time since a hanging transaction wrote last; `eosctl txn abort` ends it. The oldest ones, then `other`.",
+           ("topic", "partition", "producer_id"), samples.hanging_seconds),
+    Metric("eosctl_transactions_hanging", "gauge", "",
+           "Open transactions of partitions that no coordinator accounts for (KIP-664).", (), samples.hanging_count),
+    Metric("eosctl_transactions_aborted_total", "counter", "",
+           "Transactions that were seen aborted, by connector, `other` for everybody else's. "
+           "One whose id began the next one between two looks is not counted.",
+           ("connector",), samples.aborted),
+    Metric("eosctl_topic_lso_distance", "gauge", "",
+           "Offsets between the last stable offset and the end of a topic's partitions, summed; `kind` is config, "
+           "offsets or output.", ("topic", "kind"), samples.lso_distance),
+    Metric("eosctl_topic_lso_stuck_seconds", "gauge", "seconds",
+           "For how long the last stable offset of a partition has stood still behind its end; 0 where all move.",
+           ("topic", "kind"), samples.lso_stuck),
+    Metric("eosctl_workers", "gauge", "", "Workers of the group, by mode of exactly.once.source.support.",
+           ("mode",), samples.workers),
+    Metric("eosctl_worker_up", "gauge", "", "Whether the worker answers its REST interface (1 or 0).",
+           ("worker",), samples.worker_up),
+    Metric("eosctl_worker_info", "info", "", "Mode, version and health of each worker, and whether it leads.",
+           ("worker", "mode", "version", "health", "leader"), samples.worker_info),
+    Metric("eosctl_tasks", "gauge", "", "Tasks of source connectors, by state.", ("state",), samples.tasks),
+    Metric("eosctl_connector_tasks_running", "gauge", "", "RUNNING tasks of a source connector.",
+           ("connector",), samples.running),
+    Metric("eosctl_tasks_without_transaction", "gauge", "",
+           "RUNNING source tasks that should be exactly-once and whose transactional id no coordinator knows.",
+           (), samples.without_transaction),
+    Metric("eosctl_task_without_transaction_seconds", "gauge", "seconds",
+           "For how long such a task has been seen; the longest ones, then `other`.",
+           ("connector", "task"), samples.without_transaction_seconds),
+    Metric("eosctl_task_commit_age_seconds", "gauge", "seconds",
+           "Time since the last transaction of a RUNNING task began; the oldest ones, then `other`.",
+           ("connector", "task"), samples.commit_age),
+    Metric("eosctl_fencing_due", "gauge", "",
+           "FactSource connectors whose tasks wait until the former ones are fenced.", (), samples.fencing_due),
+    Metric("eosctl_fencing_pending", "gauge", "", "1 while tasks of this connector wait for a fencing round.",
+           ("connector",), samples.fencing_pending),
+    Metric("eosctl_fencing_round_seconds", "gauge", "seconds",
+           "How long the connector's next fencing round takes; Connect gives up after eosctl_fencing_limit_seconds. "
+           "The longest ones, then `other`.", ("connector",), samples.fencing_seconds),
+    Metric("eosctl_fencing_limit_seconds", "gauge", "seconds",
+           "How long Connect waits for a fencing round: `forward` is the patience of a follower's task, `round` "
+           "that of the leader.", ("wait",), samples.fencing_limits),
+    Metric("eosctl_source_offset_age_seconds", "gauge", "seconds",
+           "Time since the newest source offset of a connector was written; the oldest ones, then `other`.",
+           ("connector",), samples.offset_age),
+    Metric("eosctl_offset_records_total", "counter", "", "Records of offsets topics that were read.",
+           (), samples.offset_records),
+    Metric("eosctl_offset_topic_restarts_total", "counter", "",
+           "How often an offsets topic was read from its beginning again: it was recreated, or truncated.",
+           (), samples.offset_restarts),
+    Metric("eosctl_findings", "gauge", "", "Findings of `eosctl doctor`, by code.",
+           ("code", "severity"), samples.findings),
+    Metric("eosctl_checks_not_run", "gauge", "", "Checks of `eosctl doctor` that could not run, by the error's code.",
+           ("check", "code"), samples.not_checked),
+)  # fmt: skip
+
+
+def metric(name: str) -> Metric:
+    """The metric of that name; raises KeyError."""
+    return _BY_NAME[name]
+
+
+_BY_NAME: Mapping[str, Metric] = {each.name: each for each in METRICS}

@@ -1,0 +1,281 @@
+"""The samples of each metric of the table, from an overview; of what is many, the top ones and `other`. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from eosctl.collect.facts import (
+    ConnectorFacts,
+    DoctorFacts,
+    GroupFacts,
+    HangingFacts,
+    KafkaFacts,
+    LsoFacts,
+    OffsetFacts,
+    OwnedTransaction,
+    TransactionFacts,
+)
+from eosctl.collect.overview import Collected, Overview
+from eosctl.collect.sources import KAFKA
+from eosctl.core.fencing_rounds import ROUND_S
+from eosctl.fence.pace import FORWARD_S
+
+OTHER = "other"
+Sample = tuple[Sequence[str], float]
+Samples = Iterable[Sample]
+T = TypeVar("T")
+
+
+def top_and_other(found: Iterable[Sample], top: int, fold: Callable[[Iterable[float]], float] = max) -> list[Sample]:
+    """The `top` greatest values, and one sample for the rest whose labels are all `other`; `fold` gives its value."""
+    ordered = sorted(found, key=lambda each: -each[1])
+    kept, rest = ordered[:top], ordered[top:]
+    if rest:
+        kept.append(([OTHER] * len(rest[0][0]), fold(value for _labels, value in rest)))
+    return kept
+
+
+def _each(overview: Overview, read: Callable[[Collected], float | None]) -> Samples:
+    told = ((each.source, read(each)) for each in overview.collected.values())
+    return [((source,), value) for source, value in told if value is not None]
+
+
+def up(overview: Overview, _top: int) -> Samples:
+    """Absent before the cluster was asked."""
+    kafka = overview.collected.get(KAFKA)
+    if kafka is not None and (kafka.looks or kafka.overdue(overview.taken_ms)):
+        yield (), float(kafka.error_at(overview.taken_ms) is None)
+
+
+def cluster(overview: Overview, _top: int) -> Samples:
+    kafka, group = overview.facts(KafkaFacts), overview.facts(GroupFacts)
+    if kafka is not None:
+        yield (kafka.cluster_id, group.group_id if group else ""), 1.0
+
+
+def silent_brokers(overview: Overview, _top: int) -> Samples:
+    kafka = overview.facts(KafkaFacts)
+    if kafka is not None:
+        yield (), float(len(kafka.silent))
+
+
+def success(overview: Overview, _top: int) -> Samples:
+    now_ms = overview.taken_ms
+    return _each(
+        overview, lambda each: float(each.error_at(now_ms) is None) if each.looks or each.overdue(now_ms) else None
+    )
+
+
+def errors(overview: Overview, _top: int) -> Samples:
+    told = ((each.source, each.error_at(overview.taken_ms)) for each in overview.collected.values())
+    return [((source, code), 1.0) for source, code in told if code is not None]
+
+
+def ages(overview: Overview, _top: int) -> Samples:
+    return _each(overview, lambda each: each.age_s(overview.taken_ms))
+
+
+def durations(overview: Overview, _top: int) -> Samples:
+    return _each(overview, lambda each: each.duration_s)
+
+
+def intervals(overview: Overview, _top: int) -> Samples:
+    return _each(overview, lambda each: each.interval_s)
+
+
+def looks(overview: Overview, _top: int) -> Samples:
+    return _each(overview, lambda each: float(each.looks))
+
+
+def failures(overview: Overview, _top: int) -> Samples:
+    for each in overview.collected.values():
+        for code, count in sorted(each.failures.items()):
+            yield (each.source, code), float(count)
+
+
+def _of_transactions(overview: Overview, top: int, value: Callable[[OwnedTransaction], float]) -> Samples:
+    """The oldest ones; that of the oldest of the others stands for them all."""
+    facts = overview.facts(TransactionFacts)
+    found = facts.open if facts is not None else ()
+    for each in found[:top]:
+        task = "" if each.owner.task is None else str(each.owner.task)
+        yield (each.owner.kind, each.owner.connector or "", task, each.transactional_id), value(each)
+    if found[top:]:
+        yield (OTHER, OTHER, OTHER, OTHER), value(found[top])
+
+
+def open_seconds(overview: Overview, top: int) -> Samples:
+    return _of_transactions(overview, top, lambda each: each.open_s(overview.taken_ms))
+
+
+def timeouts(overview: Overview, top: int) -> Samples:
+    return _of_transactions(overview, top, lambda each: each.timeout_ms / 1000)
+
+
+_OWNERS = ("task", "leader", "eosctl", "other", "ambiguous")
+
+
+def open_counts(overview: Overview, _top: int) -> Samples:
+    facts = overview.facts(TransactionFacts)
+    if facts is not None:
+        counts = Counter(each.owner.kind for each in facts.open)
+        yield from (((owner,), float(counts[owner])) for owner in _OWNERS)  # type: ignore[index]
+
+
+def hanging_seconds(overview: Overview, top: int) -> Samples:
+    facts = overview.facts(HangingFacts)
+    found = facts.hanging if facts is not None else ()
+    ages_s = (
+        ((each.topic, str(each.partition), str(each.producer_id)), max(0, overview.taken_ms - each.since_ms) / 1000)
+        for each in found
+    )
+    return top_and_other(ages_s, top)
+
+
+def hanging_count(overview: Overview, _top: int) -> Samples:
+    facts = overview.facts(HangingFacts)
+    if facts is not None:
+        yield (), float(len(facts.hanging))
+
+
+def aborted(overview: Overview, top: int) -> Samples:
+    """Everybody else's are always there, so that a rise from nothing is seen."""
+    facts = overview.facts(TransactionFacts)
+    if facts is None:
+        return
+    ordered = sorted(((name, count) for name, count in facts.aborted.items() if name), key=lambda each: -each[1])
+    yield from (((name,), float(count)) for name, count in ordered[:top])
+    yield (OTHER,), float(facts.aborted.get("", 0) + sum(count for _name, count in ordered[top:]))
+
+
+def lso_distance(overview: Overview, top: int) -> Samples:
+    facts = overview.facts(LsoFacts)
+    found = (((each.topic, each.kind), float(each.behind)) for each in (facts.topics if facts else ()))
+    return top_and_other(found, top, sum)
+
+
+def lso_stuck(overview: Overview, top: int) -> Samples:
+    facts = overview.facts(LsoFacts)
+    found = (
+        ((each.topic, each.kind), (overview.taken_ms - (each.stuck_since_ms or overview.taken_ms)) / 1000)
+        for each in (facts.topics if facts else ())
+    )
+    return top_and_other(found, top)
+
+
+def workers(overview: Overview, _top: int) -> Samples:
+    group = overview.facts(GroupFacts)
+    for mode, count in Counter(each.mode for each in (group.workers if group else ())).items():
+        yield (mode,), float(count)
+
+
+def worker_up(overview: Overview, _top: int) -> Samples:
+    group = overview.facts(GroupFacts)
+    return [((each.name,), float(each.up)) for each in (group.workers if group else ())]
+
+
+def worker_info(overview: Overview, _top: int) -> Samples:
+    group = overview.facts(GroupFacts)
+    return [
+        ((each.name, each.mode, each.version or "", each.health, "true" if each.leader else "false"), 1.0)
+        for each in (group.workers if group else ())
+    ]
+
+
+def _connectors(overview: Overview) -> Sequence[ConnectorFacts]:
+    group = overview.facts(GroupFacts)
+    return () if group is None else group.connectors or ()
+
+
+def _where_known(overview: Overview, count: Callable[[ConnectorFacts], int]) -> Samples:
+    group = overview.facts(GroupFacts)
+    if group is not None and group.connectors is not None:
+        yield (), float(sum(map(count, group.connectors)))
+
+
+def tasks(overview: Overview, _top: int) -> Samples:
+    counts = Counter(state for each in _connectors(overview) for state in each.tasks.values())
+    return [((state,), float(count)) for state, count in counts.items()]
+
+
+def running(overview: Overview, top: int) -> Samples:
+    found = (((each.name,), float(each.running())) for each in _connectors(overview))
+    return top_and_other(found, top, sum)
+
+
+def without_transaction(overview: Overview, _top: int) -> Samples:
+    return _where_known(overview, lambda each: len(each.without_transaction))
+
+
+def without_transaction_seconds(overview: Overview, top: int) -> Samples:
+    found = (
+        ((each.name, str(task)), max(0, overview.taken_ms - since_ms) / 1000)
+        for each in _connectors(overview)
+        for task, since_ms in each.without_transaction.items()
+    )
+    return top_and_other(found, top)
+
+
+def commit_age(overview: Overview, top: int) -> Samples:
+    found = (
+        ((each.name, str(task)), quiet_ms / 1000)
+        for each in _connectors(overview)
+        for task, quiet_ms in each.quiet_ms.items()
+    )
+    return top_and_other(found, top)
+
+
+def fencing_due(overview: Overview, _top: int) -> Samples:
+    return _where_known(overview, lambda each: each.fencing_due)
+
+
+def fencing_pending(overview: Overview, top: int) -> Samples:
+    found = (((each.name,), 1.0) for each in _connectors(overview) if each.fencing_due)
+    return top_and_other(found, top, sum)
+
+
+def fencing_seconds(overview: Overview, top: int) -> Samples:
+    found = (((each.name,), each.fencing_s) for each in _connectors(overview) if each.fencing_s is not None)
+    return top_and_other(found, top)
+
+
+def fencing_limits(_overview: Overview, _top: int) -> Samples:
+    return [(("forward",), FORWARD_S), (("round",), ROUND_S)]
+
+
+def offset_age(overview: Overview, top: int) -> Samples:
+    """Of connectors that there are, where that is known: a deleted one's offsets stay in the topic."""
+    facts, group = overview.facts(OffsetFacts), overview.facts(GroupFacts)
+    there = None if group is None or group.connectors is None else {each.name for each in group.connectors}
+    found = (
+        ((name,), max(0, overview.taken_ms - newest_ms) / 1000)
+        for name, newest_ms in (facts.newest_ms if facts else {}).items()
+        if there is None or name in there
+    )
+    return top_and_other(found, top)
+
+
+def offset_records(overview: Overview, _top: int) -> Samples:
+    facts = overview.facts(OffsetFacts)
+    if facts is not None:
+        yield (), float(facts.records)
+
+
+def offset_restarts(overview: Overview, _top: int) -> Samples:
+    facts = overview.facts(OffsetFacts)
+    if facts is not None:
+        yield (), float(facts.restarts)
+
+
+def findings(overview: Overview, _top: int) -> Samples:
+    """Codes are declared: there are no more than those."""
+    facts = overview.facts(DoctorFacts)
+    counts = Counter((str(each.code), each.severity) for each in (facts.findings if facts else ()))
+    return [(labels, float(count)) for labels, count in sorted(counts.items())]
+
+
+def not_checked(overview: Overview, _top: int) -> Samples:
+    facts = overview.facts(DoctorFacts)
+    return [((check, code), 1.0) for check, code in (facts.not_checked if facts else {}).items()]

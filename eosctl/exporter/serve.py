@@ -1,0 +1,132 @@
+"""The operation behind `eosctl exporter`: collect and serve until told to end, or once, into a file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from eosctl.app import App
+from eosctl.checks.ignored import IgnoredFinding
+from eosctl.collect.collector import Collector
+from eosctl.collect.overview import Overview
+from eosctl.collect.sources import KAFKA, sources
+from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UsageError
+from eosctl.events import Event
+from eosctl.exporter.exposition import DEFAULT_TOP, expose
+from eosctl.exporter.rows import EXPORTER, CollectionRow, ExporterSummary
+from eosctl.exporter.server import open_server
+from eosctl.report import Problem, Report
+
+DEFAULT_LISTEN = "127.0.0.1:9618"
+DEFAULT_INTERVAL_S = 30.0
+_SHUTDOWN_POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterRequest:
+    """`once`: look once, write `textfile`, and end. `top`: how many series a metric may have, `other` apart."""
+
+    listen: str = DEFAULT_LISTEN
+    interval: float = DEFAULT_INTERVAL_S
+    once: bool = False
+    textfile: str | None = None
+    top: int = DEFAULT_TOP
+
+
+def run_exporter(app: App, request: ExporterRequest, *, ignore: Sequence[IgnoredFinding] = ()) -> Report:
+    """Serves until SIGTERM, then exits 0; with `once` writes the file, and exits 4 or the like where nothing was seen.
+
+    Raises UsageError, EosctlError where the address is taken, InterruptedByUserError after Ctrl-C.
+    """
+    app.target.require_client()
+    app.target.require_group_id()
+    if request.once != (request.textfile is not None):
+        raise UsageError("--once and --textfile go together", hint="Say --once --textfile FILE.")
+    collector = Collector(app, sources(ignore=ignore), interval_s=request.interval)
+    if request.textfile is not None:
+        return _once(app, collector, request)
+    return _serve(app, collector, request)
+
+
+def _serve(app: App, collector: Collector, request: ExporterRequest) -> Report:
+    ended = threading.Event()
+    with open_server(request.listen, collector.overview, top=request.top) as server, _ends(ended):
+        threading.Thread(target=server.serve_forever, args=(_SHUTDOWN_POLL_S,), daemon=True).start()
+        app.on_event(Event(f"listening on {server.url()}/metrics"))
+        with collector:
+            try:
+                while not ended.wait(1.0):
+                    pass
+            except KeyboardInterrupt:
+                raise InterruptedByUserError("interrupted; the exporter has ended") from None
+            finally:
+                server.shutdown()
+    return _report(collector.overview(), ExitCode.OK)
+
+
+@contextmanager
+def _ends(ended: threading.Event) -> Iterator[None]:
+    """SIGTERM sets it, where this is the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda _number, _frame: ended.set())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _once(app: App, collector: Collector, request: ExporterRequest) -> Report:
+    overview = collector.look_once(app.deadline)
+    body, _content_type = expose(lambda: overview, "", top=request.top)
+    write_whole(Path(str(request.textfile)), body)
+    failed = [each for each in overview.collected.values() if each.error is not None or not each.looks]
+    kafka = overview.collected[KAFKA]
+    code = ExitCode.UNREACHABLE if kafka in failed else ExitCode.PARTIAL if failed else ExitCode.OK
+    return _report(overview, code)
+
+
+def write_whole(path: Path, body: bytes) -> None:
+    """Writes a file that readers see whole or not at all; raises EosctlError where it can't be written."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as draft:
+            try:
+                draft.write(body)
+                draft.flush()
+                os.fchmod(draft.fileno(), 0o644)
+                os.replace(draft.name, path)
+            except BaseException:
+                os.unlink(draft.name)
+                raise
+    except OSError as exc:
+        raise EosctlError(
+            f"cannot write {path}: {exc.strerror or exc}", hint="Check the folder, its rights, and the space on it."
+        ) from exc
+
+
+def _report(overview: Overview, exit_code: ExitCode) -> Report:
+    rows = [
+        CollectionRow(
+            source=each.source,
+            age_s=each.age_s(overview.taken_ms),
+            duration_s=None if each.duration_s is None else round(each.duration_s, 3),
+            error=each.error_at(overview.taken_ms) or ("timed_out" if not each.looks else None),
+            message=each.message,
+        )
+        for each in overview.collected.values()
+    ]
+    failed = [row for row in rows if row.error is not None]
+    problems = (
+        [Problem(EosctlError.code, f"{row.source}: {row.error}: {row.message}", severity="warning") for row in failed]
+        if exit_code is not ExitCode.OK
+        else []
+    )
+    summary = ExporterSummary(sources=len(rows), failed=len(failed))
+    return Report(kind=EXPORTER, rows=rows, summary=summary, problems=problems, exit_code=exit_code)
