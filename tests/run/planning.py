@@ -62,6 +62,8 @@ _SECONDS = {
 # What goes with another part: a start of Spark takes nine seconds of CPU time, and a pytest two.
 _WITH = {
     "spark": "spark+stack",
+    "game_stack+prometheus": "game_stack",
+    "prometheus": "short ones",
     "a Spark of their own": "short ones",
     "wheel": "short ones",
     "tests/test_contract_errors.py": "short ones",
