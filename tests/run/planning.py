@@ -63,7 +63,6 @@ _SECONDS = {
 _WITH = {
     "spark": "spark+stack",
     "game_stack+prometheus": "game_stack",
-    "prometheus": "short ones",
     "a Spark of their own": "short ones",
     "wheel": "short ones",
     "tests/test_contract_errors.py": "short ones",
