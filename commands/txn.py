@@ -79,6 +79,28 @@ def list_command(
     return list_transactions(app, ListFilter(states, producer_ids, longer_than_ms, match, client_side))
 
 
+@txn.command("applications")
+@click.option(
+    "--describe-all", is_flag=True, help="Ask coordinators for every id, not for 20 idle ones of each application."
+)
+@click.option("--no-remember", is_flag=True, help="Don't keep what was counted: growth is measured from an older look.")
+@pass_app
+def applications_command(app: App, describe_all: bool, no_remember: bool) -> Report:
+    """Group all transactional ids by the application that uses them.
+
+    Recognised by their names: Connect tasks and leaders, Flink sinks (both naming strategies) and the older
+    FlinkKafkaProducer, Kafka Streams (exactly_once and exactly_once_v2), Spring; others by their common prefix. A `?`
+    means that only the shape of the names says so, and `A or B?` that nothing shows which one it is. Shows which ids
+    grow, expire, share a prefix, or have timeouts above what brokers allow. Brokers leave out ids that you may not
+    DESCRIBE. Needs Kafka 3.0 or newer.
+
+    Example: eosctl txn applications -b kafka:9092
+    """
+    from eosctl.txn.applications.report import ApplicationsRequest, list_applications
+
+    return list_applications(app, ApplicationsRequest(describe_all, not no_remember))
+
+
 @txn.command("describe")
 @click.argument("transactional_ids", metavar="TXN_ID...", nargs=-1, required=True)
 @pass_app

@@ -99,6 +99,7 @@ LINES = [
             "fence --connector orders --yes",
             "fence --connector orders --via connect --yes",
             "txn list",
+            "txn applications",
             "txn describe g-orders-0",
             "txn coordinator g-orders-0",
             "txn log g-orders-0",

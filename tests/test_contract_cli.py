@@ -114,6 +114,11 @@ GOOD = [
     Good("fence {id} --dry-run", "fence-plan", FENCE),
     Good("fence --connector {name} --yes", "fence-result", FENCE | {"after": {"producer_id", "producer_epoch"}}),
     Good("txn list", "txn-list", TXN),
+    Good(
+        "txn applications",
+        "txn-applications",
+        {"": {"application", "kind", "sure", "could_be", "ids", "open", "timeout_ms_max", "grown_by", "remarks"}},
+    ),
     Good("txn describe {id}", "txn-describe", TXN),
     Good("txn coordinator {id}", "txn-coordinator", {"": {"transactional_id", "hash", "partition", "coordinator"}}),
     Good("txn log {id}", "txn-log", {"": {"transactional_id", "state", "producer_id", "producer_epoch"}}),

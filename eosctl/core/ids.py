@@ -105,7 +105,8 @@ _OWN = re.compile(
 )
 
 
-def _is_own(transactional_id: TransactionalId) -> bool:
+def is_own_id(transactional_id: TransactionalId) -> bool:
+    """Whether eosctl itself writes under such an id."""
     return transactional_id.startswith("eosctl-") and _OWN.fullmatch(transactional_id) is not None  # most don't
 
 
@@ -132,7 +133,7 @@ class Owner(NamedTuple):
 
 def application_of(transactional_id: TransactionalId) -> Application | None:
     """FLINK_SINK or KAFKA_STREAMS where the id has the shape of theirs, whoever made it; else None."""
-    if transactional_id.startswith(_LEADS) or _is_own(transactional_id):
+    if transactional_id.startswith(_LEADS) or is_own_id(transactional_id):
         return None
     head, _dash, last = transactional_id.rpartition("-")
     before = head.rpartition("-")[2]
@@ -176,7 +177,7 @@ def owner_of(
     if group_id is not None and transactional_id == leader_transactional_id(group_id):
         return Owner("leader")
     work = None if group_id is None else task_of(transactional_id, group_id)
-    if _is_own(transactional_id) and (work is None or work[0] not in connectors):
+    if is_own_id(transactional_id) and (work is None or work[0] not in connectors):
         return Owner("eosctl")
     if work is not None and (kind := _kind_of_task(transactional_id, work[0], connectors, groups)) != "other":
         return Owner("task", *work) if kind == "task" else Owner(kind)

@@ -32,6 +32,7 @@ ROW_MODULES = (
     "eosctl.task_counts.rows",
     "eosctl.task_counts.write_rows",
     "eosctl.txn.rows",
+    "eosctl.txn.applications.rows",
     "eosctl.upgrade.apply_rows",
     "eosctl.upgrade.rows",
 )

@@ -19,3 +19,42 @@ UNDECODABLE = error(
     "Tell us with the bytes: it is another version, or damaged.",
 )
 NOT_CHECKED = finding("not_checked", "A check could not run; its result is unknown.", "Fix what the message names.")
+
+SHARED_PREFIX = warning(
+    "shared_prefix",
+    "Two applications have ids of one prefix. A Flink sink with pooled names aborts every open transaction on its "
+    "topics whose id begins with its prefix, also that of another job.",
+    "Give each application a prefix of its own that begins no other one's.",
+)
+TIMEOUT_ABOVE_MAXIMUM = warning(
+    "timeout_above_maximum",
+    "Producers have a transaction.timeout.ms above the brokers' transaction.max.timeout.ms, which was lowered since: "
+    "they go on, and their next InitProducerId is refused.",
+    "Lower transaction.timeout.ms of the application, or raise transaction.max.timeout.ms of the brokers.",
+)
+IDS_EXPIRE = warning(
+    "ids_expire",
+    "An application has not begun a transaction for nearly as long as brokers keep an id that nobody uses "
+    "(transactional.id.expiration.ms). After that a producer that is still running fails at its next transaction with "
+    "InvalidPidMappingException, and must be made anew; one that starts gets a new producer id.",
+    "Nothing, if the application is gone: brokers remove its ids. Else restart it after the pause, or raise "
+    "transactional.id.expiration.ms.",
+)
+IDS_GROW = warning(
+    "ids_grow",
+    "An application keeps adding transactional ids: coordinators hold each in memory until it expires.",
+    "Flink: TransactionNamingStrategy.POOLING (connector 4.0). Others: give producers a fixed id, not a random one. "
+    "A lower transactional.id.expiration.ms of the brokers lets go of them sooner.",
+)
+AMBIGUOUS_IDS = warning(
+    "ambiguous_ids",
+    "The transactional ids of an application can be read in several ways, and nothing in the cluster shows which one "
+    "it is.",
+    "Ask whoever runs it before fencing or aborting anything of it.",
+)
+LOOK_NOT_KEPT = warning(
+    "look_not_kept",
+    "What was counted could not be kept, so that the next look can't say what has grown since.",
+    "Make the state folder writable, or add --no-remember.",
+)
+REMARKS = (SHARED_PREFIX, TIMEOUT_ABOVE_MAXIMUM, IDS_EXPIRE, IDS_GROW, AMBIGUOUS_IDS)

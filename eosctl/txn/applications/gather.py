@@ -1,0 +1,125 @@
+"""What is asked of a cluster about its applications: ids, groups, topics, settings, and some ids in more detail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from eosctl.app import App
+from eosctl.core.ids import TransactionalId
+from eosctl.core.transactions import (
+    OPEN_STATES,
+    PROTOCOL_TYPE,
+    TRANSACTIONAL_ID_NOT_FOUND,
+    KafkaFault,
+    TransactionDescription,
+    TransactionListing,
+    TransactionListings,
+)
+from eosctl.errors import EosctlError
+from eosctl.events import Event
+from eosctl.group.members import connect_group
+from eosctl.ports import TransactionAdmin
+from eosctl.report import Problem
+from eosctl.txn import codes
+from eosctl.txn.applications.facts import BrokerLimits, Described
+from eosctl.txn.applications.readings import KnownOfCluster
+from eosctl.txn.applications.rules import AnApplication, sample
+
+MAX_TIMEOUT = "transaction.max.timeout.ms"
+EXPIRATION = "transactional.id.expiration.ms"
+SAMPLE = 20
+"""So many idle ids of each application are described, unless all are asked for."""
+_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class IdsOfCluster:
+    """The ids of a cluster, and by what they are read."""
+
+    cluster_id: str
+    listings: TransactionListings
+    known: KnownOfCluster
+    limits: BrokerLimits
+    problems: tuple[Problem, ...] = field(default=())
+
+
+def look_at_cluster(app: App, admin: TransactionAdmin) -> IdsOfCluster:
+    """One listing of all ids, the groups and topics; what may not be read is a warning, and proves nothing then."""
+    cluster_id = admin.cluster_id()
+    listings = admin.list_transactions()
+    problems: list[Problem] = []
+    known = _known(app, admin, problems)
+    limits = broker_limits(app, problems)
+    return IdsOfCluster(cluster_id, listings, known, limits, tuple(problems))
+
+
+def _known(app: App, admin: TransactionAdmin, problems: list[Problem]) -> KnownOfCluster:
+    """The group that was named counts as there: its workers may be down."""
+    named = {app.target.group_id: frozenset[str]()} if app.target.group_id else {}
+    try:
+        groups = admin.list_groups()
+        topics = admin.topic_partitions()
+        connect = {name: _connectors_of(admin, name) for name, kind in groups.items() if kind == PROTOCOL_TYPE}
+    except EosctlError as error:
+        problems.append(_unread("groups and topics", error))
+        return KnownOfCluster(named)
+    others = frozenset(name for name, kind in groups.items() if kind != PROTOCOL_TYPE)
+    return KnownOfCluster({**named, **connect}, others, topics)
+
+
+def _connectors_of(admin: TransactionAdmin, group_id: str) -> frozenset[str]:
+    """Those that the members hold; none where that is not known, so that nothing is proven."""
+    try:
+        group = connect_group(admin.describe_group(group_id))
+    except EosctlError:
+        return frozenset()
+    return frozenset(name for member in group.members for name in member.connectors() or ())
+
+
+def broker_limits(app: App, problems: list[Problem]) -> BrokerLimits:
+    """Both settings, as far as they may be read; what may not is a warning."""
+    try:
+        with app.topics() as store:
+            found = [_smallest(store.broker_settings(name)) for name in (MAX_TIMEOUT, EXPIRATION)]
+    except EosctlError as error:
+        problems.append(_unread(f"{MAX_TIMEOUT} and {EXPIRATION}", error))
+        return BrokerLimits()
+    return BrokerLimits(*found)
+
+
+def _smallest(values: Mapping[int, str]) -> int | None:
+    return min((int(text) for text in values.values() if text.isdecimal()), default=None)
+
+
+def _unread(what: str, error: EosctlError) -> Problem:
+    return Problem(codes.NOT_CHECKED, f"{what} can't be read: {error.message}", error.hint, severity="warning")
+
+
+def describe_some(
+    app: App, admin: TransactionAdmin, applications: Sequence[AnApplication], *, everything: bool
+) -> tuple[Described, dict[TransactionalId, KafkaFault]]:
+    """Each id that has a transaction open, and `SAMPLE` others of each application, or `everything`.
+
+    Ids that are gone meanwhile are left out of both answers.
+    """
+    wanted = [one.transactional_id for each in applications for one in _chosen(each, everything=everything)]
+    described: dict[TransactionalId, TransactionDescription] = {}
+    faults: dict[TransactionalId, KafkaFault] = {}
+    for start in range(0, len(wanted), _AT_ONCE):
+        for name, answer in admin.describe_transactions(wanted[start : start + _AT_ONCE]).items():
+            if isinstance(answer, TransactionDescription):
+                described[name] = answer
+            elif answer.code != TRANSACTIONAL_ID_NOT_FOUND:
+                faults[name] = answer
+        done = min(start + _AT_ONCE, len(wanted))
+        app.on_event(Event("describing transactional ids", done, len(wanted), "ids"))
+    return described, faults
+
+
+def _chosen(application: AnApplication, *, everything: bool) -> Sequence[TransactionListing]:
+    if everything:
+        return application.ids
+    open_ids = application.open()
+    idle = [each for each in application.ids if each.state not in OPEN_STATES]
+    return [*open_ids, *sample(idle, SAMPLE)]

@@ -1,0 +1,144 @@
+"""txn applications: one row per application that has transactional ids. Reads only; it keeps what it counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from eosctl.app import App
+from eosctl.core.ids import TransactionalId
+from eosctl.core.transactions import KafkaFault
+from eosctl.core.wording import counted
+from eosctl.report import Problem, Report, rfc3339
+from eosctl.txn import codes
+from eosctl.txn.applications.facts import ApplicationFacts, BrokerLimits, facts_of, remarks_of
+from eosctl.txn.applications.gather import IdsOfCluster, describe_some, look_at_cluster
+from eosctl.txn.applications.rows import (
+    TXN_APPLICATIONS,
+    ApplicationRow,
+    ApplicationsSummary,
+    ReadingPart,
+)
+from eosctl.txn.applications.rules import AnApplication, applications_of, sharing
+from eosctl.txn.applications.seen import Seen, keep_seen, read_seen
+from eosctl.txn.hidden_ids import hidden_ids_warning
+from eosctl.txn.report import missing_ids_problems, txn_report
+
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationsRequest:
+    """`describe_all` asks for every id, not for a few of each application; `remember` keeps what was counted."""
+
+    describe_all: bool = False
+    remember: bool = True
+
+
+def list_applications(app: App, request: ApplicationsRequest) -> Report:
+    """One row per application; exit 7 where a coordinator can't be asked, whose ids are then in no row."""
+    with app.transactions() as admin:
+        cluster = look_at_cluster(app, admin)
+        applications = applications_of(cluster.listings.found, cluster.known)
+        described, faults = describe_some(app, admin, applications, everything=request.describe_all)
+    before = read_seen(app, cluster.cluster_id)
+    shared = sharing(applications)
+    counts, now_ms = None if before is None else before.ids, app.clock.now_ms()
+    facts = [
+        facts_of(each, described, cluster.limits, counts, shared.get(each.key(), ()), now_ms=now_ms)
+        for each in applications
+    ]
+    rows = [_row(each, cluster.limits) for each in facts]
+    problems = [
+        *hidden_ids_warning(app, rows),
+        *cluster.problems,
+        *_remarks(facts, cluster.limits),
+        *_not_described(faults),
+        *missing_ids_problems(cluster.listings),
+        *(_kept(app, cluster, applications) if request.remember else ()),
+    ]
+    return txn_report(
+        app,
+        TXN_APPLICATIONS,
+        rows,
+        cluster_id=cluster.cluster_id,
+        summary=_summary(rows, cluster, before),
+        problems=problems,
+        faults=[*cluster.listings.missing, *faults.values()],
+        judged=1,  # what no coordinator answers is an error, not a report
+    )
+
+
+def _row(facts: ApplicationFacts, limits: BrokerLimits) -> ApplicationRow:
+    application, reading = facts.application, facts.application.reading
+    return ApplicationRow(
+        application=application.name,
+        kind=application.kind,
+        sure=application.sure,
+        could_be=[ReadingPart(product=each.product, name=each.name) for each in application.could_be],
+        group_id=reading.group_id if reading is not None else None,
+        connector=reading.connector if reading is not None else None,
+        guarantee=application.guarantee,
+        naming=application.naming,
+        ids=len(application.ids),
+        open=facts.open,
+        oldest_open=facts.oldest_id,
+        oldest_open_started_ms=facts.oldest_started_ms,
+        oldest_open_age_ms=facts.oldest_age_ms,
+        members=application.firsts,
+        highest=application.highest,
+        described=facts.described,
+        timeout_ms_min=facts.timeout_ms_min,
+        timeout_ms_max=facts.timeout_ms_max,
+        grown_by=facts.grown_by,
+        last_started_ms=facts.last_started_ms,
+        last_started=rfc3339(facts.last_started_ms),
+        expires_ms=facts.expires_ms,
+        expires=rfc3339(facts.expires_ms),
+        memory_bytes=facts.memory_bytes,
+        shares_prefix_with=list(facts.shares),
+        remarks=[str(code) for code in remarks_of(facts, limits)],
+    )
+
+
+def _summary(rows: Sequence[ApplicationRow], cluster: IdsOfCluster, before: Seen | None) -> ApplicationsSummary:
+    return ApplicationsSummary(
+        applications=len(rows),
+        ids=sum(row.ids for row in rows),
+        open=sum(row.open for row in rows),
+        memory_bytes=sum(row.memory_bytes for row in rows),
+        max_timeout_ms=cluster.limits.max_timeout_ms,
+        expiration_ms=cluster.limits.expiration_ms,
+        last_look_ms=None if before is None else before.looked_at_ms,
+        last_look=None if before is None else rfc3339(before.looked_at_ms),
+    )
+
+
+def _remarks(facts: Sequence[ApplicationFacts], limits: BrokerLimits) -> Iterator[Problem]:
+    """One warning per remark, which names the applications that it is about."""
+    for code in codes.REMARKS:
+        names = [each.application.name for each in facts if code in remarks_of(each, limits)]
+        if names:
+            shown = ", ".join(name or "(ids with nothing in common)" for name in names[:_MOST_NAMED])
+            more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+            yield Problem(code, f"{shown}{more}: {code.meaning}", code.next, severity="warning")
+
+
+def _not_described(faults: Mapping[TransactionalId, KafkaFault]) -> Iterator[Problem]:
+    """One warning for all ids that no coordinator described, with the first reason."""
+    if faults:
+        (why, *_) = faults.values()
+        message = f"{counted(len(faults), 'transactional id')} could not be described: {why}"
+        yield Problem(codes.NOT_CHECKED, message, "Fix that, then run again.")
+
+
+def _kept(app: App, cluster: IdsOfCluster, applications: Sequence[AnApplication]) -> Iterator[Problem]:
+    """Keeps what was counted, unless some ids are missing: they would look new at the next look."""
+    if cluster.listings.missing:
+        return
+    counts = {each.key(): len(each.ids) for each in applications}
+    try:
+        keep_seen(app, cluster.cluster_id, Seen(app.clock.now_ms(), counts))
+    except OSError as error:
+        message = f"what was counted can't be kept in {app.state_dir}: {error.strerror or error}"
+        yield Problem(codes.LOOK_NOT_KEPT, message, codes.LOOK_NOT_KEPT.next, severity="warning")

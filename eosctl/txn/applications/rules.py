@@ -1,0 +1,231 @@
+"""Which application has which transactional ids: readings become applications, the rest goes by common prefixes. Pure.
+
+An id that can be read in several ways makes its application `ambiguous`, with all that it could be: nothing is guessed.
+One pass over the ids; what is held for each is its place in a list, and a number or two of a Flink sink.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from eosctl.core.ids import TransactionalId
+from eosctl.core.transactions import OPEN_STATES, TransactionListing
+from eosctl.txn.applications.readings import Guarantee, KnownOfCluster, Product, IdReading, readings_of
+
+ApplicationKind = Literal[
+    "connect", "flink-sink", "flink-producer", "kafka-streams", "spring", "eosctl", "ambiguous", "unknown"
+]
+Naming = Literal["incrementing", "pooling"]
+Key = tuple[tuple[Product, str], ...]
+
+_SEPARATED = re.compile(r"[^-_.:/]*[-_.:/]+")
+_SINGLES = 20
+"""So many ids that share nothing with any other are rows of their own; more are one row without a name."""
+
+
+@dataclass(slots=True)
+class _Numbers:
+    """The second numbers of the ids of one subtask: no list of them is held."""
+
+    count: int = 0
+    lowest: int = 2**63
+    highest: int = -1
+
+    def add(self, number: int) -> None:
+        self.count += 1
+        self.lowest, self.highest = min(self.lowest, number), max(self.highest, number)
+
+    def gapless_from_0(self) -> bool:
+        return self.lowest == 0 and self.highest == self.count - 1
+
+
+@dataclass(slots=True)
+class _Tally:
+    """The ids of one application so far."""
+
+    readings: tuple[IdReading, ...]
+    ids: list[TransactionListing] = field(default_factory=list)
+    subtasks: dict[int, _Numbers] = field(default_factory=dict)
+
+    def add(self, listing: TransactionListing, readings: tuple[IdReading, ...]) -> None:
+        self.ids.append(listing)
+        (reading, *_) = readings
+        if reading.first is not None:
+            numbers = self.subtasks.setdefault(reading.first, _Numbers())
+            numbers.add(reading.second if reading.second is not None else reading.first)
+
+
+class AnApplication(NamedTuple):
+    """Transactional ids that belong together, and what uses them as far as that is known.
+
+    `could_be` has more than one reading only where the kind is `ambiguous`. `firsts` is how many different first
+    numbers (tasks, subtasks, threads, subtopologies) the ids have, `highest` the highest last number among them.
+    """
+
+    kind: ApplicationKind
+    name: str
+    ids: Sequence[TransactionListing]
+    could_be: tuple[IdReading, ...] = ()
+    sure: bool = False
+    naming: Naming | None = None
+    firsts: int | None = None
+    highest: int | None = None
+
+    @property
+    def reading(self) -> IdReading | None:
+        """The only way in which the ids can be read."""
+        return self.could_be[0] if len(self.could_be) == 1 else None
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """`processing.guarantee` of Streams."""
+        return self.reading.guarantee if self.reading is not None else None
+
+    def key(self) -> str:
+        """The same application at another look."""
+        return f"{self.kind}:{self.guarantee or ''}:{self.name}"
+
+    def open(self) -> list[TransactionListing]:
+        """The ids that have a transaction open."""
+        return [each for each in self.ids if each.state in OPEN_STATES]
+
+
+def applications_of(listings: Iterable[TransactionListing], known: KnownOfCluster) -> list[AnApplication]:
+    """The applications that the ids belong to, by kind and name; those without any reading by their common prefix."""
+    tallies: dict[Key, _Tally] = {}
+    rest: list[TransactionListing] = []
+    for listing in listings:
+        readings = readings_of(listing.transactional_id, known)
+        if not readings:
+            rest.append(listing)
+            continue
+        key = tuple((each.product, f"{each.guarantee or ''}{each.name}") for each in readings)
+        tally = tallies.get(key)
+        if tally is None:
+            tally = tallies[key] = _Tally(tuple(each._replace(first=None, second=None) for each in readings))
+        tally.add(listing, readings)
+    found = [*map(_application, tallies.values()), *_by_prefix(rest)]
+    return sorted(found, key=lambda each: (each.name, each.kind, each.guarantee or "", each.could_be))
+
+
+def _application(tally: _Tally) -> AnApplication:
+    readings = tally.readings
+    naming: Naming | None = None
+    if len(readings) == 1 and readings[0].product == "flink-sink":
+        readings, naming = _sink_or_spring(tally)
+    kind: ApplicationKind = readings[0].product if len(readings) == 1 else "ambiguous"
+    numbers = tally.subtasks.values()
+    highest = max((each.highest for each in numbers), default=None)
+    firsts = len(tally.subtasks) or None
+    sure = len(readings) == 1 and readings[0].sure
+    return AnApplication(kind, readings[0].name, tally.ids, readings, sure, naming, firsts, highest)
+
+
+def _sink_or_spring(tally: _Tally) -> tuple[tuple[IdReading, ...], Naming | None]:
+    """A Flink sink's numbers begin at 1 (INCREMENTING: checkpoints) or at 0 (POOLING: places in the pool).
+
+    Numbers that begin at 0 and have no gap are what Spring makes, too, with a prefix for each instance that ends in the
+    instance's number. Where some subtask began later, or has a gap, it can only be Flink: pools grow without gaps, but
+    expired ids of a former pool leave some.
+    """
+    (sink,) = tally.readings
+    if all(each.gapless_from_0() for each in tally.subtasks.values()):
+        return (sink, IdReading("spring", f"{sink.name}-")), None
+    return (sink,), "pooling" if any(each.lowest == 0 for each in tally.subtasks.values()) else "incrementing"
+
+
+def _by_prefix(listings: list[TransactionListing]) -> list[AnApplication]:
+    """Ids that no product makes: by what they have in common up to a separator."""
+    listings.sort(key=lambda each: each.transactional_id)
+    runs = _runs(listings, 0, len(listings), at=0)
+    singles = [lower for lower, upper in runs if upper - lower == 1]
+    found = [_unknown(listings[lower:upper]) for lower, upper in runs if upper - lower > 1]
+    if len(singles) <= _SINGLES:
+        return [*found, *(_unknown([listings[lower]]) for lower in singles)]
+    return [*found, _unknown([listings[lower] for lower in singles])]
+
+
+def _unknown(listings: Sequence[TransactionListing]) -> AnApplication:
+    first, last = listings[0].transactional_id, listings[-1].transactional_id
+    return AnApplication("unknown", common_prefix(first, last), listings)
+
+
+def common_prefix(first: str, last: str) -> str:
+    """What two ids have in common at their beginning; of sorted ids, the first and the last have it of all."""
+    for at, (one, other) in enumerate(zip(first, last, strict=False)):
+        if one != other:
+            return first[:at]
+    return min(first, last, key=len)
+
+
+def _runs(listings: Sequence[TransactionListing], lower: int, upper: int, *, at: int) -> list[tuple[int, int]]:
+    """Slices of sorted ids that share a prefix: it grows word by word, until more than half of the ids differ."""
+    work, found = [(lower, upper, at)], []
+    while work:
+        lower, upper, at = work.pop()
+        if upper - lower <= 1:
+            found += [(lower, upper)] if upper > lower else []
+            continue
+        words = _words(listings, lower, upper, at)
+        if at > 0 and 2 * len(words) > upper - lower:
+            found.append((lower, upper))
+        elif len(words) == 1 and words[0][2] == at:
+            found.append((lower, upper))  # nothing is left to read
+        else:
+            work += words
+    return sorted(found)
+
+
+def _words(listings: Sequence[TransactionListing], lower: int, upper: int, at: int) -> list[tuple[int, int, int]]:
+    """The slices of ids that agree on the next word, too, each with where that one ends."""
+    found: list[tuple[int, int, int]] = []
+    begin, word = lower, _next_word(listings[lower].transactional_id, at)
+    for number in range(lower + 1, upper):
+        now = _next_word(listings[number].transactional_id, at)
+        if now != word:
+            found.append((begin, number, at + len(word)))
+            begin, word = number, now
+    return [*found, (begin, upper, at + len(word))]
+
+
+def _next_word(transactional_id: TransactionalId, at: int) -> str:
+    """From `at` up to the next separator, or to the end: an id without one there differs from all others."""
+    match = _SEPARATED.match(transactional_id, at)
+    return match[0] if match is not None else transactional_id[at:]
+
+
+def sharing(applications: Sequence[AnApplication]) -> dict[str, list[str]]:
+    """Key of an application -> names of the others that it shares a prefix with, where one may disturb the other.
+
+    Flink's POOLING aborts every open transaction on its topics whose id begins with its prefix, be it of another job
+    (`TransactionAbortStrategyImpl.LISTING`, connector 4.0). Two products under one name are two applications; the two
+    guarantees of Streams under one name are one that is being upgraded.
+    """
+    found: dict[str, list[str]] = {}
+    around: list[AnApplication] = []
+    for each in sorted(applications, key=lambda one: one.name):
+        while around and not each.name.startswith(around[-1].name):
+            around.pop()
+        for outer in around:
+            if _may_abort_by_prefix(outer) or (outer.name == each.name and outer.kind != each.kind):
+                found.setdefault(outer.key(), []).append(each.name)
+                found.setdefault(each.key(), []).append(outer.name)
+        if each.name:
+            around.append(each)
+    return found
+
+
+def _may_abort_by_prefix(application: AnApplication) -> bool:
+    """Jobs of the other strategy, INCREMENTING, abort ids of their own subtasks only."""
+    could_be = {each.product for each in application.could_be}
+    return "flink-sink" in could_be and application.naming != "incrementing"
+
+
+def sample(ids: Sequence[TransactionListing], most: int) -> Sequence[TransactionListing]:
+    """At most so many of the ids, evenly spread over them, the first one among them."""
+    if len(ids) <= most:
+        return ids
+    return [ids[number * len(ids) // most] for number in range(most)]

@@ -1,0 +1,55 @@
+"""How many ids each application had at the last look: one file per cluster, replaced as a whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import quote
+
+import msgspec
+
+from eosctl.app import App
+from eosctl.core.kept.typed_json import WrongMemberError, typed
+from eosctl.machine.kept_file import gone_on_failure, sync_directory
+
+_FOLDER = "applications"
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was counted at one look: the key of each application, and how many ids it had."""
+
+    looked_at_ms: int
+    ids: dict[str, Annotated[int, msgspec.Meta(ge=0)]]
+    version: int = _VERSION
+
+
+def read_seen(app: App, cluster_id: str) -> Seen | None:
+    """The last look at this cluster; None where there was none, or where its file can't be read or understood."""
+    try:
+        found = typed(json.loads(_path(app, cluster_id).read_bytes()), Seen)
+    except (OSError, ValueError, WrongMemberError, RecursionError):
+        return None
+    return found if found.version == _VERSION else None
+
+
+def keep_seen(app: App, cluster_id: str, seen: Seen) -> None:
+    """Puts this look in the place of the last one; raises OSError, and then the last one is still there."""
+    path = _path(app, cluster_id)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(f".{os.getpid()}.new")
+    with gone_on_failure(draft):
+        with draft.open("wb") as file:
+            file.write(msgspec.json.encode(seen))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    sync_directory(path.parent)
+
+
+def _path(app: App, cluster_id: str) -> Path:
+    return app.state_dir / _FOLDER / f"{quote(cluster_id, safe='')}.json"
