@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import OPEN_STATES, TransactionListing
-from eosctl.txn.applications.readings import Guarantee, KnownOfCluster, Product, IdReading, readings_of
+from eosctl.txn.applications.readings import Guarantee, IdReading, KnownOfCluster, Product, readings_of
 
 ApplicationKind = Literal[
     "connect", "flink-sink", "flink-producer", "kafka-streams", "spring", "eosctl", "ambiguous", "unknown"
