@@ -24,6 +24,9 @@ _STATES = (
 )
 
 
+_ONE_OR_ALL = "`eosctl txn abort --hanging` aborts all that `eosctl txn hanging` finds; else one is named."
+
+
 @click.group("txn", cls=EosctlGroup)
 def txn() -> None:
     """List, describe and abort transactions; find hanging ones.
@@ -160,8 +163,8 @@ def hanging_command(app: App, topic: str | None, all_topics: bool, max_transacti
 
 
 @txn.command("abort")
-@click.option("--topic", required=True, metavar="TOPIC", help="The topic.")
-@click.option("--partition", type=click.IntRange(min=0), metavar="N", required=True, help="The partition.")
+@click.option("--topic", metavar="TOPIC", help="The topic; with --hanging only transactions on it (default: all).")
+@click.option("--partition", type=click.IntRange(min=0), metavar="N", help="The partition.")
 @click.option(
     "--start-offset",
     type=click.IntRange(min=0),
@@ -171,33 +174,56 @@ def hanging_command(app: App, topic: str | None, all_topics: bool, max_transacti
 @click.option("--producer-id", type=int, metavar="ID", help="Producer id of the transaction; needs both epochs.")
 @click.option("--producer-epoch", type=int, metavar="N", help="Producer epoch of the transaction.")
 @click.option("--coordinator-epoch", type=int, metavar="N", help="Coordinator epoch to write in the ABORT marker.")
+@click.option("--hanging", is_flag=True, help="Abort all that `txn hanging` finds; one plan, one question.")
+@click.option(
+    "--older-than",
+    type=Duration(),
+    metavar="DURATION",
+    help="With --hanging: ignore younger transactions (default: 15m, the default of transaction.max.timeout.ms).",
+)
 @waivers(Waiver.FORCE)
 @write_options
 @pass_app
 def abort_command(
     app: App,
-    topic: str,
-    partition: int,
+    topic: str | None,
+    partition: int | None,
     start_offset: int | None,
     producer_id: ProducerId | None,
     producer_epoch: int | None,
     coordinator_epoch: int | None,
+    hanging: bool,
+    older_than: float | None,
     force: bool,
     yes: bool,
     dry_run: bool,
 ) -> Report:
-    """Abort a hanging transaction: the partition's leader writes an ABORT marker.
+    """Abort hanging transactions: each partition's leader writes an ABORT marker.
 
-    A transaction that its coordinator still knows is refused: use `eosctl fence` for that. Any transaction is refused
-    while a coordinator can't be asked, for it may know the transaction. The result shows the LSO before and after.
-    Needs Kafka 3.0 or newer, READ on the topic and ALTER on the cluster (CLUSTER_ACTION before 3.8).
+    One transaction, named by its partition and its first offset or its producer; or with --hanging every one that
+    `txn hanging` finds. A transaction that its coordinator still knows is refused: use `eosctl fence` for that. Any is
+    refused while a coordinator can't be asked, for it may know the transaction. The result shows the LSO before and
+    after, and with --hanging an outcome per transaction: exit 7 where some could not be aborted. Needs Kafka 3.0 or
+    newer, READ on the topics and ALTER on the cluster (CLUSTER_ACTION before 3.8).
 
+    \b
     Example: eosctl txn abort --topic connect-offsets --partition 7 --start-offset 4711 -b kafka:9092
+    Example: eosctl txn abort --hanging --older-than 1h -b kafka:9092
     """
+    one = (partition, start_offset, producer_id, producer_epoch, coordinator_epoch)
+    if hanging:
+        if force or any(value is not None for value in one):
+            raise UsageError("--hanging takes no options but --topic and --older-than", hint=_ONE_OR_ALL)
+        from eosctl.txn.abort_hanging import HangingRequest, prepare_abort_hanging
+
+        request = HangingRequest(topic) if older_than is None else HangingRequest(topic, int(older_than * 1000))
+        return settle(prepare_abort_hanging(app, request), yes=yes, dry_run=dry_run)
+    if topic is None or partition is None or older_than is not None:
+        raise UsageError("one transaction needs --topic and --partition, and takes no --older-than", hint=_ONE_OR_ALL)
     from eosctl.txn.abort import AbortRequest, prepare_abort
 
-    request = AbortRequest(topic, partition, start_offset, producer_id, producer_epoch, coordinator_epoch, force)
-    return settle(prepare_abort(app, request), yes=yes, dry_run=dry_run)
+    single = AbortRequest(topic, partition, start_offset, producer_id, producer_epoch, coordinator_epoch, force)
+    return settle(prepare_abort(app, single), yes=yes, dry_run=dry_run)
 
 
 @txn.command("coordinator")

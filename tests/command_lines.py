@@ -106,6 +106,7 @@ LINES = [
             "txn producers --topic sink",
             "txn hanging --topic sink",
             "txn abort --topic sink --partition 0 --start-offset 0 --yes",
+            "txn abort --hanging --yes",
             "connectors check",
             "connectors trace orders",
             "connectors resume orders --yes",

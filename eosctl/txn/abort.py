@@ -184,7 +184,7 @@ def apply_abort(app: App, plan: AbortPlan) -> Report:
     patient = replace(app, deadline=Deadline.after(_READ_BACK_S, app.clock))
     refused = fault is not None and fault.code not in LOST_ANSWER_CODES
     outcome = "failed" if refused else _read_back(patient, producer, marked=fault is None)
-    problems = [_abort_problem(app, plan, fault)] if fault is not None and refused else []
+    problems = [abort_problem(app, (request.topic, request.partition), fault)] if fault is not None and refused else []
     if outcome in (NOT_CONFIRMED, "unconfirmed"):
         problems.append(_unconfirmed(request, fault))
     lso_after, unread = _lso_afterwards(patient, request)
@@ -248,8 +248,9 @@ def _unconfirmed(request: AbortRequest, fault: KafkaFault | None) -> Problem:
     return Problem(UnconfirmedError.code, message, hint)
 
 
-def _abort_problem(app: App, plan: AbortPlan, fault: KafkaFault) -> Problem:
-    place = f"{plan.request.topic}-{plan.request.partition}"
+def abort_problem(app: App, partition: tuple[str, int], fault: KafkaFault) -> Problem:
+    """Why the marker could not be written on a partition."""
+    place = f"{partition[0]}-{partition[1]}"
     if fault.code in AUTHORIZATION_CODES:
         hint = grant_hint("ALTER", "Cluster", [""], settings=app.target.client)
         hint += "\n(brokers before Kafka 3.8 want ClusterAction instead of Alter)"

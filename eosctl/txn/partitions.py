@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from msgspec.structs import asdict
 
@@ -13,9 +13,16 @@ from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDesc
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, NotFoundError, UnreachableError
 from eosctl.ports import TransactionAdmin
-from eosctl.report import Report
+from eosctl.report import Problem, Report
 from eosctl.txn.faults import NO_ANSWER, NOT_CHECKED
-from eosctl.txn.hanging import MAX_TRANSACTION_TIMEOUT_MS, find_hanging, open_candidates, unjudged, without_owner
+from eosctl.txn.hanging import (
+    MAX_TRANSACTION_TIMEOUT_MS,
+    HangingTransaction,
+    find_hanging,
+    open_candidates,
+    unjudged,
+    without_owner,
+)
 from eosctl.txn.hidden_ids import unseen_ids_warning
 from eosctl.txn.owners import owners_of_ids
 from eosctl.txn.parts import owner_part
@@ -110,10 +117,40 @@ def _producer_row(
     )
 
 
-def find_hanging_transactions(
-    app: App, topic: str | None, *, max_transaction_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS
-) -> Report:
-    """Open transactions that no coordinator accounts for (KIP-664), of one topic or (None) of all; exit 3 if any.
+@dataclass(frozen=True, slots=True)
+class HangingLook:
+    """What one look at partitions and coordinators found.
+
+    `partitions` is how many were looked at, `candidates` how many transactions are open for too long, `hanging` those
+    of them that no coordinator accounts for. Nothing is claimed of the partitions of `faults`, of the transactions in
+    `ownerless`, of the ids in `silent`, and of those that `listings` lacks.
+    """
+
+    cluster_id: str
+    partitions: int
+    candidates: int
+    hanging: Sequence[HangingTransaction]
+    faults: Mapping[Partition, KafkaFault]
+    ownerless: Sequence[ActiveProducer]
+    silent: Mapping[TransactionalId, KafkaFault]
+    listings: TransactionListings
+
+    def problems(self, app: App) -> list[Problem]:
+        """What could not be looked at, and what may be hidden."""
+        return [
+            *partition_problems(app, self.faults),
+            *unseen_ids_warning(one.reason.value for one in self.hanging),
+            *(id_problem(app, name, fault, "describe") for name, fault in self.silent.items()),
+            *missing_ids_problems(self.listings),
+        ]
+
+    def unanswered(self) -> list[KafkaFault]:
+        """Why what was not looked at was not."""
+        return [*self.faults.values(), *self.silent.values(), *self.listings.missing]
+
+
+def look_for_hanging(app: App, topic: str | None, *, older_than_ms: int) -> HangingLook:
+    """Open transactions of one topic or (None) of all whose producer was silent for so long, judged as KIP-664 does.
 
     Starts from the partitions, as `TransactionsCommand find-hanging` does: a coordinator that has forgotten a
     transaction can't be asked for it.
@@ -122,33 +159,39 @@ def find_hanging_transactions(
         cluster_id = admin.cluster_id()
         partitions = _all_partitions(admin) if topic is None else partitions_of(admin, topic, None)
         found, faults = _active(admin.describe_producers(partitions, only_open=True))
-        candidates = open_candidates(
-            found, now_ms=app.clock.now_ms(), max_transaction_timeout_ms=max_transaction_timeout_ms
-        )
+        candidates = open_candidates(found, now_ms=app.clock.now_ms(), max_transaction_timeout_ms=older_than_ms)
         listings, described = ask_coordinators(admin, candidates)
+    return HangingLook(
+        cluster_id,
+        len(partitions),
+        len(candidates),
+        find_hanging(candidates, listings, described),
+        faults,
+        without_owner(candidates, listings),
+        unjudged(described),
+        listings,
+    )
+
+
+def find_hanging_transactions(
+    app: App, topic: str | None, *, max_transaction_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS
+) -> Report:
+    """Open transactions that no coordinator accounts for (KIP-664), of one topic or (None) of all; exit 3 if any."""
+    look = look_for_hanging(app, topic, older_than_ms=max_transaction_timeout_ms)
     hanging = [
-        _hanging_row(app, one.producer, one.reason.value, transactional_id=one.transactional_id)
-        for one in find_hanging(candidates, listings, described)
+        _hanging_row(app, one.producer, one.reason.value, transactional_id=one.transactional_id) for one in look.hanging
     ]
-    ownerless = without_owner(candidates, listings)
-    unseen = [HangingRow(topic=topic, partition=number, reason=NOT_CHECKED) for topic, number in faults]
-    rows = [*hanging, *(_hanging_row(app, one, NOT_CHECKED) for one in ownerless), *unseen]
-    silent = unjudged(described)
-    problems = [
-        *partition_problems(app, faults),
-        *unseen_ids_warning(row.reason for row in hanging),
-        *(id_problem(app, name, fault, "describe") for name, fault in silent.items()),
-        *missing_ids_problems(listings),
-    ]
+    unseen = [HangingRow(topic=topic, partition=number, reason=NOT_CHECKED) for topic, number in look.faults]
+    rows = [*hanging, *(_hanging_row(app, one, NOT_CHECKED) for one in look.ownerless), *unseen]
     report = txn_report(
         app,
         TXN_HANGING,
         rows,
-        cluster_id=cluster_id,
-        summary=HangingSummary(partitions=len(partitions), open_too_long=len(candidates), hanging=len(hanging)),
-        problems=problems,
-        faults=[*faults.values(), *silent.values(), *listings.missing],
-        judged=len(partitions) - len(faults),
+        cluster_id=look.cluster_id,
+        summary=HangingSummary(partitions=look.partitions, open_too_long=look.candidates, hanging=len(hanging)),
+        problems=look.problems(app),
+        faults=look.unanswered(),
+        judged=look.partitions - len(look.faults),
     )
     return replace(report, exit_code=ExitCode.FINDINGS) if hanging and report.exit_code is ExitCode.OK else report
 

@@ -122,7 +122,9 @@ class AbortRow(WriterRow):
     """The transaction to abort."""
 
     reason: Reason | None
-    lso_before: Annotated[int, "The last stable offset of the partition before the abort.", Header("LSO")]
+    lso_before: Annotated[
+        int | None, "The last stable offset of the partition before the abort; null where unknown.", Header("LSO")
+    ]
 
 
 class AbortedRow(AbortRow):
@@ -135,7 +137,7 @@ class AbortedRow(AbortRow):
     @Header("OUTCOME")
     def came_to(self) -> str:
         """What came of the abort."""
-        return "aborted, not confirmed" if self.outcome == "aborted_not_confirmed" else self.outcome
+        return "aborted, not confirmed" if self.outcome == "aborted_not_confirmed" else self.outcome.replace("_", " ")
 
 
 class CoordinatorRow(Printed):
@@ -271,14 +273,14 @@ TXN_HANGING = Kind(
 )
 TXN_ABORT_PLAN = Kind(
     "txn-abort-plan",
-    "The transaction that would be aborted.",
+    "The transactions that would be aborted.",
     row=AbortRow,
     summary=AbortSummary,
-    text=Text(columns=_ABORT),
+    text=Text(columns=_ABORT, empty="No transaction is hanging."),
 )
 TXN_ABORT_RESULT = Kind(
     "txn-abort-result",
-    "The transaction after its ABORT marker.",
+    "Transactions after their ABORT markers.",
     row=AbortedRow,
     summary=Counts,
     text=Text(columns=(*_ABORT, "lso_after", "came_to")),

@@ -21,6 +21,7 @@ HARMLESS = {
         "every",
         "everything",
         "failed",
+        "hanging",
         "keep",
         "keep_partitions",
         "old_brokers",

@@ -1,0 +1,197 @@
+"""`txn abort --hanging`: everything that hangs, judged again before it is aborted, with an outcome each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eosctl.errors import ExitCode, StalePlanError, UnreachableError
+from eosctl.plan import Plan
+from eosctl.report import Report
+from eosctl.txn.abort_hanging import HangingRequest, prepare_abort_hanging
+from eosctl.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, REQUEST_TIMED_OUT, TOPIC_AUTHORIZATION_FAILED
+from tests.fakes.broker import Seen
+from tests.fakes.txn_stage import HOUR_MS, Stage
+from tests.schema_check import faults_of
+
+Place = tuple[str, int]
+
+
+@pytest.fixture
+def hanging(stage: Stage) -> Stage:
+    """Two transactions whose ids are forgotten, on t-0 and t-1, and on u-0; one of g-c-9 on u-0, not forgotten."""
+    state = stage.cluster.state
+    state.open_transaction("other", ("u", 0))
+    state.open_transaction("g-c-9", ("u", 0))
+    for topic, partition in (("t", 0), ("t", 1), ("u", 0)):
+        for producer in state.log(topic, partition).producers:
+            stage.hang(producer, topic, partition)
+    del state.transactions["g-c-1"], state.transactions["other"]
+    return stage
+
+
+def prepare(stage: Stage, topic: str | None = None, older_than_ms: int = 900_000) -> Plan:
+    return prepare_abort_hanging(stage.app, HangingRequest(topic, older_than_ms))
+
+
+def apply(plan: Plan) -> Report:
+    assert plan.apply is not None
+    report = plan.apply()
+    assert faults_of(json.loads(json.dumps(report.envelope()))) == []
+    return report
+
+
+def outcomes(report: Report) -> dict[Place, str]:
+    return {(row.topic, row.partition): row.outcome for row in report.rows}
+
+
+def places(report: Report) -> list[Place]:
+    return [(row.topic, row.partition) for row in report.rows]
+
+
+def test_all_that_hangs_is_aborted_and_nothing_else(hanging: Stage) -> None:
+    plan = prepare(hanging)
+    assert plan.question == "Abort 3 hanging transactions on 3 partitions?"
+    assert places(plan.report()) == [("t", 0), ("t", 1), ("u", 0)]
+    report = apply(plan)
+    assert outcomes(report) == dict.fromkeys([("t", 0), ("t", 1), ("u", 0)], "aborted")
+    assert (report.exit_code, report.summary) == (ExitCode.OK, {"aborted": 3})
+    assert [(row.lso_before, row.lso_after) for row in report.rows if row.topic == "t"] == [(0, 2), (0, 2)]
+    assert hanging.cluster.state.transactions["g-c-9"].state == "Ongoing"
+
+
+def test_one_topic(hanging: Stage) -> None:
+    assert outcomes(apply(prepare(hanging, "u"))) == {("u", 0): "aborted"}
+    assert places(prepare(hanging).report()) == [("t", 0), ("t", 1)]
+
+
+def test_younger_ones_are_left(hanging: Stage) -> None:
+    plan = prepare(hanging, older_than_ms=2 * HOUR_MS)
+    assert (plan.apply, plan.report().rows, plan.report().exit_code) == (None, [], ExitCode.OK)
+
+
+def test_one_that_ended_meanwhile_is_stale_and_the_others_are_aborted(hanging: Stage) -> None:
+    plan = prepare(hanging)
+    for producer in hanging.cluster.state.log("t", 1).producers.values():
+        producer.start_offset = -1
+    report = apply(plan)
+    assert outcomes(report) == {("t", 0): "aborted", ("t", 1): "stale", ("u", 0): "aborted"}
+    assert (report.exit_code, [problem.code for problem in report.problems]) == (
+        ExitCode.PARTIAL,
+        ["stale_plan", "ids_may_be_hidden"],
+    )
+    assert hanging.cluster.count("WriteTxnMarkers") == 2
+
+
+def test_one_that_a_coordinator_knows_again_is_stale(hanging: Stage) -> None:
+    state = hanging.cluster.state
+    gone = {name: state.transactions[name] for name in ("g-c-9",)}
+    plan = prepare(hanging, "t")
+    (producer_id,) = state.log("t", 0).producers
+    again = replace(gone["g-c-9"], producer_id=producer_id, partitions={("t", 0)})
+    state.transactions["g-c-1"] = again
+    assert outcomes(apply(plan)) == {("t", 0): "stale", ("t", 1): "aborted"}
+
+
+@pytest.mark.parametrize("another", [True, False], ids=["another cluster", "all ended"])
+def test_a_plan_of_which_nothing_is_left_is_stale(hanging: Stage, another: bool) -> None:
+    plan = prepare(hanging)
+    if another:
+        hanging.cluster.state.cluster_id = "another"
+    else:
+        for topic, partition in (("t", 0), ("t", 1), ("u", 0)):
+            for producer in hanging.cluster.state.log(topic, partition).producers.values():
+                producer.start_offset = -1
+    with pytest.raises(StalePlanError):
+        apply(plan)
+    assert hanging.cluster.count("WriteTxnMarkers") == 0
+
+
+def test_one_that_is_refused_hides_no_other(hanging: Stage) -> None:
+    plan = prepare(hanging)
+    hanging.cluster.fail_next("WriteTxnMarkers", CLUSTER_AUTHORIZATION_FAILED)
+    report = apply(plan)
+    assert outcomes(report) == {("t", 0): "failed", ("t", 1): "aborted", ("u", 0): "aborted"}
+    assert (report.exit_code, report.rows[0].error.code) == (ExitCode.PARTIAL, "CLUSTER_AUTHORIZATION_FAILED")
+    assert "ALTER" in str(report.problems[0].hint).upper()
+
+
+def test_none_that_may_be_aborted_is_a_lack_of_rights(hanging: Stage) -> None:
+    plan = prepare(hanging)
+    hanging.cluster.fail_next("WriteTxnMarkers", *[CLUSTER_AUTHORIZATION_FAILED] * 3)
+    assert apply(plan).exit_code == ExitCode.UNAUTHORIZED
+
+
+def test_a_lost_answer_is_read_back(hanging: Stage) -> None:
+    plan = prepare(hanging)
+    hanging.cluster.fail_next("WriteTxnMarkers", REQUEST_TIMED_OUT)  # and it was not written
+    report = apply(plan)
+    assert outcomes(report) == {("t", 0): "unconfirmed", ("t", 1): "aborted", ("u", 0): "aborted"}
+    assert (report.exit_code, report.problems[0].code) == (ExitCode.PARTIAL, "unconfirmed")
+
+
+def test_an_abort_that_nothing_confirms(hanging: Stage) -> None:
+    plan = prepare(hanging, "u")
+
+    def once_marked(seen: Seen, answer: bytes) -> bytes:
+        if seen.api == "WriteTxnMarkers":
+            hanging.cluster.fail_next("DescribeProducers", TOPIC_AUTHORIZATION_FAILED)
+        return answer
+
+    hanging.cluster.tamper = once_marked
+    report = apply(plan)
+    assert (outcomes(report), report.exit_code) == ({("u", 0): "aborted_not_confirmed"}, ExitCode.PARTIAL)
+
+
+def test_ctrl_c_leaves_the_others_as_they_were_and_says_so(hanging: Stage) -> None:
+    plan = prepare(hanging)
+    seen_one: list[Seen] = []
+
+    def second(seen: Seen, answer: bytes) -> bytes:
+        if seen.api == "WriteTxnMarkers":
+            if seen_one:
+                raise KeyboardInterrupt
+            seen_one.append(seen)
+        return answer
+
+    hanging.cluster.tamper = second
+    report = apply(plan)
+    assert list(outcomes(report).values())[::2] == ["aborted", "not_reached"]
+    assert (report.exit_code, report.problems[0].code) == (ExitCode.INTERRUPTED, "interrupted")
+
+
+def test_what_could_not_be_looked_at_makes_it_partial(hanging: Stage) -> None:
+    hanging.cluster.fail_next("DescribeProducers", TOPIC_AUTHORIZATION_FAILED)
+    plan = prepare(hanging)
+    shown = plan.report()
+    assert shown.rows
+    assert {problem.severity for problem in shown.problems} == {"warning"}
+    assert apply(plan).exit_code == ExitCode.PARTIAL
+
+
+def test_offsets_that_can_t_be_read_hinder_nothing(hanging: Stage) -> None:
+    def no_topics(_app: Any) -> Any:
+        raise UnreachableError("no broker answers")
+
+    plan = prepare_abort_hanging(replace(hanging.app, open_topics=no_topics), HangingRequest())
+    report = apply(plan)
+    assert {(row.lso_before, row.lso_after, row.outcome) for row in report.rows} == {(None, None, "aborted")}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--hanging", "--partition", "0"], "--hanging takes no options"),
+        (["--hanging", "--force"], "--hanging takes no options"),
+        (["--topic", "t"], "needs --topic and --partition"),
+        (["--topic", "t", "--partition", "0", "--start-offset", "0", "--older-than", "1h"], "takes no --older-than"),
+        ([], "needs --topic and --partition"),
+    ],
+)
+def test_options_that_contradict_each_other(invoke: Callable[..., Any], words: list[str], says: str) -> None:
+    outcome = invoke("txn", "abort", *words, "-b", "127.0.0.1:1")
+    assert (outcome.exit_code, says in outcome.stderr) == (ExitCode.USAGE, True), outcome.stderr
