@@ -362,7 +362,10 @@ def stopped(file_source: FileSource) -> FileSource:
 
 @pytest.fixture(scope="session")
 def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Three brokers whose authorizer allows everybody everything, internal topics replicated to all, no workers."""
-    spec = StackSpec(brokers=3, groups=(), broker_config={**EVERYBODY_IS_SUPER, **LED_AS_MADE})
+    """Three brokers of Kafka 4.4.0 whose authorizer allows everybody everything, internal topics replicated to all.
+
+    No workers: groups that tests add are of Kafka 4.3.1, the newest Connect.
+    """
+    spec = StackSpec(kafka_version="4.4.0", brokers=3, groups=(), broker_config={**EVERYBODY_IS_SUPER, **LED_AS_MADE})
     with sandbox(spec, tmp_path_factory, name="three") as started:
         yield started

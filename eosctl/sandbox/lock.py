@@ -1,6 +1,7 @@
 """Lock files: the exact jars of each supported Kafka version, `group:artifact:version sha256 size`.
 
 A lock names no host. It is made once per version by a developer: `python -m eosctl.sandbox.downloads.relock VERSION`.
+Where it has brokers only, workers are those of `connect_version`.
 """
 
 from __future__ import annotations
@@ -49,6 +50,20 @@ def read_lock(kafka_version: str) -> list[Jar]:
 def read_agent_lock() -> list[Jar]:
     """The one jar of the agent that shows a worker's metrics to a Prometheus."""
     return _read(AGENT)
+
+
+def connect_version(kafka_version: str) -> str:
+    """The version of the workers beside brokers of a Kafka version: the same, or the newest before it that is whole.
+
+    Brokers may be published before Connect is (4.4.0).
+    """
+    versions = supported_versions()
+    whole = [each for each in versions[versions.index(kafka_version) :] if _has_connect(each)]
+    return whole[0]
+
+
+def _has_connect(kafka_version: str) -> bool:
+    return any(jar.artifact == "connect-runtime" for jar in read_lock(kafka_version))
 
 
 def _read(name: str) -> list[Jar]:

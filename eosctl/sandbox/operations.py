@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 
+from msgspec import UNSET, UnsetType
+
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import NotFoundError, RefusedError
 from eosctl.events import OnEvent
 from eosctl.output.rows import Kind
 from eosctl.report import Report
-from eosctl.sandbox.lock import DEFAULT_VERSION
+from eosctl.sandbox.lock import DEFAULT_VERSION, connect_version, supported_versions
 from eosctl.sandbox.rows import (
     SANDBOX_DOWN,
     SANDBOX_LOGS,
@@ -52,7 +54,7 @@ def up_sandbox(
 
     `secure` puts them behind TLS, SCRAM and an authorizer, with a user per role; `metrics` gives each worker a port
     where a Prometheus may read.
-    `kafka_version` None is the newest supported; another version than the lock files' raises UsageError.
+    `kafka_version` None is the newest that has Connect; another version than the lock files' raises UsageError.
     """
     directory = _directory(state_dir, name)
     group = GroupSpec(modes=tuple(Mode(mode) for mode in modes))
@@ -123,13 +125,21 @@ def _directory(state_dir: Path, name: str) -> Path:
     return state_dir / "sandbox" / name
 
 
+def _other_than(kafka_version: str) -> str | UnsetType:
+    """The version of the workers, where it is not that of the brokers; a lock may be gone that was there once."""
+    known = kafka_version in supported_versions()
+    return version if known and (version := connect_version(kafka_version)) != kafka_version else UNSET
+
+
 def _report(kind: Kind, stack: Stack) -> Report:
-    groups = list(stack.state.topics)
+    groups, version = list(stack.state.topics), stack.state.kafka_version
     configs = stack.state.command_configs
     return Report(
         kind=kind,
         rows=[_row(node) for node in stack.state.nodes],
-        summary=kind.summary(name=stack.state.name, up=stack.alive(), kafka_version=stack.state.kafka_version),
+        summary=kind.summary(
+            name=stack.state.name, up=stack.alive(), kafka_version=version, connect_version=_other_than(version)
+        ),
         data=kind.data(
             environ=_environ(stack, groups),
             directory=stack.state.directory,

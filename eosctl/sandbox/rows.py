@@ -49,7 +49,8 @@ class UpSummary(Printed):
 
     name: Annotated[str, "The name of the sandbox."]
     up: Annotated[bool, "Whether one of its processes runs."]
-    kafka_version: Annotated[str, "The version of Kafka and Connect."]
+    kafka_version: Annotated[str, "The version of Kafka."]
+    connect_version: Annotated[str, "The version of the workers, where it is another one."] | UnsetType = UNSET
 
 
 class StatusSummary(Printed):
@@ -57,7 +58,8 @@ class StatusSummary(Printed):
 
     name: Annotated[str, "The name of the sandbox."]
     up: Annotated[bool, "Whether one of its processes runs."]
-    kafka_version: Annotated[str, "The version of Kafka and Connect, where there is a sandbox."] | UnsetType = UNSET
+    kafka_version: Annotated[str, "The version of Kafka, where there is a sandbox."] | UnsetType = UNSET
+    connect_version: Annotated[str, "The version of the workers, where it is another one."] | UnsetType = UNSET
 
 
 class DownSummary(Printed):

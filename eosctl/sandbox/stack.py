@@ -16,7 +16,7 @@ from eosctl.machine.java import require_java
 from eosctl.machine.kept_file import KeptFile
 from eosctl.sandbox import state
 from eosctl.sandbox.downloads.jars import ca_file, cache_dir, ensure_jars, proxy_options
-from eosctl.sandbox.lock import read_agent_lock, read_lock
+from eosctl.sandbox.lock import connect_version, read_agent_lock, read_lock
 from eosctl.sandbox.secure import SecureListener
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.servers.launcher import Launcher
@@ -58,13 +58,16 @@ class Stack:
         Raises EosctlError (DeadlineError when the time is up) with the end of the log of the process that did not
         come up.
         """
-        kafka_jars = read_lock(spec.kafka_version)
-        jars_wanted = [*kafka_jars, *(read_agent_lock() if spec.metrics else ())]
+        broker_lock = read_lock(spec.kafka_version)
+        worker_lock = read_lock(connect_version(spec.kafka_version))
+        jars_wanted = list(dict.fromkeys([*broker_lock, *worker_lock, *(read_agent_lock() if spec.metrics else ())]))
         java, cache = require_java(environ), cache_dir(environ).absolute()
         jars = ensure_jars(
             jars_wanted, cache=cache, java=java, maven_url=environ.get("EOSCTL_MAVEN_URL"),
             on_event=on_event, java_options=proxy_options(environ), ca_file=ca_file(environ),
         )  # fmt: skip
+        path_of = dict(zip(jars_wanted, jars, strict=True))
+        broker_jars, worker_jars = [path_of[jar] for jar in broker_lock], [path_of[jar] for jar in worker_lock]
         directory = directory.absolute()
         directory.mkdir(parents=True, mode=0o700)  # connectors' passwords are in its topics
         topics = {group.group_id: group.topics() for group in spec.groups}
@@ -78,10 +81,10 @@ class Stack:
         state.save(stack.state)
         deadline = Deadline.after(start_timeout_s)
         try:
-            stack._launcher.prepare(jars[: len(kafka_jars)], spec.kafka_version)
+            stack._launcher.prepare(worker_jars, spec.kafka_version, broker_jars=broker_jars)
             if spec.secure:
                 stack._prepare_security(spec.secure)
-            template = storage_template(cache, spec.kafka_version, jars[: len(kafka_jars)])
+            template = storage_template(cache, spec.kafka_version, broker_jars)
             stack._start_brokers(spec, template, on_event, deadline)
             if before_workers is not None:
                 before_workers(stack)
@@ -201,7 +204,9 @@ class Stack:
     def _start_workers(self, spec: StackSpec, on_event: OnEvent, deadline: Deadline, *, agent: Path | None) -> None:
         def prepare() -> Iterator[Node]:
             for group in spec.groups:
-                on_event(Event(f"starting Connect group {group.group_id}: {', '.join(group.modes)}"))
+                version = connect_version(spec.kafka_version)
+                which = "Connect group" if version == spec.kafka_version else f"Connect {version} group"
+                on_event(Event(f"starting {which} {group.group_id}: {', '.join(group.modes)}"))
                 servers = self.secure_bootstrap_servers if group.users else self.bootstrap_servers
                 yield from self._launcher.prepare_workers(group, spec, servers, agent=agent)
 

@@ -1,4 +1,4 @@
-"""Kafka's error codes and their names (`Errors`, Kafka 4.3.1).
+"""Kafka's error codes and their names (`Errors`, Kafka 4.4.0).
 
 Codes only ever get added; a broker newer than this table may send one that is not in it.
 """
@@ -36,8 +36,9 @@ _NAMES = """
     TELEMETRY_TOO_LARGE INVALID_REGISTRATION TRANSACTION_ABORTABLE INVALID_RECORD_STATE SHARE_SESSION_NOT_FOUND
     INVALID_SHARE_SESSION_EPOCH FENCED_STATE_EPOCH INVALID_VOTER_KEY DUPLICATE_VOTER VOTER_NOT_FOUND
     INVALID_REGULAR_EXPRESSION REBOOTSTRAP_REQUIRED STREAMS_INVALID_TOPOLOGY STREAMS_INVALID_TOPOLOGY_EPOCH
-    STREAMS_TOPOLOGY_FENCED SHARE_SESSION_LIMIT_REACHED
-""".split()  # noqa: SIM905 - 135 names read better in running text than one a line
+    STREAMS_TOPOLOGY_FENCED SHARE_SESSION_LIMIT_REACHED GROUP_DELETION_FAILED
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED CONTROLLER_ID_NOT_REGISTERED
+""".split()  # noqa: SIM905 - 138 names read better in running text than one a line
 
 UNKNOWN_SERVER_ERROR = -1
 NONE = 0

@@ -13,14 +13,21 @@ from eosctl.events import Event, ignore_events
 from eosctl.machine.java import require_java
 from eosctl.sandbox.downloads.jars import cache_dir, ensure_jars, proxy_options
 from eosctl.sandbox.downloads.relock import lock_text, root_coordinates
-from eosctl.sandbox.lock import DEFAULT_VERSION, Jar, parse_lock, read_lock, supported_versions
+from eosctl.sandbox.lock import DEFAULT_VERSION, Jar, connect_version, parse_lock, read_lock, supported_versions
 
 
 def test_every_supported_version_has_a_complete_lock() -> None:
-    assert supported_versions()[0] == DEFAULT_VERSION
+    """Of 4.4.0 there were brokers only: their workers are those of the newest version before it."""
     for version in supported_versions():
-        names = {jar.artifact for jar in read_lock(version) if jar.version == version}
-        assert {"kafka_2.13", "connect-runtime", "connect-file", "connect-mirror", "kafka-tools"} <= names
+        assert "kafka_2.13" in {jar.artifact for jar in read_lock(version) if jar.version == version}
+        worker = connect_version(version)
+        names = {jar.artifact for jar in read_lock(worker) if jar.version == worker}
+        assert {"connect-runtime", "connect-file", "connect-mirror", "kafka-tools"} <= names
+    others = {
+        version: connect_version(version) for version in supported_versions() if connect_version(version) != version
+    }
+    assert others == {"4.4.0": DEFAULT_VERSION}
+    assert next(iter(supported_versions())) == "4.4.0"
 
 
 def test_an_unknown_version_names_the_known_ones() -> None:

@@ -21,13 +21,15 @@ _ROOTS = (
 )  # fmt: skip
 # Kafka's jars leave the logging backend to the distribution; VerifiableSource is published as a jar since 4.0. Basic
 # authentication of a worker's REST interface is Connect's own: tests show themselves to it, with the newest Kafka.
+_BACKEND = ("org.apache.logging.log4j:log4j-slf4j-impl:2.25.4", "org.apache.logging.log4j:log4j-core:2.25.4")
 _MORE_SINCE_4 = (
     "org.apache.kafka:connect-basic-auth-extension:{version}",
     "org.apache.kafka:connect-test-plugins:{version}",
-    "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
-    "org.apache.logging.log4j:log4j-core:2.25.4",
+    *_BACKEND,
 )
 _MORE_BEFORE_4 = ("org.slf4j:slf4j-reload4j:1.7.36",)
+# Connect was not in the registry when these were locked: their sandbox has workers of an older version
+_BROKERS_ONLY = {"4.4.0"}
 _AGENT = "io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1"
 _POM = """<project><modelVersion>4.0.0</modelVersion>
 <groupId>eosctl</groupId><artifactId>sandbox-lock</artifactId><version>1</version>
@@ -39,6 +41,8 @@ def root_coordinates(kafka_version: str) -> list[str]:
     """`group:artifact:version` of what is asked for by name; everything else follows from it."""
     if kafka_version == AGENT:
         return [_AGENT]
+    if kafka_version in _BROKERS_ONLY:
+        return [f"org.apache.kafka:kafka_2.13:{kafka_version}", *_BACKEND]
     more = _MORE_SINCE_4 if int(kafka_version.split(".")[0]) >= 4 else _MORE_BEFORE_4
     roots = [f"org.apache.kafka:{artifact}:{kafka_version}" for artifact in _ROOTS]
     return [*roots, *(entry.format(version=kafka_version) for entry in more)]

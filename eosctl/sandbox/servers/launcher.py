@@ -55,16 +55,13 @@ class Launcher:
         self._java, self._directory, self._cache = java, directory, cache
         self._take_ports = partial(take_ports, folder=cache / "ports", owner=directory)
 
-    @property
-    def _arguments_file(self) -> Path:
-        return self._directory / "java.arguments"
+    def _shared_file(self, name: str, kind: str) -> Path:
+        """What the JVMs of a kind share: all kinds have one file, unless brokers have one of their own."""
+        own = self._directory / f"java.{kind}.{name}"
+        return own if own.exists() else self._directory / f"java.{name}"
 
-    @property
-    def _classes_file(self) -> Path:
-        return self._directory / "java.classes"
-
-    def prepare(self, jars: Sequence[Path], kafka_version: str) -> None:
-        """Writes what all JVMs of the stack share: class path, logging, temporary files."""
+    def prepare(self, jars: Sequence[Path], kafka_version: str, *, broker_jars: Sequence[Path] | None = None) -> None:
+        """Writes what JVMs of the stack share: class path, logging, temporary files; brokers may have other jars."""
         file_name, text, option = logging_files(kafka_version)
         (self._directory / file_name).write_text(text, encoding="utf-8")
         (self._directory / "tmp").mkdir()
@@ -73,11 +70,16 @@ class Launcher:
             f"{option}{(self._directory / file_name).as_uri()}",
             f"-Djava.io.tmpdir={self._directory / 'tmp'}",
         ]
-        words = [*shared, "-cp", os.pathsep.join(str(jar) for jar in jars)]
-        _write_words(self._arguments_file, words)
+        self._write_shared("java", shared, jars, kafka_version)
+        if broker_jars is not None and list(broker_jars) != list(jars):
+            self._write_shared("java.broker", shared, broker_jars, kafka_version)
+
+    def _write_shared(self, begin: str, options: Sequence[str], jars: Sequence[Path], kafka_version: str) -> None:
+        words = [*options, "-cp", os.pathsep.join(str(jar) for jar in jars)]
+        _write_words(self._directory / f"{begin}.arguments", words)
         name = archive_name(self._java, jars)
         if name:
-            self._classes_file.write_text(f"kafka-{kafka_version}-{name}", encoding="ascii")
+            (self._directory / f"{begin}.classes").write_text(f"kafka-{kafka_version}-{name}", encoding="ascii")
 
     @property
     def secure_files(self) -> SecureFiles:
@@ -150,7 +152,13 @@ class Launcher:
         options = [_HEAP[node.kind], *used, *recorded, *_agent_options(node)]
         if _options_file(node).exists():
             options.append(f"@{_options_file(node)}")
-        command = [*self._command(*options, _MAIN[node.kind]), node.config]
+        command = [
+            str(self._java),
+            *options,
+            f"@{self._shared_file('arguments', node.kind)}",
+            _MAIN[node.kind],
+            node.config,
+        ]
         directory = Path(node.config).parent
         started = process.spawn(command, log=Path(node.log), directory=directory, environ=_ENVIRON)
         return replace(node, pid=started.pid, start_ticks=started.start_ticks, records_classes=bool(recorded))
@@ -168,18 +176,15 @@ class Launcher:
 
     def _class_archive(self, node: Node) -> ClassArchive | None:
         """The archive for JVMs of the node's kind; None where the jars are not known."""
-        if not self._classes_file.exists():
+        classes = self._shared_file("classes", node.kind)
+        if not classes.exists():
             return None
-        name = f"{node.kind}-{self._classes_file.read_text(encoding='ascii')}"
+        name = f"{node.kind}-{classes.read_text(encoding='ascii')}"
         return ClassArchive(KeptFile(self._cache / "classes", name, ".jsa"), Path(node.config).with_name("classes.jsa"))
 
     def _may_record(self, node: Node) -> bool:
         """Whether the archive may come from this JVM: not with an agent or options of its own, not with passwords."""
         return not (node.agent or _options_file(node).exists() or self.secure_files.directory.exists())
-
-    def _command(self, *words: str) -> list[str]:
-        *options, main = words
-        return [str(self._java), *options, f"@{self._arguments_file}", main]
 
     def _node(self, name: str, kind: str, address: str, properties: Mapping[str, str]) -> Node:
         home = self._directory / name
@@ -211,7 +216,7 @@ class Launcher:
         _write_words(arguments, words)
         archive = self._class_archive(node)  # the tool loads a part of what a broker does
         used = archive.use() if archive else []
-        command = [str(self._java), *used, f"@{self._arguments_file}", f"@{arguments}"]
+        command = [str(self._java), *used, f"@{self._shared_file('arguments', node.kind)}", f"@{arguments}"]
         done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=_ENVIRON)
         arguments.unlink()
         if done.returncode:
