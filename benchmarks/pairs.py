@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 import venv
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 
 Command = Callable[[], Sequence[str]]
 _ROOT = Path(__file__).resolve().parent.parent
+_MOST_SAID = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +52,18 @@ def installed_eosctl(directory: Path) -> str:
 
 
 def run_once(command: Sequence[str]) -> Run:
-    """Runs `command` with its output thrown away; raises CalledProcessError when it fails."""
+    """Runs `command` with its output thrown away; raises CalledProcessError when it fails, after what it said."""
     started_s = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with (
+        tempfile.TemporaryFile() as said,
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said) as process,
+    ):
         _pid, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command)
+        if process.returncode:
+            said.seek(0)
+            print(said.read()[-_MOST_SAID:].decode("utf-8", "replace"), file=sys.stderr)
+            raise subprocess.CalledProcessError(process.returncode, command)
     return Run(time.perf_counter() - started_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from confluent_kafka import Producer
 
 from benchmarks.pairs import Run, compare, compile_sources, run_once
-from benchmarks.read_offsets.__main__ import TOPIC, fill, records_of
+from benchmarks.read_offsets.__main__ import TOPIC, fill, names_of, records_of
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import NewTopic
 from eosctl.deadline import Deadline
@@ -33,7 +33,8 @@ from eosctl.sandbox.stack import Stack
 class Form(NamedTuple):
     """A kind of target: how many partitions its topics have, and from how many sources what goes there comes.
 
-    The topics are there before either job starts; `half` of the keys too, under the new names that they all get.
+    The topics are there before either job starts; `half` of the keys too, under the new names that they all get. One in
+    five of the `connectors` has no records.
     """
 
     words: str
@@ -46,15 +47,11 @@ class Form(NamedTuple):
         """What the run of that number writes to: a topic, or a topic for each connector."""
         return f"target-{number}-{{connector}}" if self.each else f"target-{number}"
 
-    def names(self) -> list[str]:
-        """The connectors."""
-        return [f"inventory-source-{number:02}" for number in range(self.connectors)]
-
 
 FORMS = {
     "same": Form("a topic with as many partitions"),
     "other": Form("a topic with 7 partitions", partitions=7),
-    "topics": Form("1,000 topics with one partition each", partitions=1, connectors=1000, each=True),
+    "topics": Form("1,000 topics with one partition each", partitions=1, connectors=1250, each=True),
     "renames": Form("a topic that has half of the keys, under new names", half=True),
 }
 
@@ -85,11 +82,11 @@ def main() -> None:
 
 def contest(bootstrap: str, folder: Path, *, form: Form, records: int, runs: int) -> None:
     """eosctl against the naive job, each run into topics of its own."""
-    numbers = count()
+    numbers, connectors = count(), names_of(form.connectors)
 
     def target() -> str:
         name = form.target(next(numbers))
-        names = [name.format(connector=connector) for connector in form.names()] if form.each else [name]
+        names = [name.format(connector=connector) for connector in connectors] if form.each else [name]
         topics = [NewTopic(each, form.partitions, 1) for each in names]
         with KafkaTopicStore(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(300)) as store:
             store.create_all(topics)
@@ -100,7 +97,7 @@ def contest(bootstrap: str, folder: Path, *, form: Form, records: int, runs: int
     def ours() -> Sequence[str]:
         name = target()
         to = ["--to", "dedicated", "--dedicated-topic", name] if form.each else ["--to", name]
-        renames = [word for each in form.names() for word in ("--rename", f"{each}=new-{each}")] if form.half else []
+        renames = [word for each in connectors for word in ("--rename", f"{each}=new-{each}")] if form.half else []
         return [
             *(sys.executable, "-m", "eosctl", "offsets", "migrate", "--all", *to, *renames, "--yes", "--force-running"),
             *("--conflict", "take-source", "--master", "local[2]", "--snapshot-dir", str(folder / "snapshots")),
@@ -110,7 +107,7 @@ def contest(bootstrap: str, folder: Path, *, form: Form, records: int, runs: int
     def naive() -> Sequence[str]:
         return [sys.executable, "-m", "benchmarks.migrate.naive", bootstrap, TOPIC, target(), *(["new-"] * form.half)]
 
-    print(f"\n{records:,} records into {form.words}; memory is the sum of a tree's processes, shared pages in each")
+    print(f"\n{records:,} records into {form.words}; memory is all processes of a tree, shared pages once")
     compare("eosctl offsets migrate", ours, "naive job", naive, runs=runs, run=run_tree)
     if form is FORMS["same"]:
         print("\nwhere eosctl's time goes")
@@ -137,7 +134,7 @@ def run_tree(command: Sequence[str]) -> Run:
     def watch() -> None:
         while not over.wait(0.2):
             below = processes_below(os.getpid())
-            peak[0] = max(peak[0], sum(_resident_mib(pid) for pid in below))
+            peak[0] = max(peak[0], sum(_proportional_mib(pid) for pid in below))
             cpu_s.update((pid, max(_cpu_s(pid), cpu_s.get(pid, 0.0))) for pid in below)
 
     watcher = threading.Thread(target=watch)
@@ -185,11 +182,13 @@ def _cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _resident_mib(pid: int) -> float:
+def _proportional_mib(pid: int) -> float:
+    """The proportional set size of a process: of a page that several have, each its share."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:
         return 0.0
+    return sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")) / 1024
 
 
 if __name__ == "__main__":

@@ -113,5 +113,10 @@ def records_of(count: int, *, connectors: int = 40) -> Iterator[tuple[bytes, byt
         yield key, value
 
 
+def names_of(connectors: int) -> list[str]:
+    """The connectors that `records_of` has records of, of so many: tables that others supersede are never first."""
+    return [f"inventory-source-{number:02d}" for number in range(connectors) if number % _SUPERSEDED_EVERY]
+
+
 if __name__ == "__main__":
     main()

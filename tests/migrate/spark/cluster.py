@@ -18,6 +18,7 @@ from eosctl.target import Target
 from tests.sandbox_fixtures import PATIENCE_S, wait_until
 
 PARTITIONS = 25
+_MOST_QUEUED = 50_000
 DOWN = Allowances(force_running=True)
 Line = tuple[bytes, bytes | None]
 
@@ -66,10 +67,10 @@ class Cluster:
                 **settings,
             }
         )
-        for number, (key, value) in enumerate(lines):
+        for key, value in lines:
+            while len(producer) >= _MOST_QUEUED:
+                producer.poll(0.1)
             producer.produce(topic, value, key)
-            if number % 1000 == 0:
-                producer.poll(0)
         assert producer.flush(PATIENCE_S) == 0
 
     def end(self, topic: str) -> int:
