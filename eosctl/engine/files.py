@@ -8,6 +8,7 @@ tells where in it each part is: every part looks into every file.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.engine.columns import RECORDS
 from eosctl.engine.places import Places
 from eosctl.engine.read import Fold
@@ -54,19 +56,9 @@ def part_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("part-*.arrow"))
 
 
-@dataclass(frozen=True, slots=True)
-class Landed:
-    """What a reader has put into files: whose offsets, whether all keys are where Connect's producer puts them, and how
-    many `records` came to it."""
-
-    connectors: frozenset[str]
-    in_place: bool
-    records: int
-
-
-def land(folder: Path, number: int, folds: Iterable[Fold], places: Places) -> Landed:
+def land(folder: Path, number: int, folds: Iterable[Fold], places: Places) -> Snapshot:
     """Puts what reader `number` has read into a file of `folder`; a second attempt takes the place of the first."""
-    connectors, in_place, records = set[str](), True, 0
+    found, part_bytes = list[Snapshot](), Counter[int]()
     about = _About()
     with whole_file(folder / f"{number:05}.arrow") as draft, pa.ipc.new_file(draft, RECORDS) as writer:
         for count, fold in enumerate(folds):
@@ -74,12 +66,11 @@ def land(folder: Path, number: int, folds: Iterable[Fold], places: Places) -> La
                 for batch in some.combine_chunks().to_batches():
                     writer.write_batch(batch)
                     about.add(part, fold=count)
+                    part_bytes[part] += batch.nbytes
             about.older += fold.older
-            connectors |= fold.connectors()
-            in_place = in_place and fold.in_place()
-            records += fold.read
+            found.append(Snapshot(frozenset(fold.connectors()), fold.in_place(), fold.read))
         writer.write_batch(about.batch())
-    return Landed(frozenset(connectors), in_place, records)
+    return Snapshot.united([*found, Snapshot(part_bytes=part_bytes)])
 
 
 @dataclass(frozen=True, slots=True)

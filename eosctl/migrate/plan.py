@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -17,6 +18,8 @@ from eosctl.core.allowances import Waiver
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import (
     ONE_PART,
+    PART_BYTES,
+    ConnectorRoute,
     MigrationPlan,
     Parts,
     PlannedTopic,
@@ -127,16 +130,17 @@ class Migration:
     def _plan(self, request: MigrationRequest, sources: Sequence[PlannedTopic], draft: Path) -> MigrationPlan:
         records = expected_records(sources)
         parts = parts_of(sources, records=records, least=self.stages.least_parts(records))
-        read = self.stages.snapshot(sources, draft / "source", parts=parts, renames=request.renames)
-        connectors = request.selection.choose(read.connectors)
-        check_renames(request.renames, connectors)
-        routes = plan_routes(
-            connectors, request.renames, target_name_of(self.app, request.target, request.dedicated_topic)
-        )
-        names = sorted({route.target_topic for route in routes})
-        targets = planned_targets(self.app.with_whole_timeout(), names, sources=sources, size=request.new_topics)
-        refuse_open_transactions(targets, allowed=request.allow_open_transactions)
-        in_place = self.stages.snapshot(targets, draft / "target", parts=parts).in_place
+        read_source = partial(self.stages.snapshot, sources, draft / "source", renames=request.renames)
+        read = read_source(parts=parts)
+        routes, targets = self._ways(request, read, sources)
+        read_target = partial(self.stages.snapshot, targets, draft / "target")
+        there = read_target(parts=parts)
+        most = max(read.most_bytes(), there.most_bytes())
+        if most > PART_BYTES:
+            self.app.on_event(Event(f"a part of the work has {most >> 20:,} MiB: all is read again in smaller parts"))
+            parts = parts_of(sources, records=records, least=len(parts) * -(-most // PART_BYTES))
+            read, there = read_source(parts=parts), read_target(parts=parts)
+        in_place = there.in_place
         if not in_place:
             self.app.on_event(Event(_SCATTERED.format(topics=some([topic.name for topic in targets])), warning=True))
         plan = MigrationPlan(
@@ -157,6 +161,20 @@ class Migration:
         if not in_place and plan.target_file() is None:
             plan = replace(plan, stale_copies=self.stages.find_stale(draft))
         return with_sample(plan, [plain(plan_row(key)) for key in self.stages.sample(draft)])
+
+    def _ways(
+        self, request: MigrationRequest, read: Snapshot, sources: Sequence[PlannedTopic]
+    ) -> tuple[tuple[ConnectorRoute, ...], list[PlannedTopic]]:
+        """Where the offsets of each connector go, and the topics or the file that they go to."""
+        connectors = request.selection.choose(read.connectors)
+        check_renames(request.renames, connectors)
+        routes = plan_routes(
+            connectors, request.renames, target_name_of(self.app, request.target, request.dedicated_topic)
+        )
+        names = sorted({route.target_topic for route in routes})
+        targets = planned_targets(self.app.with_whole_timeout(), names, sources=sources, size=request.new_topics)
+        refuse_open_transactions(targets, allowed=request.allow_open_transactions)
+        return routes, targets
 
     def compare(self, plan: MigrationPlan, side: str, *, since: bool = False) -> Comparison:
         """Reads one side again, up to now, and compares it with the plan's decisions.

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.offsets.keys import key_owner
+from eosctl.core.offsets.keys import key_owner, renamed_key
 from eosctl.core.offsets.migration import ONE_PART, MigrationPlan, Parts, PlannedTopic, Tally, topic_of
 from eosctl.core.offsets.migration_results import Comparison, DecidedKey, Mismatch, SentCounts, Snapshot
 from eosctl.core.offsets.murmur2 import partition_for
@@ -70,7 +70,10 @@ class FakeStages(Faults):
             keep_rows(folder, rows)
             owners = [owner.connector for row in rows if (owner := key_owner(row.key))]
             read = sum(1 for topic in topics for _record in self._records(topic))
-            return Snapshot(frozenset(owners), all(row.at_home for row in rows), read)
+            part_bytes = Counter[int]()
+            for row in rows:
+                part_bytes[_part_of(row.key, parts, renames or {})] += len(row.key or b"") + len(row.value or b"")
+            return Snapshot(frozenset(owners), all(row.at_home for row in rows), read, part_bytes)
 
     def decide(self, folder: Path, plan: MigrationPlan) -> Tally:
         with self.call("decide"):
@@ -184,7 +187,7 @@ class FakeStages(Faults):
                 return SentCounts({file: (_write_file(file, rows, plan), 0)})
             shares: dict[int, list[OutRecord]] = {}
             for one in rows:
-                task = _task_of(one, plan.parts)
+                task = _part_of(one.key, plan.parts, {})
                 assert task < tasks
                 out = OutRecord(topic_of(one.topic), one.key, one.value, one.partition())
                 shares.setdefault(task, []).append(out)
@@ -265,11 +268,14 @@ def _uncleaned(rows: Iterable[Row], decided: Iterable[Decided], folder: Path) ->
     ]
 
 
-def _task_of(one: Decided, parts: Parts) -> int:
-    """Each key is one task's."""
-    place = partition_for(one.key, sum(map(len, parts)))
-    (task,) = (number for number, part in enumerate(parts) if place in part)
-    return task
+def _part_of(key: bytes | None, parts: Parts, renames: Mapping[str, str]) -> int:
+    """Each key is in one part: that of the place where it will be."""
+    owner = key_owner(key)
+    if key is not None and owner is not None and owner.connector in renames:
+        key = renamed_key(key, owner, renames[owner.connector])
+    place = 0 if key is None else partition_for(key, sum(map(len, parts)))
+    (number,) = (number for number, part in enumerate(parts) if place in part)
+    return number
 
 
 def _write_file(file: str, rows: Iterable[Decided], plan: MigrationPlan) -> int:

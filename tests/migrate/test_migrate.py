@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -13,7 +14,7 @@ from msgspec.structs import replace as replaced
 
 from eosctl.core.allowances import Allowances
 from eosctl.core.offsets.decision import Policy
-from eosctl.core.offsets.migration import ConnectorRoute, Selection, Tally
+from eosctl.core.offsets.migration import PART_BYTES, ConnectorRoute, PlannedTopic, Selection, Tally
 from eosctl.core.offsets.migration_results import Comparison, Snapshot
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import Record
@@ -86,6 +87,28 @@ def test_a_plan_says_in_how_many_parts(scene: Scene, parts: int, words: str) -> 
     shown = StringIO()
     write_text(replace(report, data=replaced(report.data, parts=parts)), shown, color=False, wide=False)
     assert words in shown.getvalue()
+
+
+@pytest.mark.parametrize("heavy", ["source", "target"])
+def test_parts_are_bounded_by_bytes_too(scene: Scene, heavy: str) -> None:
+    """Large values made parts of more than the 2 GiB at which an array of Arrow ends, and nothing could be migrated."""
+    scene.put_all(f"c{number}" for number in range(30))
+    scene.add_topic("offsets-a", 2, *(key_of(f"c{number}") for number in range(20)))
+    snapshot, found = scene.stages.snapshot, list[int]()
+
+    def read(topics: Sequence[PlannedTopic], folder: Path, **more: Any) -> Snapshot:
+        read = snapshot(topics, folder, **more)
+        scale = PART_BYTES // 100 if folder.name == heavy else 1
+        found.append(max((size * scale for size in read.part_bytes.values()), default=0))
+        return replace(read, part_bytes={part: size * scale for part, size in read.part_bytes.items()})
+
+    scene.stages.snapshot = read  # type: ignore[method-assign]
+    plan = scene.plan(policy=Policy.TAKE_SOURCE, target="offsets-a")
+    parts = len(plan.parts)
+    assert [call.rpartition(" in ")[2] for call in scene.calls] == ["2 parts"] * 2 + [f"{parts} parts"] * 2
+    assert (parts > 2, max(found[:2]) > PART_BYTES, max(found[2:]) < 2 * PART_BYTES) == (True, True, True)
+    assert any("read again in smaller parts" in event.message for event in scene.events)
+    assert scene.apply(plan).exit_code is ExitCode.OK
 
 
 def test_nothing_to_do_is_nothing_to_apply(scene: Scene) -> None:

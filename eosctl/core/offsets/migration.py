@@ -23,6 +23,8 @@ from eosctl.errors import EosctlError, NotFoundError, UsageError
 
 _FILES = PlanFormat("eosctl-offsets-migration", 6, "offsets migrate")
 _PART_RECORDS = 500_000
+PART_BYTES = 1 << 28
+"""About as much as a part may have of a side: an array of Arrow, which a task may make of all of it, ends at 2 GiB."""
 Parts = tuple[tuple[int, ...], ...]
 """The places that keys have in a topic of so many partitions, each in one part (`parts_of`)."""
 ONE_PART: Parts = ((0,),)

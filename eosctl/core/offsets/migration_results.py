@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from eosctl.core.offsets.migration import ConnectorRoute
@@ -13,12 +14,27 @@ class Snapshot:
     """What one side was found to hold: whose offsets, and whether each key lies where Connect's producer puts it.
 
     Where all do (`in_place`), no key is on two partitions, and each is in the snapshot once. `records` is how many were
-    read, counted one by one as they came.
+    read, counted one by one as they came; `part_bytes` is what each part of the work has of them.
     """
 
     connectors: frozenset[str] = frozenset()
     in_place: bool = True
     records: int = 0
+    part_bytes: Mapping[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def united(cls, found: Iterable[Snapshot]) -> Snapshot:
+        """What several readers have found together."""
+        everything, part_bytes = list(found), Counter[int]()
+        for one in everything:
+            part_bytes.update(one.part_bytes)
+        connectors = frozenset[str]().union(*(one.connectors for one in everything))
+        in_place = all(one.in_place for one in everything)
+        return cls(connectors, in_place, sum(one.records for one in everything), part_bytes)
+
+    def most_bytes(self) -> int:
+        """What the largest part has."""
+        return max(self.part_bytes.values(), default=0)
 
 
 @dataclass(frozen=True, slots=True)

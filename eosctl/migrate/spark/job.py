@@ -32,7 +32,7 @@ from eosctl.migrate.spark import parts as tasks_of
 from eosctl.migrate.spark.files import folds_of, write_file
 from eosctl.migrate.spark.record_counts import RecordCounts
 from eosctl.migrate.spark.record_lines import backup_blocks
-from eosctl.migrate.spark.snapshots import fresh_folder, hosts_without, land_bins, united
+from eosctl.migrate.spark.snapshots import fresh_folder, hosts_without, land_bins
 from eosctl.migrate.spark.stages import EXECUTOR_PATIENCE_S, OnProgress, watched_stage
 from eosctl.migrate.spark.tasks import run_tasks
 from eosctl.state.work_folders import work_folder
@@ -93,8 +93,8 @@ class MigrationJob:
             for topic in topics:
                 if topic.file is not None and topic.topic_id is not None:
                     folds = folds_of(topic.file, topic.name, partitions=topic.partitions)
-                    found.append(united([land(folder, next_reader(folder), folds, places)]))
-            return united(found)
+                    found.append(land(folder, next_reader(folder), folds, places))
+            return Snapshot.united(found)
 
     def _land(
         self, topics: Sequence[PlannedTopic], folder: Path, profile: str, places: Places, counts: RecordCounts

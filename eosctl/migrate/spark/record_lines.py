@@ -25,7 +25,7 @@ from eosctl.migrate.spark.snapshots import fresh_folder
 from eosctl.migrate.spark.tasks import run_tasks
 
 _BLOCK_BYTES = 1 << 20
-_ROWS_AT_ONCE = 50_000
+_ROWS_AT_ONCE, _BYTES_AT_ONCE = 50_000, 1 << 26
 _COLUMNS = (
     *("action", "topic", "key", "value", "partition", "partitions"),
     *("target_exists", "target_offset", "target_timestamp_ms", "before"),
@@ -45,12 +45,18 @@ def backup_blocks(context: SparkContext, snapshot: Path, *, cluster_id: str | No
         rows = sent(read_table(files[number]).select(_COLUMNS))
         part = folder / f"part-{number:05}"
         with whole_file(part) as draft, Path(draft).open("w", encoding="utf-8", newline="\n") as file:
-            for begin in range(0, len(rows), _ROWS_AT_ONCE):
-                lines = lines_of(rows.slice(begin, _ROWS_AT_ONCE), cluster_id=cluster_id)
+            at_once = rows_at_once(rows)
+            for begin in range(0, len(rows), at_once):
+                lines = lines_of(rows.slice(begin, at_once), cluster_id=cluster_id)
                 file.writelines(lines.to_pylist())
 
     run_tasks(context, len(files), write_lines)
     return _blocks_of(folder)
+
+
+def rows_at_once(rows: pa.Table) -> int:
+    """How many rows to make lines of at a time: as text they are several times as long, and a column ends at 2 GiB."""
+    return max(1, min(_ROWS_AT_ONCE, len(rows) * _BYTES_AT_ONCE // (int(rows.nbytes) + 1)))
 
 
 def _blocks_of(folder: Path) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -17,7 +17,7 @@ from pyspark import SparkContext
 
 from eosctl.core.offsets.migration import Parts
 from eosctl.core.offsets.migration_results import Snapshot
-from eosctl.engine.files import Landed, land, whole_file
+from eosctl.engine.files import land, whole_file
 from eosctl.engine.places import Places
 from eosctl.engine.ranges import ClientProperties, OffsetRange
 from eosctl.engine.read import read_newest
@@ -82,17 +82,9 @@ def land_bins(
     with whole_file(file) as draft:
         Path(draft).write_bytes(msgspec.json.encode(_Bins(bins, places.parts, places.renames)))
 
-    def land_bin(number: int) -> Landed:
+    def land_bin(number: int) -> Snapshot:
         work = msgspec.json.decode(file.read_bytes(), type=_Bins)
         folds = read_newest(settings, work.bins[number], progress=counts.of_task(number))
         return land(folder, first + number, folds, Places(work.parts, work.renames))
 
-    return united(run_tasks(context, len(bins), land_bin))
-
-
-def united(landed: Iterable[Landed | Snapshot]) -> Snapshot:
-    """What several readers have found together."""
-    everything = list(landed)
-    connectors = frozenset[str]().union(*(one.connectors for one in everything))
-    in_place = all(one.in_place for one in everything)
-    return Snapshot(connectors, in_place, sum(one.records for one in everything))
+    return Snapshot.united(run_tasks(context, len(bins), land_bin))

@@ -14,8 +14,9 @@ import pytest
 
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ONE_PART, ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally
+from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.core.records import Record
-from eosctl.engine.files import Landed, land, next_reader, older_in, part_file, part_files, read_part, read_table
+from eosctl.engine.files import land, next_reader, older_in, part_file, part_files, read_part, read_table
 from eosctl.engine.places import Places
 from eosctl.engine.read import Fold
 from eosctl.migrate.spark.parts import compare_part, decide_part, land_stale, sample_of
@@ -51,7 +52,7 @@ def _fold(records: Sequence[Record]) -> Fold:
     return Fold(table(kept), len(records) - len(kept), len(records), SIZES)
 
 
-def land_side(records: Sequence[Record], folder: Path, places: Places, *, readers: int) -> list[Landed]:
+def land_side(records: Sequence[Record], folder: Path, places: Places, *, readers: int) -> list[Snapshot]:
     folder.mkdir(parents=True)
     return [land(folder, number, folds, places) for number, folds in enumerate(folds_of(records, readers))]
 
@@ -79,6 +80,8 @@ def outcome(folder: Path, wanted: MigrationPlan, readers: int) -> tuple[Any, ...
     rows = sum(part.rows for part in found)
     assert sum(one.records for one in landed) == len(source) == older_in(folder / "source") + rows
     assert not all(one.in_place for one in landed)
+    for number, size in Snapshot.united(landed).part_bytes.items():
+        assert read_part(folder / "source", number).records.nbytes == size
     assert frozenset[str]().union(*(one.connectors for one in landed)) == {"a", "b", "c", "ü", "other"}
     return sorted(decided, key=_place), sorted(copies, key=str), counts
 

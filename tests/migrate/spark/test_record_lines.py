@@ -10,7 +10,7 @@ from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.records import Record
 from eosctl.engine.columns import DECISIONS
-from eosctl.migrate.spark.record_lines import lines_of
+from eosctl.migrate.spark.record_lines import lines_of, rows_at_once
 
 TOKENS = (
     b"[", b"]", b'"', b"{", b"}", b":", b",", b" ", b"\\", b"\n", b"\x00", b"\x7f", b"\xff", "ü".encode(), b"null",
@@ -53,3 +53,11 @@ def test_backup_lines(rows: list[tuple[str, bytes, bytes | None, bytes | None, b
         line = record_line(record if there else absent, {"written": encode_bytes(value), "cluster_id": cluster})
         expected.append(f"{line}\n")
     assert lines == expected
+
+
+def test_large_values_are_made_lines_of_a_few_at_a_time() -> None:
+    """A column of their text passed the 2 GiB at which an array of Arrow ends."""
+    rows = pa.table({"value": pa.chunked_array([pa.array([b"v" * 2**20] * 10, pa.binary())] * 100)})
+    assert 50 < rows_at_once(rows) <= 64
+    assert rows_at_once(rows.slice(0, 1)) == 1
+    assert rows_at_once(rows.slice(0, 0)) == 1
