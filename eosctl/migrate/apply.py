@@ -7,7 +7,7 @@ of their own, fixed by the plan: resuming ends what a killed task left open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +18,10 @@ from eosctl.core.allowances import Allowances
 from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.migration import MigrationPlan
 from eosctl.core.offsets.migration_results import Comparison, SentCounts
-from eosctl.core.records import Record
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.events import Event
-from eosctl.migrate.clean import backup_lines, delete_copies
+from eosctl.migrate.clean import delete_copies
 from eosctl.migrate.journal import Past, Stage, migration_journal, read_past, resume_command, stages_of
 from eosctl.migrate.plan import Migration, existing_snapshot
 from eosctl.migrate.report import Applied
@@ -33,9 +32,10 @@ from eosctl.offsets.guard import refuse_running, refuse_running_source
 from eosctl.offsets.journal import offsets_journal
 from eosctl.offsets.stores.new_topics import TopicsMade
 from eosctl.report import Json, Problem
-from eosctl.state.backups import with_newer, write_blocks
+from eosctl.state.backups import write_blocks
 from eosctl.state.journal import Journal
 from eosctl.state.steps import Note, Progress, Step, Work, carry_out
+from eosctl.state.work_folders import work_folder
 
 _FENCE_TIMEOUT_MS = 30_000
 
@@ -88,17 +88,18 @@ def apply_plan(migration: Migration, plan: MigrationPlan, allowances: Allowances
             hint="Decide with --conflict keep-target, take-source or newest, and plan again.",
         )
     journal = migration_journal(folder, migration.app.clock)
-    run = _Run(migration, plan, allowances, folder, journal)
-    work = Work(
-        steps=run.steps,
-        recheck=lambda: run.recheck(resume=resume),
-        journal=journal,
-        subject=f"plan {plan.name()}",
-        begin=run.begin,
-        close=run.close,
-        locks=_other_writers(migration.app, plan),
-    )
-    return run.applied(carry_out(work))
+    with work_folder(folder, ".apply-") as here:
+        run = _Run(migration, plan, allowances, folder, journal, here)
+        work = Work(
+            steps=run.steps,
+            recheck=lambda: run.recheck(resume=resume),
+            journal=journal,
+            subject=f"plan {plan.name()}",
+            begin=run.begin,
+            close=run.close,
+            locks=_other_writers(migration.app, plan),
+        )
+        return run.applied(carry_out(work))
 
 
 def _other_writers(app: App, plan: MigrationPlan) -> list[tuple[Journal, str]]:
@@ -110,10 +111,11 @@ def _other_writers(app: App, plan: MigrationPlan) -> list[tuple[Journal, str]]:
 
 @dataclass(slots=True)
 class _Run:
-    """One run of a plan, fresh or resumed; `skipped` collects what it need not do, `newer` is what is written over.
+    """One run of a plan, fresh or resumed; `skipped` collects what it need not do, `newer` counts what it writes over.
 
-    What the stages find out is kept here: the `backup`, the target `topics`, what was `sent` and how many records were
-    there `already`, and how the target `compared`.
+    What its own tasks find lies in the folder `here`: a task of a killed run that still goes on has another one. What
+    the stages find out is kept here: the `backup`, the target `topics`, what was `sent` and how many records were there
+    `already`, and how the target `compared`.
     """
 
     migration: Migration
@@ -121,8 +123,9 @@ class _Run:
     allowances: Allowances
     folder: Path
     journal: Journal
+    here: Path
     past: Past = field(default_factory=Past)
-    newer: Sequence[Record] = ()
+    newer: int = 0
     skipped: list[Stage] = field(default_factory=list)
     backup: Path | None = None
     topics: TopicsMade = field(default_factory=TopicsMade)
@@ -227,14 +230,14 @@ class _Run:
                 hint="Run again in a moment; `eosctl txn describe` shows what the coordinator knows.",
             )
 
-    def _refuse_drift(self) -> Sequence[Record]:
-        """What the target has by now that the plan does not know, where that is allowed to be written over.
+    def _refuse_drift(self) -> int:
+        """How much the target has by now that the plan does not know, where that is allowed to be written over.
 
         Raises StalePlanError when topics were recreated, have other partitions, or new offsets that nobody allowed.
         """
         plan = self.plan
         created = not self.past.started.isdisjoint({Stage.CREATE, Stage.WRITE})
-        newer: Sequence[Record] = ()
+        newer = 0
         for side, wanted in (("source", plan.sources), ("target", plan.targets)):
             moved = moved_topics(
                 self.migration.app.with_whole_timeout(),
@@ -245,7 +248,7 @@ class _Run:
             accepted = side in self.allowances.accept_drift
             if not moved or (accepted and side == "source"):
                 continue
-            drift = self.folder / f"drift-{side}"
+            drift = self.here / f"drift-{side}"
             renames = plan.renames() if side == "source" else None
             self.migration.stages.snapshot(moved, drift, parts=plan.parts, renames=renames)
             if accepted:
@@ -263,7 +266,7 @@ class _Run:
     def _backup(self) -> Iterator[Step[str]]:
         """What `offsets restore` takes, synced; streamed, so that its size does not matter.
 
-        What an earlier run of the plan has replaced stays in it, unless there is something `newer` now.
+        It is as in an earlier run of the plan, unless there is something `newer` now.
         """
         if self.plan.target_file() is not None:
             return
@@ -275,29 +278,23 @@ class _Run:
             return
 
         def keep(_outcome: dict[str, Json]) -> str:
-            if not is_there:
-                write_blocks(path, self._backup_blocks())
-            if self.newer:
-                with path.open("rb") as file:
-                    write_blocks(path, with_newer(file, self.newer, name=str(path)))
+            write_blocks(path, self._backup_blocks())
             self.backup = path
             return str(path)
 
         yield self._stage(Stage.BACKUP, keep)
 
     def _backup_blocks(self) -> Iterator[bytes]:
-        stages, plan, lines = self.migration.stages, self.plan, 0
-        for block in stages.backup(self.folder, plan):
+        lines, replaced = 0, self.plan.tally.to_write() + self.plan.stale_copies
+        for block in self.migration.stages.backup(self.folder, self.plan):
             lines += block.count(b"\n")
             yield block
-        if lines != plan.tally.to_write():
+        if lines != replaced:
             raise EosctlError(
-                f"the backup has {counted(lines, 'record')}, and the plan sends {plan.tally.to_write():,}: "
+                f"the backup has {counted(lines, 'record')}, and the plan sends {replaced:,}: "
                 "it is not kept, and nothing is sent without it",
                 hint="Does another run work in this folder?",
             )
-        if plan.stale_copies:
-            yield from backup_lines(stages.stale(self.folder), cluster_id=plan.cluster_id)
 
     def _create(self) -> Iterator[Step[str]]:
         """The missing topics; the stage is over when none was refused."""
@@ -331,11 +328,12 @@ class _Run:
         if Stage.VERIFY not in self.past.done and self._is_over(Stage.WRITE):
             self.already = plan.tally.to_write()
             return
-        to_send, part = plan.tally.to_write(), "decisions"
+        to_send, decisions = plan.tally.to_write(), self.folder / "decisions"
         resumed = Stage.WRITE in self.past.started and plan.target_file() is None
         if resumed:
             now = present_topics(self.migration.app.with_whole_timeout(), plan.targets)
-            to_send, part = stages.unwritten(self.folder, plan, now), "unwritten"
+            decisions = self.here / "unwritten"
+            to_send = stages.unwritten(self.folder, plan, now, decisions)
         self.already = plan.tally.to_write() - to_send
         tasks = self.past.write_tasks or stages.write_tasks(plan)
 
@@ -343,7 +341,7 @@ class _Run:
             if to_send:
                 refuse(self.migration.app, plan, self.allowances)  # snapshot and backup took their time
                 with self._nothing_left_open(tasks):
-                    self.sent = stages.write(self.folder, plan, tasks=tasks, records=to_send, part=part)
+                    self.sent = stages.write(decisions, plan, tasks=tasks, records=to_send)
             if self.sent.records() != to_send:
                 raise EosctlError(
                     f"{counted(to_send, 'record was', 'records were')} to be sent, and {self.sent.records():,} "

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 
 from eosctl.app import App
 from eosctl.core.offsets.migration import MigrationPlan
-from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.records import OutRecord, Record
 from eosctl.migrate.targets import wait_until_visible
 from eosctl.migrate.topics import app_of
 from eosctl.offsets.writes import MOST_IN_ONE_TRANSACTION
-
-
-def backup_lines(copies: Iterable[Record], *, cluster_id: str | None) -> Iterator[bytes]:
-    """A line of a backup for each copy that gets a tombstone."""
-    for copy in copies:
-        yield f"{record_line(copy, {'written': encode_bytes(None), 'cluster_id': cluster_id})}\n".encode()
 
 
 def delete_copies(app: App, plan: MigrationPlan, copies: Iterable[Record]) -> int:

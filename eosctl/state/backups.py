@@ -18,7 +18,7 @@ from eosctl.app import App
 from eosctl.core.configs.view import is_config_key
 from eosctl.core.kept.record_lines import backup_lines, read_lines
 from eosctl.core.offsets.views import PlannedWrite
-from eosctl.core.record_file import UNKNOWN, read_documents, record_line
+from eosctl.core.record_file import UNKNOWN, record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError, RefusedError
 from eosctl.machine.kept_file import gone_on_failure, sync_directory
@@ -74,15 +74,6 @@ def _keep(app: App, blocks: Iterable[bytes], *, name: str) -> Path:
         make_directory=True,
         final=lambda: folder / f"{name}-{moment}Z-{sha256.hexdigest()[:8]}.ndjson",
     )
-
-
-def with_newer(lines: Iterable[bytes], newer: Iterable[Record], *, name: str) -> Iterator[bytes]:
-    """The lines of a backup, with what is there by now in place of what was there before, where `newer` has it."""
-    now = {(record.topic, record.partition, record.key): record for record in newer}
-    for document, record in read_documents(lines, name=name):
-        more = {member: document[member] for member in ("written", "cluster_id") if member in document}
-        there = now.get((record.topic, record.partition, record.key), record)
-        yield f"{record_line(there, more)}\n".encode()
 
 
 def undo_command(path: Path) -> str:

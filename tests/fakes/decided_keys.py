@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -121,11 +121,25 @@ def as_shown(one: Decided) -> DecidedKey:
     )
 
 
-def backup_line(one: Decided, cluster_id: str | None) -> bytes:
+Places = Mapping[tuple[str, int, bytes | None], Row]
+
+
+def backup_line(one: Decided, newer: Places, cluster_id: str | None) -> bytes:
     """What the target has, and as `written` what replaces it; where it has nothing, a tombstone."""
     _partition, offset, timestamp_ms = one.there or (None, UNKNOWN, UNKNOWN)
-    before = Record(topic_of(one.topic), one.partition(), offset, timestamp_ms, one.key, one.before)
-    return f"{record_line(before, {'written': encode_bytes(one.value), 'cluster_id': cluster_id})}\n".encode()
+    before = Row(one.topic, one.partition(), offset, timestamp_ms, one.key, one.before, at_home=True, versions=1)
+    return _line(before, one.value, newer, cluster_id)
+
+
+def copy_line(copy: Row, newer: Places, cluster_id: str | None) -> bytes:
+    """The same of a copy that gets a tombstone."""
+    return _line(copy, None, newer, cluster_id)
+
+
+def _line(before: Row, written: bytes | None, newer: Places, cluster_id: str | None) -> bytes:
+    row = newer.get((before.topic, before.partition, before.key), before)
+    record = Record(topic_of(row.topic), *row[1:6])
+    return f"{record_line(record, {'written': encode_bytes(written), 'cluster_id': cluster_id})}\n".encode()
 
 
 def by_key(one: Decided) -> bytes:

@@ -27,6 +27,7 @@ from tests.fakes.decided_keys import (
     as_shown,
     backup_line,
     by_key,
+    copy_line,
     decided_keys,
     decisions_of,
     keep_rows,
@@ -119,7 +120,16 @@ class FakeStages(Faults):
 
     def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[bytes]:
         with self.call("backup"):
-            lines = [backup_line(one, plan.cluster_id) for one in decisions_of(folder) if one.action in SENDS]
+            newer = {
+                (row.topic, row.partition, row.key): row
+                for each in sorted(folder.glob("newer-*"))
+                for row in kept_rows(each, Row)
+            }
+            stale = kept_rows(folder / "stale", Row) if (folder / "stale").exists() else []
+            lines = [
+                *(backup_line(one, newer, plan.cluster_id) for one in decisions_of(folder) if one.action in SENDS),
+                *(copy_line(one, newer, plan.cluster_id) for one in stale),
+            ]
         for line in lines[self.lost_lines :]:
             with self.call("line", line):
                 yield line
@@ -132,15 +142,18 @@ class FakeStages(Faults):
             rows = [row for row in there if (row.topic, row.key, meaning_of(row.value)) not in ours]
             return sorted({owner.connector for row in rows if (owner := key_owner(row.key))})
 
-    def newer(self, drift: Path, folder: Path) -> list[Record]:
+    def newer(self, drift: Path, folder: Path) -> int:
         with self.call("newer"):
             sends = {(one.topic, one.key): one.value for one in decisions_of(folder) if one.action in SENDS}
-            return [
-                Record(topic_of(row.topic), *row[1:6])
+            found = [
+                row
                 for row in _without_cleaned(kept_rows(drift, Row), folder)
                 if row.key is not None
                 and sends.get((row.topic, row.key), row.key) not in (row.key, meaning_of(row.value))
             ]
+            if found:
+                keep_rows(folder / f"newer-{len(list(folder.glob('newer-*')))}", found)
+            return len(found)
 
     def compare(
         self,
@@ -165,7 +178,7 @@ class FakeStages(Faults):
     def write_tasks(self, plan: MigrationPlan) -> int:
         return len(plan.parts)
 
-    def unwritten(self, folder: Path, plan: MigrationPlan, targets: Sequence[PlannedTopic]) -> int:
+    def unwritten(self, folder: Path, plan: MigrationPlan, targets: Sequence[PlannedTopic], into: Path) -> int:
         with self.call("unwritten"):
             now, nothing = newest_per_key(_without_cleaned(self._read(targets), folder)), object()
             missing = [
@@ -174,14 +187,12 @@ class FakeStages(Faults):
                 if one.action in SENDS
                 and one.value != (meaning_of(row.value) if (row := now.get((one.topic, one.key))) else nothing)
             ]
-            keep_rows(folder / "unwritten", missing)
+            keep_rows(into, missing)
             return len(missing)
 
-    def write(
-        self, folder: Path, plan: MigrationPlan, *, tasks: int, records: int, part: str = "decisions"
-    ) -> SentCounts:
-        with self.call("write", part, tasks):
-            rows = [one for one in kept_rows(folder / part, Decided) if one.action in SENDS]
+    def write(self, decisions: Path, plan: MigrationPlan, *, tasks: int, records: int) -> SentCounts:
+        with self.call("write", decisions.name, tasks):
+            rows = [one for one in kept_rows(decisions, Decided) if one.action in SENDS]
             file = plan.target_file()
             if file is not None:
                 return SentCounts({file: (_write_file(file, rows, plan), 0)})

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from eosctl.core.allowances import Allowances
 from eosctl.core.offsets.decision import Policy
-from eosctl.core.offsets.migration import Selection
+from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, Selection
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.migrate.apply import apply_plan
 from eosctl.migrate.journal import migration_journal
@@ -21,6 +22,7 @@ from eosctl.migrate.run import Engine, migration_from_file, prepared_migration
 from eosctl.offsets.journal import offsets_journal
 from eosctl.state.backups import read_backup
 from eosctl.wire.error_codes import CONCURRENT_TRANSACTIONS
+from tests.fakes.decided_keys import keep_rows
 from tests.fakes.faults import KilledError
 from tests.fakes.killed_migration import EXPECTED, OLD, TASKS, KillableScene, someone_writes_once
 from tests.fakes.migration import DOWN, SOURCE, connector
@@ -100,6 +102,44 @@ def test_what_an_accepted_drift_is_written_over_is_in_the_backup(scene: Killable
     assert result.exit_code is ExitCode.OK
     kept = {entry.before.key: entry.before.value for entry in read_backup(str(result.data.backup))}
     assert kept == {**before, OLD: b'{"n":1000}'}
+
+
+def killed_at(scene: KillableScene, call: str, *, done: bool = False, **how: Any) -> None:
+    """A run that ends when this is called the next time, or is `done`."""
+    scene.stages.fail_next(call, KilledError(), done=done)
+    with pytest.raises(KilledError):
+        scene.run(**how)
+
+
+def test_what_a_killed_run_was_allowed_to_write_over_stays_in_the_backup(scene: KillableScene) -> None:
+    """The next run finds the plan's own value there, and what was there before is nowhere but in the backup."""
+    allowances, late = Allowances(force_running=True, accept_drift=frozenset({"target"})), b'["a",{"p":1}]'
+    scene.put("offsets-a", {OLD: b'{"n":1000}'})
+    killed_at(scene, "write", done=True, allowances=allowances)
+    scene.put("offsets-a", {late: b'{"n":2000}'})
+    result = scene.run(resume=True, allowances=allowances)
+    assert (result.exit_code, scene.target()) == (ExitCode.OK, EXPECTED)
+    kept = {entry.before.key: entry.before.value for entry in read_backup(str(result.data.backup))}
+    assert (kept[OLD], kept[late]) == (b'{"n":1000}', b'{"n":2000}')
+
+
+def test_a_task_of_a_killed_run_that_ends_late_replaces_no_file(scene: KillableScene) -> None:
+    """Its Python process may outlive the driver: what it found took the place of what --resume had just found."""
+    folders, unwritten = list[Path](), scene.stages.unwritten
+
+    def beside_an_orphan(folder: Path, plan: MigrationPlan, targets: Sequence[PlannedTopic], into: Path) -> int:
+        found = unwritten(folder, plan, targets, into)
+        for earlier in folders:
+            keep_rows(earlier, [])
+        folders.append(into)
+        return found
+
+    scene.stages.unwritten = beside_an_orphan  # type: ignore[method-assign]
+    killed_at(scene, "transaction")
+    killed_at(scene, "transaction", resume=True)
+    result = scene.run(resume=True)
+    assert (result.exit_code, scene.target()) == (ExitCode.OK, EXPECTED)
+    assert len(set(folders)) == 2
 
 
 @pytest.mark.parametrize("topic", [SOURCE, "offsets-a"])

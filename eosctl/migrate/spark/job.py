@@ -31,7 +31,7 @@ from eosctl.machine.kept_file import sync_directory
 from eosctl.migrate.spark import parts as tasks_of
 from eosctl.migrate.spark.files import folds_of, write_file
 from eosctl.migrate.spark.record_counts import RecordCounts
-from eosctl.migrate.spark.record_lines import backup_blocks
+from eosctl.migrate.spark.record_lines import blocks_of, land_lines, newer_folders
 from eosctl.migrate.spark.snapshots import fresh_folder, hosts_without, land_bins
 from eosctl.migrate.spark.stages import EXECUTOR_PATIENCE_S, OnProgress, watched_stage
 from eosctl.migrate.spark.tasks import run_tasks
@@ -149,9 +149,14 @@ class MigrationJob:
         return [_decided_key(row) for row in rows[:limit]]
 
     def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[bytes]:
-        """A record file, in blocks of bytes, with what the target has of each key that will be sent."""
-        with self._stage("making the backup"):
-            return backup_blocks(self.context, folder, cluster_id=plan.cluster_id)
+        """A record file, in blocks of bytes, with what the target has of each key that will be sent.
+
+        That is what was there when it was planned, or what is `newer`; at the end come the copies that `stale` has.
+        """
+        with work_folder(folder, ".backup-") as work:
+            with self._stage("making the backup"):
+                self._on_parts(folder, lambda number: land_lines(folder, number, work, cluster_id=plan.cluster_id))
+            yield from blocks_of(work)
 
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
         """Whose offsets the snapshot `drift` holds, sorted; on the target, records of the plan itself do not count."""
@@ -159,36 +164,41 @@ class MigrationJob:
             found = self._on_parts(folder, lambda number: tasks_of.foreign_connectors(folder, number, drift, side=side))
         return sorted({name for names in found for name in names})
 
-    def newer(self, drift: Path, folder: Path) -> list[Record]:
-        """What the snapshot `drift` of the target has, of keys that will be sent, that is not the plan's own."""
+    def newer(self, drift: Path, folder: Path) -> int:
+        """Keeps for the backup what the snapshot `drift` of the target has of keys that will be sent.
+
+        What the plan has written itself is not counted, and not kept.
+        """
         with self._stage("looking for new offsets in the target"):
-            found = self._on_parts(folder, lambda number: tasks_of.newer_records(folder, number, drift))
-        return [record for records in found for record in records]
+            landed = fresh_folder(drift.with_name("newer"))
+            count = sum(self._on_parts(folder, lambda number: tasks_of.land_newer(folder, number, drift, landed)))
+        if count:
+            landed.rename(folder / f"newer-{len(newer_folders(folder)):05}")
+            sync_directory(folder)
+        return count
 
     def write_tasks(self, plan: MigrationPlan) -> int:
         """How many tasks, and so transactional ids, a write takes: a key is written by the task of its part."""
         return len(plan.parts)
 
-    def unwritten(self, folder: Path, plan: MigrationPlan, targets: Sequence[PlannedTopic]) -> int:
-        """Lands `folder`/unwritten: what is to be sent and `targets`, read up to now, do not have; returns how many."""
-        again = folder / "resume-target"
+    def unwritten(self, folder: Path, plan: MigrationPlan, targets: Sequence[PlannedTopic], into: Path) -> int:
+        """Lands `into` what is to be sent and `targets`, read up to now, do not have; returns how many."""
+        again = into.with_name("resume-target")
         self.snapshot(targets, again, parts=plan.parts)
         with self._stage("looking for what is written already"):
-            fresh_folder(folder / "unwritten")
-            return sum(self._on_parts(folder, lambda number: tasks_of.land_unwritten(folder, number, again)))
+            fresh_folder(into)
+            return sum(self._on_parts(folder, lambda number: tasks_of.land_unwritten(folder, number, again, into)))
 
-    def write(
-        self, folder: Path, plan: MigrationPlan, *, tasks: int, records: int, part: str = "decisions"
-    ) -> SentCounts:
-        """Sends the so many `records` of `folder`/`part`, in transactions of one task per part, and counts them.
+    def write(self, decisions: Path, plan: MigrationPlan, *, tasks: int, records: int) -> SentCounts:
+        """Sends the so many `records` of `decisions`, in transactions of one task per part, and counts them.
 
         The `tasks` are those of the plan: no other transactional ids are used. A file is written whole.
         """
-        with self._stage("writing", counts := _counts(folder / part, records)):
+        with self._stage("writing", counts := _counts(decisions, records)):
             file = plan.target_file()
             if file is not None:
-                return SentCounts({file: (write_file(file, self._in_order(folder, plan, part)), 0)})
-            return _confirmed(run_tasks(self.context, tasks, self._writer(folder / part, plan, counts)))
+                return SentCounts({file: (write_file(file, self._in_order(decisions, plan)), 0)})
+            return _confirmed(run_tasks(self.context, tasks, self._writer(decisions, plan, counts)))
 
     def _writer(self, decisions: Path, plan: MigrationPlan, counts: RecordCounts) -> Callable[[int], Counts]:
         """Writes a part in its task, which has a transactional id of its own: a retried one fences its predecessor."""
@@ -200,14 +210,14 @@ class MigrationJob:
 
         return write_part
 
-    def _in_order(self, folder: Path, plan: MigrationPlan, part: str) -> Iterator[Record]:
+    def _in_order(self, decisions: Path, plan: MigrationPlan) -> Iterator[Record]:
         """The records of a target that is a file, by key: under the topic and on the partition that they would have."""
         topic = next((topic.topic for topic in plan.sources if topic.file is None), "connect-offsets")
-        fresh_folder(folder / "in-order")
-        self._on_parts(folder, lambda number: tasks_of.land_in_order(folder, number, part))
-        for row in heapq.merge(*map(_keyed_rows, part_files(folder / "in-order"))):
-            key, partition, value = row
-            yield Record(topic, partition, UNKNOWN, UNKNOWN, key, value)
+        with work_folder(decisions.parent, ".in-order-") as work:
+            self._on_parts(decisions.parent, lambda number: tasks_of.land_in_order(decisions, number, work))
+            for row in heapq.merge(*map(_keyed_rows, part_files(work))):
+                key, partition, value = row
+                yield Record(topic, partition, UNKNOWN, UNKNOWN, key, value)
 
     def compare(
         self,

