@@ -123,6 +123,8 @@ LINES = [
             "profile check",
             "profile set other group_id=g",
             "profile import other $worker",
+            "exporter rules",
+            "exporter dashboard",
             "completion bash",
             "explain",
             "schema",

@@ -136,6 +136,13 @@ GOOD = [
     Good("profile show", "profile-show", {"": {"name", "value"}}, knows_cluster=False),
     Good("profile show --origin", "profile-origins", {"": {"name", "value", "origin"}}, knows_cluster=False),
     Good("profile check", "profile-check", {"": {"check", "subject", "status", "found", "reason"}}),
+    Good(
+        "exporter rules",
+        "exporter-rules",
+        {"": {"alert", "severity", "for_s", "expr", "summary", "description", "runbook"}},
+        knows_cluster=False,
+    ),
+    Good("exporter dashboard", "exporter-dashboard", knows_cluster=False),
     Good("completion bash", "completion", knows_cluster=False),
     Good("sandbox status --name none", "sandbox-status", knows_cluster=False),
     Good("sandbox down --name none", "sandbox-down", knows_cluster=False),

@@ -15,7 +15,7 @@ _GROUPS = sorted(importlib.import_module("eosctl.commands.frame.root").COMMANDS)
 _COMMAND = re.compile(  # up to the backtick that closes it; else to the end of its line, which may be too far
     rf"\b(?:eosctl (?:{'|'.join(_GROUPS)})|kafka-[a-z-]+\.sh|chmod|curl|keytool|openssl|export)\b[^`\n]*"
 )
-_QUOTING = {"quote", "shlex.quote", "shlex.join", "join", "resume_command", "undo_command", "_url_of"}
+_QUOTING = {"quote", "shlex.quote", "shlex.join", "join", "resume_command", "undo_command", "_url_of", "quoted_label"}
 _HARMLESS = {  # numbers, fixed words, and what was quoted where it was made
     *("recorded", "row['partition']", "request.partition", "change", "pem", "what", "target.value", "REPAIR_FILE"),
     *("again", "store", "more", "url", "quoted", "undo"),

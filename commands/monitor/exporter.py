@@ -11,6 +11,7 @@ from eosctl.report import Report
 
 from ..frame.options import Duration, EosctlGroup
 from ..frame.session import Session
+from .exporter_files import dashboard, rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +57,10 @@ def exporter(
 
     app = ctx.ensure_object(Session).app()
     return run_exporter(app, ExporterRequest(listen, interval, once, textfile, top), ignore=_accepted(app))
+
+
+exporter.add_command(rules)
+exporter.add_command(dashboard)
 
 
 def _accepted(app: App) -> Sequence[IgnoredFinding]:

@@ -1,4 +1,4 @@
-"""The one table of metrics: name, type, unit, help, labels, and how values follow from a overview. Pure.
+"""The one table of metrics: name, type, unit, help, labels, and how values follow from an overview. Pure.
 
 The exposition, docs/metrics.md and the dashboard are made from it. Names follow Prometheus' conventions: base units,
 `_seconds`, `_total`, `_info`. A series is there as long as its subject is; what is not known has none.
@@ -102,7 +102,7 @@ METRICS: tuple[Metric, ...] = (
            "Time since the last transaction of a RUNNING task began; the oldest ones, then `other`.",
            ("connector", "task"), samples.commit_age),
     Metric("eosctl_fencing_due", "gauge", "",
-           "FactSource connectors whose tasks wait until the former ones are fenced.", (), samples.fencing_due),
+           "Source connectors whose tasks wait until the former ones are fenced.", (), samples.fencing_due),
     Metric("eosctl_fencing_pending", "gauge", "", "1 while tasks of this connector wait for a fencing round.",
            ("connector",), samples.fencing_pending),
     Metric("eosctl_fencing_round_seconds", "gauge", "seconds",

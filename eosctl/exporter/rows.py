@@ -1,10 +1,14 @@
-"""What `exporter` prints when it ends: how its sources stood."""
+"""What `exporter` prints: how its sources stood when it ended; rules and a dashboard, as files for other programs."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from collections.abc import Iterable
+from typing import Annotated, Literal
 
-from eosctl.output.rows import Header, Kind, Printed
+from eosctl.output.documents import yaml_text
+from eosctl.output.rows import Header, Kind, Printed, Text
+from eosctl.report import Report
 
 
 class CollectionRow(Printed):
@@ -25,3 +29,64 @@ class ExporterSummary(Printed):
 
 
 EXPORTER = Kind("exporter", "The sources of the exporter, when it ended.", row=CollectionRow, summary=ExporterSummary)
+
+
+class AlertRow(Printed):
+    """An alert."""
+
+    alert: Annotated[str, "The name of the alert."]
+    severity: Annotated[Literal["critical", "warning"], "critical is for a page, warning for a ticket."]
+    for_s: Annotated[int, "How many seconds the expression must hold before the alert fires.", Header("FOR-S")]
+    expr: Annotated[str, "The expression, in PromQL."]
+    summary: Annotated[str, "What is wrong, in a line; with Prometheus' templates."]
+    description: Annotated[str, "What it means; with Prometheus' templates."]
+    runbook: Annotated[str, "The command that checks or fixes it; with Prometheus' templates."]
+
+
+class AlertsSummary(Printed):
+    """How many alerts there are."""
+
+    alerts: Annotated[int, "How many alerts there are."]
+
+
+class RuleFile(Printed):
+    """The rule file."""
+
+    rules: Annotated[dict[str, object], "The rule file, as Prometheus reads it."]
+
+
+class DashboardSummary(Printed):
+    """How many panels there are."""
+
+    panels: Annotated[int, "How many panels there are."]
+
+
+class DashboardFile(Printed):
+    """The dashboard."""
+
+    dashboard: Annotated[dict[str, object], "The dashboard, as Grafana imports it."]
+
+
+def _rule_file(report: Report) -> Iterable[str]:
+    yield yaml_text(report.data_of(RuleFile).rules).rstrip("\n")
+
+
+def _dashboard_file(report: Report) -> Iterable[str]:
+    yield json.dumps(report.data_of(DashboardFile).dashboard, indent=2)
+
+
+EXPORTER_RULES = Kind(
+    "exporter-rules",
+    "Alerting rules for Prometheus.",
+    row=AlertRow,
+    summary=AlertsSummary,
+    data=RuleFile,
+    text=Text(columns=(), lines=_rule_file, prose=False),
+)
+EXPORTER_DASHBOARD = Kind(
+    "exporter-dashboard",
+    "A dashboard for Grafana.",
+    summary=DashboardSummary,
+    data=DashboardFile,
+    text=Text(columns=(), lines=_dashboard_file, prose=False),
+)

@@ -77,10 +77,16 @@ def _has_no_fraction(schema: Any) -> bool:
 
 def write_yaml(report: Report, stream: IO[str]) -> None:
     """The envelope; `yaml.safe_load` gives what `json.loads` gives of the JSON document."""
+    stream.write(yaml_text(report.envelope()))
+
+
+def yaml_text(document: object) -> str:
+    """A document as YAML."""
     import yaml
 
-    read = json.loads(json.dumps(report.envelope(), ensure_ascii=False))  # no tuples, no enums: safe_load knows none
-    yaml.dump(read, stream, Dumper=_plain_dumper(), sort_keys=False, allow_unicode=True, width=2**31 - 1)
+    read = json.loads(json.dumps(document, ensure_ascii=False))  # no tuples, no enums: safe_load knows none
+    text = yaml.dump(read, Dumper=_plain_dumper(), sort_keys=False, allow_unicode=True, width=2**31 - 1)
+    return str(text)
 
 
 def _plain_dumper() -> Any:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.prometheus.conftest import Promtool
 from tests.prometheus.programs import NotHereError, kept_programs
+from tests.prometheus.promtool import Promtool
 from tests.prometheus.server import Prometheus
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from eosctl.sandbox.downloads.jars import cache_dir
 from tests.prometheus.programs import NotHereError, Programs, programs
+from tests.prometheus.promtool import Promtool
 from tests.prometheus.server import Prometheus, running_prometheus
-
-Promtool = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def had_programs() -> Programs:

@@ -1,0 +1,51 @@
+"""`eosctl exporter rules` and `dashboard`: each parses, calls one operation, returns its report."""
+
+from __future__ import annotations
+
+import click
+
+from eosctl.report import Report
+
+from ..frame.options import Duration, EosctlCommand
+
+
+@click.command("rules", cls=EosctlCommand)
+@click.option(
+    "--job", default="eosctl", show_default=True, metavar="NAME", help="The scrape job of the exporters in Prometheus."
+)
+@click.option(
+    "--offsets-still", type=Duration(), default="1h", show_default=True, metavar="DURATION",
+    help="For how long a running connector may write no offset before an alert.",
+)  # fmt: skip
+@click.option(
+    "--label", "labels", multiple=True, metavar="NAME=VALUE", help="A label that every alert gets (repeatable)."
+)
+def rules(*, job: str, offsets_still: float, labels: tuple[str, ...]) -> Report:
+    """Print alerting rules for Prometheus.
+
+    A rule file for `rule_files`: hanging transactions, last stable offsets that stand still, tasks that run without a
+    transaction, fencing that will take longer than Connect waits, workers in different modes, transactions near their
+    timeout or aborted again and again, offsets that do not move, and an exporter that is blind. The annotation
+    `runbook` is the command that checks or fixes it; add -b and -g, or --profile. -o json has the alerts as rows.
+    Needs no Kafka. Needs Prometheus 2.30.
+
+    Example: eosctl exporter rules --job eosctl --label team=streaming > eosctl-rules.yml
+    """
+    from eosctl.exporter.alert_rules import RulesRequest, make_rules
+
+    return make_rules(RulesRequest(job, offsets_still, labels))
+
+
+@click.command("dashboard", cls=EosctlCommand)
+@click.option("--title", metavar="TEXT", help="The title of the dashboard.")
+def dashboard(*, title: str | None) -> Report:
+    """Print a dashboard for Grafana.
+
+    JSON to be imported (Dashboards > New > Import), or provisioned as a file. It has every metric of the exporter; the
+    data source, the Connect group and the exporter are variables. Needs no Kafka. Needs Grafana 10.1.
+
+    Example: eosctl exporter dashboard > eosctl-dashboard.json
+    """
+    from eosctl.exporter.dashboard import DEFAULT_TITLE, make_dashboard
+
+    return make_dashboard(title or DEFAULT_TITLE)

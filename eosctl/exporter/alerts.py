@@ -1,0 +1,221 @@
+"""The one table of alerts: when each fires, what it means, and the command that checks or fixes it. Pure.
+
+Expressions name metrics of `exporter/metrics.py` only, through `Series`: a metric that is renamed, or a label that it
+does not have, is an error when the rules are made. They select the exporter's scrape job, never the cluster: metrics of
+several exporters are matched by `job` and `instance`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from eosctl.core.frozen import frozen
+from eosctl.exporter.metrics import metric
+
+Severity = Literal["critical", "warning"]
+EXPORTERS = "job, instance"
+"""The labels that tell one exporter from another."""
+
+
+@frozen
+class Series:
+    """Selects metrics of one scrape job."""
+
+    job: str
+    offsets_still_s: int
+
+    def __call__(self, name: str, **matchers: str) -> str:
+        """`name{job="…",label="value"}`; a value that begins with ! or ~ has its operator. Raises KeyError."""
+        unknown = matchers.keys() - set(metric(name).labels)
+        if unknown:
+            raise KeyError(f"{name} has no label {min(unknown)}")
+        return f"{name}{{{','.join([self.of_job(), *(_matcher(*each) for each in matchers.items())])}}}"
+
+    def of_job(self) -> str:
+        """The matcher of the scrape job."""
+        return f'job="{_escaped(self.job)}"'
+
+
+@frozen
+class Alert:
+    """`hold_s`: for how long `expr` must hold. Texts may have Prometheus' templates; `runbook` is a command."""
+
+    name: str
+    expr: Callable[[Series], str]
+    hold_s: int
+    severity: Severity
+    summary: str
+    description: str
+    runbook: str
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _matcher(label: str, value: str) -> str:
+    operator = next((each for each in ("!~", "=~", "!=") if value.startswith(each)), "")
+    return f'{label}{operator or "="}"{_escaped(value.removeprefix(operator))}"'
+
+
+def quoted_label(name: str) -> str:
+    """A template that gives the label's value as one word of a shell, whatever characters a name has."""
+    return f"""'{{{{ reReplaceAll "'" "'\\\\''" $labels.{name} }}}}'"""
+
+
+def _near_timeout(series: Series) -> str:
+    """By the age when it was last seen: it may have ended since."""
+    seen = f"{series('eosctl_transaction_open_seconds')} - on ({EXPORTERS}) group_left "
+    seen += series("eosctl_collection_age_seconds", source="transactions")
+    return f"({seen}) / {series('eosctl_transaction_timeout_seconds')} > 0.8"
+
+
+def _aborted(series: Series) -> str:
+    """A connector's series begins with its first abort, which `increase` does not see."""
+    total = series("eosctl_transactions_aborted_total", connector="!=other")
+    return f"increase({total}[15m]) > 2 or ({total} unless {total} offset 15m) > 2"
+
+
+def _fencing(series: Series) -> str:
+    """A follower gives up first; a worker that is alone has the leader's patience."""
+    due_s = series("eosctl_fencing_round_seconds")
+    over = {
+        wait: f"{due_s} > on ({EXPORTERS}) group_left {series('eosctl_fencing_limit_seconds', wait=wait)}"
+        for wait in ("round", "forward")
+    }
+    several = f"sum by ({EXPORTERS}) ({series('eosctl_workers')}) > 1"
+    return f"({over['round']}) or (({over['forward']}) and on ({EXPORTERS}) ({several}))"
+
+
+def _mixed_modes(series: Series) -> str:
+    known = series("eosctl_workers", mode="=~enabled|preparing|disabled")
+    enabled, not_enabled = (series("eosctl_workers", mode=mode) for mode in ("enabled", "not_enabled"))
+    both = f"count by ({EXPORTERS}) ({enabled} > 0) + count by ({EXPORTERS}) ({not_enabled} > 0)"
+    return f"count by ({EXPORTERS}) ({known} > 0) > 1 or {both}"
+
+
+def _offsets_still(series: Series) -> str:
+    still = f"{series('eosctl_source_offset_age_seconds')} > {series.offsets_still_s}"
+    return f"{still} and on ({EXPORTERS}, connector) {series('eosctl_connector_tasks_running')} > 0"
+
+
+def _exporter_down(series: Series) -> str:
+    return f"up{{{series.of_job()}}} == 0 or absent(up{{{series.of_job()}}})"
+
+
+def _stale(series: Series) -> str:
+    age_s, interval_s = (series(f"eosctl_collection_{what}_seconds") for what in ("age", "interval"))
+    return f"{age_s} > 5 * {interval_s} + 60 unless {series('eosctl_collection_success')} == 0"
+
+
+_OF_CONNECTOR = f"eosctl connectors check --connector {quoted_label('connector')}"
+
+ALERTS: tuple[Alert, ...] = (
+    Alert(
+        "EosctlHangingTransaction", lambda series: f"{series('eosctl_transaction_hanging_seconds')} > 0",
+        300, "critical",
+        "A transaction hangs on {{ $labels.topic }}-{{ $labels.partition }}",
+        "No coordinator knows the open transaction of producer id {{ $labels.producer_id }}, so that no timeout ends "
+        "it (KIP-664). Consumers with read_committed stop before it. It wrote last {{ $value | humanizeDuration }} "
+        "ago. `eosctl txn hanging` lists it with its start offset, and `eosctl txn abort` ends it.",
+        "eosctl txn hanging",
+    ),
+    Alert(
+        "EosctlLastStableOffsetStuck", lambda series: f"{series('eosctl_topic_lso_stuck_seconds')} > 0",
+        600, "warning",
+        "The last stable offset of {{ $labels.topic }} stands still",
+        "An open transaction has held it for {{ $value | humanizeDuration }}. Consumers with read_committed get "
+        "nothing that was written later. If the topic's kind is config or offsets, starting workers and tasks "
+        "wait, too.",
+        "eosctl txn list --state Ongoing --client-side --open-longer-than 5m",
+    ),
+    Alert(
+        "EosctlTaskWithoutTransaction", lambda series: f"{series('eosctl_task_without_transaction_seconds')} > 0",
+        300, "critical",
+        "Task {{ $labels.connector }}/{{ $labels.task }} runs without transactions",
+        "REST reports it as RUNNING, other workers are enabled, and no coordinator knows its transactional id: the "
+        "task is not exactly-once. Its worker may not be enabled.",
+        _OF_CONNECTOR,
+    ),
+    Alert(
+        "EosctlFencingTooLong", _fencing, 0, "critical",
+        "Connect can't fence {{ $labels.connector }} in time",
+        "The next fencing round takes {{ $value | humanizeDuration }}. At the next reconfiguration, rebalance or "
+        "restart its tasks fail before the round ends. Set the shorter retry.backoff.ms that the command "
+        "names before that.",
+        _OF_CONNECTOR,
+    ),
+    Alert(
+        "EosctlMixedModes", _mixed_modes, 1800, "warning",
+        "The workers of a group are in different modes",
+        "Workers differ in exactly.once.source.support. During an upgrade this is normal for a while; otherwise tasks "
+        "that run on some workers are not exactly-once.",
+        "eosctl upgrade status",
+    ),
+    Alert(
+        "EosctlTransactionNearTimeout", _near_timeout, 0, "warning",
+        "A transaction of {{ $labels.transactional_id }} is near its timeout",
+        "It had used {{ $value | humanizePercentage }} of its timeout when it was last seen. At the timeout its "
+        "coordinator aborts it and fences its producer: a source task then fails.",
+        f"eosctl txn describe {quoted_label('transactional_id')}",
+    ),
+    Alert(
+        "EosctlTransactionsAborted", _aborted, 0, "warning",
+        "Transactions of {{ $labels.connector }} are aborted again and again",
+        "{{ $value | humanize }} were seen aborted within 15 minutes. Each means a task that failed, was fenced, or "
+        "took longer than its transaction timeout; its records are written again.",
+        _OF_CONNECTOR,
+    ),
+    Alert(
+        "EosctlOffsetsNotMoving", _offsets_still, 900, "warning",
+        "{{ $labels.connector }} runs, and its source offsets stand still",
+        "Its newest source offset was written {{ $value | humanizeDuration }} ago while tasks are RUNNING. A source "
+        "that has nothing new looks the same.",
+        _OF_CONNECTOR,
+    ),
+    Alert(
+        "EosctlExporterDown", _exporter_down, 300, "critical",
+        "The eosctl exporter can't be scraped",
+        "Prometheus gets no metrics from it: none of the other alerts can fire. Check its process, its address and "
+        "the scrape job.",
+        "eosctl doctor",
+    ),
+    Alert(
+        "EosctlKafkaUnreachable", lambda series: f"{series('eosctl_up')} == 0",
+        300, "critical",
+        "The Kafka cluster does not answer {{ $labels.instance }}",
+        "The exporter is up, and Kafka did not answer when it was asked last.",
+        "eosctl doctor",
+    ),
+    Alert(
+        "EosctlCollectionFailing", lambda series: f"{series('eosctl_collection_success')} == 0",
+        900, "warning",
+        "The exporter can't collect {{ $labels.source }}",
+        "Each look at it fails, so that alerts about it can't fire. `eosctl_collection_error` has the code as a label, "
+        "`eosctl explain CODE` says what it means, and the exporter's log has the message.",
+        "eosctl doctor",
+    ),
+    Alert(
+        "EosctlCollectionStale", _stale, 300, "warning",
+        "What the exporter knows of {{ $labels.source }} is old",
+        "The last look that succeeded ended {{ $value | humanizeDuration }} ago, more than five intervals. The cluster "
+        "or the machine may be too slow for the exporter's --interval.",
+        "eosctl doctor",
+    ),
+    Alert(
+        "EosctlWorkerDown", lambda series: f"{series('eosctl_worker_up')} == 0",
+        300, "warning",
+        "Worker {{ $labels.worker }} does not answer",
+        "It is expected in the group, and its REST interface does not answer. Its tasks move to other workers when its "
+        "session ends, and its open transactions are held until those tasks start.",
+        "eosctl workers list",
+    ),
+    Alert(
+        "EosctlFindings", lambda series: f"{series('eosctl_findings', severity='error')} > 0",
+        300, "warning",
+        "eosctl doctor finds {{ $labels.code }}",
+        "{{ $value }} findings of `eosctl doctor` have this code, and are errors. Each is printed with its fix.",
+        "eosctl doctor",
+    ),
+)  # fmt: skip
