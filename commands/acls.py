@@ -46,6 +46,22 @@ def _scope_options(function: _F) -> _F:
     """Which rights, of whom: the options that all three commands share."""
     options = (
         click.option(
+            "--for", "product", type=click.Choice(["streams", "flink"]),
+            help="Rights of Kafka Streams applications, or of Flink sinks, in place of Connect's.",
+        ),
+        click.option(
+            "--application", "applications", multiple=True, metavar="ID",
+            help="With --for: an application.id of Streams, a transactionalIdPrefix of Flink (repeatable).",
+        ),
+        click.option(
+            "--input-topic", "input_topics", multiple=True, metavar="TOPIC",
+            help="With --for: a topic that the applications read; TOPIC* is a prefix (repeatable).",
+        ),
+        click.option(
+            "--consumer-group", "groups", multiple=True, metavar="GROUP",
+            help="With --for flink: the group.id of a source (repeatable).",
+        ),
+        click.option(
             "--connector", "connectors", multiple=True, metavar="NAME", help="A source connector (repeatable)."
         ),
         click.option(
@@ -101,7 +117,11 @@ def generate_command(app: App, request: AclRequest, *, script: str) -> Report:
     table lists it nevertheless. Prefixed ACLs are convenient; they also cover the ids of any connector with a name
     that begins with this one's and a dash.
 
+    With --for streams or flink it prints what exactly-once applications of these need; no cluster is asked.
+
+    \b
     Example: eosctl acls generate -g connect-cluster --connector orders --tasks 3 --format kafka-acls
+    Example: eosctl acls generate --for streams --application billing --input-topic orders --output-topic bills
     """
     from eosctl.acls.check import generate_acls
 
@@ -122,7 +142,9 @@ def check_command(app: App, request: AclRequest, *, strict: bool) -> Report:
 
     Codes: acl_missing, acl_denied, acl_for_some_hosts, acl_denied_to_hosts, super_users_unknown, no_authorizer.
 
+    \b
     Example: eosctl acls check -b kafka:9092 -g connect-cluster --all --principal User:connect
+    Example: eosctl acls check -b kafka:9092 --for flink --application orders-sink --principal User:flink
     """
     from eosctl.acls.check import check_acls
 

@@ -22,7 +22,7 @@ def _one_of(*words: str) -> Schema:
 _Role = Annotated[
     str,
     _one_of(
-        *("worker", "producer", "consumer", "admin"),
+        *("worker", "producer", "consumer", "admin", "application"),
         *("observer", "fencer", "offset-writer", "config-writer", "aborter", "acl-writer"),
     ),
 ]

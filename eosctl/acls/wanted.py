@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from eosctl.acls import codes
 from eosctl.acls.connectors import KnownConnectors, read_connectors
@@ -14,6 +15,12 @@ from eosctl.app import App
 from eosctl.connectors import codes as connector_codes
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
 from eosctl.connectors.topics import ConnectorTopics, FoundTopics, find_topics
+from eosctl.core.acls.applications import (
+    APPLICATION_ROLE,
+    ApplicationProduct,
+    ApplicationScope,
+    application_rights,
+)
 from eosctl.core.acls.request import AclRequest
 from eosctl.core.acls.table import CONNECT_ROLES, ROLES, ConnectorScope, GroupScope, Right, required_rights
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
@@ -60,6 +67,8 @@ def gather_wanted(
     where the request does not say how many tasks there are, and never where the caller knows them (`connectors`).
     Raises UsageError, NotFoundError, and what reading the config topic raises.
     """
+    if request.product is not None or request.applications:
+        return _of_applications(app, request)
     group_id = app.target.require_group_id()
     roles = request.roles or CONNECT_ROLES
     problems: list[Problem] = []
@@ -81,6 +90,44 @@ def gather_wanted(
     rights = required_rights(scope, roles, mode=request.mode)
     _require_topic_names(app, rights)
     return Wanted(rights, _principals(app, request, roles), problems)
+
+
+def _of_applications(app: App, request: AclRequest) -> Wanted:
+    """The rights of applications of Kafka Streams or Flink; nothing is looked up. Raises UsageError."""
+    if request.product is None or not request.applications or "" in request.applications:
+        raise UsageError("--for and --application go together", hint="For example --for streams --application billing.")
+    given = (request.connectors, request.tasks, request.every, request.roles, request.dedicated_topic, request.prefixed)
+    if any(given):
+        raise UsageError(f"--for {request.product} takes no options of Connect's: connectors, tasks and roles")
+    if request.groups and request.product == "streams":
+        raise UsageError("the group of a Streams application is its application.id", hint="Leave out --consumer-group.")
+    product = cast("ApplicationProduct", request.product)
+    scopes = [
+        ApplicationScope(
+            product, name, request.input_topics, request.output_topics, request.groups, request.old_brokers
+        )
+        for name in request.applications
+    ]
+    rights = application_rights(scopes)
+    for right in rights:
+        if right.resource_type == "Topic" and not is_topic_name(right.name):
+            raise UsageError(f"{right.name} can't be a topic, so there is no right on it")
+    problems = [] if request.input_topics and request.output_topics else [_topics_not_named(request)]
+    return Wanted(rights, _principals(app, request, (APPLICATION_ROLE,)), problems)
+
+
+def _topics_not_named(request: AclRequest) -> Problem:
+    lacking = [
+        option
+        for option, topics in (("--input-topic", request.input_topics), ("--output-topic", request.output_topics))
+        if not topics
+    ]
+    return Problem(
+        connector_codes.OUTPUT_TOPICS_UNKNOWN,
+        f"without {' and '.join(lacking)}, rights on these topics are not part of this",
+        hint="Name them; NAME* is a prefix.",
+        severity="warning",
+    )
 
 
 def _look_up(
@@ -170,7 +217,7 @@ def _principals(app: App, request: AclRequest, roles: Sequence[str]) -> Mapping[
     named: dict[str, str] = {}
     for text in request.principals:
         role, equals, principal = text.partition("=")
-        if not equals or role not in ROLES:  # a distinguished name has equals signs of its own
+        if not equals or role not in (*ROLES, APPLICATION_ROLE):  # a distinguished name has equals signs of its own
             role, principal = "", text
         if ":" not in principal or principal.endswith(":"):
             raise UsageError(f"{principal!r} is no principal", hint="Write it as Kafka does: User:orders.")

@@ -9,6 +9,7 @@ from eosctl.core.frozen import frozen
 class AclRequest:
     """What the user named. No `roles` are Connect's four; one of `tasks` goes for all connectors.
 
+    With a `product` they are rights of `applications` of Kafka Streams or Flink: no roles and no connectors.
     `principals` are `role=User:name`, or `User:name` for every role that has no other.
     """
 
@@ -22,3 +23,7 @@ class AclRequest:
     dedicated_topic: str | None = None
     prefixed: bool = False
     old_brokers: bool = False
+    product: str | None = None
+    applications: tuple[str, ...] = ()
+    input_topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
