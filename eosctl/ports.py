@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         TransactionListings,
     )
     from eosctl.core.workers.connector_entry import ConnectorEntry
+    from eosctl.engine.read import TopicColumns
     from eosctl.errors import EosctlError
 
 
@@ -165,6 +166,16 @@ class TopicStore(Protocol):
         partition is read, `until` the first one that is not. What `sieve` does not keep is not held in memory. With
         `renews` the timeout begins anew with everything that is read: it is for brokers that are silent then.
         """
+
+    def read_columns(
+        self,
+        topic: str,
+        *,
+        isolation: str = "read_committed",
+        since: Mapping[int, int] | None = None,
+        partitions: Collection[int] | None = None,
+    ) -> TopicColumns:
+        """What `read` has of each partition and key, of all `partitions` or some, as columns of Arrow."""
 
     def stream(
         self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False, sieve: Sieve | None = None

@@ -70,7 +70,7 @@ def read_runs(
     stall_timeout_s: float = 60.0,
     progress: ProgressMeter | None = None,
     open_consumer: OpenConsumer | None = None,
-) -> Iterator[tuple[Place, list[Message]]]:
+) -> Iterator[tuple[Place, Sequence[Message]]]:
     """Every committed message inside `ranges`, in runs of one partition in the order of its log.
 
     Stops each partition at its end, markers and gaps included; `client` are librdkafka properties. Raises RuntimeError
@@ -116,7 +116,7 @@ class _Reading:
 
         self._consumer.assign([TopicPartition(r.topic, r.partition, r.begin) for r in self._ranges])
 
-    def next_runs(self) -> Iterator[tuple[Place, list[Message]]]:
+    def next_runs(self) -> Iterator[tuple[Place, Sequence[Message]]]:
         """What comes next that is inside the ranges, or nothing after a moment; raises KafkaException."""
         received = self._consumer.consume(_AT_ONCE, timeout=0.1)
         to_read, self.moved = len(self.ends), False
@@ -126,7 +126,7 @@ class _Reading:
             records = [message for message, error in zip(received, errors, strict=True) if error is None]
         if received:
             self._faults.clear()  # who answers is not down any more
-        for place, run in _runs(records):
+        for place, run in runs_of(records):
             inside = self._inside(place, run)
             if inside:
                 self.moved = True
@@ -136,7 +136,7 @@ class _Reading:
                 self._note_event(message, error)
         self.moved = self.moved or len(self.ends) < to_read
 
-    def _inside(self, place: Place, run: list[Message]) -> list[Message]:
+    def _inside(self, place: Place, run: Sequence[Message]) -> Sequence[Message]:
         """The messages of a run that are of its range; one at its end, or behind it, ends the partition."""
         end = self.ends.get(place)
         if end is None:
@@ -187,7 +187,7 @@ class _Reading:
         self._consumer.close()
 
 
-def _runs(messages: list[Message]) -> Iterator[tuple[Place, list[Message]]]:
+def runs_of(messages: Sequence[Message]) -> Iterator[tuple[Place, Sequence[Message]]]:
     """Messages cut where the next one is of another partition: they come in long runs."""
     if not messages:
         return

@@ -18,7 +18,7 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eosctl.core.records import Record
+from eosctl.core.records import Bounds, Headers, Record
 from eosctl.engine.columns import RECORDS, batch_of_columns, nothings, one_array
 from eosctl.engine.owners import owners_of
 from eosctl.engine.ranges import ClientProperties, Message, OffsetRange, OpenConsumer, Place, ProgressMeter, read_runs
@@ -58,6 +58,24 @@ class Fold:
         return pc.all(self.records["at_home"].filter(pc.is_valid(self.records["key"]))).as_py() is not False
 
 
+@dataclass(frozen=True, slots=True)
+class TopicColumns:
+    """The outcome of reading a topic, or some of its partitions, up to bounds that were fixed at the start.
+
+    `records` (RECORDS) have each partition and key once, the newest; `headers` are those of records that have any, by
+    partition and offset. The bounds are those of all partitions.
+    """
+
+    topic: str
+    bounds: tuple[Bounds, ...]
+    records: pa.Table
+    headers: Mapping[tuple[int, int], Headers]
+
+    def blocked(self) -> tuple[Bounds, ...]:
+        """The partitions where an open transaction hides what comes behind it."""
+        return tuple(bound for bound in self.bounds if bound.lso < bound.end)
+
+
 def read_newest(
     client: ClientProperties,
     ranges: Sequence[OffsetRange],
@@ -72,12 +90,12 @@ def read_newest(
     Raises what `read_runs` raises.
     """
     runs = read_runs(client, ranges, stall_timeout_s=stall_timeout_s, progress=progress, open_consumer=open_consumer)
-    folding = _Folding(ranges)
+    folding = Folding(ranges)
     for place, messages in runs:
         folding.add(place, messages)
         if folding.is_full(keys_at_once):
             yield folding.fold()
-            folding = _Folding(ranges)
+            folding = Folding(ranges)
     yield folding.fold()
 
 
@@ -97,8 +115,11 @@ def homes_of(keys: Sequence[bytes | None], partitions: Iterable[int]) -> list[in
     return [None if key is None else murmur2(key, size) for key, size in zip(keys, partitions, strict=False)]
 
 
-class _Folding:
-    """Columns of messages as they come; rows that are superseded go whenever they are more than the others."""
+class Folding:
+    """Columns of messages as they come; rows that are superseded go whenever they are more than the others.
+
+    Of `ranges` it needs the topic, the partition and how many there are.
+    """
 
     def __init__(self, ranges: Sequence[OffsetRange]) -> None:
         self._ranges = ranges

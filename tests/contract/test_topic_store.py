@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, Record
 from eosctl.errors import BrokerError, NotFoundError, UsageError
 from eosctl.ports import TopicStore
@@ -148,6 +149,22 @@ def test_records_without_a_key_are_all_kept(store: TopicStore, name: str) -> Non
     store.create(name, partitions=1, replication_factor=1, config={})
     store.write([OutRecord(name, None, b"1", 0), OutRecord(name, None, b"2", 0)])
     assert [r.value for r in store.read(name, newest_per_key=True).records] == [b"1", b"2"]
+
+
+def test_columns_have_what_a_read_of_the_newest_has(store: TopicStore, topic: str) -> None:
+    pairs = [(b"k", b"1"), (b"\xff", b"2"), (b"k", None), (b"gone", b"null")]
+    store.write(_at(topic, 0, *pairs) + _at(topic, 2, (b"k", b"3")), transactional_id=TransactionalId("columns"))
+    store.write([OutRecord(topic, b"h", b"4", 2, headers=(("a", b"\xff"), ("b", None)))])
+    read, columns = store.read(topic, newest_per_key=True), store.read_columns(topic)
+    rows = sorted(columns.records.to_pylist(), key=lambda row: (row["partition"], row["offset"]))
+    assert [(row["partition"], row["offset"], row["timestamp_ms"], row["key"], row["value"]) for row in rows] == [
+        record[1:6] for record in read.records
+    ]
+    assert columns.headers == {(r.partition, r.offset): r.headers for r in read.records if r.headers}
+    assert (columns.topic, columns.bounds, len(columns.headers)) == (topic, read.bounds, 1)
+    some = store.read_columns(topic, since={2: 1}, partitions=[2]).records
+    assert (some["partition"].to_pylist(), some["key"].to_pylist()) == ([2], [b"h"])
+    assert len(store.read_columns(topic, partitions=[]).records) == 0
 
 
 def test_a_look_at_the_newest_records_does_not_read_the_rest(store: TopicStore, topic: str, name: str) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import Record
 from eosctl.engine.ranges import OffsetRange
-from eosctl.engine.read import Fold, _Folding, read_newest, records_table
+from eosctl.engine.read import Fold, Folding, read_newest, records_table
 
 TO_FOUR, TO_TWO = OffsetRange("t", 0, 0, 4), OffsetRange("t", 1, 0, 2)
 
@@ -163,7 +163,7 @@ def test_so_many_keys_are_held_at_most() -> None:
 def test_memory_is_that_of_the_keys() -> None:
     """A million records of ten keys were a million messages until the end of the reading of a batch."""
     batches = [[record(0, first + n, b"%d" % (n % 10)) for n in range(1000)] for first in range(0, 200_000, 1000)]
-    folding = _Folding([OffsetRange("t", 0, 0, 200_000)])
+    folding = Folding([OffsetRange("t", 0, 0, 200_000)])
     most = 0
     for batch in batches:
         folding.add(("t", 0), batch)

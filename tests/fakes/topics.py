@@ -19,6 +19,7 @@ from eosctl.core.records import (
 )
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.wording import counted
+from eosctl.engine.read import TopicColumns, records_table
 from eosctl.errors import BrokerError, DeadlineError, EosctlError, NotFoundError, UnreachableError, UsageError
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker_state import ENDING, BrokerState
@@ -196,6 +197,19 @@ class FakeTopicStore(Faults):
                 kept = visible if sieve is None else sieve(visible)
                 records += _newest(kept) if newest_per_key else kept
             return TopicRead(topic, bounds.known, tuple(records), count, bounds.missing)
+
+    def read_columns(
+        self,
+        topic: str,
+        *,
+        isolation: str = "read_committed",
+        since: Mapping[int, int] | None = None,
+        partitions: Collection[int] | None = None,
+    ) -> TopicColumns:
+        read = self.read(topic, isolation=isolation, newest_per_key=True, since=since)
+        wanted = [each for each in read.records if partitions is None or each.partition in partitions]
+        headers = {(each.partition, each.offset): each.headers for each in wanted if each.headers}
+        return TopicColumns(topic, read.bounds, records_table(topic, wanted, partitions=len(read.bounds)), headers)
 
     def stream(
         self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False, sieve: Sieve | None = None

@@ -7,22 +7,27 @@ position has passed the bound (a record behind it, or librdkafka's end-of-partit
 from __future__ import annotations
 
 import gc
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.records import Bounds, Record, Sieve
+from eosctl.core.records import Bounds, Headers, Record, Sieve
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
+from eosctl.engine.ranges import OffsetRange, runs_of
 from eosctl.errors import BrokerError
 from eosctl.events import Event, OnEvent
 from eosctl.kafka.access import Access
 from eosctl.kafka.topics.librdkafka import ErrorLog, Properties, client_properties, error_of, quiet_logger, translate
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _BATCH = 5000
 _BATCH_TIMEOUT_S = 0.1  # consume() waits this long for a full batch even at the end of all partitions
@@ -79,7 +84,7 @@ class TopicReader:
 
     def read_all(self) -> tuple[Record, ...]:
         """Every record, in partition, then offset order."""
-        with _collector_paused():
+        with collector_paused():
             return tuple(chain.from_iterable(_in_order(self._batches(), sorted(self._stop), newest_per_key=False)))
 
     def read_newest(self) -> tuple[Record, ...]:
@@ -87,8 +92,25 @@ class TopicReader:
 
         Records without a key can't supersede each other and are all kept.
         """
-        with _collector_paused():
+        with collector_paused():
             return tuple(chain.from_iterable(_in_order(self._batches(), sorted(self._stop), newest_per_key=True)))
+
+    def read_columns(self, partitions: int) -> tuple[pa.Table, dict[tuple[int, int], Headers]]:
+        """What `read_newest` has of a topic with so many partitions, as RECORDS, and the headers of those with any."""
+        from eosctl.engine.read import Folding
+
+        folding = Folding([OffsetRange(self._topic, each, 0, 0, partitions) for each in sorted(self._stop)])
+        headers: dict[tuple[int, int], Headers] = {}
+        if not self._open:
+            return folding.fold().records, headers
+        with collector_paused(), self._consumer() as consumer:
+            for messages in self._consume(consumer, timeout_s=_BATCH_TIMEOUT_S):
+                for place, run in runs_of(messages):
+                    folding.add(place, run)
+                    headers |= {
+                        (place[1], message.offset()): tuple(found) for message in run if (found := message.headers())
+                    }
+            return folding.fold().records, headers
 
     def stream(self, *, newest_per_key: bool) -> Iterator[Sequence[Record]]:
         """What `read_all` or `read_newest` has, some at a time, and no more than that in memory.
@@ -97,7 +119,7 @@ class TopicReader:
         are kept.
         """
         parts = parts_of({each: self._stop[each] - self._position[each] for each in sorted(self._open)})
-        with _collector_paused(), self._consumer() as consumer:
+        with collector_paused(), self._consumer() as consumer:
             for part in parts:
                 self._open = set(part)
                 batches = self._sieved(self._consume(consumer, timeout_s=_PART_TIMEOUT_S))
@@ -113,8 +135,9 @@ class TopicReader:
         with self._consumer() as consumer:
             yield from self._sieved(self._consume(consumer, timeout_s=_BATCH_TIMEOUT_S))
 
-    def _sieved(self, batches: Iterator[list[Record]]) -> Iterator[Sequence[Record]]:
-        return batches if self._sieve is None else map(self._sieve, batches)
+    def _sieved(self, batches: Iterator[list[Any]]) -> Iterator[Sequence[Record]]:
+        records = map(self._records, batches)
+        return records if self._sieve is None else map(self._sieve, records)
 
     @contextmanager
     def _consumer(self) -> Iterator[Consumer]:
@@ -128,7 +151,7 @@ class TopicReader:
         finally:
             consumer.close()
 
-    def _consume(self, consumer: Consumer, *, timeout_s: float) -> Iterator[list[Record]]:
+    def _consume(self, consumer: Consumer, *, timeout_s: float) -> Iterator[list[Any]]:
         consumer.assign([TopicPartition(self._topic, p, self._position[p]) for p in sorted(self._open)])
         reported_s = self._deadline.clock.monotonic_s()
         while self._open:
@@ -144,19 +167,33 @@ class TopicReader:
                 self._report()
         self._report()
 
-    def _take(self, batch: Sequence[Any]) -> list[Record]:
-        """Moves the positions past `batch`; the records in it that lie below the bounds.
+    def _take(self, batch: Sequence[Any]) -> list[Any]:
+        """Moves the positions past `batch`; the messages in it that lie below the bounds.
 
-        Every record passes here: what is written out, and what is distinguished afterwards, is so because a call or a
-        condition more is paid for by the million. A record without a timestamp has -1 in librdkafka too.
+        Every record passes here and in `_records`: what is written out, and what is distinguished afterwards, is so
+        because a call or a condition more is paid for by the million.
         """
         good = [message for message in batch if message.error() is None]
         if len(good) < len(batch):
             for message in batch:
                 if message.error() is not None:
                     self._heed(message.error(), message)
+        inside: list[Any] = []
+        for (_topic, partition), run in runs_of(good):
+            stop = self._stop[partition]
+            if run[-1].offset() >= stop:
+                run = run[: bisect_left(run, stop, key=lambda message: message.offset())]
+                self._advance(partition, stop)
+            else:
+                self._advance(partition, run[-1].offset() + 1)
+            inside += run
+        self.records_read += len(inside)
+        return inside
+
+    def _records(self, messages: Sequence[Any]) -> list[Record]:
+        """A record without a timestamp has -1 in librdkafka too."""
         new, cls, topic = tuple.__new__, Record, self._topic
-        records: list[Record] = [
+        return [
             new(
                 cls,
                 (
@@ -169,15 +206,8 @@ class TopicReader:
                     tuple(headers) if (headers := message.headers()) else (),
                 ),
             )
-            for message in good
+            for message in messages
         ]
-        reached = {record[1]: record[2] for record in records}  # the last of each partition
-        if any(offset >= self._stop[partition] for partition, offset in reached.items()):
-            records = [record for record in records if record[2] < self._stop[record[1]]]
-        for partition, offset in reached.items():
-            self._advance(partition, offset + 1)
-        self.records_read += len(records)
-        return records
 
     def _heed(self, error: KafkaError, message: Message) -> None:
 
@@ -252,7 +282,7 @@ def _in_order(
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Keeps Python's cycle collector from walking millions of records over and over; they hold no cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
