@@ -5,11 +5,14 @@ A source that hangs holds up itself only: its facts grow old, and its error says
 
 from __future__ import annotations
 
+import gc
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
 from eosctl.app import App
+from eosctl.collect.followed import FollowedConfigs, following
 from eosctl.collect.overview import Collected, Overview
 from eosctl.collect.source import FactSource
 from eosctl.deadline import Deadline
@@ -26,14 +29,16 @@ class Collector:
     """
 
     def __init__(self, app: App, sources: Sequence[FactSource], *, interval_s: float = 30.0) -> None:
-        self._app, self._sources = app, tuple(sources)
+        self._app, self.sources = app, tuple(sources)
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._ended = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._tidied_s = -math.inf
         self._started_ms, self._version = app.clock.now_ms(), 0
+        self._configs = {each.name: FollowedConfigs(app.clock) for each in self.sources}
         self._collected = {
-            each.name: Collected(each.name, interval_s * each.every, each.deadline_s) for each in self._sources
+            each.name: Collected(each.name, interval_s * each.every, each.deadline_s) for each in self.sources
         }
 
     def __enter__(self) -> Collector:
@@ -45,7 +50,7 @@ class Collector:
 
     def start(self) -> None:
         """Begins to look at every source; returns at once."""
-        for source in self._sources:
+        for source in self.sources:
             thread = threading.Thread(target=self._run, args=(source,), name=f"collect-{source.name}", daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -72,7 +77,7 @@ class Collector:
 
     def look_once(self, deadline: Deadline) -> Overview:
         """Looks at each source once, side by side, and waits for them until `deadline`."""
-        threads = [threading.Thread(target=self.look, args=(each,), daemon=True) for each in self._sources]
+        threads = [threading.Thread(target=self.look, args=(each,), daemon=True) for each in self.sources]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -84,7 +89,12 @@ class Collector:
         clock = self._app.clock
         began_s = clock.monotonic_s()
         self._keep(replace(self._collected[source.name], looking_since_ms=clock.now_ms()))
-        app = replace(self._app, deadline=Deadline.after(source.deadline_s, clock), on_event=ignore_events)
+        app = replace(
+            self._app,
+            deadline=Deadline.after(source.deadline_s, clock),
+            on_event=ignore_events,
+            open_topics=following(self._app.open_topics, self._configs[source.name]),
+        )
         before = self._collected[source.name]
         done = replace(before, looks=before.looks + 1, looking_since_ms=None)
         try:
@@ -103,8 +113,21 @@ class Collector:
         while not self._ended.is_set():
             began_s = self._app.clock.monotonic_s()
             self.look(source)
+            self._tidy(interval_s)
             took_s = self._app.clock.monotonic_s() - began_s
             self._ended.wait(max(interval_s - took_s, interval_s / 10))
+
+    def _tidy(self, interval_s: float) -> None:
+        """Looks for cycles, now and then: librdkafka's clients are in some, with their threads and buffers.
+
+        eosctl's commands are short, and Python is told at their start to look for cycles very rarely.
+        """
+        with self._lock:
+            now_s = self._app.clock.monotonic_s()
+            if now_s < self._tidied_s + interval_s / 2:
+                return
+            self._tidied_s = now_s
+        gc.collect()
 
     def _keep(self, collected: Collected, *, ended: bool = False) -> None:
         with self._changed:

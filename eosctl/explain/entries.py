@@ -13,6 +13,7 @@ from eosctl.acls import codes as acls
 from eosctl.audit import codes as audit
 from eosctl.checks import codes as checks
 from eosctl.codes import Code
+from eosctl.collect import codes as collect
 from eosctl.connectors import codes as connectors
 from eosctl.core import open_transactions
 from eosctl.core.configs import behind
@@ -36,7 +37,7 @@ from eosctl.txn import codes as txn
 from eosctl.upgrade import codes as upgrade
 
 MODULES = (
-    *(errors, open_transactions, behind, offsets_topics, metrics),
+    *(errors, open_transactions, behind, offsets_topics, metrics, collect),
     *(state, group, connectors, txn, acls, fence),
     *(offsets, edits, files, lint, switch, task_counts, migrate),
     *(rescue, connector_configs, upgrade, checks, audit, rehearse),

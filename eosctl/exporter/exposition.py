@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from eosctl.collect.overview import Overview
 from eosctl.exporter.metrics import METRICS, Metric
+from eosctl.exporter.samples import Sample, Samples
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
@@ -26,7 +27,7 @@ class OverviewCollector:
         yield _build_info()
         for metric in METRICS:
             family = _family(metric)
-            for labels, value in metric.read(overview, self._top):
+            for labels, value in _each_once(metric.read(overview, self._top)):
                 family.add_sample(metric.name, dict(zip(metric.labels, labels, strict=True)), value)
             if family.samples:
                 yield family
@@ -38,6 +39,14 @@ def expose(overview: Callable[[], Overview], accept: str, *, top: int = DEFAULT_
 
     encode, content_type = choose_encoder(accept)
     return encode(OverviewCollector(overview, top=top)), content_type
+
+
+def _each_once(samples: Samples) -> Iterable[Sample]:
+    """One sample per set of labels, the greatest: a connector may be called `other`, too."""
+    found: dict[tuple[str, ...], float] = {}
+    for labels, value in samples:
+        found[tuple(labels)] = max(value, found.get(tuple(labels), value))
+    return found.items()
 
 
 def _family(metric: Metric) -> Family:

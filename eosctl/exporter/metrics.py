@@ -6,7 +6,7 @@ The exposition, docs/metrics.md and the dashboard are made from it. Names follow
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from eosctl.collect.overview import Overview
@@ -14,8 +14,6 @@ from eosctl.core.frozen import frozen
 from eosctl.exporter import samples
 
 MetricType = Literal["gauge", "counter", "info"]
-Samples = Iterable[tuple[Sequence[str], float]]
-"""The values of the labels in the order of the metric's, and the value."""
 
 
 @frozen
@@ -31,7 +29,7 @@ class Metric:
     unit: str
     help: str
     labels: tuple[str, ...]
-    read: Callable[[Overview, int], Samples]
+    read: Callable[[Overview, int], samples.Samples]
 
 
 TRANSACTION_LABELS = ("owner", "connector", "task", "transactional_id")

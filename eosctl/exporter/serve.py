@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import tempfile
@@ -59,6 +60,7 @@ def _serve(app: App, collector: Collector, request: ExporterRequest) -> Report:
     with open_server(request.listen, collector.overview, top=request.top) as server, _ends(ended):
         threading.Thread(target=server.serve_forever, args=(_SHUTDOWN_POLL_S,), daemon=True).start()
         app.on_event(Event(f"listening on {server.url()}/metrics"))
+        gc.freeze()  # what is loaded by now stays: the collector looks for cycles every few seconds
         with collector:
             try:
                 while not ended.wait(1.0):

@@ -9,8 +9,9 @@ from eosctl.checks.ignored import IgnoredFinding
 from eosctl.checks.plan import diagnose
 from eosctl.collect.facts import DoctorFacts
 from eosctl.collect.overview import Overview
-from eosctl.core.findings import worst_first
+from eosctl.core.findings import INFO, Finding, worst_first
 from eosctl.core.workers.modes import Mode
+from eosctl.observation.connectors import codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,5 +28,11 @@ class DoctorLook:
         reason = results.nothing_ran()
         if reason is not None:
             raise reason
-        found = worst_first(each for check in results.findings.values() for each in check)
+        every = (each for check in results.findings.values() for each in check)
+        found = worst_first(each for each in every if not _is_asked_for(each))
         return DoctorFacts(tuple(found), {check: str(error.code) for check, error in results.failed.items()})
+
+
+def _is_asked_for(finding: Finding) -> bool:
+    """Whether it says no more than that nothing was validated."""
+    return finding.code == codes.SUPPORT_UNKNOWN and finding.severity == INFO

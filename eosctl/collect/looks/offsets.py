@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from eosctl.app import App
@@ -12,6 +13,9 @@ from eosctl.collect.overview import Overview
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.records import Bounds, Record
 from eosctl.ports import TopicStore
+
+PIECE = 50_000
+"""Partitions with so many new offsets are read together, or one with more: a look that is cut off has got so far."""
 
 
 @dataclass(slots=True)
@@ -50,19 +54,50 @@ class OffsetsLook:
         if known is None or known.topic_id != there.topic_id or _is_truncated(known, bounds):
             self.restarts += known is not None
             known = self.followed[topic] = _Followed(there.topic_id)
-        if all(known.next.get(each.partition, each.begin) >= each.lso for each in bounds):
-            return
-        read = store.read(topic, since=known.next, sieve=self._take)
-        self.records += read.records_read
-        known.next |= {each.partition: each.lso for each in read.bounds}
+        for piece in _pieces([each for each in bounds if _next(known, each) < each.lso], known):
+            until = {each.partition: each.lso if each in piece else _next(known, each) for each in bounds}
+            read = store.read(topic, since=known.next, until=until, sieve=self._take)
+            self.records += read.records_read
+            known.next |= until
 
     def _take(self, records: Sequence[Record]) -> Sequence[Record]:
         """Keeps when each connector wrote last, and no record."""
         for record in records:
-            key = decode_key(record.key)
-            if isinstance(key, OffsetKey) and record.timestamp_ms > self.newest_ms.get(key.connector, -1):
-                self.newest_ms[key.connector] = record.timestamp_ms
+            connector = connector_of(record.key)
+            if connector is not None and record.timestamp_ms > self.newest_ms.get(connector, -1):
+                self.newest_ms[connector] = record.timestamp_ms
         return ()
+
+
+_PLAIN_KEY = re.compile(rb'\["([^"\\\x00-\x1f]+)",\{')
+
+
+def connector_of(key: bytes | None) -> str | None:
+    """Whose a key of an offsets topic is, as `decode_key` says; None where a worker passes over it.
+
+    Of a key as Connect writes it no more is looked at than the name: there are millions.
+    """
+    plain = _PLAIN_KEY.match(key or b"")
+    if plain is not None and plain[1].isascii():
+        return plain[1].decode("ascii")
+    decoded = decode_key(key)
+    return decoded.connector if isinstance(decoded, OffsetKey) else None
+
+
+def _next(known: _Followed, bounds: Bounds) -> int:
+    return max(bounds.begin, known.next.get(bounds.partition, 0))
+
+
+def _pieces(bounds: Sequence[Bounds], known: _Followed) -> Iterator[list[Bounds]]:
+    """The partitions, some at a time."""
+    piece: list[Bounds] = []
+    for each in bounds:
+        piece.append(each)
+        if sum(one.lso - _next(known, one) for one in piece) >= PIECE:
+            yield piece
+            piece = []
+    if piece:
+        yield piece
 
 
 def _is_truncated(known: _Followed, bounds: Sequence[Bounds]) -> bool:

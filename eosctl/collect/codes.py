@@ -1,0 +1,11 @@
+"""Why a source of the collector may fail that others would not."""
+
+from __future__ import annotations
+
+from eosctl.codes import error
+
+TOO_LARGE = error(
+    "too_large",
+    "A topic is too large to be read as a whole by something that looks at it again and again.",
+    "Run `eosctl offsets lint` and `eosctl doctor` by themselves now and then.",
+)

@@ -1,0 +1,236 @@
+"""A TopicStore for one source: follows the config topic from where its last look ended, and never writes.
+
+Compaction and the folding of records go on side by side: what is kept is what a worker holds that has read on since,
+and every hour the topic is read from its beginning again, as a worker that starts would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+from eosctl.app import App
+from eosctl.collect import codes
+from eosctl.core.configs.records import RecordKind, UnparsableValueError, decode_key_text, decode_value, parse_key
+from eosctl.core.frozen import frozen
+from eosctl.core.ids import TransactionalId
+from eosctl.core.records import (
+    Bounds,
+    KnownBounds,
+    NewTopic,
+    OutRecord,
+    Record,
+    Sieve,
+    TopicDescription,
+    TopicRead,
+    Written,
+)
+from eosctl.deadline import Clock
+from eosctl.errors import EosctlError, RefusedError, UnsupportedError
+from eosctl.ports import TopicStore
+
+
+class TooLargeError(UnsupportedError):
+    """A topic is too large to be read as a whole by something that looks again and again."""
+
+    code = codes.TOO_LARGE
+
+
+READ_AGAIN_S = 3600.0
+MOST_OFFSETS = 50_000
+"""Of a topic with more offsets than that, no source but the one that follows it reads the whole."""
+_BARE_TASK = b'{"properties":{}}'
+"""What is kept of a task's config, of which a fold takes no more than that it is one: they are most of the topic."""
+
+
+@frozen
+class _View:
+    """One isolation's view of the topic `topic_id`, read up to `next`, by partition; begun at `began_s`."""
+
+    topic_id: str
+    began_s: float
+    begun_with: int
+    next: Mapping[int, int]
+    records: tuple[Record, ...]
+
+    def ends_at(self, bounds: Sequence[Bounds]) -> bool:
+        """Whether what comes next is still there: else the topic was truncated, or its records were deleted."""
+        return all(each.begin <= self.next.get(each.partition, -1) <= each.end for each in bounds)
+
+    def has_grown(self) -> bool:
+        """Whether it holds far more than a new read would: compaction removed what a view keeps."""
+        return len(self.records) > 2 * self.begun_with + 10_000
+
+
+@dataclass(slots=True)
+class FollowedConfigs:
+    """What one source remembers of the config topic; `restarts` counts how often it was not as it was left."""
+
+    clock: Clock
+    views: dict[str, _View] = field(default_factory=dict)
+    restarts: int = 0
+
+    def read(self, store: TopicStore, topic: str, isolation: str) -> TopicRead:
+        """All of it, of which only what is new is read now; raises what `TopicStore.read` raises."""
+        view = self._usable(store, topic, isolation)
+        read = store.read(topic, isolation=isolation, since=view.next, sieve=_without_task_configs)
+        ends = {each.partition: each.lso if isolation == "read_committed" else each.end for each in read.bounds}
+        begins = {each.partition: each.begin for each in read.bounds}
+        kept = (each for each in view.records if each.offset >= begins.get(each.partition, 0))
+        records = (*kept, *read.records)
+        begun_with = view.begun_with if view.records else len(records)
+        self.views[isolation] = replace(view, next=ends, records=records, begun_with=begun_with)
+        return replace(read, records=records, records_read=len(records))
+
+    def _usable(self, store: TopicStore, topic: str, isolation: str) -> _View:
+        """The view to go on with, or an empty one."""
+        now_s = self.clock.monotonic_s()
+        described = store.describe([topic]).get(topic)
+        topic_id = "" if described is None else described.topic_id
+        view = self.views.pop(isolation, None)
+        if view is not None and now_s - view.began_s < READ_AGAIN_S and not view.has_grown():
+            if view.topic_id == topic_id and view.ends_at(store.bounds(topic)):
+                return view
+            self.restarts += 1
+        return _View(topic_id, now_s, 0, {}, ())
+
+
+def _without_task_configs(records: Sequence[Record]) -> Sequence[Record]:
+    return [each._replace(value=_BARE_TASK) if _is_task_config(each) else each for each in records]
+
+
+def _is_task_config(record: Record) -> bool:
+    """Whether a fold takes it for the config of a task."""
+    if record.key is None or parse_key(decode_key_text(record.key)).kind is not RecordKind.TASK:
+        return False
+    try:
+        value = decode_value(record.value)
+    except UnparsableValueError:
+        return False
+    return isinstance(value, dict) and isinstance(value.get("properties"), dict)
+
+
+class FollowedStore:
+    """The store behind it, but for the config topic, for topics that are large, and for writes, which are refused."""
+
+    def __init__(self, store: TopicStore, configs: FollowedConfigs, config_topic: str) -> None:
+        self._store, self._configs, self._config_topic = store, configs, config_topic
+
+    def __enter__(self) -> FollowedStore:
+        self._store.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._store.__exit__(*exc)
+
+    def read(
+        self,
+        topic: str,
+        *,
+        isolation: str = "read_committed",
+        newest_per_key: bool = False,
+        partly: bool = False,
+        since: Mapping[int, int] | None = None,
+        until: Mapping[int, int] | None = None,
+        sieve: Sieve | None = None,
+        renews: bool = False,
+    ) -> TopicRead:
+        """As `TopicStore.read`; raises TooLargeError for the whole of a topic with more than MOST_OFFSETS offsets."""
+        if topic == self._config_topic and since is None and until is None and not partly:
+            read = self._configs.read(self._store, topic, isolation)
+            records = read.records if sieve is None else tuple(sieve(read.records))
+            return replace(read, records=_newest(records) if newest_per_key else records)
+        if since is None and until is None:
+            self._require_small(topic)
+        return self._store.read(
+            topic, isolation=isolation, newest_per_key=newest_per_key, partly=partly, since=since, until=until,
+            sieve=sieve, renews=renews,
+        )  # fmt: skip
+
+    def _require_small(self, topic: str) -> None:
+        offsets = sum(each.end - each.begin for each in self._store.known_bounds(topic).known)
+        if offsets > MOST_OFFSETS:
+            raise TooLargeError(
+                f"topic {topic} has {offsets:,} offsets, and is not read as a whole again and again",
+                hint="Run `eosctl offsets lint` and `eosctl doctor` by themselves now and then.",
+            )
+
+    def cluster_id(self) -> str:
+        """The Kafka cluster id."""
+        return self._store.cluster_id()
+
+    def describe(self, topics: Collection[str]) -> Mapping[str, TopicDescription]:
+        """As the store behind it."""
+        return self._store.describe(topics)
+
+    def broker_settings(self, name: str) -> Mapping[int, str]:
+        """As the store behind it."""
+        return self._store.broker_settings(name)
+
+    def own_settings(self, topic: str) -> Mapping[str, str]:
+        """As the store behind it."""
+        return self._store.own_settings(topic)
+
+    def bounds(self, topic: str) -> tuple[Bounds, ...]:
+        """As the store behind it."""
+        return self._store.bounds(topic)
+
+    def bounds_of(self, topics: Collection[str]) -> Mapping[str, tuple[Bounds, ...]]:
+        """As the store behind it."""
+        return self._store.bounds_of(topics)
+
+    def known_bounds(self, topic: str) -> KnownBounds:
+        """As the store behind it."""
+        return self._store.known_bounds(topic)
+
+    def known_bounds_of(self, topics: Collection[str]) -> Mapping[str, KnownBounds]:
+        """As the store behind it."""
+        return self._store.known_bounds_of(topics)
+
+    def stream(
+        self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False, sieve: Sieve | None = None
+    ) -> Iterator[Sequence[Record]]:
+        """As the store behind it."""
+        return self._store.stream(topic, bounds, newest_per_key=newest_per_key, sieve=sieve)
+
+    def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
+        """As the store behind it."""
+        return self._store.newest_of(topics, offsets=offsets)
+
+    def read_behind(self, topic: str, bounds: Sequence[Bounds]) -> tuple[Record, ...]:
+        """As the store behind it."""
+        return self._store.read_behind(topic, bounds)
+
+    def change_settings(self, topic: str, settings: Mapping[str, str | None]) -> None:
+        """Refused."""
+        _refuse(f"change the settings {', '.join(settings)} of {topic}")
+
+    def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
+        """Refused."""
+        _refuse(f"create {topic} ({partitions}, {replication_factor}, {len(config)})")
+
+    def create_all(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Mapping[str, EosctlError]:
+        """Refused."""
+        _refuse(f"create {len(topics)} topics (validate_only={validate_only})")
+
+    def write(
+        self, records: Iterable[OutRecord], *, transactional_id: TransactionalId | None = None
+    ) -> Sequence[Written]:
+        """Refused."""
+        _refuse(f"write {sum(1 for _ in records)} records as {transactional_id}")
+
+
+def _refuse(what: str) -> NoReturn:
+    raise RefusedError(f"a collector only reads, and would {what}")
+
+
+def _newest(records: Sequence[Record]) -> tuple[Record, ...]:
+    """The newest record of each key, as `TopicStore.read` has them; all of those without a key."""
+    last = {(each.partition, each.key): each.offset for each in records}
+    return tuple(each for each in records if each.key is None or last[each.partition, each.key] == each.offset)
+
+
+def following(open_topics: Callable[[App], TopicStore], configs: FollowedConfigs) -> Callable[[App], TopicStore]:
+    """App's door to topics, for looks of one source."""
+    return lambda app: FollowedStore(open_topics(app), configs, app.target.config_topic)

@@ -1,0 +1,192 @@
+"""What each source makes of a cluster over several looks: what it counts, and since when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from eosctl.collect.collector import Collector
+from eosctl.collect.facts import (
+    ConnectorFacts,
+    GroupFacts,
+    HangingFacts,
+    KafkaFacts,
+    LsoFacts,
+    OffsetFacts,
+    TopicFacts,
+    TransactionFacts,
+)
+from eosctl.collect.looks import offsets
+from eosctl.collect.looks.offsets import connector_of
+from eosctl.core.offsets.records import OffsetKey, decode_key
+from tests.collect.scene import CONFIG_TOPIC, app_of, collector_of, config_records, created, group, source_of
+from tests.fakes.config_world import ConfigWorld
+from tests.fakes.doctor_scene import OFFSETS, W1
+
+Facts = TypeVar("Facts")
+
+
+class Watched:
+    """A group, and a collector that looks at one source of it when it is told to."""
+
+    def __init__(self, tmp_path: Path, **changes: object) -> None:
+        self.world: ConfigWorld = group(**changes)
+        self.collector: Collector = collector_of(app_of(self.world, tmp_path))
+
+    def look(self, *names: str) -> None:
+        """Half a minute later."""
+        self.world.time.pass_until(self.world.time.now_s + 30)
+        for name in names:
+            self.collector.look(source_of(self.collector, name))
+            assert self.collector.overview().error(name) is None, self.collector.overview().collected[name].message
+
+    def facts(self, kind: type[Facts]) -> Facts:
+        found = self.collector.overview().facts(kind)
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Watched:
+    return Watched(tmp_path)
+
+
+def test_silent_brokers(watched: Watched) -> None:
+    watched.look("kafka")
+    assert watched.facts(KafkaFacts) == KafkaFacts("cluster-1", ())
+    watched.world.brokers.stop_broker(2, noticed=False)
+    watched.look("kafka")
+    assert watched.facts(KafkaFacts).silent == (2,)
+
+
+def open_one(watched: Watched, transactional_id: str) -> int:
+    return watched.world.brokers.state.open_transaction(transactional_id, (OFFSETS, 0))
+
+
+def test_open_transactions_by_owner(watched: Watched) -> None:
+    began_ms = watched.world.clock().now_ms()
+    open_one(watched, "g-orders-0")
+    watched.look("group")
+    open_one(watched, "somebody")
+    watched.look("transactions")
+    first, second = watched.facts(TransactionFacts).open
+    assert (first.transactional_id, first.owner.kind, first.owner.connector) == ("g-orders-0", "task", "orders")
+    assert (first.started_ms, first.topics) == (began_ms, (OFFSETS,))
+    assert (second.transactional_id, second.owner.kind) == ("somebody", "other")
+    assert first.open_s(began_ms + 90_000) == 90.0
+
+
+def test_aborts_are_counted_once_and_not_those_before(watched: Watched) -> None:
+    """Each by its own start: an id may abort again and again."""
+    state = watched.world.brokers.state
+    open_one(watched, "g-orders-0")
+    state.expire("g-orders-0")
+    watched.look("transactions")
+    assert watched.facts(TransactionFacts).aborted == {}
+    for expected in (1, 2):
+        watched.world.time.pass_until(watched.world.time.now_s + 1)
+        open_one(watched, "g-orders-0")
+        state.expire("g-orders-0")
+        for _ in range(2):
+            watched.look("transactions")
+            assert watched.facts(TransactionFacts).aborted == {"orders": expected}
+
+
+def test_an_lso_that_stands_still(watched: Watched) -> None:
+    watched.look("topics")
+    assert [(each.topic, each.kind, each.behind) for each in watched.facts(LsoFacts).topics] == [
+        (OFFSETS, "offsets", 0),
+        (CONFIG_TOPIC, "config", 0),
+    ]
+    watched.world.topics.open_transaction(OFFSETS, 3)
+    watched.look("topics")
+    since_ms = watched.world.clock().now_ms()
+    assert of_offsets(watched).stuck_since_ms is None  # it has just been seen there
+    for _ in range(2):
+        watched.look("topics")
+        there = of_offsets(watched)
+        assert (there.behind, there.partitions_behind, there.stuck_since_ms) == (1, 1, since_ms)
+    watched.world.topics.close_transaction(OFFSETS, 3)
+    watched.look("topics")
+    assert (of_offsets(watched).behind, of_offsets(watched).stuck_since_ms) == (0, None)
+
+
+def of_offsets(watched: Watched) -> TopicFacts:
+    return next(each for each in watched.facts(LsoFacts).topics if each.topic == OFFSETS)
+
+
+def test_offsets_are_followed(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each record is read once, some partitions at a time, and all of them again in a topic made anew."""
+    monkeypatch.setattr(offsets, "PIECE", 2)
+    put = watched.world.topics.put
+    for number in range(9):
+        put(OFFSETS, f'["orders",{{"n":{number}}}]'.encode(), b"{}")
+    watched.look("offsets")
+    newest_ms = watched.facts(OffsetFacts).newest_ms["orders"]
+    assert watched.facts(OffsetFacts).records == 9
+    watched.look("offsets")
+    put(OFFSETS, b'["caf\xc3\xa9",{"n":1}]', b"{}")
+    put(OFFSETS, b"nonsense", b"{}")
+    watched.look("offsets")
+    facts = watched.facts(OffsetFacts)
+    assert (facts.records, facts.restarts, set(facts.newest_ms)) == (11, 0, {"orders", "café"})
+    assert facts.newest_ms["orders"] == newest_ms
+    del watched.world.topics.topics[OFFSETS]
+    watched.world.topics.add_topic(OFFSETS, 25)
+    put(OFFSETS, b'["orders",{"n":1}]', b"{}")
+    watched.look("offsets")
+    assert (watched.facts(OffsetFacts).records, watched.facts(OffsetFacts).restarts) == (12, 1)
+
+
+KEYS = [
+    *(b'["a",{"b":1}]', b'["a\\"b",{}]', b'["a\\u00e9",{}]', '["é",{}]'.encode(), b'["a",null]', b'["",{}]'),
+    *(b"[1,{}]", b'["a"]', b"", None, b'[ "a", {}]', b'["\xff",{}]', b'["a\nb",{}]'),
+]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_the_quick_way_to_a_keys_connector_is_the_rule(key: bytes | None) -> None:
+    decoded = decode_key(key)
+    assert connector_of(key) == (decoded.connector if isinstance(decoded, OffsetKey) else None)
+
+
+def of_orders(watched: Watched) -> ConnectorFacts:
+    (found,) = watched.facts(GroupFacts).connectors or ()
+    return found
+
+
+def test_a_task_without_a_transaction(tmp_path: Path) -> None:
+    """Since when it is seen; it is none once a coordinator knows its id."""
+    watched = Watched(tmp_path, known_ids=["connect-cluster-g"])
+    watched.look("group")
+    since_ms = of_orders(watched).without_transaction[0]
+    watched.look("group")
+    assert of_orders(watched).without_transaction == {0: since_ms}
+    watched.world.brokers.state.init_producer_id("g-orders-0", 60_000)
+    watched.look("group")
+    assert of_orders(watched).without_transaction == {}
+
+
+def test_fencing_that_is_due(tmp_path: Path) -> None:
+    """The commit is newer than the record: tasks wait until the recorded ones are fenced."""
+    due = Watched(tmp_path, records=config_records(*created("orders", 1)))
+    due.look("group")
+    assert of_orders(due).fencing_due
+    assert of_orders(due).fencing_s == 1.0
+    done = Watched(tmp_path)
+    done.look("group")
+    assert not of_orders(done).fencing_due
+
+
+def test_workers_and_their_modes(watched: Watched) -> None:
+    watched.look("group")
+    (worker,) = watched.facts(GroupFacts).workers
+    assert (worker.name, worker.mode, worker.up, worker.leader) == (W1, "enabled", True, True)
+
+
+def test_nothing_hangs(watched: Watched) -> None:
+    watched.look("hanging")
+    assert watched.facts(HangingFacts).hanging == ()
+    assert watched.facts(HangingFacts).partitions > 25
