@@ -41,7 +41,8 @@ FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in room
 GUESTS = {
     "click": ("commands",),
     "rich": ("output",),
-    "yaml": ("profiles", "output"),
+    "yaml": ("profiles", "output", "exporter.web"),
+    "bcrypt": ("exporter.web",),
     "urllib3": ("connect",),
     "prometheus_client": ("connect", "exporter"),
     "confluent_kafka": ("kafka", "engine", "migrate.spark", "sandbox"),

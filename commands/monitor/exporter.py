@@ -32,11 +32,22 @@ if TYPE_CHECKING:
     "--top", type=click.IntRange(min=1), default=50, show_default=True, metavar="N",
     help="Series per metric with many subjects: the N worst, and one called other for the rest.",
 )  # fmt: skip
+@click.option(
+    "--web-config-file", metavar="FILE",
+    help="TLS and basic authentication, by the web-config file of Prometheus' exporters; read again when it changes.",
+)  # fmt: skip
 @click.option("--once", is_flag=True, help="Look once, write --textfile, and end.")
 @click.option("--textfile", metavar="FILE", help="With --once: the file for node_exporter's textfile collector.")
 @click.pass_context
 def exporter(
-    ctx: click.Context, *, listen: str, interval: float, top: int, once: bool, textfile: str | None
+    ctx: click.Context,
+    *,
+    listen: str,
+    interval: float,
+    top: int,
+    web_config_file: str | None,
+    once: bool,
+    textfile: str | None,
 ) -> Report | None:
     """Serve metrics about exactly-once for Prometheus.
 
@@ -56,7 +67,8 @@ def exporter(
     from eosctl.exporter.serve import ExporterRequest, run_exporter
 
     app = ctx.ensure_object(Session).app()
-    return run_exporter(app, ExporterRequest(listen, interval, once, textfile, top), ignore=_accepted(app))
+    request = ExporterRequest(listen, interval, once, textfile, top, web_config_file)
+    return run_exporter(app, request, ignore=_accepted(app))
 
 
 exporter.add_command(rules)

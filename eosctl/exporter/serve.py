@@ -22,6 +22,7 @@ from eosctl.events import Event
 from eosctl.exporter.exposition import DEFAULT_TOP, expose
 from eosctl.exporter.rows import EXPORTER, CollectionRow, ExporterSummary
 from eosctl.exporter.server import open_server
+from eosctl.exporter.web.access import WebAccess
 from eosctl.report import Problem, Report
 
 DEFAULT_LISTEN = "127.0.0.1:9618"
@@ -31,19 +32,24 @@ _SHUTDOWN_POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class ExporterRequest:
-    """`once`: look once, write `textfile`, and end. `top`: how many series a metric may have, `other` apart."""
+    """`once`: look once, write `textfile`, and end. `top`: how many series a metric may have, `other` apart.
+
+    `web_config_file` says who may ask, and over TLS or not.
+    """
 
     listen: str = DEFAULT_LISTEN
     interval: float = DEFAULT_INTERVAL_S
     once: bool = False
     textfile: str | None = None
     top: int = DEFAULT_TOP
+    web_config_file: str | None = None
 
 
 def run_exporter(app: App, request: ExporterRequest, *, ignore: Sequence[IgnoredFinding] = ()) -> Report:
     """Serves until SIGTERM, then exits 0; with `once` writes the file, and exits 4 or the like where nothing was seen.
 
-    Raises UsageError, EosctlError where the address is taken, InterruptedByUserError after Ctrl-C.
+    Raises UsageError, InputFileError of the web-config file, EosctlError where the address is taken,
+    InterruptedByUserError after Ctrl-C.
     """
     app.target.require_client()
     app.target.require_group_id()
@@ -57,7 +63,9 @@ def run_exporter(app: App, request: ExporterRequest, *, ignore: Sequence[Ignored
 
 def _serve(app: App, collector: Collector, request: ExporterRequest) -> Report:
     ended = threading.Event()
-    with open_server(request.listen, collector.overview, top=request.top) as server, _ends(ended):
+    path = request.web_config_file
+    access = None if path is None else WebAccess(Path(path), app.clock, app.on_event)
+    with open_server(request.listen, collector.overview, top=request.top, access=access) as server, _ends(ended):
         threading.Thread(target=server.serve_forever, args=(_SHUTDOWN_POLL_S,), daemon=True).start()
         app.on_event(Event(f"listening on {server.url()}/metrics"))
         gc.freeze()  # what is loaded by now stays: the collector looks for cycles every few seconds

@@ -8,14 +8,16 @@ from __future__ import annotations
 import gzip
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any
 
 from eosctl.collect.overview import Overview
 from eosctl.errors import EosctlError, UsageError
 from eosctl.exporter.exposition import DEFAULT_TOP, expose
+from eosctl.exporter.web.access import WebAccess
 
 MOST_CONNECTIONS = 32
 PATIENCE_S = 10.0
@@ -27,13 +29,21 @@ _INDEX = b"""<!doctype html><title>eosctl exporter</title><h1>eosctl exporter</h
 
 
 class MetricsServer(ThreadingHTTPServer):
-    """Serves the overviews of one collector."""
+    """Serves the overviews of one collector, to those that `access` lets in; without it, to everybody."""
 
     daemon_threads, allow_reuse_address, request_queue_size = True, True, 64
     block_on_close = False
 
-    def __init__(self, host: str, port: int, overview: Callable[[], Overview], *, top: int = DEFAULT_TOP) -> None:
-        self.overview, self.top = overview, top
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        overview: Callable[[], Overview],
+        *,
+        top: int = DEFAULT_TOP,
+        access: WebAccess | None = None,
+    ) -> None:
+        self.overview, self.top, self.access = overview, top, access
         self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), _Handler)
@@ -46,8 +56,15 @@ class MetricsServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Gives its place back when the connection ends."""
+        """TLS begins here, where a slow client holds up nobody. Gives its place back when the connection ends."""
         try:
+            if self.access is not None:
+                request.settimeout(PATIENCE_S)
+                try:
+                    request = self.access.secure(request)
+                except OSError:  # ssl.SSLError is one; a client that does not speak TLS, or is refused
+                    self.shutdown_request(request)
+                    return
             super().process_request_thread(request, client_address)
         finally:
             self._free.release()
@@ -59,14 +76,17 @@ class MetricsServer(ThreadingHTTPServer):
         """Where it is reached; the port is the one that was taken, where 0 was asked for."""
         host, port = self.server_address[:2]
         text = f"[{host!s}]" if ":" in str(host) else str(host)
-        return f"http://{text}:{port}"
+        scheme = "https" if self.access is not None and self.access.has_tls else "http"
+        return f"{scheme}://{text}:{port}"
 
 
-def open_server(listen: str, overview: Callable[[], Overview], *, top: int = DEFAULT_TOP) -> MetricsServer:
+def open_server(
+    listen: str, overview: Callable[[], Overview], *, top: int = DEFAULT_TOP, access: WebAccess | None = None
+) -> MetricsServer:
     """Takes the address; raises UsageError for one that is none, EosctlError where it can't be taken."""
     host, port = parse_listen(listen)
     try:
-        return MetricsServer(host, port, overview, top=top)
+        return MetricsServer(host, port, overview, top=top, access=access)
     except OSError as exc:
         raise EosctlError(
             f"cannot listen on {listen}: {exc.strerror or exc}",
@@ -87,9 +107,12 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = PATIENCE_S
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "eosctl", ""
+    more_headers: Mapping[str, str] = MappingProxyType({})
 
     def do_GET(self) -> None:
         """The one method, beside HEAD."""
+        if not self._is_admitted():
+            return
         path = self.path.partition("?")[0]
         if path == "/metrics":
             body, content_type = expose(self.server.overview, self.headers.get("Accept", ""), top=self.server.top)
@@ -102,6 +125,17 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.OK, _INDEX, "text/html; charset=utf-8")
         else:
             self._answer(HTTPStatus.NOT_FOUND, b"not found; see /metrics, /healthz, /readyz\n")
+
+    def _is_admitted(self) -> bool:
+        """Whether the web-config file lets the request in; else it is answered."""
+        if self.server.access is None:
+            return True
+        admission = self.server.access.admit(self.headers.get("Authorization"))
+        self.more_headers = admission.headers
+        if admission.status is HTTPStatus.OK:
+            return True
+        self._answer(admission.status, f"{admission.status.phrase}\n".encode())
+        return False
 
     def do_HEAD(self) -> None:
         """The headers alone."""
@@ -119,6 +153,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, status: HTTPStatus, body: bytes, content_type: str = "text/plain; charset=utf-8") -> None:
         self.send_response(status)
         self.send_header("Content-Type", content_type)
+        for name, value in self.more_headers.items():
+            self.send_header(name, value)
         if "gzip" in self.headers.get("Accept-Encoding", ""):
             body = gzip.compress(body, compresslevel=1)
             self.send_header("Content-Encoding", "gzip")

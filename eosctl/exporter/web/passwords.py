@@ -1,0 +1,79 @@
+"""Basic authentication with bcrypt: the hash is computed once for a password that comes again, for wrong ones, too.
+
+An unknown user costs as much as a known one. Passwords are not kept: what was seen is a keyed digest.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import secrets
+import threading
+from collections.abc import Mapping
+
+import bcrypt
+
+_MOST_SEEN = 100
+_LONGEST = 72  # bytes of a password that count for bcrypt, as for htpasswd and Go
+
+
+class Passwords:
+    """Judges the header `Authorization`; may be used by many threads."""
+
+    def __init__(self) -> None:
+        self._key, self._seen = secrets.token_bytes(32), dict[bytes, bool]()
+        self._decoys = dict[int, str]()
+        self._lock, self._computing = threading.Lock(), threading.Lock()
+        self.computed = 0
+
+    def allow(self, header: str | None, users: Mapping[str, str]) -> bool:
+        """Whether it names one of the users (name -> bcrypt hash) with the right password."""
+        found = _credentials(header)
+        if found is None:
+            return False
+        user, password = found
+        hashed = users.get(user)
+        compared = hashed or self._decoy(users)
+        digest = hashlib.blake2b(key=self._key)
+        for part in (user.encode(), compared.encode(), password):
+            digest.update(len(part).to_bytes(8, "big") + part)
+        seen = self._seen.get(digest.digest())
+        if seen is None:
+            seen = self._is_right(password, compared)
+            self._keep(digest.digest(), is_right=seen)
+        return seen and hashed is not None
+
+    def _is_right(self, password: bytes, hashed: str) -> bool:
+        """One at a time: nobody may have all cores compute hashes."""
+        with self._computing:
+            self.computed += 1
+            try:
+                return bcrypt.checkpw(password[:_LONGEST], hashed.encode())
+            except ValueError:  # a NUL in the password
+                return False
+
+    def _decoy(self, users: Mapping[str, str]) -> str:
+        """A hash of nobody's password, as expensive as those of the users."""
+        cost = max((int(each[4:6]) for each in users.values()), default=10)
+        with self._computing:
+            if cost not in self._decoys:
+                self._decoys[cost] = bcrypt.hashpw(secrets.token_bytes(16), bcrypt.gensalt(cost)).decode()
+            return self._decoys[cost]
+
+    def _keep(self, digest: bytes, *, is_right: bool) -> None:
+        with self._lock:
+            while len(self._seen) >= _MOST_SEEN:
+                self._seen.pop(next(iter(self._seen)))
+            self._seen[digest] = is_right
+
+
+def _credentials(header: str | None) -> tuple[str, bytes] | None:
+    scheme, _space, text = (header or "").partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        user, colon, password = base64.b64decode(text.strip(), validate=True).partition(b":")
+        return (user.decode("utf-8"), password) if colon else None
+    except (binascii.Error, ValueError):
+        return None
