@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from eosctl.app import App
 from eosctl.collect import codes
@@ -29,6 +29,9 @@ from eosctl.core.records import (
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, RefusedError, UnsupportedError
 from eosctl.ports import TopicStore
+
+if TYPE_CHECKING:
+    from eosctl.engine.read import TopicColumns
 
 
 class TooLargeError(UnsupportedError):
@@ -147,6 +150,19 @@ class FollowedStore:
             topic, isolation=isolation, newest_per_key=newest_per_key, partly=partly, since=since, until=until,
             sieve=sieve, renews=renews,
         )  # fmt: skip
+
+    def read_columns(
+        self,
+        topic: str,
+        *,
+        isolation: str = "read_committed",
+        since: Mapping[int, int] | None = None,
+        partitions: Collection[int] | None = None,
+    ) -> TopicColumns:
+        """As `TopicStore.read_columns`; raises TooLargeError as `read`."""
+        if since is None and partitions is None:
+            self._require_small(topic)
+        return self._store.read_columns(topic, isolation=isolation, since=since, partitions=partitions)
 
     def _require_small(self, topic: str) -> None:
         offsets = sum(each.end - each.begin for each in self._store.known_bounds(topic).known)
