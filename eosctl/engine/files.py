@@ -8,6 +8,8 @@ tells where in it each part is: every part looks into every file.
 from __future__ import annotations
 
 import json
+import mmap
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -33,6 +35,27 @@ def read_table(file: Path) -> pa.Table:
     """The table of a file; it lies in the file for as long as it is used."""
     with pa.memory_map(str(file)) as source:
         return pa.ipc.open_file(source).read_all()
+
+
+class Spilled:
+    """A table in a file without a name, which goes with the process, however it ends."""
+
+    def __init__(self, table: pa.Table, folder: Path) -> None:
+        """Raises OSError where the file can't be written."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._rows = len(table)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            with pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
+            file.flush()
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def table(self) -> pa.Table:
+        """The table."""
+        return pa.ipc.open_file(pa.BufferReader(pa.py_buffer(self._map))).read_all()
 
 
 @contextmanager

@@ -76,6 +76,11 @@ class TopicColumns:
         return tuple(bound for bound in self.bounds if bound.lso < bound.end)
 
 
+def all_records(reads: Iterable[TopicColumns]) -> pa.Table:
+    """The records of several topics, as RECORDS."""
+    return pa.concat_tables([RECORDS.empty_table(), *(read.records for read in reads)])
+
+
 def read_newest(
     client: ClientProperties,
     ranges: Sequence[OffsetRange],

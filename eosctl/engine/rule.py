@@ -167,11 +167,21 @@ def rows_of(rows: pa.Table, others: pa.Table) -> pa.Array:
     return one_array(pc.index_in(_places(rows, topics), value_set=_places(others, topics)))
 
 
-def _places(rows: pa.Table, topics: pa.Array) -> pa.Array:
-    """Topic and key as one value: equal where both are."""
+def places_of(rows: pa.Table, others: pa.Table) -> pa.Array:
+    """As `rows_of`, by topic, partition and key."""
+    topics = pc.unique(others["topic"])
+    sides = (
+        _places(side, topics, pc.binary_join_element_wise(side["partition"].cast(pa.string()), "-").cast(pa.binary()))
+        for side in (rows, others)
+    )
+    return one_array(pc.index_in(next(sides), value_set=next(sides)))
+
+
+def _places(rows: pa.Table, topics: pa.Array, *more: pa.Array) -> pa.Array:
+    """Topic, what else is given, and key as one value: equal where all are."""
     topic = pc.fill_null(pc.index_in(rows["topic"], value_set=topics), -1).cast(pa.string()).cast(pa.binary())
     keyed = pc.if_else(pc.is_null(rows["key"]), pa.scalar(b"-", pa.binary()), pa.scalar(b"+", pa.binary()))
-    parts = (topic, keyed, pc.fill_null(rows["key"], b""))
+    parts = (topic, *more, keyed, pc.fill_null(rows["key"], b""))
     return one_array(pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary())))
 
 

@@ -6,28 +6,34 @@ off leaves all of it or nothing; a journal tells the next run that there was one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import repeat
+from itertools import islice, zip_longest
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eosctl.app import App
 from eosctl.core.ids import offsets_transactional_id
-from eosctl.core.offsets.views import PlannedWrite, Store
+from eosctl.core.offsets.views import AnyStore
 from eosctl.core.open_transactions import OPEN_TRANSACTION
-from eosctl.core.records import OutRecord, Record
+from eosctl.core.records import Record
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
+from eosctl.engine.planned import places_in
+from eosctl.engine.read import TopicColumns, all_records
+from eosctl.engine.read_back import Held, Since, aborted, counts_of, held, outcomes
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError, UnreachableError
 from eosctl.events import Event
-from eosctl.offsets import codes
+from eosctl.offsets import codes, writes
 from eosctl.offsets.journal import offsets_journal
 from eosctl.offsets.listing import report_target
-from eosctl.offsets.stores.gather import OffsetStores, read_away, settled_with_hidden
+from eosctl.offsets.rows import MOST_ROWS
+from eosctl.offsets.stores.columns import settled_columns
+from eosctl.offsets.stores.gather import StoresOf, away_bounds
 from eosctl.offsets.stores.new_topics import create_topics
 from eosctl.offsets.stores.targets import other_partitions
-from eosctl.offsets.write_rows import SETTLED, ResultData, ResultSummary, first_writes
+from eosctl.offsets.write_rows import SETTLED, ResultData, ResultSummary
 from eosctl.offsets.writes import (
     MergeRequest,
     OffsetWritePlan,
@@ -42,6 +48,9 @@ from eosctl.plan import Plan
 from eosctl.ports import TopicStore
 from eosctl.report import Problem, Report
 from eosctl.state.backups import keep_backup, undo_command
+
+if TYPE_CHECKING:
+    from eosctl.engine.columns import Table
 
 _LATE_WRITE_S, _POLL_S, _AWAY_POLL_S = 10.0, 0.2, 1.0
 
@@ -93,7 +102,7 @@ def apply_plan(
     return replace(report, problems=[*report.problems, *left_open])
 
 
-def moved(app: App, found: OffsetStores) -> bool:
+def moved(app: App, found: StoresOf[AnyStore]) -> bool:
     """Whether the topics have records that `found` has not; raises StalePlanError for another cluster or topic."""
     with app.topics() as topics:
         if topics.cluster_id() != found.cluster_id:
@@ -110,31 +119,32 @@ def moved(app: App, found: OffsetStores) -> bool:
             if now and then and now.partitions != then.partitions:
                 raise other_partitions(topic, now.partitions, planned=then.partitions)
         here = any(now != found.bounds[topic] for topic, now in topics.bounds_of(there).items())
-    return here or any(read_away(app, name).bounds != there.bounds for name, there in found.away.items())
+    return here or any(away_bounds(app, name) != there.bounds for name, there in found.away.items())
 
 
 def send_to_topics(app: App, plan: OffsetWritePlan) -> None:
     """Creates the missing topics, then writes in the plan's transactions, under an id of eosctl's own."""
     for refusal in create_topics(app, plan.creates).refused.values():
         raise refusal
+    records = plan.writes.in_order_of_sending()
     with app.with_whole_timeout().topics() as topics:
-        for batch in plan.transactions():
-            records = [OutRecord(w.topic, w.key.raw, w.after, partition=w.partition, headers=w.headers) for w in batch]
-            topics.write(records, transactional_id=offsets_transactional_id(app.target.group_id))
+        while batch := list(islice(records, writes.MOST_IN_ONE_TRANSACTION)):
+            topics.write(batch, transactional_id=offsets_transactional_id(app.target.group_id))
 
 
 @dataclass(frozen=True, slots=True)
 class _ReadBack:
-    """Whether each write that was sent now has its planned value on its partition; None where that can't be seen.
+    """What is there of each part of the writes; none where nothing could be read.
 
-    There are no `holds` where nothing could be read. `aborted` counts the planned values that only a reader of
-    uncommitted records finds, `behind` those that lie behind somebody's open transaction: committed, but no committed
-    reader gets them before it ends.
+    `aborted` counts the planned values that only a reader of uncommitted records finds.
     """
 
-    holds: Sequence[bool | None]
+    parts: Sequence[Held] = ()
     aborted: int = 0
-    behind: int = 0
+
+    def behind(self) -> int:
+        """How many are committed, but not seen before somebody's open transaction ends."""
+        return sum(part.behind for part in self.parts)
 
 
 def _write(app: App, plan: OffsetWritePlan, send: Send, *, backup: Path) -> Report:
@@ -144,7 +154,7 @@ def _write(app: App, plan: OffsetWritePlan, send: Send, *, backup: Path) -> Repo
         send(app, plan)
     except EosctlError as exc:
         failure = exc
-    read = _ReadBack([])
+    read = _ReadBack()
     try:
         read = _read_when_there(app.with_whole_timeout(), plan, failed=failure is not None)
     except EosctlError as exc:
@@ -173,97 +183,63 @@ def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: b
     A worker answers PATCH before it has written to the second of a connector's two stores (Kafka 4.3.1,
     ConnectorOffsetBackingStore).
     """
-    sends = plan.sends()
-    there = topics.describe(sorted({write.topic for write in sends}))
+    there = list(topics.describe(plan.sends().topics))
     patience = Deadline.after(min(_LATE_WRITE_S, app.deadline.remaining_s()), app.clock)
-    for _ in patience.rounds(_POLL_S):
-        now = {topic: _read_since(app, topics, plan.found, topic) for topic in there}
-        held = [_holds(now.get(write.topic), write) for write in sends]
-        if failed or False not in held:
-            break
-    if not failed:
-        behind = [one is None and _is_behind(now[write.topic], write) for write, one in zip(sends, held, strict=True)]
-        holds = [True if is_behind else one for one, is_behind in zip(held, behind, strict=True)]
-        return _ReadBack(holds, behind=sum(behind))
-    reads = (topics.read(topic, isolation="read_uncommitted", newest_per_key=True) for topic in there)
-    uncommitted = {read.topic: _by_place(read.records) for read in reads}
-    lost = (write for write, one in zip(sends, held, strict=True) if one is False and write.topic in there)
-    aborted = [write for write in lost if _value_in(uncommitted[write.topic], write) == write.after]
-    return _ReadBack(held, len(aborted))
+    parts, aborted = list[Held](), 0
+    for sends in plan.sends().tables():
+        for _ in patience.rounds(_POLL_S):
+            found = held(sends, _read_since(app, topics, plan.found, there, sends), accepted=not failed)
+            if failed or not found.lacks():
+                break
+        parts.append(found)
+        if failed:
+            aborted += _aborted(topics, sends, found, there)
+    return _ReadBack(parts, aborted)
 
 
-@dataclass(frozen=True, slots=True)
-class _Since:
-    """What a topic has since a plan was made of its `store`, None for a topic that was not there.
-
-    `records` are the newest of each key and partition, `hidden` those behind open transactions.
-    """
-
-    store: Store | None
-    records: Mapping[tuple[bytes | None, int], Record]
-    hidden: Mapping[tuple[bytes | None, int], Record]
-    blocked: frozenset[int]
-
-
-def _read_since(app: App, topics: TopicStore, found: OffsetStores, topic: str) -> _Since:
-    """Reads a topic from where it ended, as committed readers see it, when the plan was made."""
-    ends = {bound.partition: bound.lso for bound in found.bounds.get(topic, ())}
-    read, behind = settled_with_hidden(app, topics, topic, since=ends)
-    blocked = frozenset(bound.partition for bound in read.blocked())
-    return _Since(found.stores.get(topic), _by_place(read.records), _by_place(behind), blocked)
+def _read_since(app: App, topics: TopicStore, found: StoresOf[AnyStore], there: Sequence[str], sends: Table) -> Since:
+    """Reads what some writes concern from where it ended, as committed readers see it, when the plan was made."""
+    reads, behind = list[TopicColumns](), list[Record]()
+    for topic, partitions in places_in(sends).items():
+        if topic in there:
+            ends = {bound.partition: bound.lso for bound in found.bounds.get(topic, ())}
+            read, hidden = settled_columns(app, topics, topic, since=ends, partitions=partitions)
+            reads.append(read)
+            behind += hidden
+    blocked = frozenset((read.topic, bound.partition) for read in reads for bound in read.blocked())
+    return Since(there, all_records(reads), behind, blocked)
 
 
-def _by_place(records: Iterable[Record]) -> dict[tuple[bytes | None, int], Record]:
-    return {(record.key, record.partition): record for record in records}
-
-
-def _holds(now: _Since | None, write: PlannedWrite) -> bool | None:
-    """None where an open transaction hides a record of the key, or may hide ours."""
-    if now is None:
-        return False
-    place = write.key.raw, write.partition
-    if place in now.hidden:
-        return None
-    record = now.records.get(place)
-    if record is None and now.store is not None:
-        record = now.store.at(*place)
-    if (record.value if record else None) == write.after:
-        return True
-    return None if write.partition in now.blocked else False
-
-
-def _is_behind(now: _Since, write: PlannedWrite) -> bool:
-    """Whether what was committed is the newest of its key behind somebody's open transaction."""
-    place = write.key.raw, write.partition
-    return place in now.hidden and now.hidden[place].value == write.after
-
-
-def _value_in(records: Mapping[tuple[bytes | None, int], Record], write: PlannedWrite) -> bytes | None:
-    record = records.get((write.key.raw, write.partition))
-    return record.value if record else None
+def _aborted(topics: TopicStore, sends: Table, found: Held, there: Sequence[str]) -> int:
+    reads = [
+        topics.read_columns(topic, isolation="read_uncommitted", partitions=partitions)
+        for topic, partitions in places_in(sends).items()
+        if topic in there
+    ]
+    return aborted(sends, found, all_records(reads))
 
 
 def _result_report(
     app: App, plan: OffsetWritePlan, read: _ReadBack, *, backup: Path, failure: EosctlError | None
 ) -> Report:
-    sends = plan.sends()
     # what was not answered may still happen
     lost = isinstance(failure, UnreachableError | DeadlineError)
     missing = "unconfirmed" if lost else "failed" if failure else "differs"
-    names = {True: "written", False: missing, None: "unconfirmed"}
-    held = iter(read.holds or repeat(None))
-    outcomes = [names[next(held)] if write.sends() else "unchanged" for write in plan.writes]
-    wrong = [outcome for outcome in outcomes if outcome not in SETTLED]
-    nothing_written = len(wrong) == len(sends) and all(outcome == "failed" for outcome in wrong)
+    parts = zip_longest(plan.writes.tables(), read.parts)
+    found = [outcomes(table, part, missing=missing) for table, part in parts]
+    counts, sent = counts_of(found), len(plan.sends())
+    wrong = sum(count for outcome, count in counts.items() if outcome not in SETTLED)
+    nothing_written = wrong == sent == counts.get("failed", 0)
     failures = [
-        *_failure_problems(failure, read, wrong=len(wrong)),
-        *_left_problems(0 if nothing_written else len(wrong), sends, backup),
-        *_behind_problems(read),
+        *_failure_problems(failure, read, wrong=wrong),
+        *_left_problems(0 if nothing_written else wrong, sent, backup),
+        *_behind_problems(read.behind()),
     ]
+    shown = plan.writes.first(MOST_ROWS, found, settled=SETTLED)
     return Report(
         kind=plan.kinds.result,
-        rows=[plan.result_row(write, outcome) for write, outcome in first_writes(plan.writes, outcomes)],
-        summary=ResultSummary(**plan_summary(plan), written=len(sends) - len(wrong), not_as_planned=len(wrong)),
+        rows=[plan.result_row(write, outcome or "") for write, outcome in shown],
+        summary=ResultSummary(**plan_summary(plan), written=sent - wrong, not_as_planned=wrong),
         data=ResultData(**plan_data(plan), backup=str(backup), undo=undo_command(backup)),
         target=report_target(app, plan.found),
         problems=[*plan.problems, *failures],
@@ -277,17 +253,17 @@ def _exit_code(failure: EosctlError | None, *, wrong: bool, nothing_written: boo
     return failure.exit_code if failure is not None and nothing_written else ExitCode.PARTIAL
 
 
-def _left_problems(left: int, sends: Sequence[PlannedWrite], backup: Path) -> Iterator[Problem]:
+def _left_problems(left: int, sent: int, backup: Path) -> Iterator[Problem]:
     """For a write of which something is there, or may be."""
     if left:
         are = "is" if left == 1 else "are"
-        message = f"{left:,} of {counted(len(sends), 'offset')} {are} not, or not known to be, as planned"
+        message = f"{left:,} of {counted(sent, 'offset')} {are} not, or not known to be, as planned"
         yield Problem(codes.NOT_AS_PLANNED, message, hint=f"Take it back: {undo_command(backup)}")
 
 
-def _behind_problems(read: _ReadBack) -> Iterator[Problem]:
-    if read.behind:
-        message = f"{read.behind} of them are committed, but lie behind somebody's open transaction: workers that read "
+def _behind_problems(behind: int) -> Iterator[Problem]:
+    if behind:
+        message = f"{behind} of them are committed, but lie behind somebody's open transaction: workers that read "
         message += "committed records get them when it ends"
         hint = "`eosctl txn hanging` shows its producer."
         yield Problem(OPEN_TRANSACTION, message, hint=hint, severity="warning")

@@ -15,6 +15,7 @@ from eosctl.core.offsets.findings import open_transaction_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.typed import typed_partition
 from eosctl.core.offsets.views import (
+    AnyStore,
     DiffStatus,
     IgnoredOffsetRecord,
     OffsetView,
@@ -44,7 +45,7 @@ from eosctl.offsets.rows import (
     ignored_parts,
     view_members,
 )
-from eosctl.offsets.stores.gather import OffsetStores, gather_stores
+from eosctl.offsets.stores.gather import OffsetStores, StoresOf, gather_stores
 from eosctl.offsets.view_rows import ViewRows
 from eosctl.report import Problem, Report, Row
 from eosctl.txn.open_transactions import find_open_transactions
@@ -143,12 +144,12 @@ def _hides(found: OffsetStores, view: OffsetView, names: Iterable[str]) -> bool:
     return any(stores[name].hides(view.key.raw) for name in names)
 
 
-def report_target(app: App, found: OffsetStores) -> Row:
+def report_target(app: App, found: StoresOf[AnyStore]) -> Row:
     """The envelope's `target`."""
     return {"kafka_cluster_id": found.cluster_id, "group_id": app.target.group_id}
 
 
-def cluster_of(found: OffsetStores, name: str) -> str:
+def cluster_of(found: StoresOf[AnyStore], name: str) -> str:
     """The id of the cluster that a store is on: the dedicated one may be on brokers of the connectors' own."""
     if name in found.away:
         return found.away[name].cluster_id
@@ -156,7 +157,7 @@ def cluster_of(found: OffsetStores, name: str) -> str:
     return own.pop() if len(own) == 1 and not found.has_dedicated_here() else found.cluster_id
 
 
-def refuse_same(found: OffsetStores, connector: str, left: str, right: str) -> None:
+def refuse_same(found: StoresOf[AnyStore], connector: str, left: str, right: str) -> None:
     """Raises UsageError where the store of a profile turns out to be the other one: cluster ids decide, not names."""
     stores = found.of(connector)
     if {left, right} & set(found.away) and found.place(stores[left], left) == found.place(stores[right], right):
@@ -167,7 +168,7 @@ def refuse_same(found: OffsetStores, connector: str, left: str, right: str) -> N
         )
 
 
-def require_store(found: OffsetStores, connector: str, name: str) -> None:
+def require_store(found: StoresOf[AnyStore], connector: str, name: str) -> None:
     """Raises UsageError when `connector` has no dedicated topic although one is asked for."""
     if name == DEDICATED and connector in found.dedicated.brokers and connector not in found.own:
         raise RefusedError(
@@ -182,7 +183,7 @@ def require_store(found: OffsetStores, connector: str, name: str) -> None:
         )
 
 
-def refuse_unknown(found: OffsetStores, connector: str) -> None:
+def refuse_unknown(found: StoresOf[AnyStore], connector: str) -> None:
     """Raises RefusedError for a connector that has a topic of its own, of which only its worker knows the name."""
     value = found.dedicated.unknown.get(connector)
     if value is not None and found.dedicated.of(connector) is None:

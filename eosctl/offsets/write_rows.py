@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from heapq import nsmallest
-from itertools import repeat
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType
@@ -16,7 +14,7 @@ from eosctl.core.records import NewTopic
 from eosctl.offsets.history.changes import Change
 from eosctl.offsets.history.rows import VersionRow
 from eosctl.offsets.history.sources import lsn_texts
-from eosctl.offsets.rows import MOST_ROWS, Key, Lsns, SourcePartition, key_members, value_json
+from eosctl.offsets.rows import Key, Lsns, SourcePartition, key_members, value_json
 from eosctl.output.cells import format_cell, printable, summary_lines
 from eosctl.output.parts import Place
 from eosctl.output.rows import Header, Kind, Printed, Text, Time
@@ -79,17 +77,6 @@ def write_members(write: PlannedWrite) -> dict[str, Any]:
 def write_row(write: PlannedWrite) -> WriteRow:
     """A row of a plan."""
     return WriteRow(**write_members(write))
-
-
-def first_writes(writes: Sequence[PlannedWrite], outcomes: Sequence[str] = ()) -> Iterable[tuple[PlannedWrite, str]]:
-    """The writes to show, with their outcomes: of many the first, those that went wrong before those that change."""
-    pairs = zip(writes, outcomes or repeat("written"), strict=False)
-    return pairs if len(writes) <= MOST_ROWS else nsmallest(MOST_ROWS, pairs, key=_rank)
-
-
-def _rank(pair: tuple[PlannedWrite, str]) -> tuple[bool, bool]:
-    write, outcome = pair
-    return outcome in SETTLED, write.action == KeyAction.KEEP
 
 
 class CopiedRow(WriteRow):

@@ -5,14 +5,10 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any
-
-import msgspec
 
 from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances, Waiver
@@ -21,9 +17,11 @@ from eosctl.core.offsets import codes as offset_topic_codes
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.offsets.stale_copies import STALE_COPY
-from eosctl.core.offsets.views import PlannedWrite, Prefer, Store, plan_merge
+from eosctl.core.offsets.views import AnyStore, PlannedWrite, Prefer, Store, policy_of
 from eosctl.core.records import NewTopic
 from eosctl.core.wording import counted
+from eosctl.engine.planned import PlannedWrites
+from eosctl.engine.stores import ColumnStore, merge_stores
 from eosctl.errors import RefusedError, UsageError
 from eosctl.offsets import codes
 from eosctl.offsets.guard import refuse_running, refuse_running_source, source_problem
@@ -31,7 +29,8 @@ from eosctl.offsets.journal import cut_off_problems
 from eosctl.offsets.listing import refuse_same, report_target, require_store
 from eosctl.offsets.rows import MOST_ROWS
 from eosctl.offsets.stale_copies import stale_problem
-from eosctl.offsets.stores.gather import OffsetStores, gather_stores
+from eosctl.offsets.stores.columns import ColumnStores, gather_columns
+from eosctl.offsets.stores.gather import StoresOf
 from eosctl.offsets.stores.targets import refuse_unfit_targets
 from eosctl.offsets.write_rows import (
     MERGE,
@@ -41,13 +40,11 @@ from eosctl.offsets.write_rows import (
     WritePlanSummary,
     WriteRow,
     WrittenRow,
-    first_writes,
     topic_parts,
     write_members,
 )
 from eosctl.report import Problem, Report
 
-_packed = msgspec.msgpack.Encoder().encode
 MOST_IN_ONE_TRANSACTION = 200_000
 """Some seconds of sending: workers that read the topic to its end wait meanwhile, and brokers end it after minutes."""
 
@@ -72,21 +69,22 @@ class MergeRequest:
 class OffsetWritePlan:
     """Writes with what they were planned from; `kinds` are the operation's reports.
 
-    `refusal` is what speaks against them whatever runs. `details` are further members of a write's row, by its place.
+    `refusal` is what speaks against them whatever runs. `details` are further members of a shown write's row, by its
+    place.
     """
 
     kinds: WriteKinds
-    writes: tuple[PlannedWrite, ...]
+    writes: PlannedWrites
     creates: tuple[NewTopic, ...]
-    found: OffsetStores
+    found: StoresOf[AnyStore]
     allowances: Allowances
     problems: tuple[Problem, ...] = ()
     refusal: RefusedError | None = None
     details: Mapping[tuple[str, bytes, int], Mapping[str, Any]] = field(default_factory=dict)
-    _sends: Sequence[PlannedWrite] = field(init=False, repr=False, compare=False)
+    _sends: PlannedWrites = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_sends", [write for write in self.writes if write.sends()])
+        object.__setattr__(self, "_sends", self.writes.sends())
 
     @property
     def name(self) -> str:
@@ -103,22 +101,17 @@ class OffsetWritePlan:
         row: type[WrittenRow] = self.kinds.result.row
         return row(**write_members(write), outcome=outcome, **self.details.get(write.place(), {}))
 
-    def sends(self) -> Sequence[PlannedWrite]:
+    def sends(self) -> PlannedWrites:
         """The writes that put a record, in order."""
         return self._sends
 
-    def transactions(self) -> list[Sequence[PlannedWrite]]:
-        """The writes that put a record, as they are sent: in one transaction unless there are very many.
-
-        Deletions come first, topic by topic as planned: workers that read what is not committed must not fall back
-        on what is about to go.
-        """
-        ordered, most = sorted(self.sends(), key=lambda write: write.after is not None), MOST_IN_ONE_TRANSACTION
-        return [ordered[start : start + most] for start in range(0, len(ordered), most)]
+    def transactions(self) -> int:
+        """In how many transactions the records go: in one unless there are very many."""
+        return -(-len(self._sends) // MOST_IN_ONE_TRANSACTION)
 
     def connectors(self) -> list[str]:
         """Whose offsets are written, sorted."""
-        return sorted({write.key.connector for write in self.sends() if write.key.connector is not None})
+        return self._sends.connectors
 
     def source_profiles(self) -> list[str]:
         """The profiles of the other clusters that are read."""
@@ -133,18 +126,19 @@ def plan_offsets_merge(app: App, request: MergeRequest) -> OffsetWritePlan:
     """
     source_name, prefer = _merge_source(request)
     extra = () if source_name in (GLOBAL, DEDICATED) else (source_name,)
-    found = gather_stores(app, connectors=request.connectors or None, pattern=request.dedicated_topic, extra=extra)
-    writes: list[PlannedWrite] = []
+    found = gather_columns(app, connectors=request.connectors or None, pattern=request.dedicated_topic, extra=extra)
     connectors = sorted(set(request.connectors)) or _mergeable(found, source_name, request.into)
+    pairs: dict[str, tuple[ColumnStore, ColumnStore]] = {}
     for connector in connectors:
         for name in (source_name, request.into):
             require_store(found, connector, name)
         refuse_same(found, connector, source_name, request.into)
-        source, target = (found.of(connector)[name] for name in (source_name, request.into))
-        refuse_hidden(app, connector, stores=(source, target))
-        writes += plan_merge(source, target, connector, into=request.into, prefer=prefer, fallback=not extra)
+        stores = found.of(connector)
+        pairs[connector] = stores[source_name], stores[request.into]
+        refuse_hidden(app, connector, stores=pairs[connector])
+    writes = PlannedWrites([merge_stores(pairs, policy_of(request.into, prefer), fallback=not extra)])
     refuse_elsewhere(found, connectors)
-    refuse_unfit(app, found, writes)
+    refuse_unfit(app, found, writes.sends().topics)
     return write_plan(MERGE, writes, found, allowances=request.allowances)
 
 
@@ -163,31 +157,36 @@ def _merge_source(request: MergeRequest) -> tuple[str, Prefer]:
     return request.source, prefer
 
 
-def _mergeable(found: OffsetStores, source: str, into: str) -> list[str]:
+def _mergeable(found: ColumnStores, source: str, into: str) -> list[str]:
     """Every connector that has both stores; of a store that is neither global nor dedicated, those that are in it."""
     names = found.connectors()
     if DEDICATED in (source, into):
         names = [name for name in names if found.dedicated.of(name) is not None]
-    return names if source in (GLOBAL, DEDICATED) else [n for n in names if n in found.of(n)[source].connectors]
+    return names if source in (GLOBAL, DEDICATED) else [n for n in names if n in found.of(n)[source].shown()]
 
 
 def write_plan(
-    kinds: WriteKinds, writes: Sequence[PlannedWrite], found: OffsetStores, *, allowances: Allowances
+    kinds: WriteKinds,
+    writes: PlannedWrites | Sequence[PlannedWrite],
+    found: StoresOf[AnyStore],
+    *,
+    allowances: Allowances,
 ) -> OffsetWritePlan:
     """The plan of `writes`, with the topics that they need made and what is remarkable about them."""
+    if not isinstance(writes, PlannedWrites):
+        writes = PlannedWrites.of(writes)
     return OffsetWritePlan(
         kinds=kinds,
-        writes=tuple(writes),
-        creates=_new_topics(found, writes),
+        writes=writes,
+        creates=_new_topics(found, writes.sends().topics),
         found=found,
         allowances=allowances,
         problems=(*found.dedicated.problems, *_scattered_problems(writes, found.stores)),
     )
 
 
-def refuse_unfit(app: App, found: OffsetStores, writes: Iterable[PlannedWrite]) -> None:
-    """Raises RefusedError where a record would go to a topic that offsets do not belong in."""
-    names = sorted({write.topic for write in writes if write.sends()})
+def refuse_unfit(app: App, found: StoresOf[AnyStore], names: Collection[str]) -> None:
+    """Raises RefusedError where records would go to a topic that offsets do not belong in."""
     with app.topics() as topics:
         refuse_unfit_targets(app, topics, names, configs=found.dedicated.configs)
 
@@ -198,7 +197,7 @@ def refuse_hidden_in_target(app: App, connector: str, target: Store, *, written:
     refuse_hidden_keys(app, target, stays, whose=f" of {connector}")
 
 
-def refuse_hidden(app: App, connector: str, *, stores: Iterable[Store]) -> None:
+def refuse_hidden(app: App, connector: str, *, stores: Iterable[AnyStore]) -> None:
     """Raises RefusedError where an open transaction hides an offset of `connector` in one of `stores`.
 
     It may be the first of its key, which nothing else shows. What is hidden of others does not matter.
@@ -207,7 +206,7 @@ def refuse_hidden(app: App, connector: str, *, stores: Iterable[Store]) -> None:
         refuse_hidden_keys(app, store, store.hides_of(connector), whose=f" of {connector}")
 
 
-def refuse_hidden_keys(app: App, store: Store, keys: Iterable[bytes | None], *, whose: str = "") -> None:
+def refuse_hidden_keys(app: App, store: AnyStore, keys: Iterable[bytes | None], *, whose: str = "") -> None:
     """Raises RefusedError where an open transaction hides a record of one of `keys`; `whose` begins with a space."""
     places = {place for key in keys if key is not None for place in store.hidden.get(key, ())}
     if not places:
@@ -222,7 +221,7 @@ def refuse_hidden_keys(app: App, store: Store, keys: Iterable[bytes | None], *, 
     )
 
 
-def refuse_elsewhere(found: OffsetStores, connectors: Sequence[str]) -> None:
+def refuse_elsewhere(found: StoresOf[AnyStore], connectors: Sequence[str]) -> None:
     """Raises RefusedError for connectors whose config names Kafka brokers of its own."""
     elsewhere = sorted(found.dedicated.elsewhere & set(connectors))
     if elsewhere:
@@ -232,24 +231,23 @@ def refuse_elsewhere(found: OffsetStores, connectors: Sequence[str]) -> None:
         )
 
 
-def _new_topics(found: OffsetStores, writes: Sequence[PlannedWrite]) -> tuple[NewTopic, ...]:
+def _new_topics(found: StoresOf[AnyStore], names: Iterable[str]) -> tuple[NewTopic, ...]:
     """The missing topics that a write needs, with the partitions and replication factor of the global topic."""
     like = found.descriptions[found.global_topic]
-    missing = sorted({write.topic for write in writes if write.sends() and write.topic not in found.descriptions})
+    missing = (topic for topic in names if topic not in found.descriptions)
     return tuple(NewTopic(topic, like.partitions, like.replication_factor) for topic in missing)
 
 
-def _scattered_problems(writes: Sequence[PlannedWrite], stores: Mapping[str, Store]) -> Iterable[Problem]:
-    stale = [write for write in writes if write.reason == STALE_COPY]
+def _scattered_problems(writes: PlannedWrites, stores: Mapping[str, AnyStore]) -> Iterable[Problem]:
+    stale = writes.because(STALE_COPY)
     cleaned = {(write.topic, write.key.raw) for write in stale}
     if stale:
         yield stale_problem(len(stale), where=f", first in topic {stale[0].topic} on {stale[0].partition}")
-    for write in writes:
-        if (write.topic, write.key.raw) in cleaned:
+    for write in writes.misplaced({name: store.partitions for name, store in stores.items()}):
+        there = write.before
+        if there is None or (write.topic, write.key.raw) in cleaned:
             continue
-        there, home = write.before, stores[write.topic].home(write.key.raw)
-        if not write.sends() or there is None or there.partition == home or write.key.connector is None:
-            continue
+        home = stores[write.topic].home(write.key.raw)
         when = "as soon as the connector has written its own" if write.partition != home else "when this is written"
         yield Problem(
             offset_topic_codes.WRONG_PARTITION,
@@ -264,7 +262,7 @@ def _scattered_problems(writes: Sequence[PlannedWrite], stores: Mapping[str, Sto
 
 def check_writable(app: App, plan: OffsetWritePlan) -> None:
     """Raises RefusedError for undecided conflicts, the plan's own refusal, or while tasks of its connectors may run."""
-    undecided = sum(write.action is KeyAction.CONFLICT for write in plan.writes)
+    undecided = plan.writes.actions[KeyAction.CONFLICT]
     if undecided:
         raise RefusedError(
             f"{counted(undecided, 'offset was', 'offsets were')} written by someone else since the backup was made; "
@@ -302,7 +300,7 @@ def show_plan(app: App, plan: OffsetWritePlan) -> Report:
     ]
     return Report(
         kind=plan.kinds.plan,
-        rows=[plan.row(write) for write, _outcome in first_writes(plan.writes)],
+        rows=[plan.row(write) for write, _outcome in plan.writes.first(MOST_ROWS)],
         summary=WritePlanSummary(**plan_summary(plan)),
         data=WritePlanData(**plan_data(plan)),
         target=report_target(app, plan.found),
@@ -311,7 +309,7 @@ def show_plan(app: App, plan: OffsetWritePlan) -> Report:
 
 
 def _split_problems(plan: OffsetWritePlan) -> list[Problem]:
-    parts = len(plan.transactions())
+    parts = plan.transactions()
     if parts < 2:
         return []
     message = f"{len(plan.sends())} offsets are too many for one transaction: they go in {parts}, one after the other"
@@ -320,10 +318,10 @@ def _split_problems(plan: OffsetWritePlan) -> list[Problem]:
 
 def plan_summary(plan: OffsetWritePlan) -> dict[str, Any]:
     """The members of a WritePlanSummary."""
-    counts = Counter(write.action for write in plan.writes)
+    counts = plan.writes.actions
     return {
         "counts": ActionCounts(**{action.value: counts[action] for action in KeyAction}),
-        "conflicts": sum(write.conflict for write in plan.writes),
+        "conflicts": plan.writes.conflicts,
         "creates": len(plan.creates),
     }
 
@@ -336,16 +334,8 @@ def plan_data(plan: OffsetWritePlan) -> dict[str, Any]:
         "keys": len(plan.writes),
     }
     if len(plan.writes) > MOST_ROWS:  # what is not shown is recorded all the same
-        data["plan"] = _digest(plan.writes)
+        data["plan"] = plan.writes.digest()
     return data
-
-
-def _digest(writes: Iterable[PlannedWrite]) -> str:
-    """`sha256:…` of what is done to each key."""
-    sha256 = hashlib.sha256()
-    for write in writes:
-        sha256.update(_packed((write.topic, write.partition, write.key.raw, write.action, write.after)))
-    return f"sha256:{sha256.hexdigest()}"
 
 
 def require_choice(connectors: Sequence[str], *, everything: bool) -> None:

@@ -9,19 +9,22 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from eosctl.app import App
 from eosctl.core.configs.view import is_config_key
-from eosctl.core.kept.record_lines import backup_lines, read_lines
-from eosctl.core.offsets.views import PlannedWrite
-from eosctl.core.record_file import UNKNOWN, record_line
+from eosctl.core.kept.record_lines import read_lines
+from eosctl.core.record_file import UNKNOWN, encode_bytes, record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError, RefusedError
 from eosctl.machine.kept_file import gone_on_failure, sync_directory
+
+if TYPE_CHECKING:
+    from eosctl.engine.planned import PlannedWrites
 
 
 class BackupEntry(NamedTuple):
@@ -40,15 +43,18 @@ class BackupEntry(NamedTuple):
         return self.before.offset == UNKNOWN
 
 
-def keep_backup(app: App, writes: Sequence[PlannedWrite], *, name: str, cluster_id: str) -> Path:
+def keep_backup(app: App, writes: PlannedWrites, *, name: str, cluster_id: str) -> Path:
     """Stores what `writes` will replace under the state directory, synced; returns the new file's path."""
-    pairs = ((write.replaces or _absent(write), write.after) for write in writes)
-    return _keep(app, backup_lines(pairs, cluster_id=cluster_id), name=name)
+    from eosctl.engine.planned import few_at_once, replaced_lines
+
+    some = chain.from_iterable(map(few_at_once, writes.tables()))
+    return _keep(app, (replaced_lines(each, cluster_id=cluster_id) for each in some), name=name)
 
 
 def keep_record_backup(app: App, before: Record, written: bytes | None, *, name: str, cluster_id: str) -> Path:
     """Stores the one record that `written` will replace, as `keep_backup` does; offset -1 means that there was none."""
-    return _keep(app, backup_lines([(before, written)], cluster_id=cluster_id), name=name)
+    line = record_line(before, {"written": encode_bytes(written), "cluster_id": cluster_id})
+    return _keep(app, [f"{line}\n".encode()], name=name)
 
 
 def keep_removed(app: App, records: Iterable[Record], *, name: str, cluster_id: str) -> Path:
@@ -79,10 +85,6 @@ def _keep(app: App, blocks: Iterable[bytes], *, name: str) -> Path:
 def undo_command(path: Path) -> str:
     """The command line that puts back what a backup holds."""
     return shlex.join(["eosctl", "offsets", "restore", str(path)])
-
-
-def _absent(write: PlannedWrite) -> Record:
-    return Record(write.topic, write.partition, UNKNOWN, UNKNOWN, write.key.raw, None)
 
 
 def read_backup(path: str) -> list[BackupEntry]:

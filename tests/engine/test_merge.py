@@ -10,10 +10,11 @@ import pytest
 
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ConnectorRoute
-from eosctl.core.offsets.views import Prefer, Store, fold_store, plan_merge
+from eosctl.core.offsets.views import Prefer, Store, fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.engine import rule
 from eosctl.engine.write import placed
+from tests.core.offsets.merging import merged_key_by_key
 from tests.engine.test_rule import CASES, random_records, table
 
 PARTITIONS = 3
@@ -35,7 +36,7 @@ def folded(topic: str, records: Sequence[Record]) -> Store:
 def by_key(source: Store, target: Store, prefer: Prefer, *, fallback: bool) -> Outcome:
     found: Outcome = {}
     for connector in CONNECTORS:
-        for each in plan_merge(source, target, connector, into="dedicated", prefer=prefer, fallback=fallback):
+        for each in merged_key_by_key(source, target, connector, into="dedicated", prefer=prefer, fallback=fallback):
             before = each.before.value if each.before else None
             if each.key.raw in source.records:
                 found[each.key.raw] = (each.action, each.reason, each.conflict, each.partition, before, each.after)

@@ -14,10 +14,11 @@ from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ConnectorRoute
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.records import is_nothing
-from eosctl.core.offsets.views import Prefer, fold_store, plan_merge
+from eosctl.core.offsets.views import Prefer, fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.engine import rule
 from eosctl.engine.read import records_table
+from tests.core.offsets.merging import merged_key_by_key, plan_merge
 
 PARTITIONS = 3
 INTO_DEDICATED = {
@@ -64,7 +65,9 @@ def merged(source: TopicRead, target: TopicRead, policy: Policy) -> dict[bytes, 
     there = fold_store(source)
     found = {}
     for connector in CONNECTORS:
-        planned = plan_merge(there, fold_store(target), connector, into="dedicated", prefer=INTO_DEDICATED[policy])
+        stores, prefer = (there, fold_store(target), connector), INTO_DEDICATED[policy]
+        planned = plan_merge(*stores, into="dedicated", prefer=prefer)
+        assert planned == merged_key_by_key(*stores, into="dedicated", prefer=prefer)
         for each in planned:
             before = each.before.value if each.before else None
             if each.key.raw in there.records:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from eosctl.core.record_file import UNKNOWN, decode_bytes, encode_bytes, numbered_documents, record_line
+from eosctl.core.record_file import UNKNOWN, decode_bytes, numbered_documents, record_line
 from eosctl.core.records import Record
 from eosctl.errors import InputFileError
-
-_AT_ONCE = 5000
 
 
 class _Line(msgspec.Struct, omit_defaults=True):
@@ -25,13 +22,6 @@ class _Line(msgspec.Struct, omit_defaults=True):
     timestamp_ms: int = UNKNOWN
     key: str | UnsetType | None = UNSET
     value: str | UnsetType | None = UNSET
-
-
-class _BackupLine(_Line):
-    """The same with what a backup has besides."""
-
-    written: str | UnsetType | None = UNSET
-    cluster_id: str | UnsetType = UNSET
 
 
 _Number = Annotated[int, msgspec.Meta(ge=0)]
@@ -119,28 +109,6 @@ def record_lines(records: Sequence[Record]) -> bytes:
         except UnicodeDecodeError:
             pass
     return "".join(f"{record_line(record)}\n" for record in records).encode()
-
-
-def backup_lines(pairs: Iterable[tuple[Record, bytes | None]], *, cluster_id: str) -> Iterator[bytes]:
-    """The lines of a backup, many at a time: records, and what is written over each."""
-    left = iter(pairs)
-    while some := list(islice(left, _AT_ONCE)):
-        yield _backup_lines(some, cluster_id)
-
-
-def _backup_lines(pairs: Sequence[tuple[Record, bytes | None]], cluster_id: str) -> bytes:
-    if not any(record[6] for record, _written in pairs):
-        try:
-            return _encode_lines(
-                [
-                    _BackupLine(*record[:4], _text(record[4]), _text(record[5]), _text(written), cluster_id)
-                    for record, written in pairs
-                ]
-            )
-        except UnicodeDecodeError:
-            pass
-    lines = (record_line(each, {"written": encode_bytes(over), "cluster_id": cluster_id}) for each, over in pairs)
-    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def _text(data: bytes | None) -> str | None:

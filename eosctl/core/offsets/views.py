@@ -1,7 +1,6 @@
-"""Offsets seen across stores: what each has for a key, what a task would get, how two differ, and what a merge writes.
+"""Offsets seen across stores: what each has for a key, what a task would get, and how two differ.
 
-A store is an offsets topic: `global` is the worker's, `dedicated` the connector's own. The rule for one key is
-`decision.decide`, as for the bulk migration, which gives the same result on the same stores.
+A store is an offsets topic: `global` is the worker's, `dedicated` the connector's own.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
 from typing import NamedTuple
 
-from eosctl.core.offsets.decision import Cell, KeyAction, Policy, decide
+from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.murmur2 import Partitioner, partition_for
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.records import IgnoredKey, KeyFault, OffsetKey, decode_key, duplicate_spellings, is_nothing
@@ -57,40 +56,31 @@ class IgnoredOffsetRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
-    """An offsets topic folded to the newest record per key.
+class AnyStore:
+    """An offsets topic, and what open transactions hide in it.
 
-    `partitions` is the topic's partition count; `records` has those under keys that Connect ignores too, which are
-    in `ignored`, and in no connector's keys; `connectors` has the keys of each; `several` has, for keys on more than
-    one partition, the newest record of each; `blocked` are the partitions where an open transaction hides what comes
+    `partitions` is the topic's partition count; `blocked` are the partitions where an open transaction hides what comes
     behind it, `hidden` what that is, committed or not: by key and partition, and as `hidden_keys` by connector.
     """
 
     topic: str
     partitions: int
-    records: Mapping[bytes, Record] = field(default_factory=dict)
-    connectors: Mapping[str, Sequence[OffsetKey]] = field(default_factory=dict)
-    ignored: Sequence[IgnoredOffsetRecord] = ()
-    several: Mapping[bytes, Mapping[int, Record]] = field(default_factory=dict)
-    blocked: frozenset[int] = frozenset()
-    hidden: Mapping[bytes, Mapping[int, Record]] = field(default_factory=dict)
-    hidden_keys: Mapping[str, Sequence[OffsetKey]] = field(default_factory=dict)
-    partition_for: Partitioner = field(default=partition_for, compare=False, repr=False)
+    blocked: frozenset[int] = field(default=frozenset(), kw_only=True)
+    hidden: Mapping[bytes, Mapping[int, Record]] = field(default_factory=dict, kw_only=True)
+    hidden_keys: Mapping[str, Sequence[OffsetKey]] = field(default_factory=dict, kw_only=True)
+    partition_for: Partitioner = field(default=partition_for, compare=False, repr=False, kw_only=True)
+
+    def shown(self) -> set[str]:
+        """The connectors whose offsets can be seen."""
+        raise NotImplementedError
 
     def names(self) -> set[str]:
         """The connectors that have an offset here, also where an open transaction hides it."""
-        return {*self.connectors, *self.hidden_keys}
+        return self.shown() | set(self.hidden_keys)
 
     def home(self, key: bytes) -> int:
         """The partition where Connect's own producer puts `key`."""
         return self.partition_for(key, self.partitions)
-
-    def at(self, key: bytes, partition: int) -> Record | None:
-        """The newest record of `key` on one partition."""
-        if key in self.several:
-            return self.several[key].get(partition)
-        record = self.records.get(key)
-        return record if record is not None and record.partition == partition else None
 
     def hides(self, key: bytes) -> bool:
         """Whether an open transaction hides a record of `key`: what it will be is not decided, or can't be seen yet."""
@@ -99,6 +89,31 @@ class Store:
     def hides_of(self, connector: str) -> list[bytes]:
         """The keys of `connector` that an open transaction hides a record of, whether one is shown or not."""
         return [key.raw for key in self.hidden_keys.get(connector, ())]
+
+
+@dataclass(frozen=True, slots=True)
+class Store(AnyStore):
+    """An offsets topic folded to the newest record per key.
+
+    `records` has those under keys that Connect ignores too, which are in `ignored`, and in no connector's keys;
+    `connectors` has the keys of each; `several` has, for keys on more than one partition, the newest record of each.
+    """
+
+    records: Mapping[bytes, Record] = field(default_factory=dict)
+    connectors: Mapping[str, Sequence[OffsetKey]] = field(default_factory=dict)
+    ignored: Sequence[IgnoredOffsetRecord] = ()
+    several: Mapping[bytes, Mapping[int, Record]] = field(default_factory=dict)
+
+    def shown(self) -> set[str]:
+        """The connectors whose offsets can be seen."""
+        return set(self.connectors)
+
+    def at(self, key: bytes, partition: int) -> Record | None:
+        """The newest record of `key` on one partition."""
+        if key in self.several:
+            return self.several[key].get(partition)
+        record = self.records.get(key)
+        return record if record is not None and record.partition == partition else None
 
 
 def fold_store(read: TopicRead, behind: Iterable[Record] = ()) -> Store:
@@ -130,14 +145,14 @@ def fold_store(read: TopicRead, behind: Iterable[Record] = ()) -> Store:
             several.setdefault(raw, {former[1]: former})[record[1]] = record
     newest |= {raw: _newest(raw, found, read) for raw, found in several.items()}
     blocked = frozenset(bound.partition for bound in read.blocked())
-    hidden, of_hidden = _fold_hidden(behind)
+    hidden, of_hidden = fold_hidden(behind)
     return Store(
-        read.topic, len(read.bounds), newest, dict(connectors), tuple(ignored), several, blocked, hidden, of_hidden,
-        read.partition_for,
+        read.topic, len(read.bounds), newest, dict(connectors), tuple(ignored), several,
+        blocked=blocked, hidden=hidden, hidden_keys=of_hidden, partition_for=read.partition_for,
     )  # fmt: skip
 
 
-def _fold_hidden(behind: Iterable[Record]) -> tuple[dict[bytes, dict[int, Record]], dict[str, list[OffsetKey]]]:
+def fold_hidden(behind: Iterable[Record]) -> tuple[dict[bytes, dict[int, Record]], dict[str, list[OffsetKey]]]:
     """`hidden` and `hidden_keys` of a Store."""
     hidden: dict[bytes, dict[int, Record]] = defaultdict(dict)
     for record in behind:
@@ -329,52 +344,8 @@ class PlannedWrite(NamedTuple):
         return self.action in (KeyAction.WRITE, KeyAction.DELETE)
 
 
-def plan_merge(
-    source: Store,
-    target: Store,
-    connector: str,
-    *,
-    into: str,
-    prefer: Prefer = Prefer.DEDICATED,
-    fallback: bool = False,
-) -> list[PlannedWrite]:
-    """What `target` (the `into` store) must be given to have, per key, what the preferred view of both has.
-
-    `fallback` is for the two stores of one connector: there a deletion in one yields to a value in the other, as in
-    `OffsetView.documented`; to `newest` deletions are facts like any other.
-
-    Every key of `connector` in either store ends in exactly one action; ordered by key bytes. A key stays on the
-    partition where the target has it: a record elsewhere would make two, of which a worker takes any.
-    """
-    policy, keys = _policy(into, prefer), connector_keys((source, target), connector)
-    return [_planned(key, source, target, policy, fallback and policy is not Policy.NEWEST) for key in keys]
-
-
-def _policy(into: str, prefer: Prefer) -> Policy:
+def policy_of(into: str, prefer: Prefer) -> Policy:
+    """The rule of a merge into the store `into`."""
     if prefer is Prefer.NEWEST:
         return Policy.NEWEST
     return Policy.KEEP_TARGET if prefer.value == into else Policy.TAKE_SOURCE
-
-
-def _planned(key: OffsetKey, source: Store, target: Store, policy: Policy, fallback: bool) -> PlannedWrite:
-    offered, there = source.records.get(key.raw), target.records.get(key.raw)
-    decision = decide(_cell(offered), _cell(there), policy, fallback=fallback)
-    value = there.value if there else None
-    if decision.action in (KeyAction.WRITE, KeyAction.DELETE):
-        value = offered.value if offered and decision.action is KeyAction.WRITE else None
-    partition = there.partition if there else target.home(key.raw)
-    return PlannedWrite(
-        decision.action,
-        decision.reason,
-        key,
-        target.topic,
-        partition,
-        before=there,
-        after=value,
-        replaces=target.at(key.raw, partition),
-        conflict=decision.conflict,
-    )
-
-
-def _cell(record: Record | None) -> Cell | None:
-    return None if record is None else Cell(record.value, record.timestamp_ms)

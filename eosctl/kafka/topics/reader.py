@@ -27,7 +27,7 @@ from eosctl.kafka.access import Access
 from eosctl.kafka.topics.librdkafka import ErrorLog, Properties, client_properties, error_of, quiet_logger, translate
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from eosctl.engine.columns import Table
 
 _BATCH = 5000
 _BATCH_TIMEOUT_S = 0.1  # consume() waits this long for a full batch even at the end of all partitions
@@ -95,7 +95,7 @@ class TopicReader:
         with collector_paused():
             return tuple(chain.from_iterable(_in_order(self._batches(), sorted(self._stop), newest_per_key=True)))
 
-    def read_columns(self, partitions: int) -> tuple[pa.Table, dict[tuple[int, int], Headers]]:
+    def read_columns(self, partitions: int) -> tuple[Table, dict[tuple[int, int], Headers]]:
         """What `read_newest` has of a topic with so many partitions, as RECORDS, and the headers of those with any."""
         from eosctl.engine.read import Folding
 

@@ -166,7 +166,7 @@ def _edit_plan(
     *,
     request: SetRequest | ResetRequest,
 ) -> EditPlan:
-    refuse_unfit(app, found, writes)
+    refuse_unfit(app, found, sorted({write.topic for write in writes if write.sends()}))
     plan = write_plan(kinds, _by_topic(writes), found, allowances=request.allowances)
     changes = key_changes(plan.writes, found.of(request.connector).values())
     plan = replace(

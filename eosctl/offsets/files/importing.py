@@ -18,13 +18,14 @@ from eosctl.core.offsets.records import IgnoredKey
 from eosctl.core.offsets.views import PlannedWrite, Store
 from eosctl.core.records import NewTopic, TopicDescription
 from eosctl.core.wording import counted
+from eosctl.engine.planned import PlannedWrites
 from eosctl.errors import InputFileError, NotFoundError
 from eosctl.offsets import codes as offset_codes
 from eosctl.offsets.apply import prepare_writes
 from eosctl.offsets.files import codes
 from eosctl.offsets.files.export import store_topic
 from eosctl.offsets.files.rules import ImportPlan, OffsetsFile, Superseded, parse_offsets_file, plan_import
-from eosctl.offsets.stores.gather import OffsetStores, read_settled
+from eosctl.offsets.stores.gather import OffsetStores, StoresOf, read_settled
 from eosctl.offsets.stores.targets import refuse_unfit_targets
 from eosctl.offsets.write_rows import IMPORT
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
@@ -89,7 +90,7 @@ def plan_offsets_import(app: App, request: ImportRequest) -> OffsetWritePlan:
         creates = (NewTopic(topic, like.partitions, like.replication_factor),)
     return OffsetWritePlan(
         kinds=IMPORT,
-        writes=planned.writes,
+        writes=PlannedWrites.of(planned.writes),
         creates=creates,
         found=found,
         allowances=request.allowances,
@@ -108,7 +109,7 @@ def _gather(app: App, request: ImportRequest) -> tuple[OffsetStores, str]:
             store, bounds = read_settled(app, topics, topic)
         else:
             store, bounds = Store(topic, _like_global(topic, global_topic, descriptions).partitions), ()
-        found = OffsetStores(
+        found = StoresOf(
             cluster_id=topics.cluster_id(),
             global_topic=global_topic,
             stores={topic: store},

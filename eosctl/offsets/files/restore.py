@@ -13,6 +13,7 @@ from eosctl.core.offsets.records import decode_key, is_nothing
 from eosctl.core.offsets.views import PlannedWrite, Store
 from eosctl.core.records import Record
 from eosctl.core.wording import counted
+from eosctl.engine.planned import PlannedWrites
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.offsets.apply import prepare_writes
 from eosctl.offsets.files import codes
@@ -59,7 +60,7 @@ def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
     newer = [(entry, write) for entry, write in zip(entries, writes, strict=True) if write.conflict]
     return OffsetWritePlan(
         kinds=RESTORE,
-        writes=tuple(writes),
+        writes=PlannedWrites.of(writes),
         creates=(),
         found=found,
         allowances=request.allowances,

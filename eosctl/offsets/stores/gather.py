@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics, gather_dedicated_topics
 from eosctl.core.offsets.findings import CONNECT_DEFAULT_PARTITIONS
+from eosctl.core.offsets.murmur2 import Partitioner, partition_for
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
-from eosctl.core.offsets.views import Store, fold_store
+from eosctl.core.offsets.views import AnyStore, Store, fold_store
 from eosctl.core.open_transactions import OPEN_TRANSACTION
-from eosctl.core.records import Bounds, Record, TopicDescription, TopicRead
+from eosctl.core.records import Bounds, TopicDescription
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError
 from eosctl.group.absent import Known, require_ever_there
@@ -24,20 +26,23 @@ OPEN_TRANSACTION_PATIENCE_S = 5.0
 """How long a transaction may hide records before it is reported: running tasks open and end them all the time."""
 
 
+S = TypeVar("S", bound=AnyStore, covariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class AwayStore:
+class AwayStore(Generic[S]):
     """A store on the cluster of a profile, `TOPIC@PROFILE`."""
 
     cluster_id: str
-    store: Store
+    store: S
     bounds: tuple[Bounds, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetStores:
+class StoresOf(Generic[S]):
     """Everything read, as of one moment: a value to plan with and to compare with later.
 
-    `stores` and `bounds` are by topic; a dedicated topic that does not exist yet is an empty Store and has no
+    `stores` and `bounds` are by topic; a dedicated topic that does not exist yet is an empty store and has no
     description. `away` are stores of other clusters, by the name that was given, and `own` by connector, where its
     config names brokers of its own; they are never written to. `unseen` reports those that could not be read, and
     where the others lie.
@@ -45,16 +50,16 @@ class OffsetStores:
 
     cluster_id: str
     global_topic: str
-    stores: Mapping[str, Store]
+    stores: Mapping[str, S]
     bounds: Mapping[str, tuple[Bounds, ...]]
     descriptions: Mapping[str, TopicDescription]
     dedicated: DedicatedTopics
     extra: tuple[str, ...] = ()
-    away: Mapping[str, AwayStore] = field(default_factory=dict)
-    own: Mapping[str, AwayStore] = field(default_factory=dict)
+    away: Mapping[str, AwayStore[S]] = field(default_factory=dict)
+    own: Mapping[str, AwayStore[S]] = field(default_factory=dict)
     unseen: tuple[Problem, ...] = ()
 
-    def of(self, connector: str) -> dict[str, Store]:
+    def of(self, connector: str) -> dict[str, S]:
         """The stores of `connector` by name: `global`, `dedicated` if it has one, and the extra ones by their own."""
         named = {GLOBAL: self.stores[self.global_topic]}
         own = self.dedicated.of(connector)
@@ -73,12 +78,12 @@ class OffsetStores:
         """Every connector that has an offset in any of the stores, seen or hidden, sorted."""
         return sorted(set[str]().union(*(store.names() for store in self._all())))
 
-    def place(self, store: Store, name: str) -> tuple[str, str]:
+    def place(self, store: AnyStore, name: str) -> tuple[str, str]:
         """Cluster id and topic of what `of` calls `name`: two names may mean one topic."""
         there = self.away.get(name)
         return (self.cluster_id, store.topic) if there is None else (there.cluster_id, parse_store(store.topic).name)
 
-    def _all(self) -> list[Store]:
+    def _all(self) -> list[S]:
         return [*self.stores.values(), *(there.store for there in (*self.away.values(), *self.own.values()))]
 
     def problems(self) -> list[Problem]:
@@ -90,6 +95,21 @@ class OffsetStores:
     def stuck(self) -> list[tuple[str, Bounds]]:
         """The partitions here whose LSO lies behind the end, by topic."""
         return [(topic, bound) for topic, there in self.bounds.items() for bound in there if bound.lso < bound.end]
+
+
+OffsetStores = StoresOf[Store]
+"""The stores as rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader(Generic[S]):
+    """How topics are read: into which kind of store, and what such a store of a topic is that does not exist.
+
+    `read` reads again and again for a moment while an open transaction hides something.
+    """
+
+    read: Callable[[App, TopicStore, str], tuple[S, tuple[Bounds, ...]]]
+    empty: Callable[[str, int, Partitioner], S]
 
 
 def locate(app: App, store: str) -> tuple[App, str]:
@@ -105,19 +125,31 @@ def locate(app: App, store: str) -> tuple[App, str]:
 def gather_stores(
     app: App, *, connectors: Collection[str] | None = None, pattern: str | None = None, extra: Sequence[str] = ()
 ) -> OffsetStores:
+    """`gather_with`, as rows."""
+    return gather_with(_ROWS, app, connectors=connectors, pattern=pattern, extra=extra)
+
+
+def gather_with(
+    reader: Reader[S],
+    app: App,
+    *,
+    connectors: Collection[str] | None = None,
+    pattern: str | None = None,
+    extra: Sequence[str] = (),
+) -> StoresOf[S]:
     """Reads the global topic, the dedicated topics of `connectors` (None: of all) and `extra` stores, read_committed.
 
     `extra` are topics, here or as TOPIC@PROFILE. Raises NotFoundError for a missing global or extra topic, or a
     connector that neither Connect nor a store knows, InputFileError for a profile that there is not.
     """
-    away = {name: read_away(app, name) for name in extra if parse_store(name).profile is not None}
+    away = {name: _away_with(reader, app, name) for name in extra if parse_store(name).profile is not None}
     here = [name for name in extra if name not in away]
     with app.topics() as topics:
-        reading = _Reading(app, topics)
+        reading = _Reading(reader, app, topics)
         dedicated = gather_dedicated_topics(app, topics, pattern=pattern)
         refuse_unfit_sources(app, topics, here)
         reading.read_all([reading.global_topic, *here])
-        own, unseen = _read_own(app, dedicated, connectors)
+        own, unseen = _read_own(reader, app, dedicated, connectors)
         known = reading.connectors().union(dedicated.configured, *(there.store.names() for there in away.values()))
         reading.read_those_there(_own_topics(dedicated, known if connectors is None else connectors))
         others = tuple(topic for topic in here if topic != reading.global_topic)
@@ -126,14 +158,14 @@ def gather_stores(
     return found
 
 
-class _Reading:
+class _Reading(Generic[S]):
     """Topics of one cluster, each described and read once."""
 
-    def __init__(self, app: App, topics: TopicStore) -> None:
+    def __init__(self, reader: Reader[S], app: App, topics: TopicStore) -> None:
         self.global_topic = app.target.offset_topic
-        self._app, self._topics = app, topics
+        self._reader, self._app, self._topics = reader, app, topics
         self._descriptions: dict[str, TopicDescription] = {}
-        self._stores: dict[str, Store] = {}
+        self._stores: dict[str, S] = {}
         self._bounds: dict[str, tuple[Bounds, ...]] = {}
 
     def read_all(self, names: Sequence[str]) -> None:
@@ -153,21 +185,21 @@ class _Reading:
                 self._read(topic)
             else:
                 like = self._stores[self.global_topic].partition_for
-                self._stores[topic], self._bounds[topic] = Store(topic, partitions, partition_for=like), ()
+                self._stores[topic], self._bounds[topic] = self._reader.empty(topic, partitions, like), ()
 
     def _describe(self, names: Sequence[str]) -> None:
         self._descriptions |= self._topics.describe(list(dict.fromkeys(names)))
 
     def _read(self, topic: str) -> None:
-        self._stores[topic], self._bounds[topic] = read_settled(self._app, self._topics, topic)
+        self._stores[topic], self._bounds[topic] = self._reader.read(self._app, self._topics, topic)
 
     def connectors(self) -> set[str]:
         """Every connector that has an offset in what was read, seen or hidden."""
         return set[str]().union(*(store.names() for store in self._stores.values()))
 
-    def found(self) -> OffsetStores:
+    def found(self) -> StoresOf[S]:
         """What was read, and nothing of any connector's own."""
-        return OffsetStores(
+        return StoresOf(
             cluster_id=self._topics.cluster_id(),
             global_topic=self.global_topic,
             stores=self._stores,
@@ -177,21 +209,30 @@ class _Reading:
         )
 
 
-def read_away(app: App, name: str) -> AwayStore:
+def away_bounds(app: App, name: str) -> tuple[Bounds, ...]:
+    """The bounds of the store TOPIC@PROFILE or global@PROFILE now; raises as `gather_with`."""
+    there, inner = locate(app, name)
+    topic = there.target.offset_topic if inner == GLOBAL else inner
+    with there.topics() as topics:
+        _require([topic], topics.describe([topic]))
+        return settled_bounds(there, topics, topic)
+
+
+def _away_with(reader: Reader[S], app: App, name: str) -> AwayStore[S]:
     """The store TOPIC@PROFILE or global@PROFILE, by its profile's settings; raises NotFoundError, InputFileError."""
     there, inner = locate(app, name)
     topic = there.target.offset_topic if inner == GLOBAL else inner
     with there.topics() as topics:
         _require([topic], topics.describe([topic]))
         refuse_unfit_sources(there, topics, [topic])
-        store, bounds = read_settled(there, topics, topic)
+        store, bounds = reader.read(there, topics, topic)
         return AwayStore(topics.cluster_id(), replace(store, topic=f"{topic}@{parse_store(name).profile}"), bounds)
 
 
 def gather_topics(app: App, names: Sequence[str]) -> OffsetStores:
     """Reads the topics `names` as they are, whoever uses them; raises NotFoundError for a missing one."""
     with app.topics() as topics:
-        reading = _Reading(app, topics)
+        reading = _Reading(_ROWS, app, topics)
         reading.read_all(names)
         return reading.found()
 
@@ -201,34 +242,26 @@ def read_settled(app: App, topics: TopicStore, topic: str) -> tuple[Store, tuple
 
     What is hidden then is read too, uncommitted: a key that nothing shows yet may be among it.
     """
-    read, behind = settled_with_hidden(app, topics, topic)
-    return fold_store(read, behind), read.bounds
-
-
-def settled_with_hidden(
-    app: App, topics: TopicStore, topic: str, *, since: Mapping[int, int] | None = None
-) -> tuple[TopicRead, Sequence[Record]]:
-    """The newest committed records of `topic`, and those behind transactions that stay open for more than a moment.
-
-    Partitions in `since` are read from the offset there.
-    """
-    for _ in _patience(app).rounds(0.5):
-        read = topics.read(topic, newest_per_key=True, since=since)
+    for _ in patience(app).rounds(0.5):
+        read = topics.read(topic, newest_per_key=True)
         if not read.blocked():
-            return read, ()
-    return read, topics.read_behind(topic, read.blocked())
+            return fold_store(read), read.bounds
+    return fold_store(read, topics.read_behind(topic, read.blocked())), read.bounds
 
 
 def settled_bounds(app: App, topics: TopicStore, topic: str) -> tuple[Bounds, ...]:
     """The bounds of `topic`; while an open transaction hides something, it is waited for a moment."""
-    for _ in _patience(app).rounds(0.5):
+    for _ in patience(app).rounds(0.5):
         bounds = topics.bounds(topic)
         if all(bound.lso >= bound.end for bound in bounds):
             break
     return bounds
 
 
-def _patience(app: App) -> Deadline:
+_ROWS = Reader(read_settled, lambda topic, partitions, like: Store(topic, partitions, partition_for=like))
+
+
+def patience(app: App) -> Deadline:
     return Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s() / 4), app.clock)
 
 
@@ -238,18 +271,18 @@ def _own_topics(dedicated: DedicatedTopics, connectors: Iterable[str]) -> list[s
 
 
 def _read_own(
-    app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None
-) -> tuple[dict[str, AwayStore], tuple[Problem, ...]]:
+    reader: Reader[S], app: App, dedicated: DedicatedTopics, connectors: Collection[str] | None
+) -> tuple[dict[str, AwayStore[S]], tuple[Problem, ...]]:
     """The stores on connectors' own brokers, by connector; what can't be read there is told of."""
     places, told = own_topics(app, dedicated, connectors)
-    found: dict[str, AwayStore] = {}
+    found: dict[str, AwayStore[S]] = {}
     for place, cluster_id in places.items():
-        store: Store = Store(place.topic, CONNECT_DEFAULT_PARTITIONS)
+        store = reader.empty(place.topic, CONNECT_DEFAULT_PARTITIONS, partition_for)
         bounds: tuple[Bounds, ...] = ()
         try:
             with place.there().topics() as topics:
                 if place.topic in topics.describe([place.topic]):
-                    store, bounds = read_settled(place.there(), topics, place.topic)
+                    store, bounds = reader.read(place.there(), topics, place.topic)
         except EosctlError as exc:
             told.append(place.unseen(exc.message))
         else:
@@ -266,7 +299,7 @@ def _require(topics: Sequence[str], there: Mapping[str, TopicDescription]) -> No
             )
 
 
-def _require_connectors(app: App, found: OffsetStores, connectors: Collection[str]) -> None:
+def _require_connectors(app: App, found: StoresOf[AnyStore], connectors: Collection[str]) -> None:
     known = {*found.connectors(), *(found.dedicated.connectors or ())}
     missing = sorted(set(connectors) - known)
     if missing:
@@ -277,7 +310,7 @@ def _require_connectors(app: App, found: OffsetStores, connectors: Collection[st
         )
 
 
-def _blocked_problem(store: Store) -> Problem:
+def _blocked_problem(store: AnyStore) -> Problem:
     partitions = ", ".join(map(str, sorted(store.blocked)))
     return Problem(
         OPEN_TRANSACTION,

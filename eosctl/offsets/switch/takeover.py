@@ -1,6 +1,6 @@
 """What a connector's next offsets topic must be given, so that its tasks get there what they get today.
 
-Not `plan_merge`: a topic that was in use before may hold old offsets, which a task would take whatever their age. So
+Not `merge_stores`: a topic that was in use before may hold old offsets, which a task would take whatever their age. So
 the store in use wins, its deletions too, which the tasks see as such whatever the global store has; the fallback of
 KIP-618 only fills what neither has.
 """

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.kept.record_lines import ReadLine, backup_lines, read_lines, record_lines
-from eosctl.core.record_file import decode_bytes, encode_bytes, numbered_documents, record_line
+from eosctl.core.kept.record_lines import ReadLine, read_lines, record_lines
+from eosctl.core.record_file import decode_bytes, numbered_documents, record_line
 from eosctl.core.records import Record
 from eosctl.errors import InputFileError
 from eosctl.kafka.topics.reader import parts_of
@@ -23,15 +23,6 @@ PLAIN = st.builds(
 @given(st.lists(PLAIN, max_size=5) | st.lists(PLAIN | RECORDS, max_size=5))
 def test_many_lines_at_once_are_the_lines_one_by_one(records: list[Record]) -> None:
     assert record_lines(records) == "".join(f"{record_line(each)}\n" for each in records).encode()
-
-
-@given(
-    st.lists(st.tuples(PLAIN, ODD), max_size=5) | st.lists(st.tuples(PLAIN | RECORDS, ODD | st.binary()), max_size=5)
-)
-def test_many_lines_of_a_backup_are_the_lines_one_by_one(pairs: list[tuple[Record, bytes | None]]) -> None:
-    extra = ({"written": encode_bytes(written), "cluster_id": "abc"} for _record, written in pairs)
-    lines = (record_line(record, more) for (record, _written), more in zip(pairs, extra, strict=True))
-    assert b"".join(backup_lines(pairs, cluster_id="abc")) == "".join(f"{line}\n" for line in lines).encode()
 
 
 HEADS = st.sampled_from([b"", b"\n", b" ", b"\xef\xbb\xbf", b"x"])

@@ -17,9 +17,9 @@ from eosctl.core.offsets.views import (
     diff_status,
     fold_store,
     offset_views,
-    plan_merge,
 )
 from eosctl.core.records import Bounds, Record, TopicRead
+from tests.core.offsets.merging import plan_merge
 
 PARTITIONS = 5
 

@@ -1,0 +1,56 @@
+"""Backups as columns: a line of a record file for each of many records, with what is written over it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eosctl.core.record_file import UNKNOWN, bytes_text
+from eosctl.engine.columns import one_array
+
+
+def backup_lines(rows: pa.Table, *, cluster_id: str | None, name_of: Callable[[str], str] = str) -> bytes:
+    """The lines of records: topic, partition, offset, timestamp_ms, key, value, `headers`.
+
+    `written` is put over each; `offset` is null where there is no record, `headers` are their member's JSON or null.
+    `name_of` is a topic's name on its cluster.
+    """
+    batch = {name: one_array(rows[name]) for name in rows.column_names}
+    topics = batch["topic"].dictionary_encode()
+    texts = [json.dumps(name_of(name), ensure_ascii=False) for name in topics.dictionary.to_pylist()]
+    headers: Any = ""
+    if batch["headers"].null_count < len(rows):
+        headers = pc.fill_null(pc.binary_join_element_wise(',"headers":', batch["headers"], ""), "")
+    columns = [
+        '{"topic":', pa.array(texts, pa.string()).take(topics.indices),
+        ',"partition":', batch["partition"].cast(pa.string()),
+        _number("offset", batch["offset"]), _number("timestamp_ms", batch["timestamp_ms"]),
+        ',"key":', _json_texts(batch["key"]), ',"value":', _json_texts(batch["value"]), headers,
+        ',"written":', _json_texts(batch["written"]),
+        f',"cluster_id":{json.dumps(cluster_id)}}}\n', "",
+    ]  # fmt: skip
+    lines = pc.binary_join_element_wise(*columns)
+    text: bytes = lines.buffers()[2].slice(0, pc.sum(pc.binary_length(lines)).as_py() or 0).to_pybytes()
+    return text
+
+
+def _number(name: str, numbers: pa.Array) -> pa.Array:
+    """`,"name":number` where it is known, else nothing."""
+    known = pc.fill_null(pc.not_equal(numbers, UNKNOWN), fill_value=False)
+    return pc.if_else(known, pc.binary_join_element_wise(f',"{name}":', numbers.cast(pa.string()), ""), "")
+
+
+def _json_texts(values: pa.Array) -> pa.Array:
+    """`bytes_text` of a column: in Arrow, unless a value is not UTF-8 or has characters that JSON escapes by number."""
+    try:
+        text = values.cast(pa.string())
+    except pa.ArrowInvalid:
+        text = None
+    if text is None or pc.any(pc.match_substring_regex(text, r"[\x00-\x1f]")).as_py():
+        return pa.array([bytes_text(value) for value in values.to_pylist()], pa.string())
+    escaped = pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"')
+    return pc.fill_null(pc.binary_join_element_wise('"', escaped, '"', ""), "null")

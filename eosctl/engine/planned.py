@@ -1,0 +1,251 @@
+"""Planned writes as columns: a row is made for those that are shown, and for what looks at each of a few.
+
+Parts of a large plan may lie on the disk (`files.Spilled`); what is asked of all of them is counted at the beginning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import nsmallest
+from itertools import chain, islice, zip_longest
+from operator import itemgetter
+from typing import Any, overload
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eosctl.core.offsets.decision import KeyAction
+from eosctl.core.offsets.records import decode_key
+from eosctl.core.offsets.views import PlannedWrite
+from eosctl.core.record_file import decode_bytes, encode_bytes
+from eosctl.core.records import Headers, OutRecord, Record
+from eosctl.core.wording import encodable
+from eosctl.engine.columns import arrow_schema, batch_of_columns, dictionary_of, one_array
+from eosctl.engine.files import Spilled
+from eosctl.engine.lines import backup_lines
+from eosctl.engine.read import homes_of
+from eosctl.engine.rule import is_sent
+
+WRITES = arrow_schema(
+    "connector string, topic string, partition int, key binary, action string, reason string, conflict boolean, "
+    "after binary, headers string, before_partition int, before_offset long, before_timestamp_ms long, before binary, "
+    "replaced_offset long, replaced_timestamp_ms long, replaced binary, replaced_headers string"
+)
+"""PlannedWrite as columns: `before_partition` and `replaced_offset` are null where there is no such record. Headers are
+the member of a record file, null for none."""
+AT_ONCE = 50_000
+"""Rows that are taken out of columns at a time."""
+Shown = tuple[PlannedWrite, str | None]
+"""A write, and what became of it."""
+_BYTES_AT_ONCE = 1 << 26
+
+
+class PlannedWrites(Sequence[PlannedWrite]):
+    """The writes of a plan, in order, as parts of WRITES."""
+
+    def __init__(self, parts: Iterable[pa.Table | Spilled] = (), *, only_sends: bool = False) -> None:
+        self._parts = tuple(parts)
+        self._only_sends = only_sends
+        self.actions, self.conflicts = Counter[KeyAction](), 0
+        connectors, topics = set[str](), set[str]()
+        for table in self._tables():
+            for row in pc.value_counts(table["action"]).to_pylist():
+                self.actions[KeyAction(row["values"])] += row["counts"]
+            self.conflicts += pc.sum(table["conflict"]).as_py() or 0
+            sends = table.filter(is_sent(table))
+            connectors |= set(pc.unique(sends["connector"]).drop_null().to_pylist())
+            topics |= set(pc.unique(sends["topic"]).to_pylist())
+        self.connectors, self.topics = sorted(connectors), sorted(topics)
+        """Of those that put a record."""
+
+    @classmethod
+    def of(cls, writes: Sequence[PlannedWrite]) -> PlannedWrites:
+        """Writes that were planned one by one."""
+        return cls([_table_of(writes)])
+
+    def _tables(self) -> Iterator[pa.Table]:
+        for part in self._parts:
+            table = part if isinstance(part, pa.Table) else part.table()
+            yield table.filter(is_sent(table)) if self._only_sends else table
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The parts, one after the other."""
+        return self._tables()
+
+    def sends(self) -> PlannedWrites:
+        """Those that put a record, in order."""
+        return PlannedWrites(self._parts, only_sends=True)
+
+    def __len__(self) -> int:
+        return self.actions.total()
+
+    def __iter__(self) -> Iterator[PlannedWrite]:
+        return (write for table in self._tables() for write in rows_of(table))
+
+    @overload
+    def __getitem__(self, place: int) -> PlannedWrite: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[PlannedWrite]: ...
+    def __getitem__(self, place: int | slice) -> PlannedWrite | list[PlannedWrite]:
+        first, last, step = (place if isinstance(place, slice) else slice(place, place + 1 or None)).indices(len(self))
+        found = list(islice(self, first, last, step))
+        if isinstance(place, slice):
+            return found
+        if not found:
+            raise IndexError(place)
+        return found[0]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PlannedWrites):
+            return isinstance(other, Sequence) and list(self) == list(other)
+        tables = zip(self._tables(), other._tables(), strict=False)
+        return len(self) == len(other) and all(one.equals(another) for one, another in tables)
+
+    __hash__ = None  # type: ignore[assignment] # as a list
+
+    def because(self, reason: str) -> list[PlannedWrite]:
+        """Those with this reason."""
+        chosen = (table.filter(pc.equal(table["reason"], reason)) for table in self._tables())
+        return [write for table in chosen for write in rows_of(table)]
+
+    def misplaced(self, sizes: Mapping[str, int]) -> list[PlannedWrite]:
+        """Those of a connector's keys that put a record, though one lies elsewhere than where Connect puts it.
+
+        `sizes` are the topics' numbers of partitions.
+        """
+        found = list[PlannedWrite]()
+        for table in self.sends().tables():
+            there = table.filter(pc.and_(pc.is_valid(table["connector"]), pc.is_valid(table["before_partition"])))
+            counts = dictionary_of(one_array(there["topic"]), dict(sizes), pa.int32())
+            homes = pa.array(homes_of(there["key"].to_pylist(), counts.to_pylist()), pa.int32())
+            found += rows_of(there.filter(pc.not_equal(there["before_partition"], homes)))
+        return found
+
+    def in_order_of_sending(self) -> Iterator[OutRecord]:
+        """The records that are put: deletions first, topic by topic as planned.
+
+        Workers that read what is not committed must not fall back on what is about to go.
+        """
+        deletions = (table.filter(pc.is_null(table["after"])) for table in self.sends().tables())
+        values = (table.filter(pc.is_valid(table["after"])) for table in self.sends().tables())
+        return out_records(chain(deletions, values))
+
+    def digest(self) -> str:
+        """`sha256:…` of what is done to each key."""
+        sha256 = hashlib.sha256()
+        for table in self._tables():
+            for batch in table.select(["topic", "partition", "key", "action", "after"]).to_batches(AT_ONCE):
+                sha256.update(repr([column.to_pylist() for column in batch.columns]).encode())
+        return f"sha256:{sha256.hexdigest()}"
+
+    def first(self, limit: int, outcomes: Iterable[pa.Array] = (), *, settled: Collection[str] = ()) -> list[Shown]:
+        """The first to show, with their outcomes: an array of text for each part, or none yet.
+
+        Where there are more than `limit`, those whose outcome is not `settled` come before those that change, and these
+        before those that stay.
+        """
+        found: list[tuple[int, Shown]] = []
+        good = pa.array(list(settled), pa.string())
+        for table, outcome in zip_longest(self._tables(), outcomes):
+            texts = pa.nulls(len(table), pa.string()) if outcome is None else outcome
+            ranks = pc.add(
+                pc.if_else(pc.is_in(texts, value_set=good), 2, 0),
+                pc.if_else(pc.equal(table["action"], KeyAction.KEEP.value), 1, 0),
+            )
+            places = chain.from_iterable(
+                pc.indices_nonzero(pc.equal(ranks, rank))[:limit].to_pylist() for rank in range(4)
+            )
+            wanted = pa.array(sorted(islice(places, limit)), pa.int64())
+            rows = zip(rows_of(table.take(wanted)), texts.take(wanted).to_pylist(), strict=True)
+            found += zip(one_array(ranks).take(wanted).to_pylist(), rows, strict=True)
+        shown = found if len(self) <= limit else nsmallest(limit, found, key=itemgetter(0))
+        return [row for _rank, row in shown]
+
+
+def _table_of(writes: Sequence[PlannedWrite]) -> pa.Table:
+    columns: dict[str, Any] = {
+        "connector": [write.key.connector and encodable(write.key.connector) for write in writes],
+        "topic": [write.topic for write in writes],
+        "partition": [write.partition for write in writes],
+        "key": [write.key.raw for write in writes],
+        "action": [write.action.value for write in writes],
+        "reason": [write.reason for write in writes],
+        "conflict": [write.conflict for write in writes],
+        "after": [write.after for write in writes],
+        "headers": [headers_text(write.headers) for write in writes],
+        "before_partition": [write.before and write.before.partition for write in writes],
+        "replaced_headers": [headers_text(write.replaces.headers) if write.replaces else None for write in writes],
+    }
+    for name in ("offset", "timestamp_ms", "value"):
+        last = "" if name == "value" else f"_{name}"
+        columns[f"before{last}"] = [write.before and getattr(write.before, name) for write in writes]
+        columns[f"replaced{last}"] = [write.replaces and getattr(write.replaces, name) for write in writes]
+    return pa.Table.from_batches([batch_of_columns([columns[name] for name in WRITES.names], WRITES)])
+
+
+def rows_of(table: pa.Table) -> Iterator[PlannedWrite]:
+    """WRITES, one by one."""
+    for batch in table.to_batches(AT_ONCE):
+        for row in batch.to_pylist():
+            key, topic = decode_key(row["key"]), row["topic"]
+            before = replaces = None
+            if row["before_partition"] is not None:
+                place = row["before_partition"], row["before_offset"], row["before_timestamp_ms"]
+                before = Record(topic, *place, row["key"], row["before"])
+            if row["replaced_offset"] is not None:
+                place = row["partition"], row["replaced_offset"], row["replaced_timestamp_ms"]
+                headers = headers_of(row["replaced_headers"])
+                replaces = Record(topic, *place, row["key"], row["replaced"], headers)
+            yield PlannedWrite(
+                KeyAction(row["action"]), row["reason"], key, topic, row["partition"], before, row["after"], replaces,
+                row["conflict"], headers_of(row["headers"]),
+            )  # fmt: skip
+
+
+def few_at_once(table: pa.Table) -> Iterator[pa.Table]:
+    """The rows of a table, as many at a time as are some 64 MiB."""
+    rows = min(AT_ONCE, 1 + len(table) * _BYTES_AT_ONCE // (table.nbytes + 1))
+    return (table.slice(begin, rows) for begin in range(0, len(table), rows))
+
+
+def places_in(rows: pa.Table) -> dict[str, set[int]]:
+    """The partitions of each topic that some rows are about."""
+    found: dict[str, set[int]] = {}
+    for place in rows.group_by(["topic", "partition"]).aggregate([]).to_pylist():
+        found.setdefault(place["topic"], set()).add(place["partition"])
+    return found
+
+
+def replaced_lines(table: pa.Table, *, cluster_id: str) -> bytes:
+    """The lines of a backup of what some WRITES replace; of a key that has no record, one without an offset."""
+    columns = {
+        **{name: table[name] for name in ("topic", "partition", "key")},
+        **{name: table[f"replaced_{name}"] for name in ("offset", "timestamp_ms", "headers")},
+        "value": table["replaced"],
+        "written": table["after"],
+    }
+    return backup_lines(pa.table(columns), cluster_id=cluster_id)
+
+
+def out_records(tables: Iterable[pa.Table]) -> Iterator[OutRecord]:
+    """The records that some WRITES put."""
+    names = ("topic", "key", "after", "partition", "headers")
+    for table in tables:
+        for some in few_at_once(table):
+            columns = (some[name].to_pylist() for name in names)
+            for topic, key, value, partition, headers in zip(*columns, strict=True):
+                yield OutRecord(topic, key, value, partition, None, headers_of(headers))
+
+
+def headers_text(headers: Headers) -> str | None:
+    """Headers as the member of a record file; None for none."""
+    members = [{"name": name, "value": encode_bytes(value)} for name, value in headers]
+    return json.dumps(members, ensure_ascii=False, separators=(",", ":")) if members else None
+
+
+def headers_of(text: str | None) -> Headers:
+    """The inverse of `headers_text`."""
+    return tuple((each["name"], decode_bytes(each["value"])) for each in json.loads(text)) if text else ()

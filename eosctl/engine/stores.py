@@ -1,0 +1,119 @@
+"""Offsets topics as columns, and what a merge of two of them writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eosctl.core.offsets.decision import KeyAction, Policy
+from eosctl.core.offsets.migration import ConnectorRoute
+from eosctl.core.offsets.views import AnyStore
+from eosctl.core.records import Headers
+from eosctl.engine.columns import RECORDS
+from eosctl.engine.planned import WRITES, headers_text
+from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, rows_of, strongest
+from eosctl.engine.write import placed
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStore(AnyStore):
+    """An offsets topic: `records` (RECORDS) are the newest of each partition and key, `headers` those of some of them,
+    by partition and offset."""
+
+    records: pa.Table = field(default_factory=RECORDS.empty_table)
+    headers: Mapping[tuple[int, int], Headers] = field(default_factory=dict)
+
+    def shown(self) -> set[str]:
+        """The connectors whose offsets can be seen."""
+        return set(pc.unique(self.records["connector"]).drop_null().to_pylist())
+
+    def newest(self, connectors: Iterable[str]) -> pa.Table:
+        """The newest record of each key of some connectors."""
+        chosen = pc.is_in(self.records["connector"], value_set=pa.array(list(connectors), pa.string()))
+        return newest_per_key(self.records.filter(chosen), once=True).records
+
+
+Pairs = Mapping[str, tuple[ColumnStore, ColumnStore]]
+"""Connector -> the store to take from, and the one to complete."""
+
+
+def merge_stores(pairs: Pairs, policy: Policy, *, fallback: bool) -> pa.Table:
+    """What the targets must be given, as WRITES, by connector and key; `fallback` as in `decision.decide`.
+
+    Every key of a connector in either store ends in exactly one action. A key stays on the partition where the target
+    has it: a record elsewhere would make two, of which a worker takes any.
+    """
+    routes = [ConnectorRoute(connector, connector, target.topic) for connector, (_source, target) in pairs.items()]
+    sources, targets = ({stores[side].topic: stores[side] for stores in pairs.values()} for side in (0, 1))
+    source, target = (
+        pa.concat_tables(
+            [
+                RECORDS.empty_table(),
+                *(store.newest(c for c, stores in pairs.items() if stores[side] is store) for store in found.values()),
+            ]
+        )
+        for side, found in enumerate((sources, targets))
+    )
+    claims = strongest(claims_of(source, routes, sources=list(sources)), policy)
+    sizes = {name: store.partitions for name, store in targets.items()}
+    decisions = decide(claims, target, sizes, policy, fallback=fallback and policy is not Policy.NEWEST)
+    there = {(name, *place): found for name, store in targets.items() for place, found in store.headers.items()}
+    only = target.filter(pc.is_null(rows_of(target, claims)))
+    rows = pa.concat_tables([_decided(decisions, there), _kept(only, there)])
+    return rows.sort_by([("connector", "ascending"), ("key", "ascending")])
+
+
+def _decided(decisions: pa.Table, headers: Mapping[tuple[str, int, int], Headers]) -> pa.Table:
+    before = {
+        "before_partition": decisions["partition"],
+        "before_offset": decisions["target_offset"],
+        "before_timestamp_ms": decisions["target_timestamp_ms"],
+        "before": decisions["before"],
+    }
+    after = pc.if_else(is_sent(decisions), decisions["value"], decisions["before"])
+    partitions = placed(decisions)["partition"]
+    return _writes(
+        decisions.set_column(decisions.column_names.index("partition"), "partition", partitions), before, after, headers
+    )
+
+
+def _kept(records: pa.Table, headers: Mapping[tuple[str, int, int], Headers]) -> pa.Table:
+    """What the target alone has."""
+    texts = {"action": KeyAction.KEEP.value, "reason": "only_in_target"}
+    rows = records.append_column("conflict", pa.repeat(pa.scalar(value=False), len(records)))
+    for name, text in texts.items():
+        rows = rows.append_column(name, pa.repeat(text, len(records)))
+    before = {"before" if name == "value" else f"before_{name}": records[name] for name in _OF_RECORDS}
+    return _writes(rows, before, records["value"], headers)
+
+
+_OF_RECORDS = ("partition", "offset", "timestamp_ms", "value")
+
+
+def _writes(
+    rows: pa.Table, before: Mapping[str, Any], after: Any, headers: Mapping[tuple[str, int, int], Headers]
+) -> pa.Table:
+    """WRITES of keys that are replaced where they are."""
+    columns = {name: rows[name] for name in ("connector", "topic", "partition", "key", "action", "reason", "conflict")}
+    columns |= {
+        **before,
+        "after": after,
+        "headers": pa.nulls(len(rows), pa.string()),
+        "replaced_offset": before["before_offset"],
+        "replaced_timestamp_ms": before["before_timestamp_ms"],
+        "replaced": before["before"],
+        "replaced_headers": headers_at(rows["topic"], before["before_partition"], before["before_offset"], headers),
+    }
+    return pa.table([columns[name] for name in WRITES.names], schema=WRITES)
+
+
+def headers_at(topics: Any, partitions: Any, offsets: Any, headers: Mapping[tuple[str, int, int], Headers]) -> pa.Array:
+    """The headers at some places, each as the member of a record file."""
+    if not headers:
+        return pa.nulls(len(topics), pa.string())
+    places = zip(*(column.to_pylist() for column in (topics, partitions, offsets)), strict=True)
+    return pa.array([headers_text(headers.get(place, ())) for place in places], pa.string())

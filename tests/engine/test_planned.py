@@ -1,0 +1,95 @@
+"""Planned writes as columns are the writes one by one: shown, counted, kept, sent, and read back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eosctl.core.offsets.decision import KeyAction
+from eosctl.core.offsets.records import decode_key
+from eosctl.core.offsets.views import PlannedWrite
+from eosctl.core.record_file import encode_bytes, record_line
+from eosctl.core.records import OutRecord, Record
+from eosctl.engine.files import Spilled
+from eosctl.engine.planned import PlannedWrites, replaced_lines
+from tests.engine.test_rule import table
+
+KEYS = st.sampled_from([b'["a",{"p":1}]', b'["\xc3\xbc", {"q":2}]', b"\xff\x00", b"", b'["b",null]', b'["\\ud800",{}]'])
+VALUES = st.sampled_from([b"1", None, b"", b"null", b'{"n":"\\\\"}', b"\xff", b"\x00\x1f\x7f", b"\xe2\x80\xa8"])
+HEADERS = st.sampled_from([(), (("h", b"\xff"), ("", None))])
+
+
+@st.composite
+def writes(draw: st.DrawFn) -> PlannedWrite:
+    topic, partition, key = draw(st.sampled_from(["t", 'ü"'])), draw(st.integers(0, 2)), draw(KEYS)
+    rest = st.tuples(st.integers(0, 9), st.integers(-1, 9), st.just(key), VALUES)
+    before = draw(st.none() | st.builds(lambda place, more: Record(topic, place, *more), st.integers(0, 2), rest))
+    replaces = draw(st.none() | st.builds(lambda more, hs: Record(topic, partition, *more, hs), rest, HEADERS))
+    return PlannedWrite(
+        draw(st.sampled_from(KeyAction)), draw(st.sampled_from(["equal", "missing"])), decode_key(key), topic,
+        partition, before, draw(VALUES), replaces, draw(st.booleans()), draw(HEADERS),
+    )  # fmt: skip
+
+
+MANY = st.lists(writes(), max_size=8)
+
+
+def one_by_one(rows: list[PlannedWrite]) -> list[PlannedWrite]:
+    sends = [write for write in rows if write.action in (KeyAction.WRITE, KeyAction.DELETE)]
+    return sorted(sends, key=lambda write: write.after is not None)
+
+
+@given(MANY, st.integers(0, 8))
+def test_columns_are_the_writes_one_by_one(rows: list[PlannedWrite], cut: int) -> None:
+    """Wherever a plan is cut into parts."""
+    parts = [part for some in (rows[:cut], rows[cut:]) for part in PlannedWrites.of(some).tables()]
+    planned, sends = PlannedWrites(parts), [write for write in rows if write.sends()]
+    assert (list(planned), planned == PlannedWrites(parts), len(planned)) == (rows, True, len(rows))
+    assert (list(planned.sends()), bool(planned.sends())) == (sends, bool(sends))
+    assert (planned.actions, planned.conflicts) == (Counter(w.action for w in rows), sum(w.conflict for w in rows))
+    assert planned.sends().topics == sorted({write.topic for write in sends})
+    assert planned[:3] == rows[:3]
+    assert planned.because("equal") == [write for write in rows if write.reason == "equal"]
+    changed = [*rows[:-1], rows[-1]._replace(after=b"other")] if rows else []
+    assert planned.digest() == PlannedWrites(parts).digest()
+    assert planned.digest().startswith("sha256:")
+    assert not rows or planned.digest() != PlannedWrites.of(changed).digest()
+    assert list(planned.in_order_of_sending()) == [
+        OutRecord(w.topic, w.key.raw, w.after, w.partition, None, w.headers) for w in one_by_one(rows)
+    ]
+
+
+@given(MANY, st.integers(1, 3), st.lists(st.sampled_from(["written", "differs", "unchanged"]), min_size=8))
+def test_of_many_those_that_went_wrong_come_first_then_those_that_change(
+    rows: list[PlannedWrite], limit: int, outcomes: list[str]
+) -> None:
+    settled = ("written", "unchanged")
+    parts = [part for some in (rows[:4], rows[4:]) for part in PlannedWrites.of(some).tables()]
+    texts = [pa.array(outcomes[: len(rows[:4])], pa.string()), pa.array(outcomes[4 : len(rows)], pa.string())]
+    pairs = list(zip(rows, outcomes, strict=False))
+    if len(rows) > limit:
+        pairs = sorted(pairs, key=lambda pair: (pair[1] in settled, pair[0].action is KeyAction.KEEP))[:limit]
+    assert PlannedWrites(parts).first(limit, texts, settled=settled) == pairs
+    assert len(PlannedWrites(parts).first(limit)) == len(rows[:limit]) or len(rows) <= limit
+
+
+@given(MANY)
+def test_the_lines_of_a_backup_are_the_lines_one_by_one(rows: list[PlannedWrite]) -> None:
+    expected = ""
+    for write in rows:
+        absent = Record(write.topic, write.partition, -1, -1, write.key.raw, None)
+        more = {"written": encode_bytes(write.after), "cluster_id": 'abc"'}
+        expected += f"{record_line(write.replaces or absent, more)}\n"
+    found = b"".join(replaced_lines(each, cluster_id='abc"') for each in PlannedWrites.of(rows).tables())
+    assert found.decode() == expected
+
+
+def test_a_table_that_waits_on_the_disk_is_the_same_and_leaves_no_file(tmp_path: Path) -> None:
+    records = table([Record("t", 0, number, 1, b"k%d" % number, None) for number in range(1000)])
+    spilled = Spilled(records, tmp_path / "parts")
+    assert (len(spilled), spilled.table().equals(records)) == (1000, True)
+    assert list((tmp_path / "parts").iterdir()) == []
