@@ -100,7 +100,7 @@ class PlannedWrites(Sequence[PlannedWrite]):
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PlannedWrites):
-            return isinstance(other, Sequence) and list(self) == list(other)
+            return NotImplemented
         tables = zip(self._tables(), other._tables(), strict=False)
         return len(self) == len(other) and all(one.equals(another) for one, another in tables)
 

@@ -26,9 +26,9 @@ HEADERS = st.sampled_from([(), (("h", b"\xff"), ("", None))])
 @st.composite
 def writes(draw: st.DrawFn) -> PlannedWrite:
     topic, partition, key = draw(st.sampled_from(["t", 'ü"'])), draw(st.integers(0, 2)), draw(KEYS)
-    rest = st.tuples(st.integers(0, 9), st.integers(-1, 9), st.just(key), VALUES)
-    before = draw(st.none() | st.builds(lambda place, more: Record(topic, place, *more), st.integers(0, 2), rest))
-    replaces = draw(st.none() | st.builds(lambda more, hs: Record(topic, partition, *more, hs), rest, HEADERS))
+    rest = st.integers(0, 9), st.integers(-1, 9), st.just(key), VALUES
+    before = draw(st.none() | st.builds(Record, st.just(topic), st.integers(0, 2), *rest))
+    replaces = draw(st.none() | st.builds(Record, st.just(topic), st.just(partition), *rest, HEADERS))
     return PlannedWrite(
         draw(st.sampled_from(KeyAction)), draw(st.sampled_from(["equal", "missing"])), decode_key(key), topic,
         partition, before, draw(VALUES), replaces, draw(st.booleans()), draw(HEADERS),

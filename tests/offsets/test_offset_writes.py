@@ -127,7 +127,7 @@ def test_a_topic_is_only_made_for_offsets_that_are_written(app: App, world: Offs
     world.connect.add("c", {"offsets.storage.topic": "new"}, state="STOPPED")
     world.topics.put(GLOBAL, A, None)
     plan = plan_offsets_merge(app, INTO_OWN)
-    assert ([write.topic for write in plan.writes], plan.sends(), plan.creates) == (["new", "new"], [], ())
+    assert ([write.topic for write in plan.writes], list(plan.sends()), plan.creates) == (["new", "new"], [], ())
     world.topics.put(GLOBAL, A, b"1")
     assert [new.topic for new in plan_offsets_merge(app, INTO_OWN).creates] == ["new"]
 
