@@ -27,7 +27,7 @@ HEADERS = st.sampled_from([(), (("h", b"\xff"), ("", None))])
 def writes(draw: st.DrawFn) -> PlannedWrite:
     topic, partition, key = draw(st.sampled_from(["t", 'ü"'])), draw(st.integers(0, 2)), draw(KEYS)
     rest = st.integers(0, 9), st.integers(-1, 9), st.just(key), VALUES
-    before = draw(st.none() | st.builds(Record, st.just(topic), st.integers(0, 2), *rest))
+    before = draw(st.none() | st.builds(Record, st.just(topic), st.integers(0, 2), *rest, st.just(())))
     replaces = draw(st.none() | st.builds(Record, st.just(topic), st.just(partition), *rest, HEADERS))
     return PlannedWrite(
         draw(st.sampled_from(KeyAction)), draw(st.sampled_from(["equal", "missing"])), decode_key(key), topic,
