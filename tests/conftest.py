@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import signal
@@ -24,6 +25,8 @@ pytest_plugins = [
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: its children would be deaf to Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+gc.disable()  # until all tests are collected: what that makes stays, and was looked through again and again
 
 # The same examples on every run, however slow the machine: what fails here fails everywhere.
 settings.register_profile(
@@ -48,6 +51,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slow = [item for item in items if item.get_closest_marker("slow")]
     config.hook.pytest_deselected(items=slow)
     items[:] = [item for item in items if item not in slow]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Garbage is collected from here on, and not among modules and tests: they stay to the end."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

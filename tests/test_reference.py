@@ -75,12 +75,15 @@ _TEXTS = (ast.Constant, ast.JoinedStr, ast.BinOp)
 
 def _declared(module: str, tree: ast.Module) -> Iterator[Declared]:
     """What `eosctl/codes.py` is called for, wherever that is; named where it is at the top of a module or a class."""
+    nodes = list(ast.walk(tree))
     imported = {
         name.asname or name.name
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.ImportFrom) and node.module == "eosctl.codes"
         for name in node.names
     }
+    if not imported & {*DECLARERS}:
+        return
     scopes: list[ast.Module | ast.ClassDef] = [tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))]
     names = {
         id(node.value): ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
@@ -88,7 +91,7 @@ def _declared(module: str, tree: ast.Module) -> Iterator[Declared]:
         for node in scope.body
         if isinstance(node, ast.Assign | ast.AnnAssign)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call) and _called(node) in imported & {*DECLARERS}:
             [code] = [each.value if isinstance(each, ast.Constant) else "" for each in node.args[:1]]
             yield Declared(module, names.get(id(node), ""), str(code))
