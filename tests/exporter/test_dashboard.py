@@ -19,6 +19,7 @@ from eosctl.exporter.dashboard import ROWS, panel_metrics
 from eosctl.exporter.metrics import METRICS
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
+from tests.prometheus.server import Prometheus
 
 
 @pytest.fixture
@@ -142,6 +143,12 @@ def test_each_panel_says_what_it_shows_and_asks_for_the_chosen_exporters(dashboa
             assert 'instance=~"$instance"' in target["expr"], panel["title"]
             assert target["datasource"]["uid"] == "${datasource}"
     assert [row["title"] for row in dashboard["panels"] if row["type"] == "row"] == [row.title for row in ROWS]
+
+
+def test_prometheus_understands_every_query(dashboard: Any, prometheus: Prometheus) -> None:
+    for panel in panels(dashboard):
+        for target in panel["targets"]:
+            assert prometheus.query(target["expr"].replace("$__rate_interval", "5m")) == {}, panel["title"]
 
 
 def test_the_data_source_the_group_and_the_exporter_are_variables(dashboard: Any) -> None:

@@ -42,9 +42,9 @@ _LIVE_S = 150.0
 _SECONDS = {
     "stack": 528,
     "stack and a Spark of their own": 525,
+    "game_stack": 520,
     "three_brokers": 499,
     "spark+stack": 428,
-    "game_stack": 382,
     "pair": 346,
     "old_stack": 335,
     "secure_stack": 228,
