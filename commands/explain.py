@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from eosctl.report import Report
@@ -10,23 +12,33 @@ from .frame.options import EosctlCommand
 
 
 @click.command(cls=EosctlCommand)
-@click.argument("code", required=False, nargs=-1)
-def explain(code: tuple[str, ...]) -> Report:
-    """Explain a code or a word, and what to do next.
+@click.argument("words", metavar="[CODE|NAME|FILE|TEXT|-]...", required=False, nargs=-1)
+def explain(words: tuple[str, ...]) -> Report:
+    """Explain a code, an exception, a stack trace or a log, and what to do next.
 
     CODE is a code of an error, a warning, a finding or a gate, an exit code, a term (zombie, fencing, epoch, LSO,
-    task-count record, global, dedicated, two-step upgrade), or the header of a column (OPEN-FOR). Without CODE, all of
-    them except the columns are listed; docs/codes.md has the same table. Needs no Kafka.
+    task-count record, global, dedicated, two-step upgrade), or the header of a column (OPEN-FOR). NAME is what
+    people call a failure of a transaction, of Connect, Streams, Flink or a producer: the name of an exception, or
+    words of its message. docs/codes.md and docs/failures.md have the same tables. Without an argument all codes and
+    words are listed.
+
+    FILE, stdin (`-`) and TEXT of several words or lines are searched for failures: stack traces, logs in any format,
+    of any length. Each failure is named once, with how often and when it is there, the most likely cause first; what
+    is only a consequence says of what. No message of the text is printed again. A word that is a code counts as one:
+    for a file of that name give ./FILE.
+
+    Exit 0 when something was recognised, 1 when not. Needs no Kafka.
 
     \b
     Example:
       eosctl explain double_spelling
-      eosctl explain task-count record
+      eosctl explain ProducerFencedException
+      eosctl connectors trace orders -o json | eosctl explain -
     """
-    from eosctl.explain.operations import explain as explain_code
+    from eosctl.explain.operations import explain as explain_words
     from eosctl.explain.operations import list_entries
 
-    return explain_code(" ".join(code)) if code else list_entries()
+    return explain_words(words, stdin=sys.stdin.buffer) if words else list_entries()
 
 
 @click.command(cls=EosctlCommand)

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ENTRIES = known_entries()
 CODES = set(ENTRIES)
 DECLARERS = ("error", "warning", "finding", "gate")
-MADE_WITH_A_CODE = {"Problem", "Finding", "_Rule", "Gate", "Scenario"}
+MADE_WITH_A_CODE = {"Problem", "Finding", "_Rule", "Gate"}
 HEAD = """\
 # Codes and words
 

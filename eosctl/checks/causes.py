@@ -13,12 +13,12 @@ from eosctl.checks.group.rules import gate_finding
 from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.visit import Visit
 from eosctl.checks.workers import SILENT_CODES
-from eosctl.connectors import codes as connector_codes
-from eosctl.connectors.failures import RESTART
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.offsets import codes as offset_topic_codes
 from eosctl.errors import EosctlError
+from eosctl.failures import codes as failure_codes
+from eosctl.failures.failure import RESTART
 from eosctl.observation.connectors import codes as config_check_codes
 from eosctl.observation.connectors.folds import fold_alike, under_cause
 from eosctl.task_counts import codes as task_count_codes
@@ -81,14 +81,14 @@ def under_settings(findings: _Findings) -> dict[str, Sequence[Finding]]:
 
 
 _BRINGS_ABOUT = {
-    ("connectors", connector_codes.PRODUCER_REFUSES): frozenset(
-        {connector_codes.PRODUCER_REFUSES, task_count_codes.MIS_ORDERED}
+    ("connectors", failure_codes.PRODUCER_REFUSES): frozenset(
+        {failure_codes.PRODUCER_REFUSES, task_count_codes.MIS_ORDERED}
     ),
     ("connectors", config_check_codes.TIMEOUT_ABOVE_BROKER): frozenset(
-        {connector_codes.TIMEOUT_REFUSED, task_count_codes.MIS_ORDERED}
+        {failure_codes.TIMEOUT_REFUSED, task_count_codes.MIS_ORDERED}
     ),
     ("connectors", config_check_codes.WRITES_OWN_OFFSETS): frozenset(
-        {connector_codes.OWN_OFFSETS_TOPIC, task_count_codes.MIS_ORDERED}
+        {failure_codes.OWN_OFFSETS_TOPIC, task_count_codes.MIS_ORDERED}
     ),
     ("offsets", offset_topic_codes.NOT_COMPACTED): frozenset({gate_codes.OFFSET_TOPIC}),
     ("offsets", offset_topic_codes.DELETES_OLD_OFFSETS): frozenset({gate_codes.OFFSET_TOPIC}),
@@ -96,7 +96,7 @@ _BRINGS_ABOUT = {
 """Check and code of a setting that is wrong -> what is found because of it; that fencing is due, of dead tasks only."""
 
 
-_DENIED = frozenset({connector_codes.TASK_NOT_AUTHORIZED, connector_codes.FENCING_NOT_AUTHORIZED})
+_DENIED = frozenset({failure_codes.TASK_NOT_AUTHORIZED, failure_codes.FENCING_NOT_AUTHORIZED})
 
 
 def under_missing_rights(findings: _Findings, *, group_id: str | None) -> dict[str, Sequence[Finding]]:

@@ -6,7 +6,7 @@ from eosctl.app import App
 from eosctl.connectors.failures import failures_of
 from eosctl.connectors.look import look_at, named_cluster_id, reach_worker
 from eosctl.connectors.rows import CONNECTORS_TRACE, TraceRow, TraceSummary
-from eosctl.connectors.stack_trace import causes_of
+from eosctl.failures.stack_trace import causes_of
 from eosctl.report import Report
 
 

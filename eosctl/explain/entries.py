@@ -20,6 +20,7 @@ from eosctl.core.configs import behind
 from eosctl.core.offsets import codes as offsets_topics
 from eosctl.core.workers import codes as metrics
 from eosctl.explain.words import EXIT_CODES, WORDS
+from eosctl.failures import codes as failures
 from eosctl.fence import codes as fence
 from eosctl.group import codes as group
 from eosctl.migrate import codes as migrate
@@ -38,7 +39,7 @@ from eosctl.upgrade import codes as upgrade
 
 MODULES = (
     *(errors, open_transactions, behind, offsets_topics, metrics, collect),
-    *(state, group, connectors, txn, acls, fence),
+    *(state, failures, group, connectors, txn, acls, fence),
     *(offsets, edits, files, lint, switch, task_counts, migrate),
     *(rescue, connector_configs, upgrade, checks, audit, rehearse),
 )

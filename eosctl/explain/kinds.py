@@ -15,6 +15,7 @@ ROW_MODULES = (
     "eosctl.connectors.rows",
     "eosctl.explain.rows",
     "eosctl.exporter.rows",
+    "eosctl.failures.rows",
     "eosctl.fence.rows",
     "eosctl.group.rows",
     "eosctl.migrate.rows",

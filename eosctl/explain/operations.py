@@ -1,12 +1,17 @@
-"""`eosctl schema` and `eosctl explain`: what the tables say, as reports. Touches no cluster and no file."""
+"""`eosctl schema` and `eosctl explain`: what the tables say, as reports. Touches no cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from msgspec import UNSET
 
 from eosctl.codes import Code
 from eosctl.core.wording import did_you_mean
-from eosctl.errors import NotFoundError
+from eosctl.errors import InputFileError, NotFoundError
 from eosctl.explain.entries import known_entries
 from eosctl.explain.kinds import all_kinds, declared_kinds, schema_of
 from eosctl.explain.rows import (
@@ -20,6 +25,10 @@ from eosctl.explain.rows import (
     KindSummary,
     SchemaData,
 )
+from eosctl.failures.recognise import lines_of, recognise
+from eosctl.failures.rows import entry_part
+from eosctl.failures.rules import entries_named, nearest_name
+from eosctl.failures.table import BY_CODE
 from eosctl.output.columns import words_of_columns
 from eosctl.report import Report
 
@@ -46,14 +55,42 @@ def list_entries() -> Report:
     return _entries(known_entries())
 
 
-def explain(code: str) -> Report:
-    """One code, word or column; raises NotFoundError naming those that are spelled nearly so."""
+def explain(words: Sequence[str], *, stdin: BinaryIO) -> Report:
+    """What the words of a command line mean: the first of these that they are.
+
+    A code, a word or a column; `-`, which is a log on stdin; a file; what people call a failure; a text of several
+    words or lines, in which failures are looked for. Raises NotFoundError naming those that are spelled nearly so, and
+    InputFileError for a file that can't be read.
+    """
+    text = " ".join(words)
     entries = [*known_entries(), *known_columns()]
-    wanted = code.casefold()
-    found = [entry for entry in entries if entry.casefold() == wanted]
-    if not found:
-        raise NotFoundError(f"there is no code {code!r}", hint=_nearest(code, entries, listing="eosctl explain"))
-    return _entries(found)
+    if found := [entry for entry in entries if entry.casefold() == text.casefold()]:
+        return _entries(found)
+    if text == _STDIN:
+        return recognise(lines_of(stdin), source="stdin")
+    if len(words) == 1 and (path := _file(text)) is not None:
+        with path:
+            return recognise(lines_of(path), source=text)
+    if failures := [each for each in known_entries() for known in entries_named(text) if each == known.code]:
+        return _entries(failures)
+    if any(map(str.isspace, text)):
+        return recognise(text.splitlines(), source="the argument")
+    listing = _nearest(text, entries, listing="eosctl explain")
+    raise NotFoundError(f"there is no code {text!r}", hint=nearest_name(text, otherwise=listing))
+
+
+_STDIN = "-"
+_SUFFIXES = (".log", ".txt", ".json", ".out", ".err", ".trace")
+
+
+def _file(name: str) -> BinaryIO | None:
+    """The file of that name, opened; None where the word is none. Raises InputFileError."""
+    if "\n" in name or not (os.path.lexists(name) or os.sep in name or name.endswith(_SUFFIXES)):
+        return None
+    try:
+        return Path(name).expanduser().open("rb")
+    except OSError as error:
+        raise InputFileError(f"can't read {name}: {error.strerror or error}") from None
 
 
 def known_columns() -> list[Code]:
@@ -70,7 +107,13 @@ def known_columns() -> list[Code]:
 
 def _entries(entries: list[Code]) -> Report:
     rows = [
-        ExplainedRow(code=str(entry), type=entry.kind, meaning=entry.meaning, next=entry.next or None)
+        ExplainedRow(
+            code=str(entry),
+            type=entry.kind,
+            meaning=entry.meaning,
+            next=entry.next or None,
+            entry=entry_part(BY_CODE[entry]) if entry in BY_CODE else UNSET,
+        )
         for entry in entries
     ]
     return Report(kind=EXPLAIN, rows=rows, summary=EntriesSummary(entries=len(rows)))

@@ -6,9 +6,14 @@ import json
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
+from msgspec import UNSET, UnsetType
+
+from eosctl.failures.rows import EntryPart, entry_lines
 from eosctl.output.rows import Kind, Printed, Text
 from eosctl.report import Report
 
+_MOST_WHOLE = 8
+"""So many entries are shown with all that is known of them; of more, what they mean."""
 Shell = Literal["bash", "zsh", "fish"]
 
 
@@ -19,6 +24,9 @@ class ExplainedRow(Printed):
     type: Annotated[str, "What it is."]
     meaning: Annotated[str, "What it means."]
     next: Annotated[str | None, "What to do about it; null where there is nothing to do."]
+    entry: (
+        Annotated[EntryPart, "What the dictionary of failures has of it; left out of what it has not."] | UnsetType
+    ) = UNSET
 
 
 class KindRow(Printed):
@@ -60,10 +68,13 @@ class CompletionData(Printed):
 
 
 def _explained(report: Report) -> Iterable[str]:
-    """Each entry as a sentence; what to do next below it."""
-    for row in report.rows_of(ExplainedRow):
+    """Each entry as a sentence; what to do next below it, or all that the dictionary of failures has."""
+    rows = report.rows_of(ExplainedRow)
+    for row in rows:
         yield f"{row.code} ({row.type}): {row.meaning}"
-        if row.next:
+        if isinstance(row.entry, EntryPart) and len(rows) <= _MOST_WHOLE:
+            yield from entry_lines(row.entry)
+        elif row.next:
             yield f"  next: {row.next}"
 
 

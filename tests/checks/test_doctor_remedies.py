@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.connectors.failures import SCENARIOS, Scenario
+from eosctl.connectors.failures import known_failure, remedy
 from eosctl.core.records import Record
+from eosctl.failures.rules import Match
+from eosctl.failures.table import FAILURES
 from eosctl.upgrade.gates import SUMMING_GATES
 from tests.conftest import Invoke
 from tests.fakes.acls import FakeAclStore
@@ -61,7 +63,7 @@ class Remedy:
         return self.code
 
 
-def died_of(scenario: Scenario) -> ConfigWorld:
+def died_of(match: Match) -> ConfigWorld:
     """The task of orders, which has an offsets topic of its own, has FAILED of it."""
     config = {"offsets.storage.topic": OWN, "connector.class": FILE_SOURCE}
     there = cluster(
@@ -69,7 +71,7 @@ def died_of(scenario: Scenario) -> ConfigWorld:
         described=[*DEFAULT, compacted(OWN, 25)], acls=FakeAclStore(),
     )  # fmt: skip
     there.connect.after("start_task", lambda _call: take_id(there))
-    there.connect.connectors["orders"].fail(trace="org.apache.kafka.X: " + " ".join(scenario.texts))
+    there.connect.connectors["orders"].fail(trace="org.apache.kafka.X: " + " ".join(match.sign.texts))
     return there
 
 
@@ -78,10 +80,19 @@ def take_id(there: ConfigWorld) -> None:
     there.brokers.state.transactions.setdefault("g-orders-0", FakeTransaction(5, 0)).producer_epoch += 1
 
 
-def of_scenario(scenario: Scenario) -> Remedy:
-    printed = tuple(re.findall(r"`(eosctl [^`]*)`", scenario.fix.replace("{c}", "orders").replace("{name}", "orders")))
+DIED_OF = [
+    Match(failure, sign, 0)
+    for failure in FAILURES
+    for sign in failure.signs
+    if (known := known_failure("org.apache.kafka.X: " + " ".join(sign.texts))) and known.failure is failure
+]
+"""All that a task of Connect may die of."""
+
+
+def of_match(match: Match) -> Remedy:
+    printed = tuple(re.findall(r"`(eosctl [^`]*)`", remedy(match).replace("{c}", "orders").replace("{name}", "orders")))
     heals = any(line.startswith(("eosctl connectors restart", "eosctl rescue")) for line in printed)
-    return Remedy(scenario.code, lambda: died_of(scenario), printed, heals, worker_file=True)
+    return Remedy(match.failure.code, lambda: died_of(match), printed, heals, worker_file=True)
 
 
 def unassigned(minutes: int) -> ConfigWorld:
@@ -161,7 +172,7 @@ def failed_of_nothing_known() -> ConfigWorld:
 PLAN_ENABLED, PLAN_DOWN = "eosctl upgrade plan --to enabled", "eosctl upgrade plan --to disabled --hard"
 PREPARING_ONLY = {W1: "preparing"}
 TABLE = (
-    *map(of_scenario, (each for each in SCENARIOS if "eosctl " in each.fix)),
+    *map(of_match, (each for each in DIED_OF if "eosctl " in remedy(each))),
     Remedy("task_failed", failed_of_nothing_known, ("eosctl connectors trace orders -o json",)),
     Remedy("unassigned", lambda: unassigned(1), ("eosctl workers list",)),
     Remedy("unassigned", lambda: unassigned(60), ("eosctl workers list",)),
@@ -263,10 +274,10 @@ NOT_DOCTORS = SUMMING_GATES | {"modes_proven", "mode_unproven", "no_transaction_
 
 
 def codes_with_commands() -> Iterator[str]:
-    """Every code that stands in the source beside a command: of findings, scenarios of failures, and gates."""
+    """Every code that stands in the source beside a command: of findings and gates."""
     for path in (ROOT / "eosctl").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Finding", "Scenario", "_Rule"):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Finding", "_Rule"):
                 code = node.args[0] if node.args else None
                 if isinstance(code, ast.Constant) and "`eosctl " in ast.unparse(node):
                     yield str(code.value)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from eosctl.connectors import codes as connector_codes
 from eosctl.core.findings import ERROR, WARNING, Finding
+from eosctl.failures import codes as failure_codes
 from eosctl.group import codes as group_codes
 from eosctl.group.observation.override_policy import refused_overrides
 from eosctl.group.observation.rules import Observation, ObservedConnector
@@ -37,7 +37,7 @@ def client_overrides(connector: ObservedConnector, observation: Observation) -> 
         value = str(connector.config.get(override) or observation.worker_setting(setting) or "").strip()
         if value and is_refused(value):
             yield Finding(
-                connector_codes.PRODUCER_REFUSES, ERROR, connector.name,
+                failure_codes.PRODUCER_REFUSES, ERROR, connector.name,
                 f"{connector.name}: {source}={value}, which an idempotent producer refuses: its tasks fail at their "
                 "start",
                 f"Remove it, or set {source}={good}.", {source: value},

@@ -10,16 +10,16 @@ from dataclasses import replace
 from shlex import quote
 
 from eosctl.app import App
-from eosctl.connectors import codes as connector_codes
-from eosctl.connectors.failures import RESTART
 from eosctl.core.findings import Finding
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.records import Record
+from eosctl.failures import codes as failure_codes
+from eosctl.failures.failure import RESTART
 from eosctl.state.audit import REFUSED
 from eosctl.state.audit_file import AuditEntry, log_path, read_entries
 from eosctl.state.touched import touched_in
 
-_OF_FENCING = {connector_codes.TASK_FENCED, connector_codes.TASK_FENCED_OR_EXPIRED}
+_OF_FENCING = {failure_codes.TASK_FENCED, failure_codes.TASK_FENCED_OR_EXPIRED}
 _CLOCKS_DIFFER_MS = 5_000
 """A worker that is asked to write offsets stamps them by its own clock."""
 _AT_RUNNING_TASKS = ("live", "unknown_liveness")

@@ -1,0 +1,265 @@
+"""The codes of the dictionary of failures; the entries say the rest."""
+
+from __future__ import annotations
+
+from eosctl.codes import error, finding
+
+FAILURE_NOT_KNOWN = error(
+    "failure_not_known",
+    "A stack trace or a log has no failure that the dictionary knows.",
+    "Give the whole trace, down to the last `Caused by`.",
+)
+FENCING_NOT_AUTHORIZED = finding(
+    "fencing_not_authorized",
+    "A task is FAILED: its principal may not use its transactional id, or fence it.",
+    "`eosctl acls apply` grants what is missing; then restart the task.",
+)
+FENCING_SUPERSEDED = finding(
+    "fencing_superseded",
+    "A task is FAILED: its connector was changed while it was being fenced.",
+    "Restart the failed tasks; after a change wait for the new task-count record before the next.",
+)
+LEADER_NOT_REACHED = finding(
+    "leader_not_reached",
+    "A follower's task is FAILED: its worker can't reach the leader, which fences the old tasks.",
+    "Make the advertised host names resolve, and the ports reachable, between all workers; then restart the task.",
+)
+FENCING_FORWARD_TIMEOUT = finding(
+    "fencing_forward_timeout",
+    "A follower's task is FAILED: the leader's fencing took longer than 30 s.",
+    "`eosctl rescue`, and the two retry.backoff overrides.",
+)
+FENCING_TIMED_OUT = finding("fencing_timed_out", "Tasks are FAILED: fencing took longer than 90 s.", "`eosctl rescue`.")
+FENCING_FAILED = finding(
+    "fencing_failed", "A task is FAILED: the old tasks could not be fenced.", "Restart it; then `eosctl rescue`."
+)
+INTERNAL_REST_OFF = finding(
+    "internal_rest_off",
+    "MirrorMaker's workers can't reach their leader.",
+    "Set dedicated.mode.enable.internal.rest=true on every node.",
+)
+TIMEOUT_REFUSED = finding(
+    "timeout_refused",
+    "Brokers refuse the transaction timeout of a producer; a task is FAILED of it.",
+    "Lower transaction.timeout.ms (in Connect with producer.override.), or raise the brokers' maximum.",
+)
+TASK_FENCED = finding("task_fenced", "A task is FAILED: another producer took its transactional id.", "Restart it.")
+TASK_FENCED_OR_EXPIRED = finding(
+    "task_fenced_or_expired",
+    "A task is FAILED: its transaction took too long, or another producer took its id.",
+    "Restart it; raise the transaction timeout, or use transaction.boundary=poll.",
+)
+PRODUCER_REFUSES = finding(
+    "producer_refuses",
+    "A setting that an idempotent producer refuses: exactly-once tasks fail at their start.",
+    "Remove it; acks=all, retries above 0, at most 5 requests in flight.",
+)
+BROKERS_NOT_RESOLVED = finding(
+    "brokers_not_resolved",
+    "A task or connector is FAILED: its worker can't resolve the brokers' names in its config.",
+    "Correct bootstrap.servers of its overrides, or the worker's DNS; then restart the task.",
+)
+RECORD_TOO_LARGE = finding(
+    "record_too_large",
+    "A record is larger than its producer, or the topic, takes; a task is FAILED of it.",
+    "Raise producer.override.max.request.size, and the topic's max.message.bytes; then restart the task.",
+)
+OWN_OFFSETS_TOPIC = finding(
+    "own_offsets_topic",
+    "A task is FAILED: it writes into the topic of its own offsets.",
+    "Give it another topic for one of the two.",
+)
+OFFSETS_NOT_WRITTEN = finding(
+    "offsets_not_written",
+    "A task is FAILED: its offsets could not be written.",
+    "Read the cause; with a dedicated topic and null offsets, `eosctl offsets switch --to global`.",
+)
+CONNECTOR_IS_A_GHOST = finding(
+    "connector_is_a_ghost",
+    "A task is FAILED: its connector came from an aborted config record.",
+    "Create the connector STOPPED, and DELETE it.",
+)
+BROKERS_TOO_OLD = finding(
+    "brokers_too_old", "A task is FAILED: the brokers are too old for exactly-once.", "Upgrade them."
+)
+TASK_NOT_AUTHORIZED = finding(
+    "task_not_authorized", "A task is FAILED for want of a right.", "`eosctl acls apply` grants what is missing."
+)
+CONFIG_TOPIC_NOT_CLAIMED = finding(
+    "config_topic_not_claimed",
+    "The leader of a Connect group lost its transactional id, or could not take it, and can't write to the config "
+    "topic.",
+    "Send a PUT of a configuration again; where it fails for longer, any rebalance of the group heals it.",
+)
+CONFIG_TOPIC_NOT_WRITTEN = finding(
+    "config_topic_not_written",
+    "A write to Connect's config topic failed; it may have happened all the same.",
+    "Read the configuration back, and send the request again.",
+)
+REBALANCE_EXPECTED = finding(
+    "rebalance_expected",
+    "A Connect worker answers 409: its group is about to rebalance, or has no leader yet.",
+    "Wait a few seconds, and send the request again; where it stays so, `eosctl workers list`.",
+)
+OFFSETS_READ_TIMED_OUT = finding(
+    "offsets_read_timed_out",
+    "Connect did not get to the end of an offsets topic in time: often an open transaction stands before it.",
+    "`eosctl txn hanging --all`, and `eosctl doctor`, which names who holds it open.",
+)
+CONVERTER_FAILED = finding(
+    "converter_failed",
+    "A converter or a transformation could not take a record: its data or its settings, and no transaction.",
+    "Correct the converter's settings, or the record; errors.tolerance and a dead letter queue pass over it.",
+)
+TASK_CONFIGS_FORGOTTEN = finding(
+    "task_configs_forgotten",
+    "Compaction of the config topic left task configurations without those of their connector, or without their "
+    "commit (KAFKA-17719): the connector has no tasks.",
+    "`eosctl doctor` names the connectors; PUT the connector's configuration again with any change.",
+)
+PRODUCER_FENCED = finding(
+    "producer_fenced",
+    "A producer is refused: its transactional id has a newer epoch, or its transaction was ended for it.",
+    "Make a new producer; find out who else has the id: `eosctl txn describe ID`.",
+)
+INVALID_PRODUCER_EPOCH = finding(
+    "invalid_producer_epoch",
+    "A partition refuses a record: the epoch of its producer is older than the newest that it knows.",
+    "Abort the transaction, which shows whether the producer may go on; else make a new one.",
+)
+TRANSACTION_TIMED_OUT = finding(
+    "transaction_timed_out",
+    "The coordinator ended a transaction that was open for longer than its timeout.",
+    "Raise transaction.timeout.ms, or commit more often; then start the application again.",
+)
+INVALID_PID_MAPPING = finding(
+    "invalid_pid_mapping",
+    "The coordinator has forgotten the transactional id: nothing used it for transactional.id.expiration.ms.",
+    "Make a new producer; raise transactional.id.expiration.ms, or commit something before it is over.",
+)
+INVALID_TXN_STATE = finding(
+    "invalid_txn_state",
+    "A transaction was to be ended, or added to, in a state that does not allow it.",
+    "Make a new producer; see the state: `eosctl txn describe ID`.",
+)
+TRANSACTION_ABORTABLE = finding(
+    "transaction_abortable",
+    "The broker refuses what was to be added to a transaction, which can be aborted; the producer may go on (KIP-890).",
+    "Abort the transaction, and do it again with the same producer.",
+)
+CONCURRENT_TRANSACTIONS = finding(
+    "concurrent_transactions",
+    "The former transaction of the id is still being ended; whoever asks has to ask again.",
+    "Wait; where it lasts for longer than a minute, `eosctl txn describe ID` and the brokers of its partitions.",
+)
+COORDINATOR_NOT_AVAILABLE = finding(
+    "coordinator_not_available",
+    "There is no transaction coordinator for the id: its partition of __transaction_state has no leader, or can't be "
+    "created or written.",
+    "`eosctl txn coordinator ID`; see to the brokers and to the replication of __transaction_state.",
+)
+COORDINATOR_LOADING = finding(
+    "coordinator_loading",
+    "The transaction coordinator is reading its part of __transaction_state, after it moved or started.",
+    "Wait; where it lasts for minutes, __transaction_state is large or is not compacted.",
+)
+NOT_COORDINATOR = finding(
+    "not_coordinator",
+    "The broker that was asked is not the coordinator of the id any more; clients look for the new one themselves.",
+    "None, unless it lasts: `eosctl txn coordinator ID`.",
+)
+OUT_OF_ORDER_SEQUENCE = finding(
+    "out_of_order_sequence",
+    "A partition misses a batch of the producer: an earlier one was lost or given up, or the leader lost data.",
+    "Abort the transaction, or make a new producer; then look for what was lost.",
+)
+UNKNOWN_PRODUCER_ID = finding(
+    "unknown_producer_id",
+    "A partition has forgotten the producer: its records were deleted by retention (brokers before 2.4).",
+    "Upgrade brokers and clients to 2.5 or newer; until then raise the retention of the topic.",
+)
+DUPLICATE_SEQUENCE = finding(
+    "duplicate_sequence",
+    "A batch arrived a second time, after others: the first one was written, and clients take it for success.",
+    "None, where only the log of a broker has it.",
+)
+COORDINATOR_FENCED = finding(
+    "coordinator_fenced",
+    "A marker came from a former transaction coordinator, and the partition refused it: a newer one took over.",
+    "None: the new coordinator writes the marker. For `eosctl txn abort`, plan again.",
+)
+INIT_TIMED_OUT = finding(
+    "init_timed_out",
+    "A producer got no producer id in time: initTransactions reached no coordinator, or it could not answer.",
+    "`eosctl txn coordinator ID`, then `eosctl txn describe ID`.",
+)
+END_TIMED_OUT = finding(
+    "end_timed_out",
+    "The commit or abort of a transaction had no answer in time: it may have happened or not.",
+    "Call the same method again with the same producer; else make a new one, and read back what was committed.",
+)
+ADD_OFFSETS_TIMED_OUT = finding(
+    "add_offsets_timed_out",
+    "Consumer offsets could not be added to a transaction in time.",
+    "Abort the transaction, and process the records again.",
+)
+ID_NOT_AUTHORIZED = finding(
+    "id_not_authorized",
+    "The principal may not use the transactional id.",
+    "Grant WRITE and DESCRIBE on the id, or on its prefix.",
+)
+CLUSTER_NOT_AUTHORIZED = finding(
+    "cluster_not_authorized",
+    "The principal has no right on the cluster that it needs: for idempotent producers IDEMPOTENT_WRITE, on brokers "
+    "before 2.8.",
+    "Grant it: kafka-acls --add --cluster --operation IdempotentWrite.",
+)
+TOPIC_NOT_AUTHORIZED = finding(
+    "topic_not_authorized", "The principal lacks a right on a topic or a group.", "Grant it: `eosctl acls check`."
+)
+UNSTABLE_OFFSETS = finding(
+    "unstable_offsets",
+    "Committed offsets of a group are in an open transaction: whoever starts waits until it ends.",
+    "Find the transaction: `eosctl txn list --state Ongoing`.",
+)
+TRANSACTION_LOG_NOT_REPLICATED = finding(
+    "transaction_log_not_replicated",
+    "__transaction_state has fewer replicas in sync than its min.insync.replicas: no transaction can begin or end.",
+    "Bring the brokers back; on clusters of fewer than three, set the two transaction.state.log settings.",
+)
+RECORDS_EXPIRED = finding(
+    "records_expired",
+    "A producer gave up records that no broker confirmed within delivery.timeout.ms.",
+    "See to the partition's leader and its replicas; abort the transaction, and send again.",
+)
+PRODUCER_IN_ERROR = finding(
+    "producer_in_error",
+    "A producer refuses every call because an earlier one failed: that one says why.",
+    "Read the cause below it, or the first error before it.",
+)
+STREAMS_TASK_MIGRATED = finding(
+    "streams_task_migrated",
+    "A Kafka Streams thread was fenced: its tasks belong to another one now, or its transaction was ended.",
+    "None, where it happens at a rebalance; else raise transaction.timeout.ms, or poll more often.",
+)
+STREAMS_INIT_TIMED_OUT = finding(
+    "streams_init_timed_out",
+    "Kafka Streams got no producer id in time, and tries again.",
+    "`eosctl txn coordinator ID`; see to the brokers.",
+)
+FLINK_COMMIT_FENCED = finding(
+    "flink_commit_fenced",
+    "Flink could not commit a transaction: its id is fenced. The records of that checkpoint may be lost.",
+    "Find out who fenced it, before records are sent again: `eosctl txn describe ID`.",
+)
+FLINK_COMMIT_INVALID = finding(
+    "flink_commit_invalid",
+    "Flink could not commit a transaction: it was aborted, often by its timeout. The records of that checkpoint are "
+    "lost.",
+    "Raise transaction.timeout.ms above the longest pause between checkpoint and recovery.",
+)
+FLINK_PREFIX_SHARED = finding(
+    "flink_prefix_shared",
+    "Two Flink sinks have one transactionalIdPrefix, and fence each other.",
+    "Give each sink a prefix of its own: `eosctl txn list --match 'PREFIX.*'`.",
+)

@@ -1,0 +1,101 @@
+"""What workers of Kafka Connect answer and log about their group, its config topic and its offsets (3.3 to 4.3)."""
+
+from __future__ import annotations
+
+from eosctl.failures import codes
+from eosctl.failures.failure import Failure, Family, VersionNote, sign
+
+_STORE = "connect-runtime: KafkaConfigBackingStore, 3.3 to 4.3"
+
+NOT_CLAIMED = Failure(
+    code=codes.CONFIG_TOPIC_NOT_CLAIMED, family=Family.CONNECT,
+    name="Cannot produce to config topic without claiming write privileges first",
+    signs=(
+        sign("Cannot produce to config topic without claiming write privileges first"),
+        sign("Failed to perform fencable send to config topic"),
+        sign("Failed to write to config topic as leader"),
+        sign("Unable to claim write privileges for config topic"),
+        sign("Failed to create and initialize fencable producer for config topic"),
+        sign("This worker is not able to write to the config topic"),
+    ),
+    means="the leader lost its transactional id connect-cluster-GROUP, or could not take it, and can't write",
+    causes=(
+        "Somebody fenced the leader's id: another group of the same name, Admin.fenceProducers, or a tool.",
+        "A restart was the first write after that (POST …/restart?includeTasks=true): then the leader stays stuck.",
+        "The worker's principal lacks WRITE or DESCRIBE on the id, or no coordinator answers.",
+    ),
+    is_not=(
+        "Not a task that was fenced: tasks go on, and only changes of configuration fail.",
+        "Not a lost configuration: what failed was not written.",
+    ),
+    fix="Send a PUT of a configuration again: the leader takes its id back. Where it answers the same, restart one "
+    "follower: the rebalance heals it",
+    commands=("eosctl workers list", "eosctl txn describe {id}", "eosctl doctor"),
+    versions=(
+        VersionNote("3.5.1 to 4.3.1", "\"This worker is not able to write to the config topic\" is in none of their "
+                    "jars; who reads it has a worker of another vendor, and the same failure"),
+    ),
+    said_by=(_STORE + " (sendPrivileged: IllegalStateException; claimWritePrivileges)",
+    "DistributedHerder, same versions"),
+    aliases=("IllegalStateException after fencing", "This worker is not able to write to the config topic"),
+)  # fmt: skip
+NOT_WRITTEN = Failure(
+    code=codes.CONFIG_TOPIC_NOT_WRITTEN, family=Family.CONNECT,
+    name="Failed to write to config topic",
+    signs=(
+        sign("Failed to write to config topic; this may be due to a transient error"),
+        sign("Error writing connector configuration to Kafka"), sign("Error writing target state to Kafka"),
+        sign("Failed to write task configurations to Kafka"),
+    ),
+    means="a write to the config topic failed, or had no answer in time",
+    causes=("The partition of the config topic has no leader, or too few replicas in sync.", "A right is missing."),
+    is_not=("Not proof that nothing was written: the answer may be what was lost.",),
+    fix="Read the configuration back with GET, and send the request again",
+    commands=("eosctl doctor",),
+    said_by=(_STORE, "DistributedHerder.writeToConfigTopicAsLeader, 3.3 to 4.3"),
+)  # fmt: skip
+REBALANCE = Failure(
+    code=codes.REBALANCE_EXPECTED, family=Family.CONNECT,
+    name="Request cannot be completed because a rebalance is expected (409)",
+    signs=(
+        sign("Request cannot be completed because a rebalance is expected"),
+        sign("Cannot complete request because of a conflicting operation (e.g. worker rebalance)"),
+        sign("Cannot complete request momentarily due to no known leader URL"),
+    ),
+    means="the group is about to rebalance, or has no leader yet",
+    causes=("A worker came or went, or a configuration has just changed.", "Workers can't reach each other or Kafka."),
+    is_not=("Not a failure of the connector, and nothing was written.",),
+    fix="Send the request again after some seconds",
+    commands=("eosctl workers list",),
+    said_by=(
+        "connect-runtime: DistributedHerder.checkRebalanceNeeded, 0.11 to 4.3",
+        "connect-runtime: HerderRequestHandler.completeOrForwardRequest (before 3.4: ConnectorsResource)",
+    ),
+    aliases=("409 conflict", "RebalanceNeededException"),
+)  # fmt: skip
+READ_TIMED_OUT = Failure(
+    code=codes.OFFSETS_READ_TIMED_OUT, family=Family.CONNECT,
+    name="Timed out while trying to read to the end of the offsets topic",
+    signs=(
+        sign("Timed out while trying to read to the end of the offsets topic"),
+        sign("Timed out while waiting to get end offsets for topic"),
+        sign("Failed to fetch offsets."), sign("Failed to read from the offsets topic"),
+    ),
+    means="Connect did not get to the end of an offsets topic in time",
+    causes=(
+        "A transaction is open on the offsets topic: readers of committed records wait before it. A killed task's "
+        "lasts "
+        "for its transaction.timeout.ms.",
+        "A hanging transaction, which nothing ends by itself (KIP-664).",
+        "The topic is large, or its brokers are slow.",
+    ),
+    is_not=("Not lost offsets: they are behind the open transaction.",),
+    fix="Find who holds the transaction open, and fence or abort it; then send the request again",
+    commands=("eosctl doctor", "eosctl txn hanging --all", "eosctl txn list --state Ongoing"),
+    said_by=(
+        "connect-runtime: Worker.modifySourceConnectorOffsets, 3.6 to 4.3",
+        "connect-runtime: TopicAdmin.endOffsets, OffsetStorageReaderImpl.offsets, 3.3 to 4.3",
+    ),
+)  # fmt: skip
+
+WORKERS = (NOT_CLAIMED, NOT_WRITTEN, REBALANCE, READ_TIMED_OUT)

@@ -1,0 +1,100 @@
+"""An entry of the dictionary of failures, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from shlex import quote
+
+from eosctl.codes import Code
+
+
+class Family(StrEnum):
+    """Whose words a failure is told in."""
+
+    CONNECT = "connect"
+    PRODUCER = "producer"
+    COORDINATOR = "coordinator"
+    STREAMS = "streams"
+    FLINK = "flink"
+    READER = "reader"
+
+
+RESTART = "`eosctl connectors restart {name} --failed`"
+"""What starts again what FAILED of a connector."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """What a text has of a failure: all of `texts`, literals of Kafka's, in the exceptions of one trace.
+
+    `means` and `fix`, where they are given, say more than those of the failure.
+    """
+
+    texts: tuple[str, ...]
+    means: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionNote:
+    """What is otherwise in some versions: `versions` in words, as "before 2.7"."""
+
+    versions: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A known failure.
+
+    `name` is what people call it, `aliases` are what they call it, too. `means` is a clause: what somebody died of.
+    `causes` stand in the order in which they are likely. In `fix` and `commands`, {name} stands for the connector, {c}
+    for it with a check's options, {id} for the transactional id, {topic} for a topic. `said_by` is where Kafka says it:
+    class and version. `explains` are the failures that are only its consequences when a text has both.
+
+    `fencing`: a task died of it because the old ones were not fenced, and may run when they are.
+    `is_wrapper`: it only says where another failure was noticed.
+    """
+
+    code: Code
+    family: Family
+    name: str
+    signs: tuple[Sign, ...]
+    means: str
+    causes: tuple[str, ...]
+    fix: str
+    said_by: tuple[str, ...]
+    is_not: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    versions: tuple[VersionNote, ...] = ()
+    aliases: tuple[str, ...] = ()
+    explains: tuple[Code, ...] = ()
+    fencing: bool = False
+    is_wrapper: bool = False
+
+    @property
+    def anchor(self) -> str:
+        """Its page in docs/failures.md."""
+        return f"docs/failures.md#{self.code}"
+
+
+def sign(*texts: str, means: str = "", fix: str = "") -> Sign:
+    """A sign of these texts."""
+    return Sign(texts, means, fix)
+
+
+def filled_in(text: str, names: Mapping[str, str]) -> str:
+    """`text` with what stands for {name}, {c}, {id} and {topic}; without a value it is the word in capitals."""
+    for key, otherwise in _PLACEHOLDERS.items():
+        text = text.replace(f"{{{key}}}", names.get(key, "") or otherwise)
+    return text
+
+
+_PLACEHOLDERS = {"c": "NAME", "name": "NAME", "id": "ID", "topic": "TOPIC"}
+
+
+def quoted(names: Mapping[str, str]) -> dict[str, str]:
+    """The same names as a shell takes them."""
+    return {key: quote(value) for key, value in names.items() if value}

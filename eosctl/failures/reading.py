@@ -1,0 +1,93 @@
+"""What a text says, event by event: a log record with its stack trace, a trace alone, a line alone.
+
+Text of any length: one event is in memory at a time, and of that a bounded part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from eosctl.failures.failure import Family
+from eosctl.failures.log_lines import TextLine, log_lines
+from eosctl.failures.stack_trace import Chain, ChainReader, is_frame
+
+_HEAD = re.compile(
+    r"(?:Exception in thread \"[^\"]{0,256}\" )?"
+    r"(?:(?:[\w$-]{1,128}[./]){2,24}[\w$]{1,128}|\w{1,128}(?:Exception|Error))(?=[: ]|$)"
+)
+_FAMILIES = (
+    ("flink", Family.FLINK),
+    ("kafka.streams", Family.STREAMS),
+    ("stream-thread [", Family.STREAMS),
+    ("kafka.connect", Family.CONNECT),
+    ("WorkerSourceTask", Family.CONNECT),
+    ("WorkerSinkTask", Family.CONNECT),
+)
+_CONTINUES = ("Caused by: ", "caused by: ", "Suppressed: ")
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """What was said at once. `line` counts from 1; `has_trace` where there are exceptions beside a logger's words."""
+
+    chain: Chain
+    line: int
+    time: str
+    family: Family | None
+    has_trace: bool
+
+
+@dataclass(slots=True)
+class _Open:
+    """The event that is being read."""
+
+    line: int
+    time: str = ""
+    is_record: bool = False
+    reader: ChainReader = field(default_factory=ChainReader)
+    family: Family | None = None
+    has_trace: bool = False
+    has_frames: bool = False
+
+    def event(self) -> LogEvent:
+        return LogEvent(self.reader.chain(), self.line, self.time, self.family, self.has_trace)
+
+
+def events_in(lines: Iterable[str]) -> Iterator[LogEvent]:
+    """The events of a text, in its order."""
+    now: _Open | None = None
+    for number, raw in enumerate(lines, 1):
+        for line in log_lines(raw):
+            text = line.text.strip()
+            if not text:
+                continue
+            if now is None or _is_new(now, line, text):
+                if now is not None:
+                    yield now.event()
+                now = _Open(number, line.time, line.begins)
+            _take(now, line.text, text)
+    if now is not None:
+        yield now.event()
+
+
+def _is_new(now: _Open, line: TextLine, text: str) -> bool:
+    """Whether the line begins something else; with a prefix per line, a frame goes on all the same."""
+    if text.startswith(_CONTINUES) or is_frame(text):
+        return False
+    if _HEAD.match(text) is not None:
+        return now.has_trace and not now.reader.announces() and (now.has_frames or not now.is_record)
+    return line.begins or now.has_frames or (not now.has_trace and now.reader.is_full())
+
+
+def _take(now: _Open, line: str, text: str) -> None:
+    is_head = _HEAD.match(text) is not None
+    if is_head and not now.has_trace and now.reader.chains[0]:
+        now.reader.begin(text)
+    else:
+        now.reader.take(line)
+    now.has_trace = now.has_trace or is_head or text.startswith(_CONTINUES)
+    now.has_frames = now.has_frames or now.reader.in_frames
+    if now.family is None or now.family is Family.CONNECT:
+        now.family = next((family for word, family in _FAMILIES if word in text), now.family)

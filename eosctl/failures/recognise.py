@@ -1,0 +1,79 @@
+"""`eosctl explain` of a stack trace or a log: which failures it has, as a report."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+from eosctl.errors import ExitCode
+from eosctl.failures import codes
+from eosctl.failures.named_things import for_commands
+from eosctl.failures.rows import FAILURES, FailureRow, FailuresData, FailuresSummary, UnknownPart, entry_part
+from eosctl.failures.tally import FailureTally, Judged, judged, read_all
+from eosctl.report import Problem, Report
+
+_LONGEST_LINE = 1 << 20
+"""In bytes: a longer line is read in parts."""
+
+
+def recognise(lines: Iterable[str], *, source: str) -> Report:
+    """The failures in a text; exit code 1 where it has none that is known."""
+    tally = read_all(lines)
+    rows = [_row(each) for each in judged(tally)]
+    return Report(
+        kind=FAILURES,
+        rows=rows,
+        summary=FailuresSummary(failures=len(rows), lines=tally.lines, traces=tally.traces),
+        data=FailuresData(
+            source=source,
+            unknown=[
+                UnknownPart(outermost=each.outermost, deepest=each.deepest, count=each.count, line=each.line)
+                for each in tally.unknown.values()
+            ],
+            more_unknown=tally.more_unknown,
+        ),
+        problems=[] if rows else [_nothing(tally, source)],
+        exit_code=ExitCode.OK if rows else ExitCode.FAILED,
+    )
+
+
+def lines_of(stream: BinaryIO) -> Iterator[str]:
+    """The lines of a file or of stdin, one at a time; what is not UTF-8 is replaced. UTF-16 is known by its mark."""
+    first = stream.readline(_LONGEST_LINE)
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # what PowerShell redirects
+        yield from (first + stream.read()).decode("utf-16", errors="replace").splitlines()
+        return
+    line = first.removeprefix(codecs.BOM_UTF8)
+    while line:
+        yield line.decode("utf-8", errors="replace")
+        line = stream.readline(_LONGEST_LINE)
+
+
+def _row(each: Judged) -> FailureRow:
+    found = each.found
+    names = found.names
+    return FailureRow(
+        code=found.failure.code,
+        role=each.role,
+        explained_by=list(each.explained_by),
+        meaning=found.failure.code.meaning,
+        count=found.count,
+        first_line=found.line,
+        last_line=found.last_line,
+        first_time=found.first_time or None,
+        last_time=found.last_time or None,
+        transactional_ids=names.get("transactional_id", []),
+        tasks=names.get("task", []),
+        topic_partitions=names.get("topic_partition", []),
+        entry=entry_part(found.failure, for_commands(names), fix=found.match.fix),
+    )
+
+
+def _nothing(tally: FailureTally, source: str) -> Problem:
+    looked = f"{tally.lines:,} lines of {source}, {tally.traces:,} stack traces"
+    return Problem(
+        codes.FAILURE_NOT_KNOWN,
+        f"no failure is known in {looked}",
+        "Give the whole trace, down to the last `Caused by`. `eosctl explain` lists all that is known.",
+    )

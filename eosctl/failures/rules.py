@@ -1,0 +1,115 @@
+"""Which failures a trace has: its exceptions against the table. Pure.
+
+The deepest exception that an entry fits decides, for what stands above it is where that was noticed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from eosctl.core.wording import did_you_mean
+from eosctl.failures.failure import Failure, Family, Sign
+from eosctl.failures.stack_trace import Cause
+from eosctl.failures.table import FAILURES
+
+_EVERYBODYS = (Family.COORDINATOR, Family.PRODUCER, Family.READER)
+_OF_A_CLASS = re.compile(r"\w*Exception")
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An entry that fits an exception of a trace: the one at `depth`, 0 is the outermost."""
+
+    failure: Failure
+    sign: Sign
+    depth: int
+
+    @property
+    def means(self) -> str:
+        """What it died of, as a clause."""
+        return self.sign.means or self.failure.means
+
+    @property
+    def fix(self) -> str:
+        """What to do, with {name} and {c}."""
+        return self.sign.fix or self.failure.fix
+
+
+def matches_of(causes: Sequence[Cause], family: Family | None = None) -> list[Match]:
+    """What fits the exceptions of one trace, each entry once: the cause first, then where it was noticed.
+
+    `family` is whose trace it is, where that is known: only its own entries are known by the name of a class alone.
+    """
+    found = [match for depth in reversed(range(len(causes))) for match in _fitting(causes, depth, family)]
+    found.sort(key=lambda match: match.failure.is_wrapper)
+    first_of = {match.failure.code: match for match in reversed(found)}
+    return [match for match in found if first_of[match.failure.code] is match]
+
+
+def known_failure(causes: Sequence[Cause], family: Family | None = None) -> Match | None:
+    """The cause of a trace, if the table has it."""
+    return next(iter(matches_of(causes, family)), None)
+
+
+def _fitting(causes: Sequence[Cause], depth: int, family: Family | None) -> Iterator[Match]:
+    """The first entry that fits this exception; all of its words are somewhere in the trace."""
+    cause = causes[depth]
+    for failure, sign in _in_order(family):
+        if any(map(cause.has, sign.texts)) and all(any(each.has(text) for each in causes) for text in sign.texts):
+            yield Match(failure, sign, depth)
+            return
+
+
+@cache
+def _in_order(family: Family | None) -> tuple[tuple[Failure, Sign], ...]:
+    """Signs in the order in which they count: the family's own, everybody's, then what only others say."""
+    own = [each for each in FAILURES if each.family is family]
+    common = [each for each in FAILURES if each.family in _EVERYBODYS and each not in own]
+    others = [each for each in FAILURES if each not in own and each not in common]
+    signs = [(each, sign) for each in (*own, *common) for sign in each.signs]
+    strange = [
+        (each, sign) for each in others for sign in each.signs if not all(map(_OF_A_CLASS.fullmatch, sign.texts))
+    ]
+    return (*signs, *strange)
+
+
+def root_causes(codes: Iterable[str]) -> Mapping[str, frozenset[str]]:
+    """Code -> those of the others that explain it: what a whole log has beside each other."""
+    there = set(codes)
+    return {
+        code: frozenset(
+            each.code for each in FAILURES if each.code in there and code in each.explains and each.code != code
+        )
+        for code in there
+    }
+
+
+def entries_named(words: str) -> list[Failure]:
+    """The entries that people call so: by the name of an exception, with or without package, or by words of Kafka's."""
+    wanted = _plain(words)
+    if not wanted:
+        return []
+    exact = [each for each in FAILURES if any(_plain(name) == wanted for name in names_of(each))]
+    return exact or [
+        each for each in FAILURES if len(wanted) > 5 and any(wanted in _plain(name) for name in names_of(each))
+    ]
+
+
+def names_of(failure: Failure) -> list[str]:
+    """What an entry is called, the words by which it is known included."""
+    return [failure.name, *failure.aliases, *(text for sign in failure.signs for text in sign.texts)]
+
+
+def nearest_name(words: str, *, otherwise: str) -> str:
+    """The names that are spelled nearly so."""
+    known = [each.name for each in FAILURES] + [name for each in FAILURES for name in each.aliases]
+    return did_you_mean(words, known, most=5, otherwise=otherwise)
+
+
+def _plain(name: str) -> str:
+    """A name without package, case, punctuation and the word exception."""
+    last = re.sub(r"^(?:[a-z][\w$]*\.)+(?=[A-Z])", "", name.strip())
+    return re.sub(r"[\W_]+|exception", "", last.casefold())

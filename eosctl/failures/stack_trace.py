@@ -1,0 +1,133 @@
+"""The chain of causes in a Java stack trace, as `Throwable.printStackTrace` prints it (Java 8 to 25).
+
+Also as it arrives in a terminal or a ticket: without indentation, or folded at the width of a window.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+_CAUSED_BY = ("Caused by: ", "caused by: ")  # the latter is `connectors trace`'s own
+_SUPPRESSED = "Suppressed: "
+_FRAME = re.compile(r"at [^\s()]{1,400}(?:\s?\(|$)|\.\.\. \d{1,9} (?:more|common frames omitted)")
+_CLASS = re.compile(r"(?:[\w$]+\.)*([\w$]+)")
+_MOST_CAUSES, _MOST_LINES, _MOST_CHARACTERS = 64, 40, 8192
+"""What is kept of a trace and of a message: an error in a loop may have causes for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """An exception of a trace: its `text` is what stands before its frames, `class: message`, in one line.
+
+    `glued` is the same without blanks where it had several lines: a terminal breaks words.
+    """
+
+    text: str
+    glued: str = ""
+
+    def __str__(self) -> str:
+        """The same with the class's simple name: packages tell nobody anything."""
+        name, colon, message = self.text.partition(":")
+        found = _CLASS.fullmatch(name)
+        return f"{found[1]}{colon}{message}" if found else self.text
+
+    def has(self, text: str) -> bool:
+        """Whether a literal stands in it, folded or not."""
+        return text in self.text or text in self.glued
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The exceptions of a trace, the outermost first; those that were suppressed beside them."""
+
+    causes: tuple[Cause, ...] = ()
+    suppressed: tuple[tuple[Cause, ...], ...] = ()
+
+
+@dataclass(slots=True)
+class ChainReader:
+    """Takes the lines of one trace; holds no more than a bounded part of it."""
+
+    chains: list[list[list[str]]] = field(default_factory=lambda: [[]])
+    in_frames: bool = False
+    _current: int = 0
+    _suppressed_at: int = 0
+
+    def take(self, line: str) -> None:
+        """A line: the head of an exception, a frame, or a further line of a message."""
+        text = line.strip()
+        indent = len(line) - len(line.lstrip())
+        if is_frame(text):
+            self.in_frames = True
+        elif text.startswith(_CAUSED_BY):
+            if self._current and indent < self._suppressed_at:
+                self._current = 0
+            self._begin(text[len(_CAUSED_BY[0]) :])
+        elif text.startswith(_SUPPRESSED):
+            if len(self.chains) < _MOST_CAUSES:
+                self.chains.append([])
+            self._current, self._suppressed_at = len(self.chains) - 1, indent
+            self._begin(text[len(_SUPPRESSED) :])
+        elif not self.chains[0]:
+            self._begin(text)
+        elif not self.in_frames and text:
+            self._add(text)
+
+    def begin(self, text: str) -> None:
+        """An exception's head that no words announce: below what a log says of it."""
+        self._current = 0
+        self._begin(text)
+
+    def is_full(self) -> bool:
+        """Whether no further line of this message would be kept."""
+        causes = self.chains[self._current]
+        return bool(causes) and len(causes[-1]) >= _MOST_LINES
+
+    def announces(self) -> bool:
+        """Whether the message so far ends in a colon: the next line belongs to it, whatever it looks like."""
+        causes = self.chains[self._current]
+        return not self.in_frames and bool(causes) and causes[-1][-1].endswith(":")
+
+    def chain(self) -> Chain:
+        """What was read."""
+        first, *others = self.chains
+        return Chain(_causes(first), tuple(_causes(each) for each in others))
+
+    def _begin(self, text: str) -> None:
+        self.in_frames = False
+        causes = self.chains[self._current]
+        if len(causes) >= _MOST_CAUSES:
+            del causes[_MOST_CAUSES // 2]
+        causes.append([text.strip()[:_MOST_CHARACTERS]])
+
+    def _add(self, text: str) -> None:
+        lines = self.chains[self._current][-1]
+        if len(lines) < _MOST_LINES:
+            lines.append(text[:_MOST_CHARACTERS])
+
+
+def is_frame(text: str) -> bool:
+    """Whether a stripped line says where in the code it happened."""
+    return text.startswith(("at ", "... ")) and _FRAME.match(text) is not None
+
+
+def _causes(found: list[list[str]]) -> tuple[Cause, ...]:
+    return tuple(Cause(" ".join(lines), "".join(lines) if len(lines) > 1 else "") for lines in found)
+
+
+def causes_of(trace: str) -> tuple[Cause, ...]:
+    """The exceptions of a trace, the outermost first; none of a text that is empty.
+
+    A message may have several lines; frames and suppressed exceptions are left out.
+    """
+    reader = ChainReader()
+    for line in _lines(trace.strip()):
+        reader.take(line)
+    return reader.chain().causes
+
+
+def _lines(text: str) -> Iterator[str]:
+    return islice(text.splitlines(), 1_000_000)

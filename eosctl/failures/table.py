@@ -1,0 +1,20 @@
+"""The dictionary of failures: every entry, in the order in which a text is held against them.
+
+In Connect's words before those of producers, and what is said of ids before rights in general.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eosctl.failures.entries.applications import APPLICATIONS
+from eosctl.failures.entries.coordinators import COORDINATORS
+from eosctl.failures.entries.fencing import FENCING
+from eosctl.failures.entries.producers import PRODUCERS
+from eosctl.failures.entries.tasks import TASKS
+from eosctl.failures.entries.workers import WORKERS
+from eosctl.failures.failure import Failure
+
+FAILURES: tuple[Failure, ...] = (*FENCING, *WORKERS, *TASKS, *APPLICATIONS, *COORDINATORS, *PRODUCERS)
+BY_CODE: Mapping[str, Failure] = {each.code: each for each in FAILURES}
+"""Code -> entry; what doctor and `connectors trace` name, and the anchor in docs/failures.md."""

@@ -1,0 +1,139 @@
+"""Where each trace of the test data is from, and what it must be recognised as.
+
+`made` is how: `sandbox` by a real client or worker against a sandbox of that version; `class` is the message of the
+release's own class, taken from its jar; `public` is the trace alone, out of a public issue thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "traces"
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A file of `traces`; `codes` are the failures in it, the cause first."""
+
+    file: str
+    codes: tuple[str, ...]
+    made: str
+    how: str
+
+    def __str__(self) -> str:
+        return self.file
+
+    def text(self) -> str:
+        return (FOLDER / self.file).read_text(encoding="utf-8")
+
+
+def _sandbox(file: str, *codes: str, how: str) -> Trace:
+    return Trace(file, codes, "sandbox", how)
+
+
+def _class(file: str, *codes: str, how: str) -> Trace:
+    return Trace(file, codes, "class", how)
+
+
+def _public(file: str, *codes: str, how: str) -> Trace:
+    return Trace(file, codes, "public", how)
+
+
+_TWO = "a second KafkaProducer of the id was initialised, then the first one "
+_TIMED_OUT = "transaction.timeout.ms=1000, 2.5 s of sleep, then "
+_FROZEN = "the broker was stopped by SIGSTOP, max.block.ms=3000, then "
+_WORKER = "a FileStreamSource task of a worker with exactly.once.source.support=enabled, as REST shows it: "
+_ERRORS = "Errors.exception() of kafka-clients 4.3.1"
+_HERDER = "DistributedHerder of connect-runtime 4.3.1"
+TRACES = (
+    _sandbox("producer-fenced-commit-3.9.2.txt", "producer_fenced", how=_TWO + "committed"),
+    _sandbox("producer-fenced-commit-4.3.1.txt", "producer_fenced", how=_TWO + "committed"),
+    _sandbox("invalid-producer-epoch-send-4.3.1.txt", "invalid_producer_epoch", how=_TWO + "sent"),
+    _sandbox("invalid-producer-epoch-commit-after-4.3.1.txt", "invalid_producer_epoch", how=_TWO + "sent, committed"),
+    _sandbox("timed-out-commit-3.9.2.txt", "producer_fenced", how=_TIMED_OUT + "commitTransaction"),
+    _sandbox("timed-out-commit-4.3.1.txt", "invalid_txn_state", how=_TIMED_OUT + "commitTransaction"),
+    _sandbox(
+        "invalid-pid-mapping-commit-4.3.1.txt", "invalid_pid_mapping", "producer_in_error",
+        how="transactional.id.expiration.ms=4000, 8 s of sleep, then send and commitTransaction",
+    ),
+    _sandbox(
+        "timeout-above-maximum-4.3.1.txt", "timeout_refused", how="transaction.timeout.ms=10000000, initTransactions"
+    ),
+    _sandbox(
+        "record-too-large-commit-after-4.3.1.txt", "record_too_large", "producer_in_error",
+        how="max.message.bytes=1000 of the topic, send of 3000 bytes, then commitTransaction",
+    ),
+    _sandbox("record-too-large-client-4.3.1.txt", "record_too_large", how="max.request.size=1000, send of 3000 bytes"),
+    _sandbox("begin-without-init-4.3.1.txt", "producer_in_error", how="beginTransaction without initTransactions"),
+    _sandbox(
+        "unstable-offset-commit-timeout-4.3.1.txt", "unstable_offsets",
+        how="sendOffsetsToTransaction, then committed() of a consumer of the group, default.api.timeout.ms=2500",
+    ),
+    _sandbox("timeout-commit-3.9.2.txt", "end_timed_out", how=_FROZEN + "commitTransaction"),
+    _sandbox("timeout-commit-4.3.1.txt", "end_timed_out", how=_FROZEN + "commitTransaction"),
+    _sandbox("timeout-abort-4.3.1.txt", "end_timed_out", how=_FROZEN + "abortTransaction"),
+    _sandbox("timeout-send-offsets-3.9.2.txt", "add_offsets_timed_out", how=_FROZEN + "sendOffsetsToTransaction"),
+    _sandbox("timeout-send-offsets-4.3.1.txt", "add_offsets_timed_out", how=_FROZEN + "sendOffsetsToTransaction"),
+    _sandbox("timeout-init-3.9.2.txt", "init_timed_out", how=_FROZEN + "initTransactions"),
+    _sandbox("timeout-init-4.3.1.txt", "init_timed_out", how=_FROZEN + "initTransactions"),
+    _sandbox("records-expired-4.3.1.txt", "records_expired", how="the batch's sequence was moved on by 100, then send"),
+    _sandbox("connect-task-fenced-4.3.1.txt", "task_fenced_or_expired", how=_WORKER + "fenced, then given a line"),
+    _sandbox("connect-task-fenced-rest-4.3.1.json", "task_fenced_or_expired", how="the same, REST's whole answer"),
+    _sandbox(
+        "connect-timeout-refused-4.3.1.txt", "timeout_refused",
+        how=_WORKER + "producer.override.transaction.timeout.ms=10000000",
+    ),
+    _sandbox("connect-own-offsets-4.3.1.txt", "own_offsets_topic", how=_WORKER + "topic is its offsets.storage.topic"),
+    _sandbox(
+        "connect-transformation-4.3.1.txt", "converter_failed", how=_WORKER + "ValueToKey over lines without fields"
+    ),
+    _sandbox(
+        "connect-leader-fenced-1-4.3.1.txt", "config_topic_not_claimed",
+        how="connect-cluster-GROUP was fenced, then POST restart?includeTasks=true",
+    ),
+    _sandbox(
+        "connect-leader-fenced-2-4.3.1.txt", "config_topic_not_claimed", how="the same POST a second time"
+    ),
+    _sandbox("streams-task-migrated-4.3.1.txt", "streams_task_migrated", how="a fenced application"),
+    _class("connect-producer-fenced-4.3.1.txt", "task_fenced", how=_ERRORS + ", in a task"),
+    _class("invalid-txn-state-errors-3.9.2.txt", "invalid_txn_state", how="Errors.exception() of kafka-clients 3.9.2"),
+    _class("transaction-abortable-errors-4.3.1.txt", "transaction_abortable", how=_ERRORS),
+    _class("concurrent-transactions-errors-4.3.1.txt", "concurrent_transactions", how=_ERRORS),
+    _class("coordinator-not-available-errors-4.3.1.txt", "coordinator_not_available", how=_ERRORS),
+    _class("coordinator-load-errors-4.3.1.txt", "coordinator_loading", how=_ERRORS),
+    _class("not-coordinator-errors-4.3.1.txt", "not_coordinator", how=_ERRORS),
+    _class("duplicate-sequence-errors-4.3.1.txt", "duplicate_sequence", how=_ERRORS),
+    _class("coordinator-fenced-errors-4.3.1.txt", "coordinator_fenced", how=_ERRORS),
+    _class("unstable-offsets-errors-4.3.1.txt", "unstable_offsets", how=_ERRORS),
+    _class("cluster-authorization-errors-4.3.1.txt", "cluster_not_authorized", how=_ERRORS),
+    _class("topic-authorization-errors-4.3.1.txt", "topic_not_authorized", how="TopicAuthorizationException, 4.3.1"),
+    _class("id-authorization-errors-4.3.1.txt", "id_not_authorized", how=_ERRORS),
+    _class("rolled-back-broker-4.3.1.txt", "transaction_timed_out", how="TransactionCoordinator of kafka_2.13 4.3.1"),
+    _class("not-enough-replicas-broker-4.3.1.txt", "transaction_log_not_replicated", how="Partition, kafka_2.13 4.3.1"),
+    _class("streams-init-timeout-4.3.1.txt", "streams_init_timed_out", how="StreamsProducer of kafka-streams 4.3.1"),
+    _class("flink-commit-fenced-4.0.txt", "flink_commit_fenced", how="KafkaCommitter of flink-connector-kafka 4.0.1"),
+    _class("flink-commit-invalid-4.0.txt", "flink_commit_invalid", how="KafkaCommitter, flink-connector-kafka 4.0.1"),
+    _class("flink-prefix-4.0.txt", "flink_prefix_shared", how="BackchannelFactory of flink-connector-kafka 4.0.1"),
+    _class("zombie-fencing-4.3.1.txt", "fencing_failed", how=_HERDER),
+    _class("zombie-fencing-timed-out-4.3.1.txt", "fencing_timed_out", how=_HERDER + ", KafkaAdminClient"),
+    _class("fencing-superseded-4.3.1.txt", "fencing_superseded", how=_HERDER),
+    _class("fencing-not-authorized-4.3.1.txt", "fencing_not_authorized", "fencing_failed", how=_HERDER),
+    _class("forward-timeout-3.9.2.txt", "fencing_forward_timeout", how="RestClient of connect-runtime 3.9.2"),
+    _class("leader-not-reached-3.9.2.txt", "leader_not_reached", how="RestClient of connect-runtime 3.9.2"),
+    _class("internal-rest-4.3.1.txt", "internal_rest_off", how=_HERDER),
+    _class("config-topic-transient-4.3.1.txt", "config_topic_not_written", how=_HERDER),
+    _class("rebalance-expected-4.3.1.txt", "rebalance_expected", how=_HERDER + ", as REST answers it"),
+    _class("offsets-read-4.3.1.txt", "offsets_read_timed_out", how="Worker.modifySourceConnectorOffsets, 4.3.1"),
+    _class("idempotent-4.3.1.txt", "producer_refuses", how="ProducerConfig of kafka-clients 4.3.1"),
+    _class("not-resolved-4.3.1.txt", "brokers_not_resolved", how="ClientUtils of kafka-clients 4.3.1"),
+    _class("ghost-4.3.1.txt", "connector_is_a_ghost", how=_HERDER),
+    _class("brokers-too-old-4.3.1.txt", "brokers_too_old", how="KafkaConfigBackingStore of connect-runtime 4.3.1"),
+    _class("task-configs-incomplete-4.3.1.txt", "task_configs_forgotten", how="KafkaConfigBackingStore, 4.3.1"),
+    _class("task-not-authorized-4.3.1.txt", "task_not_authorized", how="ExactlyOnceWorkerSourceTask, 4.3.1"),
+    _class("offsets-not-written-4.3.1.txt", "offsets_not_written", how="ExactlyOnceWorkerSourceTask, 4.3.1"),
+    _public("streams-unknown-producer-id-2.4.txt", "unknown_producer_id", how="apache/kafka#7748"),
+    _public("flink-fenced-1.18.txt", "flink_commit_fenced", how="redpanda-data/redpanda#16250"),
+    _public("flink-old-epoch-2.6.txt", "flink_commit_fenced", how="apache/flink-cdc#230"),
+    _public("out-of-order-broker-docker.txt", "out_of_order_sequence", how="IBM/sarama#2915"),
+)  # fmt: skip
