@@ -66,7 +66,7 @@ class ChainReader:
             if self._current and indent < self._suppressed_at:
                 self._current = 0
             self._begin(text[len(_CAUSED_BY[0]) :])
-        elif text.startswith(_SUPPRESSED):
+        elif text.startswith(_SUPPRESSED) and self.chains[0]:
             if len(self.chains) < _MOST_CAUSES:
                 self.chains.append([])
             self._current, self._suppressed_at = len(self.chains) - 1, indent

@@ -60,7 +60,7 @@ class FailureTally:
     found: dict[str, Found] = field(default_factory=dict)
     unknown: dict[tuple[str, str], Unknown] = field(default_factory=dict)
     more_unknown: int = 0
-    _known: dict[tuple[Family | None, tuple[Cause, ...]], list[Match]] = field(default_factory=dict)
+    _known: dict[tuple[Family | None, str], list[Match]] = field(default_factory=dict)
 
     def take(self, event: LogEvent, family: Family | None = None) -> None:
         """Counts an event."""
@@ -78,14 +78,15 @@ class FailureTally:
             self._count_unknown(event)
 
     def _matches(self, causes: tuple[Cause, ...], family: Family | None) -> list[Match]:
-        if not any(cause.has(text) for cause in causes for text in _TEXTS):
-            return []
-        key = family, causes
-        if key not in self._known:
+        said = "\n".join([cause.text for cause in causes])
+        known = self._known.get((family, said))
+        if known is None:
+            glued = said + "\n".join([cause.glued for cause in causes])
+            known = matches_of(causes, family) if _may_fit(glued) else []
             if len(self._known) >= _MOST_CACHED:
                 self._known.clear()
-            self._known[key] = matches_of(causes, family)
-        return self._known[key]
+            self._known[family, said] = known
+        return known
 
     def _count(self, match: Match, role: Role, event: LogEvent) -> None:
         code = match.failure.code
@@ -142,6 +143,14 @@ def read_all(lines: Iterable[str]) -> FailureTally:
     for event in events_in(_counted(lines, tally)):
         tally.take(event)
     return tally
+
+
+def _may_fit(said: str) -> bool:
+    """Whether any entry's words stand there: of the lines of a log, few have any."""
+    for text in _TEXTS:  # noqa: SIM110 - any() takes twice as long, and a log has a million lines
+        if text in said:
+            return True
+    return False
 
 
 def _counted(lines: Iterable[str], tally: FailureTally) -> Iterator[str]:
