@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
 import re
+import select
 import signal
 import struct
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import pyte
+
 _CODE = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])")
 _GIVE_UP_S = 60.0
+_OF_TERMINALS = ("COLUMNS", "LINES", "NO_COLOR", "TERM")
 _CHECKOUT = Path(__file__).parents[1]  # programs import from tests
 
 
@@ -98,3 +104,98 @@ def _pieces(printed: str) -> list[tuple[str, tuple[str, str] | None]]:
         found += [(printed[at : match.start()], None), ("", (match[1], match[2]))]
         at = match.end()
     return [*found, (printed[at:], None)]
+
+
+class EmulatedTerminal:
+    """A program on a terminal whose screen can be looked at while it runs: pyte does what the codes say.
+
+    pyte has one screen only: `printed` shows whether the alternate one was entered and left.
+    """
+
+    def __init__(
+        self, argv: Sequence[str], *, columns: int, rows: int, environ: Mapping[str, str] | None = None
+    ) -> None:
+        self._screen = pyte.Screen(columns, rows)
+        self._stream = pyte.Stream(self._screen)
+        self.master, slave = pty.openpty()
+        self._set_size(columns, rows)
+        surroundings = {name: value for name, value in os.environ.items() if name not in _OF_TERMINALS}
+        surroundings |= {"TERM": "xterm-256color", **(environ or {})}
+        self.modes_before = termios.tcgetattr(slave)
+        self.started = subprocess.Popen(
+            [sys.executable, *argv], stdin=slave, stdout=slave, stderr=slave, env=surroundings, cwd=_CHECKOUT,
+            start_new_session=True, preexec_fn=_take_terminal,
+        )  # fmt: skip
+        self._slave = slave
+        self.printed = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+
+    def __enter__(self) -> EmulatedTerminal:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        if self.started.poll() is None:
+            os.killpg(self.started.pid, signal.SIGKILL)
+            self.started.wait()
+        os.close(self._slave)
+        os.close(self.master)
+
+    def press(self, keys: str) -> None:
+        """Types."""
+        os.write(self.master, keys.encode())
+
+    def resize(self, columns: int, rows: int) -> None:
+        """As when somebody pulls at the window: the kernel sends SIGWINCH."""
+        self._screen.resize(rows, columns)
+        self._set_size(columns, rows)
+
+    def lines(self) -> list[str]:
+        """What stands on the screen now."""
+        self._read(0)
+        return [line.rstrip() for line in self._screen.display]
+
+    def wait_for(self, is_there: Callable[[list[str]], bool]) -> list[str]:
+        """The screen once it is so; raises AssertionError with what it was last."""
+        until_s = time.monotonic() + _GIVE_UP_S
+        while not is_there(self.lines()):
+            assert time.monotonic() < until_s, "\n".join(self.lines())
+            self._read(0.2)
+        return self.lines()
+
+    def wait_for_text(self, text: str) -> list[str]:
+        """The screen once some line has `text`."""
+        return self.wait_for(lambda lines: any(text in line for line in lines))
+
+    def end(self) -> int:
+        """Waits for the end of the program; its exit code."""
+        until_s = time.monotonic() + _GIVE_UP_S
+        while self.started.poll() is None:
+            assert time.monotonic() < until_s, "\n".join(self.lines())
+            self._read(0.1)
+        self._read(0)
+        return int(self.started.returncode)
+
+    def after(self) -> str:
+        """What was printed after the alternate screen was left."""
+        return self.printed.rpartition("\x1b[?1049l")[2].replace("\r\n", "\n")
+
+    def is_as_before(self) -> bool:
+        """Whether the terminal's modes, its screen and its cursor are those before the program."""
+        last = {code: self.printed.rfind(f"\x1b[{code}") for code in ("?1049h", "?1049l", "?25l", "?25h", "?7l", "?7h")}
+        left = all(last[on] < last[off] for on, off in (("?1049h", "?1049l"), ("?25l", "?25h"), ("?7l", "?7h")))
+        return left and termios.tcgetattr(self._slave) == self.modes_before
+
+    def _set_size(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def _read(self, patience_s: float) -> None:
+        while select.select([self.master], [], [], patience_s)[0]:
+            text = self._decoder.decode(os.read(self.master, 65536))
+            self.printed += text
+            self._stream.feed(text)
+            patience_s = 0
+
+
+def _take_terminal() -> None:
+    """Makes the terminal on stdin that of the new session, so that its signals reach the program."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

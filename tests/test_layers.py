@@ -31,7 +31,7 @@ FLOORS = (
     {"upgrade"},
     {"checks"},
     {"collect"},
-    {"exporter"},
+    {"exporter", "watch"},
     {"demo", "rehearse"},
     {"explain"},
     {"commands", "__main__"},
@@ -71,6 +71,7 @@ GUESTS = {
         *("offsets", "task_counts", "migrate", "rescue", "observation", "upgrade", "checks", "demo", "audit"),
         "rehearse",
         "exporter",
+        "watch",
     ),
 }
 IMPURE = {"os", "socket", "ssl", "subprocess", "time", "random", "threading", "pathlib", "shutil", "tempfile", "sys"}

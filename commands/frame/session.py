@@ -111,6 +111,14 @@ class Session:
 
         return print_row
 
+    def change_printer(self) -> Callable[[Any], None]:
+        """What prints a row of what goes on until it is ended: its `line` as text, or as `row_printer` does."""
+        return _print_line if self.output in ("text", "wide") else self.row_printer()
+
+    def may_steer(self, stream: IO[str]) -> bool:
+        """Whether a screen can be made of `stream`: a terminal that is not dumb, and text is wanted."""
+        return stream.isatty() and self.environ.get("TERM") != "dumb" and self.output in ("text", "wide")
+
     def without_printed_rows(self, report: Report) -> Report:
         """The report without the rows that are printed already."""
         return replace(report, rows=()) if self._printed_rows else report
@@ -209,6 +217,11 @@ class Session:
             target_of=self.profile_target,
             **self._doors,
         )
+
+
+def _print_line(row: Any) -> None:
+    sys.stdout.write(f"{row.line()}\n")
+    sys.stdout.flush()
 
 
 def _print_nothing(_row: object) -> None:

@@ -64,11 +64,12 @@ class OrphanTransaction:
 
 @frozen
 class HangingFacts:
-    """Hanging transactions, oldest first; `unasked` partitions are not judged."""
+    """Hanging transactions, oldest first, and doctor's findings about them; `unasked` partitions are not judged."""
 
     hanging: tuple[OrphanTransaction, ...]
     partitions: int = 0
     unasked: int = 0
+    findings: tuple[Finding, ...] = ()
 
 
 @frozen
@@ -157,7 +158,10 @@ class OffsetFacts:
 
 @frozen
 class DoctorFacts:
-    """What doctor found: the findings that count, worst first, and the checks that could not run: check -> code."""
+    """What doctor found: the findings that count, worst first, and the checks that could not run: check -> code.
+
+    `sentence` says what the group is; empty where it could not be looked at.
+    """
 
     findings: tuple[Finding, ...]
     not_checked: Mapping[str, str] = field(default_factory=dict)

@@ -36,6 +36,7 @@ ROW_MODULES = (
     "eosctl.txn.applications.rows",
     "eosctl.upgrade.apply_rows",
     "eosctl.upgrade.rows",
+    "eosctl.watch.rows",
 )
 """Where kinds are declared; a test compares it with the tree."""
 

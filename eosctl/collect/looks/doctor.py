@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eosctl.app import App
+from eosctl.checks.group.state import group_state
 from eosctl.checks.ignored import IgnoredFinding
 from eosctl.checks.plan import diagnose
+from eosctl.checks.visit import Visit
 from eosctl.collect.facts import DoctorFacts
 from eosctl.collect.overview import Overview
 from eosctl.core.findings import INFO, Finding, worst_first
 from eosctl.core.workers.modes import Mode
 from eosctl.observation.connectors import codes
+from eosctl.errors import EosctlError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +33,18 @@ class DoctorLook:
             raise reason
         every = (each for check in results.findings.values() for each in check)
         found = worst_first(each for each in every if not _is_asked_for(each))
-        return DoctorFacts(tuple(found), {check: str(error.code) for check, error in results.failed.items()})
+        failed = {check: str(error.code) for check, error in results.failed.items()}
+        return DoctorFacts(tuple(found), failed, _sentence(diagnosis.visit))
 
 
 def _is_asked_for(finding: Finding) -> bool:
     """Whether it says no more than that nothing was validated."""
     return finding.code == codes.SUPPORT_UNKNOWN and finding.severity == INFO
+
+
+def _sentence(visit: Visit) -> str:
+    """What the group is; nothing where it could not be looked at, which the checks say."""
+    try:
+        return group_state(visit.observation()).sentence()
+    except EosctlError:
+        return ""

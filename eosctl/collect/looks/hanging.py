@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from eosctl.app import App
+from eosctl.checks.group.rules import hanging_finding
 from eosctl.collect.facts import HangingFacts, OrphanTransaction
 from eosctl.collect.overview import Overview
 from eosctl.core.ids import TransactionalId
 from eosctl.errors import UnauthorizedError
+from eosctl.report import plain
 from eosctl.txn.faults import NOT_CHECKED
 from eosctl.txn.partitions import find_hanging_transactions
 from eosctl.txn.rows import HangingRow, HangingSummary
@@ -19,9 +21,14 @@ def look_for_hanging(app: App, _overview: Overview) -> HangingFacts:
     if not partitions:
         raise UnauthorizedError("no topic can be seen, so no transaction either", hint="Grant DESCRIBE on the topics.")
     rows = report.rows_of(HangingRow)
-    found = [_hanging(row) for row in rows if row.reason != NOT_CHECKED]
-    found.sort(key=lambda each: each.since_ms)
-    return HangingFacts(tuple(found), partitions, unasked=len(rows) - len(found))
+    certain = [row for row in rows if row.reason != NOT_CHECKED]
+    certain.sort(key=lambda row: row.last_timestamp_ms or 0)
+    return HangingFacts(
+        tuple(map(_hanging, certain)),
+        partitions,
+        unasked=len(rows) - len(certain),
+        findings=tuple(hanging_finding(plain(row)) for row in certain),
+    )
 
 
 def _hanging(row: HangingRow) -> OrphanTransaction:

@@ -1,0 +1,125 @@
+"""Rows of a screen: pieces of text with a style, cut and folded by the cells that a terminal gives them. Pure.
+
+What comes from outside is made printable here: no row can steer the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+from eosctl.output.cells import printable
+
+CUT = "…"
+_RESET = "\x1b[m"
+_SGR = {"bold": "1", "dim": "2", "reverse": "7", "red": "31", "green": "32", "yellow": "33"}
+_COLOURS = frozenset({"red", "green", "yellow"})
+
+
+@dataclass(frozen=True, slots=True)
+class TextSpan:
+    """Text in one style: words of `_SGR`, with blanks between them."""
+
+    text: str
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenRow:
+    """One row of the screen.
+
+    `flows` says that its text goes on in the next row: who marks both with the mouse copies one line.
+    """
+
+    spans: tuple[TextSpan, ...] = ()
+    flows: bool = False
+
+    @property
+    def text(self) -> str:
+        """What is read there."""
+        return "".join(span.text for span in self.spans)
+
+    def styled(self, style: str) -> ScreenRow:
+        """The same row, all of it in one more style."""
+        return replace(self, spans=tuple(TextSpan(each.text, f"{each.style} {style}".strip()) for each in self.spans))
+
+    def encoded(self, *, color: bool) -> str:
+        """The row with its escape codes; without `color` only those that are none."""
+        return "".join(_encoded(span, color=color) for span in self.spans)
+
+
+def _encoded(span: TextSpan, *, color: bool) -> str:
+    words = [word for word in span.style.split() if color or word not in _COLOURS]
+    return f"\x1b[{';'.join(_SGR[word] for word in words)}m{span.text}{_RESET}" if words else span.text
+
+
+def shown(text: str) -> str:
+    """`text` on one line, without anything that a terminal would obey."""
+    return printable(text)
+
+
+def width_of(text: str) -> int:
+    """How many cells it takes: wide characters take two."""
+    return cell_len(text)
+
+
+def cut(text: str, width: int) -> str:
+    """`text` in at most `width` cells; an ellipsis stands for what is left out."""
+    if width <= 0:
+        return ""
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, width - 1).rstrip() + CUT
+
+
+def fit(text: str, width: int) -> str:
+    """`text` in exactly `width` cells."""
+    short = cut(text, width)
+    return short + " " * (width - cell_len(short))
+
+
+def row_of(spans: Iterable[TextSpan], width: int) -> ScreenRow:
+    """The spans on one row, cut where the screen ends."""
+    kept: list[TextSpan] = []
+    room = width
+    for span in spans:
+        text = cut(span.text, room)
+        kept.append(replace(span, text=text))
+        room -= cell_len(text)
+        if text != span.text or room <= 0:
+            break
+    return ScreenRow(tuple(kept))
+
+
+def sides(left: Sequence[TextSpan], right: Sequence[TextSpan], width: int) -> ScreenRow:
+    """The one at the left edge and the other at the right, which is left out where it would take half of the row."""
+    needed = sum(cell_len(span.text) for span in right)
+    if needed + 2 > width // 2:
+        return row_of(left, width)
+    start = row_of(left, width - needed - 2)
+    gap = width - needed - cell_len(start.text)
+    return ScreenRow((*start.spans, TextSpan(" " * gap), *right))
+
+
+def folded(text: str, width: int, *, indent: str = "") -> list[ScreenRow]:
+    """A sentence on as many rows as it takes, broken between words, each behind `indent`."""
+    room = max(width - cell_len(indent), 1)
+    lines, line = list[str](), ""
+    for word in shown(text).split(" "):
+        longer = f"{line} {word}" if line else word
+        if cell_len(longer) <= room:
+            line = longer
+            continue
+        if line:
+            lines.append(line)
+        *whole, line = chop_cells(word, room) or [""]
+        lines += whole
+    return [ScreenRow((TextSpan(indent + each),)) for each in [*lines, line]]
+
+
+def pasted(text: str, width: int) -> list[ScreenRow]:
+    """A command on as many full rows as it takes: no blank in front and no break, so that it can be copied whole."""
+    parts = chop_cells(shown(text), max(width, 1)) or [""]
+    return [ScreenRow((TextSpan(part),), flows=number < len(parts)) for number, part in enumerate(parts, start=1)]

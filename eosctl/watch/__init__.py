@@ -1,0 +1,1 @@
+"""`eosctl watch`: what doctor finds, as it appears, changes and goes."""

@@ -1,0 +1,200 @@
+"""The operation behind `eosctl watch`: looks again and again, shows what that changes, and ends when it is to end.
+
+It writes nothing to the cluster, and aborts nothing by itself: that stays a person's decision.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
+
+from eosctl.app import App
+from eosctl.checks.ignored import IgnoredFinding
+from eosctl.collect.collector import Collector
+from eosctl.collect.overview import Overview
+from eosctl.core.findings import SEVERITIES
+from eosctl.core.wording import did_you_mean
+from eosctl.deadline import Deadline
+from eosctl.errors import DeadlineError, EosctlError, ExitCode, InterruptedByUserError, NotFoundError
+from eosctl.events import ignore_events
+from eosctl.output.cells import duration
+from eosctl.report import Problem, Report
+from eosctl.watch.gather import DOCTOR, group_sentence, known_connectors, looks_of, watched_sources
+from eosctl.watch.rows import WATCH, WatchSummary, watch_row
+from eosctl.watch.rules import LineChange, Watched, changes, watched
+
+DEFAULT_INTERVAL_S = 15.0
+_TICK_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
+    """`until`: end once the group has been so for `for_s` without interruption; give up after `timeout_s`, if any.
+
+    `connector`: only what is about this one, and what is about none. `strict`: warnings count as errors do.
+    """
+
+    interval_s: float = DEFAULT_INTERVAL_S
+    connector: str | None = None
+    until: Literal["calm", "finding"] | None = None
+    for_s: float = 0.0
+    timeout_s: float | None = None
+    strict: bool = False
+    ignore: Sequence[IgnoredFinding] = field(default_factory=tuple)
+
+
+class Display(Protocol):
+    """Where a watch is shown: a screen, or what gets a line per change."""
+
+    def __enter__(self) -> object:
+        """Takes the place."""
+
+    def __exit__(self, *exc: object) -> None:
+        """Gives it back."""
+
+    def show(self, watch: Watched, changed: Sequence[LineChange], *, heading: str, waiting: str, now_ms: int) -> None:
+        """Shows how it is now, and what changed since the last time."""
+
+    def wait(self, seconds: float) -> bool:
+        """Waits so long, or until there is something to do; True to end the watch."""
+
+
+def run_watch(app: App, request: WatchRequest, display: Display) -> Report:
+    """Watches until somebody ends it, `until` holds, or the time is over; the lines that stand then are the rows.
+
+    Exit code: 0, or 3 for a finding that was waited for; 4 when the time is over, 130 when a wait is ended before.
+    Raises UsageError where nothing says what to watch, NotFoundError for a group or a connector that is not there.
+    """
+    app.target.require_client()
+    app.target.require_group_id()
+    app = replace(app, on_event=ignore_events)  # every failure is a line
+    collector = Collector(app, watched_sources(request.ignore), interval_s=request.interval_s)
+    collector.start()
+    try:
+        return _Watch(app, request, collector.overview).until_the_end(display)
+    finally:
+        collector.stop()
+
+
+class _Watch:
+    """One watch, from its first look on."""
+
+    def __init__(self, app: App, request: WatchRequest, overview: Callable[[], Overview]) -> None:
+        self._app, self._request, self._overview = app, request, overview
+        self._watched, self._was_there = Watched(), False
+        timeout_s = request.timeout_s if request.until else None
+        self._deadline = None if timeout_s is None else Deadline.after(timeout_s, app.clock)
+
+    def until_the_end(self, display: Display) -> Report:
+        """Ctrl-C and SIGTERM leave the terminal as it was, and the lines."""
+        try:
+            with display:
+                while True:
+                    self._look(display)
+                    if self._holds():
+                        return self._report(ExitCode.FINDINGS if self._request.until == "finding" else ExitCode.OK)
+                    if self._deadline is not None and self._deadline.expired():
+                        return self._too_late(self._deadline)
+                    if display.wait(self._rest_s()):
+                        return self._ended()
+        except KeyboardInterrupt:
+            return self._failed(InterruptedByUserError("interrupted"))
+
+    def _look(self, display: Display) -> None:
+        overview = self._overview()
+        self._require_there(overview)
+        request, now_s = self._request, overview.taken_ms / 1000
+        client = self._app.target.client
+        looks = looks_of(
+            overview,
+            servers=client.bootstrap_servers if client else (),
+            connector=request.connector,
+            ignore=request.ignore,
+        )
+        before, self._watched = self._watched, watched(self._watched, looks, now_s, strict=request.strict)
+        display.show(
+            self._watched,
+            changes(before, self._watched),
+            heading=self._heading(overview),
+            waiting=self._waiting(now_s),
+            now_ms=overview.taken_ms,
+        )
+
+    def _require_there(self, overview: Overview) -> None:
+        """A name that is wrong from the start will never be right; one that goes later is a line."""
+        doctor = overview.collected[DOCTOR]
+        if doctor.facts is None and doctor.error == NotFoundError.code:
+            raise NotFoundError(doctor.message, hint="Names are case-sensitive: check -g and -b.")
+        wanted, known = self._request.connector, known_connectors(overview)
+        if wanted is None or known is None or self._was_there:
+            return
+        if wanted not in known:
+            near = did_you_mean(wanted, known, most=3, otherwise="See all of them: eosctl workers list")
+            raise NotFoundError(f"there is no source connector {wanted!r}", hint=near)
+        self._was_there = True
+
+    def _heading(self, overview: Overview) -> str:
+        group = f"group {self._app.target.group_id}"
+        about = f", {self._request.connector}" if self._request.connector else ""
+        sentence = group_sentence(overview)
+        return f"{group}{about}: {sentence}" if sentence else f"{group}{about}"
+
+    def _waiting(self, now_s: float) -> str:
+        until = self._request.until
+        if until is None:
+            return ""
+        if self._watched.state != until:
+            return f"waiting until {until}"
+        return f"{until} for {_length(now_s - self._watched.state_since_s)} of {_length(self._request.for_s)}"
+
+    def _holds(self) -> bool:
+        if self._request.until is None or self._watched.state != self._request.until:
+            return False
+        return self._now_s() - self._watched.state_since_s >= self._request.for_s
+
+    def _rest_s(self) -> float:
+        return _TICK_S if self._deadline is None else min(_TICK_S, self._deadline.remaining_s())
+
+    def _now_s(self) -> float:
+        return self._app.clock.now_ms() / 1000
+
+    def _too_late(self, deadline: Deadline) -> Report:
+        state, until = self._watched.state, self._request.until
+        return self._failed(
+            DeadlineError(
+                f"not {until} for {_length(self._request.for_s)} within {deadline.timeout_s:g} s: it is {state}",
+                hint="The rows say what stands. Give it more time with --timeout.",
+            )
+        )
+
+    def _ended(self) -> Report:
+        """Somebody ended it: that is what a watch is for, and not what a wait is for."""
+        if self._request.until is None:
+            return self._report(ExitCode.OK)
+        return self._failed(InterruptedByUserError(f"ended before it was {self._request.until}"))
+
+    def _failed(self, error: EosctlError) -> Report:
+        return replace(self._report(error.exit_code), problems=[Problem.of(error)])
+
+    def _report(self, exit_code: ExitCode) -> Report:
+        now_ms, now = self._app.clock.now_ms(), self._watched
+        counts = Counter(line.finding.severity for line in now.lines)
+        return Report(
+            kind=WATCH,
+            rows=[watch_row("stands", line, now_s=now_ms / 1000, now_ms=now_ms) for line in now.lines],
+            summary=WatchSummary(
+                state=now.state,
+                for_ms=max(0, int(now_ms - now.state_since_s * 1000)) if now.looks else 0,
+                counts={severity: counts[severity] for severity in SEVERITIES},
+                sources=len(now.looks),
+                unknown=sum(not look.is_known for look in now.looks),
+            ),
+            target={"kafka_cluster_id": None, "group_id": self._app.target.group_id},
+            exit_code=exit_code,
+        )
+
+
+def _length(seconds: float) -> str:
+    return duration(int(seconds * 1000))

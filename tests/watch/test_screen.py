@@ -1,0 +1,283 @@
+"""`eosctl watch` on a pseudo-terminal and in a pipe, over a group of fakes that has an incident and is healed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.clock import PLENTY_S
+from tests.terminals import EmulatedTerminal
+
+WATCH = """
+import importlib, os, sys
+from tests.fakes.doctor_scene import cluster
+from tests.fakes.faults import EVERY
+from eosctl.errors import UnreachableError
+
+incident = sys.argv.pop(1)
+there = cluster()
+
+def look(_call):
+    if os.path.exists(incident + ".down"):
+        raise UnreachableError("no broker of localhost:1 answers")
+    there.connect.connectors["orders"].tasks[0].state = "FAILED" if os.path.exists(incident) else "RUNNING"
+
+there.connect.before(EVERY, look)
+there.brokers.calls.before(EVERY, look)
+session = importlib.import_module("eosctl.commands.frame.session").Session(doors=there.doors())
+from eosctl import __main__
+import click
+frame = importlib.import_module("eosctl.commands.frame.root")
+frame.root.main = __import__("functools").partial(frame.root.main, obj=session)
+sys.argv[0] = "eosctl"
+__main__.main()
+"""
+LINE = ["watch", "-b", "localhost:1", "-g", "g", "--interval", "200ms"]
+
+
+@pytest.fixture
+def incident(tmp_path: Path) -> Path:
+    """While this file is there, the task of orders has FAILED; with `.down` behind it, no broker answers."""
+    return tmp_path / "incident"
+
+
+def argv(incident: Path, *more: str) -> list[str]:
+    return ["-c", WATCH, str(incident), *LINE, *more]
+
+
+def on_terminal(incident: Path, *more: str, columns: int = 100, rows: int = 24, **environ: str) -> EmulatedTerminal:
+    surroundings = {"XDG_STATE_HOME": str(incident.parent), **environ}
+    return EmulatedTerminal(argv(incident, *more), columns=columns, rows=rows, environ=surroundings)
+
+
+def test_a_line_comes_and_goes_and_q_leaves_what_stood(incident: Path) -> None:
+    with on_terminal(incident) as terminal:
+        lines = terminal.wait_for_text("rights are not checked")
+        assert lines[0].startswith("group g: 1 of 1 worker enabled; 1 source task, exactly-once")
+        incident.touch()
+        lines = terminal.wait_for_text("1 error")
+        assert "orders" in lines[3], lines
+        assert "error" in lines[3], "worst first"
+        incident.unlink()
+        terminal.wait_for(lambda lines: not lines[1].startswith("1 error") and any("  gone " in line for line in lines))
+        terminal.press("q")
+        assert terminal.end() == 0
+        assert terminal.is_as_before()
+        assert "acls_not_checked" in terminal.after()
+        assert "state: calm" in terminal.after()
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (120, 30), (200, 50), (80, 10), (30, 4)])
+def test_sizes_and_a_resize(incident: Path, columns: int, rows: int) -> None:
+    incident.touch()
+    with on_terminal(incident, columns=columns, rows=rows) as terminal:
+        terminal.wait_for(lambda lines: any("error" in line for line in lines))
+        terminal.resize(132, 20)
+        lines = terminal.wait_for(lambda lines: "SUBJECT" in lines[2])
+        assert lines[19].startswith("j/k choose")
+        terminal.resize(60, 12)
+        lines = terminal.wait_for(lambda lines: len(lines) == 12 and lines[11].startswith("j/k choose"))
+        assert all(len(line) <= 60 for line in lines)
+        terminal.press("q")
+        assert terminal.end() == 0
+
+
+def test_enter_explains_and_help_has_the_sources(incident: Path) -> None:
+    incident.touch()
+    with on_terminal(incident) as terminal:
+        terminal.wait_for_text("1 error")
+        terminal.press("\r")
+        lines = terminal.wait_for_text("What it means")
+        assert any(line == "Fix" for line in lines)
+        terminal.press("\x1b")
+        terminal.wait_for_text("j/k choose")
+        terminal.press("\x1b[B")
+        terminal.wait_for(lambda lines: any(line.startswith("> info") for line in lines))
+        terminal.press("k?")
+        lines = terminal.wait_for_text("Sources")
+        assert any(line.startswith("hanging  collected ") for line in lines)
+        terminal.press("q")
+        assert terminal.end() == 0
+
+
+def test_a_cluster_that_goes_away_and_comes_back(incident: Path) -> None:
+    down = incident.with_suffix(".down")
+    with on_terminal(incident) as terminal:
+        terminal.wait_for_text("rights are not checked")
+        down.touch()
+        lines = terminal.wait_for_text("nothing can be collected without Kafka: no broker of localhost:1")
+        assert lines[3].startswith("> error")
+        assert any("rights are not checked" in line for line in lines), "what was known last stays"
+        assert not any("could not be collected" in line for line in lines), "one cause is one line"
+        down.unlink()
+        terminal.wait_for_text("  gone ")
+        terminal.press("q")
+        assert terminal.end() == 0
+
+
+@pytest.mark.parametrize("how", ["ctrl-c", "SIGTERM", "SIGHUP"])
+def test_every_way_out_leaves_the_terminal_as_it_was(incident: Path, how: str) -> None:
+    with on_terminal(incident) as terminal:
+        terminal.wait_for_text("rights are not checked")
+        if how == "ctrl-c":
+            terminal.press("\x03")
+        else:
+            terminal.started.send_signal(signal.Signals[how])
+        assert terminal.end() == 130
+        assert terminal.is_as_before()
+        assert "error: interrupted" in terminal.after()
+        assert "acls_not_checked" in terminal.after()
+
+
+def test_ctrl_z_gives_the_terminal_back_and_fg_takes_it(incident: Path) -> None:
+    with on_terminal(incident) as terminal:
+        terminal.wait_for_text("rights are not checked")
+        terminal.press("\x1a")
+        deadline_s = time.monotonic() + PLENTY_S
+        while _state(terminal.started.pid) != "T":
+            assert time.monotonic() < deadline_s
+            terminal.lines()
+        terminal.lines()
+        assert terminal.is_as_before()
+        entered = terminal.printed.count("\x1b[?1049h")
+        os.kill(terminal.started.pid, signal.SIGCONT)
+        terminal.wait_for(lambda _lines: terminal.printed.count("\x1b[?1049h") == entered + 1)
+        terminal.wait_for_text("rights are not checked")
+        terminal.press("q")
+        assert terminal.end() == 0
+        assert terminal.is_as_before()
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_without_colours_there_is_a_screen_and_no_colour(incident: Path) -> None:
+    incident.touch()
+    with on_terminal(incident, NO_COLOR="1") as terminal:
+        terminal.wait_for_text("1 error")
+        terminal.press("q")
+        assert terminal.end() == 0
+        assert "\x1b[31" not in terminal.printed
+        assert "\x1b[7m" in terminal.printed, "the choice can be seen"
+
+
+def test_a_dumb_terminal_gets_a_line_per_change(incident: Path) -> None:
+    with on_terminal(incident, "--until", "calm", TERM="dumb", columns=300) as terminal:
+        assert terminal.end() == 0
+        assert "\x1b" not in terminal.printed
+        assert "  appeared  info     acls_not_checked  acls: rights are not checked" in terminal.printed
+
+
+def test_what_stands_still_is_not_painted_again(incident: Path) -> None:
+    """Over a second only ages and the clock change: the rest of the screen is left alone."""
+    with on_terminal(incident, rows=50) as terminal:
+        terminal.wait_for_text("rights are not checked")
+        terminal.lines()
+        before = len(terminal.printed)
+        terminal.wait_for(lambda _lines: terminal.printed.count("\x1b[?2026l") > 8)
+        assert "Enter details" not in terminal.printed[before:]
+        assert "\x1b[2J" not in terminal.printed[before:]
+
+
+def run(incident: Path, *more: str) -> subprocess.Popen[str]:
+    environ = {**os.environ, "XDG_STATE_HOME": str(incident.parent)}
+    root = Path(__file__).parents[2]
+    return subprocess.Popen(
+        [sys.executable, *argv(incident, *more)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environ, cwd=root,
+    )  # fmt: skip
+
+
+def _until(started: subprocess.Popen[str], code: str) -> dict[str, Any]:
+    """The next row with that code."""
+    assert started.stdout is not None
+    for line in started.stdout:
+        row = json.loads(line)
+        if row["code"] == code:
+            return dict(row)
+    raise AssertionError(f"no row has the code {code}")
+
+
+def test_a_pipe_gets_a_json_object_per_change(incident: Path) -> None:
+    with run(incident, "-o", "ndjson") as started:
+        first = _until(started, "acls_not_checked")
+        assert (first["change"], first["severity"], first["source"]) == ("appeared", "info", "doctor")
+        incident.touch()
+        appeared = _until(started, "task_failed")
+        assert (appeared["change"], appeared["severity"]) == ("appeared", "error")
+        assert appeared["command"].startswith("eosctl ")
+        incident.unlink()
+        while _until(started, "task_failed")["change"] != "gone":
+            pass
+        assert started.stdout is not None
+        started.stdout.close()
+        assert started.wait(PLENTY_S) == 0, "nobody reads any more"
+
+
+@pytest.mark.parametrize(
+    ("more", "exit_code", "state"),
+    [
+        (("--until", "calm", "--for", "500ms"), 0, "calm"),
+        (("--until", "finding", "--timeout", "8s"), 4, "calm"),
+        (("--until", "finding", "--strict"), 3, "finding"),
+    ],
+)
+def test_a_wait_ends_with_a_document(incident: Path, more: tuple[str, ...], exit_code: int, state: str) -> None:
+    with run(incident, "-o", "json", *more) as started:
+        out, _err = started.communicate(timeout=PLENTY_S)
+        assert started.returncode == exit_code
+    document = json.loads(out)
+    assert (document["kind"], document["exit_code"], document["data"]["summary"]["state"]) == (
+        "watch",
+        exit_code,
+        state,
+    )
+    assert {row["change"] for row in document["data"]["rows"]} == {"stands"}
+    assert "acls_not_checked" in {row["code"] for row in document["data"]["rows"]}
+
+
+def test_a_script_waits_for_a_group_to_become_calm(incident: Path) -> None:
+    incident.touch()
+    with run(incident, "--until", "calm", "--for", "300ms", "-o", "ndjson") as started:
+        assert started.stdout is not None
+        seen = ""
+        while '"severity":"error"' not in seen.replace('": "', '":"'):
+            seen += started.stdout.readline()
+        incident.unlink()
+        out, _err = started.communicate(timeout=PLENTY_S)
+        assert started.returncode == 0
+    assert '"gone"' in out
+
+
+def test_a_finding_that_was_waited_for_is_exit_code_3(incident: Path) -> None:
+    incident.touch()
+    with run(incident, "--until", "finding") as started:
+        out, _err = started.communicate(timeout=PLENTY_S)
+        assert started.returncode == 3
+    assert "fix: " in out
+
+
+@pytest.mark.parametrize(
+    ("more", "exit_code", "says"),
+    [
+        (("-o", "json"), 2, "without --until"),
+        (("--for", "2s"), 2, "--for needs --until"),
+        (("--connector", "order", "--until", "calm"), 1, "there is no source connector 'order'"),
+        (("--ignore", "nonsense"), 2, "no finding has the code"),
+        (("--interval", "0s"), 2, "not a duration"),
+    ],
+)
+def test_what_can_never_be_watched(incident: Path, more: tuple[str, ...], exit_code: int, says: str) -> None:
+    with run(incident, *more) as started:
+        out, err = started.communicate(timeout=PLENTY_S)
+        assert started.returncode == exit_code, err
+    assert says in err + out
