@@ -61,6 +61,7 @@ WITHOUT_LINE = {
     "rehearse": "starts a sandbox, and asks nothing of a target",
     "sandbox up": "starts a sandbox, and asks nothing of a target",
     "sandbox logs": "needs a sandbox, and asks nothing of a target",
+    "watch": "goes on until it is ended, and prints what doctor does: tests/watch",
 }
 _SET = 'offsets set --connector orders --partition \'{"f":"a"}\' --offset \'{"n":9}\' --via topic --yes'
 LINES = [

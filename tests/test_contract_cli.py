@@ -158,6 +158,7 @@ ELSEWHERE = {
         "connectors check",
         *("connectors stop", "connectors pause", "connectors resume", "connectors restart"),
         "doctor",
+        "watch",
         "offsets import",
         "offsets lint",
         "offsets switch",

@@ -34,6 +34,7 @@ NOT_RUN = {
     "offsets verify": "Spark: tests/test_contract_cli.py",
     "offsets restore": "needs a backup: tests/test_contract_cli.py",
     "upgrade apply": "needs workers that systemd runs",
+    "watch": "goes on until it is ended: tests/watch runs it",
 }
 # what a healthy connector on a stack that other tests use too can be answered with
 CHECKS = {0, 3, 7}
