@@ -13,8 +13,8 @@ from eosctl.collect.facts import DoctorFacts
 from eosctl.collect.overview import Overview
 from eosctl.core.findings import INFO, Finding, worst_first
 from eosctl.core.workers.modes import Mode
-from eosctl.observation.connectors import codes
 from eosctl.errors import EosctlError
+from eosctl.observation.connectors import codes
 
 
 @dataclass(frozen=True, slots=True)
