@@ -23,6 +23,7 @@ from eosctl.exporter.exposition import DEFAULT_TOP, expose
 from eosctl.exporter.rows import EXPORTER, CollectionRow, ExporterSummary
 from eosctl.exporter.server import open_server
 from eosctl.exporter.web.access import WebAccess
+from eosctl.machine.memory import share_one_heap
 from eosctl.report import Problem, Report
 
 DEFAULT_LISTEN = "127.0.0.1:9618"
@@ -62,6 +63,7 @@ def run_exporter(app: App, request: ExporterRequest, *, ignore: Sequence[Ignored
 
 
 def _serve(app: App, collector: Collector, request: ExporterRequest) -> Report:
+    share_one_heap()
     ended = threading.Event()
     path = request.web_config_file
     access = None if path is None else WebAccess(Path(path), app.clock, app.on_event)

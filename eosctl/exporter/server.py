@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from types import MappingProxyType
 from typing import Any
 
@@ -45,8 +46,15 @@ class MetricsServer(ThreadingHTTPServer):
     ) -> None:
         self.overview, self.top, self.access = overview, top, access
         self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._is_everywhere = not host and socket.has_dualstack_ipv6()
+        self.address_family = socket.AF_INET6 if ":" in host or self._is_everywhere else socket.AF_INET
         super().__init__((host, port), _Handler)
+
+    def server_bind(self) -> None:
+        """Without a look for the name of the address, which http.server makes, and which may take long."""
+        if self._is_everywhere:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """In a thread of its own; one connection too many is closed at once."""

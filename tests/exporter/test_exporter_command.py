@@ -1,0 +1,122 @@
+"""`eosctl exporter` as it is run: a file once, a server until it is told to end, and a cluster that is down."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from eosctl.errors import EosctlError
+from eosctl.exporter import serve
+from tests.conftest import Invoke
+from tests.envelope import envelope_of
+from tests.fakes.doctor_scene import W1, WHERE, cluster
+from tests.sandbox_fixtures import wait_until
+
+PLENTY_S = 60.0
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_once_writes_the_file(invoke: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "eosctl.prom"
+    path.write_text("old")
+    once = ("exporter", *WHERE, "-u", W1, "--once", "--textfile", str(path))
+    document = envelope_of(invoke(*once, "-o", "json", **cluster().surroundings), "exporter", 0)
+    assert [row["error"] for row in document["data"]["rows"]] == [None] * 7
+    assert document["data"]["summary"] == {"sources": 7, "failed": 0}
+    assert re.search(r"(?m)^eosctl_up 1\.0$", path.read_text())
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert [each.name for each in tmp_path.iterdir() if "prom" in each.name] == ["eosctl.prom"]
+
+
+def test_once_a_source_that_fails_is_partial(invoke: Invoke, tmp_path: Path) -> None:
+    """What could be seen is in the file, and so is what failed."""
+    there = cluster()
+    del there.topics.topics["connect-offsets"]
+    there.connectors = {}
+    there.brokers.fail_next("DescribeGroups", *[16] * 50)
+    path = tmp_path / "eosctl.prom"
+    outcome = invoke("exporter", *WHERE, "-u", W1, "--once", "--textfile", str(path), **there.surroundings)
+    assert outcome.exit_code == 7, outcome
+    text = path.read_text()
+    assert re.search(r'(?m)^eosctl_collection_error\{code="[a-z_]+",source="group"\} 1\.0$', text)
+    assert "eosctl_up 1.0" in text
+
+
+@pytest.mark.parametrize("words", [("--once",), ("--textfile", "f.prom")])
+def test_once_and_textfile_go_together(invoke: Invoke, words: tuple[str, ...]) -> None:
+    outcome = invoke("exporter", *WHERE, *words, **cluster().surroundings)
+    assert (outcome.exit_code, "go together" in outcome.stderr) == (2, True)
+
+
+def test_a_file_that_cannot_be_written(invoke: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "nosuch" / "eosctl.prom"
+    outcome = invoke("exporter", *WHERE, "--once", "--textfile", str(path), **cluster().surroundings)
+    assert (outcome.exit_code, f"cannot write {path}" in outcome.stderr) == (1, True)
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full leaves the old file, and no draft."""
+    path = tmp_path / "eosctl.prom"
+    path.write_text("old")
+
+    def full(_draft: object, _path: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(EosctlError, match="No space left"):
+        serve.write_whole(path, b"new")
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("eosctl.prom", "old")]
+
+
+@pytest.mark.parametrize("listen", ["nonsense", "127.0.0.1:x"])
+def test_an_address_that_is_none(invoke: Invoke, listen: str) -> None:
+    outcome = invoke("exporter", *WHERE, "--listen", listen, **cluster().surroundings)
+    assert (outcome.exit_code, "is no address to listen on" in outcome.stderr) == (2, True)
+
+
+@contextmanager
+def exporter(*words: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A process of its own whose cluster is down, and its port."""
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("EOSCTL_")}
+    command = [sys.executable, "-m", "eosctl", "exporter", "-b", "127.0.0.1:1", "-g", "g", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(
+        [*command, *words], cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stderr is not None
+            told = re.search(r"listening on http://127\.0\.0\.1:(\d+)/metrics", process.stderr.readline())
+            assert told is not None
+            yield process, int(told[1])
+        finally:
+            process.kill()
+
+
+def scrape(port: int, path: str = "/metrics") -> tuple[int, str]:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PLENTY_S)) as connection:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_cluster_that_is_down_is_a_metric_and_a_signal_ends_it(number: signal.Signals, code: int) -> None:
+    with exporter("--interval", "1s") as (process, port):
+        wait_until(lambda: scrape(port, "/readyz")[0] == 200, what="the first look at each source")
+        status, text = scrape(port)
+        assert (status, "eosctl_up 0.0" in text) == (200, True)
+        assert 'eosctl_collection_error{code="unreachable",source="kafka"} 1.0' in text
+        process.send_signal(number)
+        out, err = process.communicate(timeout=PLENTY_S)
+    assert process.returncode == code, err
+    assert "Traceback" not in err
+    assert ("kafka" in out) == (code == 0)
+    assert len([line for line in err.splitlines() if "kafka: unreachable" in line]) <= 1

@@ -1,0 +1,130 @@
+"""The metrics as Prometheus reads them: names, labels, what is bounded, what vanishes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as read_plain
+
+from eosctl.collect.facts import (
+    ConnectorFacts,
+    GroupFacts,
+    LsoFacts,
+    OffsetFacts,
+    OwnedTransaction,
+    TopicFacts,
+    TransactionFacts,
+)
+from eosctl.collect.overview import Collected, Overview
+from eosctl.core.ids import Owner, TransactionalId
+from eosctl.exporter.exposition import expose
+from eosctl.exporter.metrics import METRICS, Metric, metric
+from tests.collect.scene import app_of, collector_of, group
+
+NOW_MS = 1_000_000
+
+
+def overview_of(*facts: object, facts_ms: int = NOW_MS, **more: Any) -> Overview:
+    collected = {
+        f"source-{number}": Collected(f"source-{number}", 30.0, 20.0, facts=each, facts_ms=facts_ms, looks=1, **more)
+        for number, each in enumerate(facts)
+    }
+    return Overview(NOW_MS, 0, 1, collected)
+
+
+def samples(overview: Overview, name: str, *, top: int = 50) -> dict[tuple[str, ...], float]:
+    """Values by the values of the labels, as a scraper reads them."""
+    body, _type = expose(lambda: overview, "", top=top)
+    families = read_plain(body.decode())
+    return {
+        tuple(sample.labels[label] for label in metric(name).labels): sample.value
+        for family in families
+        for sample in family.samples
+        if sample.name == name
+    }
+
+
+@pytest.mark.parametrize("each", METRICS, ids=lambda each: each.name)
+def test_names_follow_the_conventions(each: Metric) -> None:
+    assert re.fullmatch(r"eosctl_[a-z_]+", each.name)
+    assert each.name.endswith("_total") == (each.type == "counter")
+    assert each.name.endswith("_info") == (each.type == "info")
+    assert each.name.endswith("_seconds") == (each.unit == "seconds")
+    assert each.help.rstrip("`").endswith(".")
+    assert all(re.fullmatch(r"[a-z_]+", label) for label in each.labels)
+
+
+def test_a_name_stands_once() -> None:
+    assert len({each.name for each in METRICS}) == len(METRICS)
+
+
+def test_both_formats_of_a_real_look_can_be_read(tmp_path: Path) -> None:
+    collector = collector_of(app_of(group(), tmp_path))
+    for source in collector.sources:
+        collector.look(source)
+    overview = collector.overview()
+    plain, _type = expose(lambda: overview, "")
+    openmetrics, _type = expose(lambda: overview, "application/openmetrics-text; version=1.0.0")
+    names = {sample.name for family in read_plain(plain.decode()) for sample in family.samples}
+    families = read_openmetrics(openmetrics.decode())  # type: ignore[no-untyped-call]  # it has no types
+    again = {sample.name for family in families for sample in family.samples}
+    assert names == again >= {"eosctl_up", "eosctl_findings", "eosctl_workers", "eosctl_topic_lso_distance"}
+    assert names <= {each.name for each in METRICS} | {"eosctl_build_info"}
+
+
+def transaction(number: int, *, kind: Any = "task") -> OwnedTransaction:
+    owner = Owner(kind, f"c{number}", number) if kind == "task" else Owner(kind)
+    return OwnedTransaction(TransactionalId(f"g-c{number}-0"), owner, "Ongoing", number * 1000, 60_000, number)
+
+
+def test_transactions_are_bounded() -> None:
+    """The oldest have series of their own; the oldest of the rest stands for all of them."""
+    facts = TransactionFacts(tuple(transaction(number) for number in range(10)))
+    found = samples(overview_of(facts), "eosctl_transaction_open_seconds", top=2)
+    assert found == {
+        ("task", "c0", "0", "g-c0-0"): 1000.0,
+        ("task", "c1", "1", "g-c1-0"): 999.0,
+        ("other",) * 4: 998.0,
+    }
+    assert samples(overview_of(facts), "eosctl_transactions_open")["task",] == 10
+
+
+def test_a_connector_that_is_called_other_is_no_second_series() -> None:
+    facts = TransactionFacts((), {"other": 3, "a": 5, "": 1})
+    assert samples(overview_of(facts), "eosctl_transactions_aborted_total") == {("a",): 5.0, ("other",): 3.0}
+
+
+def test_what_is_gone_has_no_series() -> None:
+    orders = GroupFacts("g", "Stable", (), (ConnectorFacts("orders", "RUNNING", {0: "RUNNING"}),))
+    nobody = GroupFacts("g", "Stable", (), ())
+    ages = OffsetFacts({"orders": NOW_MS - 5000, "gone": 0})
+    name = "eosctl_source_offset_age_seconds"
+    assert samples(overview_of(orders, ages), name) == {("orders",): 5.0}
+    assert samples(overview_of(nobody, ages), name) == {}
+    assert samples(overview_of(orders), "eosctl_connector_tasks_running") == {("orders",): 1.0}
+    assert samples(overview_of(orders, facts_ms=NOW_MS - 200_000), "eosctl_connector_tasks_running") == {}
+
+
+def test_facts_that_can_not_be_known_have_no_series() -> None:
+    """A group whose workers do not answer: nothing is known of tasks, and no zero is made up."""
+    unseen = overview_of(GroupFacts("g", "Stable", (), None))
+    assert samples(unseen, "eosctl_tasks_without_transaction") == {}
+    assert samples(Overview(NOW_MS, 0), "eosctl_up") == {}
+
+
+def test_a_look_that_is_overdue_is_an_error() -> None:
+    late = Collected("kafka", 30.0, 20.0, looks=1, looking_since_ms=NOW_MS - 60_000)
+    overview = Overview(NOW_MS, 0, 1, {"kafka": late})
+    assert samples(overview, "eosctl_up") == {(): 0.0}
+    assert samples(overview, "eosctl_collection_error") == {("kafka", "timed_out"): 1.0}
+
+
+def test_distances_of_the_rest_are_summed() -> None:
+    topics = tuple(TopicFacts(f"t{number}", "output", number, 1, NOW_MS - 1000 * number) for number in range(5))
+    found = overview_of(LsoFacts(topics))
+    assert samples(found, "eosctl_topic_lso_distance", top=1) == {("t4", "output"): 4.0, ("other", "other"): 6.0}
+    assert samples(found, "eosctl_topic_lso_stuck_seconds", top=1) == {("t4", "output"): 4.0, ("other", "other"): 3.0}
