@@ -26,8 +26,8 @@ RECORDS = arrow_schema(
 """Records as they were read. `nothing`: the value is a deletion (`is_nothing`); `at_home`: the key is where Connect's
 producer puts it; `connector` is whose the key is (`key_owner`), null for nobody's. `timestamp_ms` is -1 for none."""
 
-Table = pa.Table
-"""A table of Arrow, for those who only hand it on."""
+Table, Batch = pa.Table, pa.RecordBatch
+"""Arrow's, for those who only hand them on."""
 
 DECISIONS = arrow_schema(
     "connector string, target_connector string, source_topic string, source_partition int, source_offset long, "

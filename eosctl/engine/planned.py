@@ -49,11 +49,12 @@ class PlannedWrites(Sequence[PlannedWrite]):
     def __init__(self, parts: Iterable[pa.Table | Spilled] = (), *, only_sends: bool = False) -> None:
         self._parts = tuple(parts)
         self._only_sends = only_sends
-        self.actions, self.conflicts = Counter[KeyAction](), 0
+        self.actions, self.reasons, self.conflicts = Counter[KeyAction](), Counter[str](), 0
         connectors, topics = set[str](), set[str]()
         for table in self._tables():
             for row in pc.value_counts(table["action"]).to_pylist():
                 self.actions[KeyAction(row["values"])] += row["counts"]
+            self.reasons.update({row["values"]: row["counts"] for row in pc.value_counts(table["reason"]).to_pylist()})
             self.conflicts += pc.sum(table["conflict"]).as_py() or 0
             sends = table.filter(is_sent(table))
             connectors |= set(pc.unique(sends["connector"]).drop_null().to_pylist())
@@ -249,3 +250,11 @@ def headers_text(headers: Headers) -> str | None:
 def headers_of(text: str | None) -> Headers:
     """The inverse of `headers_text`."""
     return tuple((each["name"], decode_bytes(each["value"])) for each in json.loads(text)) if text else ()
+
+
+def headers_at(topics: Any, partitions: Any, offsets: Any, headers: Mapping[tuple[str, int, int], Headers]) -> pa.Array:
+    """The headers at some places, each as the member of a record file."""
+    if not headers:
+        return pa.nulls(len(topics), pa.string())
+    places = zip(*(column.to_pylist() for column in (topics, partitions, offsets)), strict=True)
+    return pa.array([headers_text(headers.get(place, ())) for place in places], pa.string())

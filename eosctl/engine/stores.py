@@ -14,7 +14,7 @@ from eosctl.core.offsets.migration import ConnectorRoute
 from eosctl.core.offsets.views import AnyStore
 from eosctl.core.records import Headers
 from eosctl.engine.columns import RECORDS
-from eosctl.engine.planned import WRITES, headers_text
+from eosctl.engine.planned import WRITES, headers_at
 from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, rows_of, strongest
 from eosctl.engine.write import placed
 
@@ -109,11 +109,3 @@ def _writes(
         "replaced_headers": headers_at(rows["topic"], before["before_partition"], before["before_offset"], headers),
     }
     return pa.table([columns[name] for name in WRITES.names], schema=WRITES)
-
-
-def headers_at(topics: Any, partitions: Any, offsets: Any, headers: Mapping[tuple[str, int, int], Headers]) -> pa.Array:
-    """The headers at some places, each as the member of a record file."""
-    if not headers:
-        return pa.nulls(len(topics), pa.string())
-    places = zip(*(column.to_pylist() for column in (topics, partitions, offsets)), strict=True)
-    return pa.array([headers_text(headers.get(place, ())) for place in places], pa.string())

@@ -87,19 +87,18 @@ def undo_command(path: Path) -> str:
     return shlex.join(["eosctl", "offsets", "restore", str(path)])
 
 
-def read_backup(path: str) -> list[BackupEntry]:
-    """The entries of a backup; raises InputFileError that names the file and the line."""
-    entries = []
+def read_backup(path: str) -> Iterator[BackupEntry]:
+    """The entries of a backup; raises InputFileError that names the file and the line, also for one without any."""
+    entry = None
     try:
         with Path(path).open("rb") as file:
             for line in read_lines(file, name=path, is_backup=True):
                 refuse_config(line.record.key, name=path)
-                entries.append(BackupEntry(line.record, line.written, line.knows_written, line.cluster_id))
+                yield (entry := BackupEntry(line.record, line.written, line.knows_written, line.cluster_id))
     except OSError as exc:
         raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
-    if not entries:
+    if entry is None:
         raise InputFileError(f"{path} holds no records", hint="Is it a backup that eosctl wrote?")
-    return entries
 
 
 def refuse_config(key: bytes | None, *, name: str) -> None:

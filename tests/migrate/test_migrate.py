@@ -41,7 +41,7 @@ def test_plan_then_apply(scene: Scene) -> None:
     ]  # fmt: skip
     backup = Path(str(result.data.backup))
     before = Record("offsets-a", partition_for(KEY, 2), -1, -1, KEY, None)
-    assert read_backup(str(backup)) == [BackupEntry(before, b"{}", True, "cluster")]
+    assert list(read_backup(str(backup))) == [BackupEntry(before, b"{}", True, "cluster")]
     assert result.data.undo == f"eosctl offsets restore {backup}"
     assert not list((scene.folder / "migrations").glob(".planning-*"))
 

@@ -10,9 +10,13 @@ import pytest
 from eosctl.app import App
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.views import Prefer
+from eosctl.engine import entries
 from eosctl.errors import EosctlError, InputFileError, RefusedError, StalePlanError
+from eosctl.migrate.rows import MismatchRow
+from eosctl.migrate.verify import verify_backup
 from eosctl.offsets.apply import apply_plan, prepare_merge
 from eosctl.offsets.edit.edit import ResetRequest, plan_offsets_reset
+from eosctl.offsets.files import backup
 from eosctl.offsets.files.restore import RestoreRequest, plan_restore, prepare_restore
 from eosctl.offsets.writes import MergeRequest, plan_offsets_merge
 from eosctl.state.backups import read_backup, write_lines
@@ -36,10 +40,10 @@ def apply(app: App, planned_with: MergeRequest = INTO_OWN) -> str:
 
 
 def test_a_backup_and_its_restore_are_exact_inverses(app: App, world: OffsetWorld) -> None:
-    backup = apply(app)
+    path = apply(app)
     assert world.topics.newest(OWN) == {A: b"1", B: None}
-    plan = plan_restore(app, RestoreRequest(backup))
-    again = apply_plan(app, plan, lambda: plan_restore(app, RestoreRequest(backup)))
+    plan = plan_restore(app, RestoreRequest(path))
+    again = apply_plan(app, plan, lambda: plan_restore(app, RestoreRequest(path)))
     assert world.topics.newest(OWN) == {A: None, B: b"2"}
     redo = RestoreRequest(str(again.data.backup))
     apply_plan(app, plan_restore(app, redo), lambda: plan_restore(app, redo))
@@ -47,13 +51,42 @@ def test_a_backup_and_its_restore_are_exact_inverses(app: App, world: OffsetWorl
     assert [write.reason for write in plan_restore(app, redo).writes] == ["equal", "equal"]
 
 
+@pytest.mark.parametrize("rows_at_once", [1, 2, 3])
+def test_a_backup_that_does_not_fit_is_restored_and_verified_part_by_part(
+    app: App, world: OffsetWorld, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
+) -> None:
+    """It took 5 KB of memory a key: no backup of a migration of millions could be restored."""
+    for number in range(40):
+        world.topics.put(GLOBAL, b'["c",{"f":"%d"}]' % number, b"new")
+        if number % 2:
+            world.topics.put(OWN, b'["c",{"f":"%d"}]' % number, b"old", partition=number % 5)
+    before = world.topics.newest(OWN)
+    path = apply(app, MergeRequest(("c",), into="dedicated", prefer=Prefer.GLOBAL))
+    after = world.topics.newest(OWN)
+    request = RestoreRequest(path, overwrite_newer=True)
+    world.topics.put(OWN, b'["c",{"f":"1"}]', b"newer", partition=1)
+    whole = plan_restore(app, request)
+    monkeypatch.setattr(entries, "PART_ROWS", rows_at_once)
+    monkeypatch.setattr(backup, "AT_ONCE", rows_at_once)
+    plan = plan_restore(app, request)
+    assert len(list(plan.writes.tables())) == 5, "a part for each partition"
+    assert sorted(plan.writes, key=str) == sorted(whole.writes, key=str)
+    assert plan.details == whole.details
+    assert [row.status for row in verify_backup(app, Path(path)).rows_of(MismatchRow)] == ["differs"]
+    done = apply_plan(app, plan, lambda: plan_restore(app, request))
+    assert (int(done.exit_code), done.summary.written) == (0, 41)
+    assert world.topics.newest(OWN) == dict.fromkeys(after) | before
+    assert verify_backup(app, Path(path), before=True).exit_code == 0
+    assert list((app.state_dir / "parts").iterdir()) == []
+
+
 def test_the_backup_says_what_was_there_and_what_was_put_over_it(app: App) -> None:
-    entries = {entry.before.key: entry for entry in read_backup(apply(app))}
-    assert {key: (e.before.value, e.was_absent(), e.written) for key, e in entries.items()} == {
+    found = {entry.before.key: entry for entry in read_backup(apply(app))}
+    assert {key: (e.before.value, e.was_absent(), e.written) for key, e in found.items()} == {
         A: (None, True, b"1"),
         B: (b"2", False, None),
     }
-    assert {entry.cluster_id for entry in entries.values()} == {"memory-cluster"}
+    assert {entry.cluster_id for entry in found.values()} == {"memory-cluster"}
 
 
 def test_the_backup_is_there_before_the_first_write(app: App, world: OffsetWorld, tmp_path: Path) -> None:
@@ -254,9 +287,9 @@ def test_what_an_open_transaction_hides_of_others_is_in_nobodys_way(app: App, wo
 
 
 def test_the_backup_of_another_cluster_is_refused(app: App, tmp_path: Path) -> None:
-    backup = Path(apply(app))
+    path = Path(apply(app))
     other = tmp_path / "other.ndjson"
-    other.write_text(backup.read_text().replace("memory-cluster", "another-cluster"))
+    other.write_text(path.read_text().replace("memory-cluster", "another-cluster"))
     with pytest.raises(RefusedError, match="a backup of cluster another-cluster"):
         plan_restore(app, RestoreRequest(str(other)))
 

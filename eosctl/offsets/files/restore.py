@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
-from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.offsets.records import decode_key, is_nothing
-from eosctl.core.offsets.views import PlannedWrite, Store
-from eosctl.core.records import Record
 from eosctl.core.wording import counted
+from eosctl.engine.entries import Entries, keys_of, restored, values_of
+from eosctl.engine.files import Spilled
 from eosctl.engine.planned import PlannedWrites
-from eosctl.errors import InputFileError, RefusedError
+from eosctl.errors import InputFileError
 from eosctl.offsets.apply import prepare_writes
 from eosctl.offsets.files import codes
+from eosctl.offsets.files.backup import Part, look_at_parts, read_entries
 from eosctl.offsets.files.newer_records import likely_writers
-from eosctl.offsets.rows import value_json
-from eosctl.offsets.stores.gather import OffsetStores, gather_topics
+from eosctl.offsets.rows import MOST_ROWS, value_json
 from eosctl.offsets.write_rows import RESTORE, Newer
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
 from eosctl.plan import Plan
 from eosctl.report import Problem, rfc3339
-from eosctl.state.backups import BackupEntry, read_backup
 from eosctl.txn.parts import owner_part
+
+if TYPE_CHECKING:
+    from eosctl.engine.columns import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,37 +51,46 @@ def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
     like all others. Raises InputFileError, NotFoundError for a topic that is gone, RefusedError for the backup of
     another cluster, and where an open transaction may hide what someone wrote since.
     """
-    whole = read_backup(request.path)
-    _refuse_other_cluster(app, whole, path=request.path)
-    entries = _of_topics_that_were_made(app, whole)
-    found = gather_backup_topics(app, entries, path=request.path)
-    for topic, store in found.stores.items():
-        refuse_hidden_keys(app, store, (entry.before.key for entry in entries if entry.before.topic == topic))
-    writes = [_planned(entry, found.stores[entry.before.topic], request) for entry in entries]
-    newer = [(entry, write) for entry, write in zip(entries, writes, strict=True) if write.conflict]
+    backup = read_entries(app, request.path)
+    if backup.has_keyless:
+        raise InputFileError(f"{request.path} holds a record without a key", hint="Is it a backup that eosctl wrote?")
+
+    def plan(part: Part) -> Table | Spilled:
+        for topic, store in part.stores.items():
+            if store.hidden:
+                refuse_hidden_keys(app, store, keys_of(part.entries, topic))
+        writes = restored(part.entries, part.records, part.headers, overwrite_newer=request.overwrite_newer)
+        return Spilled(writes, app.state_dir / "parts") if backup.is_large() else writes
+
+    found, parts = look_at_parts(app, backup, plan, absent_topics=True)
+    writes = PlannedWrites(parts)
     return OffsetWritePlan(
         kinds=RESTORE,
-        writes=PlannedWrites.of(writes),
+        writes=writes,
         creates=(),
         found=found,
         allowances=request.allowances,
-        problems=tuple(_problems(entries, writes)),
-        details=_newer_details(app, newer),
+        problems=tuple(_problems(backup, writes)),
+        details=_newer_details(app, backup, writes),
     )
 
 
 def _newer_details(
-    app: App, newer: Sequence[tuple[BackupEntry, PlannedWrite]]
+    app: App, backup: Entries, writes: PlannedWrites
 ) -> dict[tuple[str, bytes, int], Mapping[str, object]]:
-    """Of keys that someone else wrote since: what the backup has, and whose the newer record is."""
-    there = [(write.before, write.key.connector) for _entry, write in newer]
+    """Of shown keys that someone else wrote since: what the backup has, and whose the newer record is."""
+    if not writes.conflicts:
+        return {}
+    newer = [write for write, _outcome in writes.first(MOST_ROWS) if write.conflict]
+    there = [(write.before, write.key.connector) for write in newer]
     writers = iter(likely_writers(app, [(record, name) for record, name in there if record is not None]))
+    kept = values_of(backup.tables(), [write.place() for write in newer])
     details: dict[tuple[str, bytes, int], Mapping[str, object]] = {}
-    for entry, write in newer:
+    for write in newer:
         record = write.before
         writer = None if record is None else next(writers)
         details[write.place()] = {
-            "backup": value_json(entry.before.value),
+            "backup": value_json(kept[write.place()]),
             "newer": None
             if record is None
             else Newer(
@@ -93,77 +103,15 @@ def _newer_details(
     return details
 
 
-def _of_topics_that_were_made(app: App, entries: Sequence[BackupEntry]) -> list[BackupEntry]:
-    """Without those of a topic that a cut-off write had yet to create: there is nothing to take back."""
-    with app.topics() as topics:
-        there = topics.describe(sorted({entry.before.topic for entry in entries}))
-    return [entry for entry in entries if entry.before.topic in there or not entry.was_absent()]
-
-
-def gather_backup_topics(app: App, entries: Sequence[BackupEntry], *, path: str) -> OffsetStores:
-    """Reads the topics of a backup; raises RefusedError for that of another cluster, NotFoundError for a topic gone."""
-    _refuse_other_cluster(app, entries, path=path)
-    return gather_topics(app, sorted({entry.before.topic for entry in entries}))
-
-
-def _refuse_other_cluster(app: App, entries: Sequence[BackupEntry], *, path: str) -> None:
-    with app.topics() as topics:
-        here = topics.cluster_id()
-    others = sorted({entry.cluster_id for entry in entries if entry.cluster_id not in (None, here)} - {None})
-    if others:
-        raise RefusedError(
-            f"{path} is a backup of cluster {others[0]}, this is {here}; nothing was written",
-            hint="Check -b, or name the profile of that cluster with -p.",
-        )
-
-
-def _planned(entry: BackupEntry, store: Store, request: RestoreRequest) -> PlannedWrite:
-    key = decode_key(entry.before.key)
-    if entry.before.key is None:
-        raise InputFileError(f"{request.path} holds a record without a key", hint="Is it a backup that eosctl wrote?")
-    there = store.at(key.raw, entry.before.partition)
-    action, reason = _decide(entry, there)
-    conflict = reason == "written_since"
-    if conflict and not request.overwrite_newer:
-        action = KeyAction.CONFLICT
-    current = there.value if there else None
-    after = entry.before.value if action in (KeyAction.WRITE, KeyAction.DELETE) else current
-    return PlannedWrite(
-        action,
-        reason,
-        key,
-        store.topic,
-        entry.before.partition,
-        before=there,
-        after=after,
-        replaces=there,
-        conflict=conflict,
-        headers=entry.before.headers,
-    )
-
-
-def _decide(entry: BackupEntry, there: Record | None) -> tuple[KeyAction, str]:
-    """What to do with one key, as if newer values were to be overwritten."""
-    current, wanted = there.value if there else None, entry.before.value
-    if current == wanted:
-        return KeyAction.KEEP, "equal"
-    back = KeyAction.DELETE if wanted is None else KeyAction.WRITE
-    if entry.knows_written and current != entry.written:
-        return back, "written_since"
-    if entry.was_absent():
-        return back, "absent_before"
-    return back, "deleted_before" if is_nothing(wanted) else "restored"
-
-
-def _problems(entries: Sequence[BackupEntry], writes: Sequence[PlannedWrite]) -> Iterable[Problem]:
-    absent = sum(write.reason == "absent_before" for write in writes)
+def _problems(backup: Entries, writes: PlannedWrites) -> Iterable[Problem]:
+    absent = writes.reasons["absent_before"]
     if absent:
         yield Problem(
             codes.ABSENT_BEFORE,
             f"{counted(absent, 'key')} had no record before; such a key gets a tombstone, read as no offset",
             severity="warning",
         )
-    unchecked = sum(not entry.knows_written for entry in entries)
+    unchecked = backup.unchecked
     if unchecked:
         yield Problem(
             codes.UNCHECKED,

@@ -56,7 +56,6 @@ def settled_columns(
     """
     for _ in patience(app).rounds(0.5):
         read = topics.read_columns(topic, since=since, partitions=partitions)
-        blocked = [one for one in read.blocked() if partitions is None or one.partition in partitions]
-        if not blocked:
+        if not read.blocked():
             return read, ()
-    return read, topics.read_behind(topic, blocked)
+    return read, topics.read_behind(topic, read.blocked())

@@ -171,7 +171,7 @@ class _Reading(Generic[S]):
     def read_all(self, names: Sequence[str]) -> None:
         """Reads the topics; raises NotFoundError for a missing one."""
         self._describe(names)
-        _require(names, self._descriptions)
+        require_topics(names, self._descriptions)
         for topic in dict.fromkeys(names):
             self._read(topic)
 
@@ -214,7 +214,7 @@ def away_bounds(app: App, name: str) -> tuple[Bounds, ...]:
     there, inner = locate(app, name)
     topic = there.target.offset_topic if inner == GLOBAL else inner
     with there.topics() as topics:
-        _require([topic], topics.describe([topic]))
+        require_topics([topic], topics.describe([topic]))
         return settled_bounds(there, topics, topic)
 
 
@@ -223,7 +223,7 @@ def _away_with(reader: Reader[S], app: App, name: str) -> AwayStore[S]:
     there, inner = locate(app, name)
     topic = there.target.offset_topic if inner == GLOBAL else inner
     with there.topics() as topics:
-        _require([topic], topics.describe([topic]))
+        require_topics([topic], topics.describe([topic]))
         refuse_unfit_sources(there, topics, [topic])
         store, bounds = reader.read(there, topics, topic)
         return AwayStore(topics.cluster_id(), replace(store, topic=f"{topic}@{parse_store(name).profile}"), bounds)
@@ -290,7 +290,8 @@ def _read_own(
     return found, tuple(told)
 
 
-def _require(topics: Sequence[str], there: Mapping[str, TopicDescription]) -> None:
+def require_topics(topics: Sequence[str], there: Mapping[str, TopicDescription]) -> None:
+    """Raises NotFoundError for the first of `topics` that is not there."""
     for topic in topics:
         if topic not in there:
             raise NotFoundError(

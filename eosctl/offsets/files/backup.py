@@ -1,0 +1,109 @@
+"""A backup and its topics, read part by part: what `restore` and `verify` compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+from eosctl.app import App
+from eosctl.connectors.dedicated import DedicatedTopics
+from eosctl.core.record_file import UNKNOWN
+from eosctl.core.records import Bounds, Headers, Record
+from eosctl.engine.columns import batch_of_rows
+from eosctl.engine.entries import ENTRIES, Entries, without_absent
+from eosctl.engine.planned import AT_ONCE, headers_text, places_in
+from eosctl.engine.read import all_records
+from eosctl.engine.stores import ColumnStore
+from eosctl.errors import EosctlError, RefusedError
+from eosctl.offsets.stores.columns import ColumnStores, column_store, settled_columns
+from eosctl.offsets.stores.gather import StoresOf, require_topics
+from eosctl.state.backups import BackupEntry, read_backup
+
+if TYPE_CHECKING:
+    from eosctl.engine.columns import Batch, Table
+
+T = TypeVar("T")
+
+
+def read_entries(app: App, path: str) -> Entries:
+    """What a backup keeps; raises InputFileError, RefusedError for the backup of another cluster."""
+    with app.topics() as topics:
+        here = topics.cluster_id()
+    try:
+        return Entries(_pieces(path, here), app.state_dir / "parts")
+    except OSError as exc:
+        raise EosctlError(
+            f"cannot write {exc.filename or app.state_dir / 'parts'}: {exc.strerror or exc}",
+            hint="A large backup needs as much space there as the file. Nothing was written to Kafka.",
+        ) from exc
+
+
+def _pieces(path: str, here: str) -> Iterator[Batch]:
+    entries = read_backup(path)
+    while some := list(islice(entries, AT_ONCE)):
+        other = sorted({entry.cluster_id for entry in some if entry.cluster_id not in (None, here)} - {None})
+        if other:
+            raise RefusedError(
+                f"{path} is a backup of cluster {other[0]}, this is {here}; nothing was written",
+                hint="Check -b, or name the profile of that cluster with -p.",
+            )
+        yield _batch_of(some)
+
+
+def _batch_of(entries: list[BackupEntry]) -> Batch:
+    rows = []
+    for (topic, partition, offset, timestamp_ms, key, value, headers), written, knows_written, _cluster_id in entries:
+        there = None if offset == UNKNOWN else offset
+        text = headers_text(headers) if headers else None
+        rows.append((topic, partition, there, timestamp_ms, key, value, text, written, knows_written))
+    return batch_of_rows(rows, ENTRIES)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some `entries` (ENTRIES), and what their topics have in these partitions: `records` (RECORDS, newest of each
+    partition and key) with their `headers`, and what open transactions hide, by topic."""
+
+    entries: Table
+    records: Table
+    headers: dict[tuple[str, int, int], Headers]
+    stores: dict[str, ColumnStore]
+    hidden: list[Record]
+
+
+def look_at_parts(
+    app: App, entries: Entries, look: Callable[[Part], T], *, absent_topics: bool = False
+) -> tuple[ColumnStores, list[T]]:
+    """What `look` returns for each part, and the topics as they were when each was read first.
+
+    With `absent_topics`, keys that had no record in topics that are not there are left out: a cut-off write had yet to
+    create them. Raises NotFoundError for a topic that is gone.
+    """
+    bounds: dict[str, tuple[Bounds, ...]] = {}
+    found = list[T]()
+    with app.topics() as topics:
+        there = topics.describe(sorted(entries.topics))
+        for table in entries.tables():
+            kept = without_absent(table, there) if absent_topics else table
+            wanted = places_in(kept)
+            require_topics(sorted(wanted), there)
+            reads, stores, hidden = [], {}, list[Record]()
+            for topic, partitions in sorted(wanted.items()):
+                read, behind = settled_columns(app, topics, topic, partitions=partitions)
+                bounds.setdefault(topic, read.bounds)
+                stores[topic] = column_store(read, behind)
+                reads.append(read)
+                hidden += behind
+            headers = {(read.topic, *place): each for read in reads for place, each in read.headers.items()}
+            found.append(look(Part(kept, all_records(reads), headers, stores, hidden)))
+        stores_found = StoresOf(
+            cluster_id=topics.cluster_id(),
+            global_topic=app.target.offset_topic,
+            stores={topic: ColumnStore(topic, len(bounds[topic])) for topic in bounds},
+            bounds=bounds,
+            descriptions={topic: there[topic] for topic in bounds},
+            dedicated=DedicatedTopics(),
+        )
+    return stores_found, found
