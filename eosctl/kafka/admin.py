@@ -160,10 +160,10 @@ class TopicAdmin:
         election = self._deadline.half(at_most_s=LEADER_PATIENCE_S)
         while True:
             places = self._led_places(topics)
-            begin = self._ask_offsets(_good(places), _EARLIEST, IsolationLevel.READ_UNCOMMITTED)
-            end = self._ask_offsets(_good(begin), _LATEST, IsolationLevel.READ_UNCOMMITTED)
-            stable = self._ask_offsets(_good(end), _LATEST, IsolationLevel.READ_COMMITTED)
-            asked = {**places, **begin, **end, **stable}
+            begins = self._ask_offsets(_good(places), _EARLIEST, IsolationLevel.READ_UNCOMMITTED)
+            ends = self._ask_offsets(begin := _good(begins), _LATEST, IsolationLevel.READ_UNCOMMITTED)
+            stable = self._ask_offsets(end := _good(ends), _LATEST, IsolationLevel.READ_COMMITTED)
+            asked = {**places, **begins, **ends, **stable}
             faults = {place: why for place, why in asked.items() if isinstance(why, EosctlError)}
             if any(isinstance(why, NotFoundError) for why in faults.values()):
                 self.partition_counts(topics)  # raises where the topic is gone
@@ -178,13 +178,11 @@ class TopicAdmin:
         known: dict[str, list[Bounds]] = {topic: [] for topic in topics}
         for place, lso in _good(stable).items():
             topic, partition = place
-            known[topic].append(Bounds(partition, _good(begin)[place], min(lso, _good(end)[place]), _good(end)[place]))
-        return {
-            topic: KnownBounds(
-                tuple(known[topic]), {number: why.message for (name, number), why in faults.items() if name == topic}
-            )
-            for topic in topics
-        }
+            known[topic].append(Bounds(partition, begin[place], min(lso, end[place]), end[place]))
+        missing: dict[str, dict[int, str]] = {topic: {} for topic in topics}
+        for (topic, partition), why in faults.items():
+            missing[topic][partition] = why.message
+        return {topic: KnownBounds(tuple(known[topic]), missing[topic]) for topic in topics}
 
     def _led_places(self, topics: Collection[str]) -> Answers:
         """Every partition in order, 0 for one that has a leader; raises NotFoundError."""
