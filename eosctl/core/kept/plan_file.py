@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -76,8 +76,8 @@ class PlanFormat:
 
     def text(self, plan: DataclassInstance) -> str:
         """What `--plan-out` writes: members in the order that people read them in."""
-        document = {"format": self.name, "version": self.version, "digest": digest_of(plan), "plan": asdict(plan)}
-        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        document = {"format": self.name, "version": self.version, "digest": digest_of(plan), "plan": plan}
+        return json.dumps(document, default=_members, indent=2, ensure_ascii=False) + "\n"
 
     def read(self, text: str, kind: type[AnyPlan], *, path: str) -> AnyPlan:
         """The plan in `text`; raises InputFileError when it is not one, or was changed after it was written."""

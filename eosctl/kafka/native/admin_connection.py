@@ -115,7 +115,7 @@ class AdminConnection:
     def wait(self, futures: Collection[Future[object]], doing: str) -> None:
         """Waits for all `futures` while serving librdkafka's callbacks, which hold the reason of a failure."""
         self._errors.clear()
-        while wait_for(futures, timeout=_POLL_S).not_done:
+        while any(not future.done() for future in futures) and wait_for(futures, timeout=_POLL_S).not_done:
             self._serve_callbacks()
             self._errors.check(doing)
             self._deadline.check(doing)
