@@ -118,8 +118,8 @@ ALERTS: tuple[Alert, ...] = (
         "A transaction hangs on {{ $labels.topic }}-{{ $labels.partition }}",
         "No coordinator knows the open transaction of producer id {{ $labels.producer_id }}, so that no timeout ends "
         "it (KIP-664). Consumers with read_committed stop before it. It wrote last {{ $value | humanizeDuration }} "
-        "ago. `eosctl txn hanging` lists it with its start offset, and `eosctl txn abort` ends it.",
-        "eosctl txn hanging",
+        "ago. `eosctl txn hanging` lists it; the command of the runbook shows a plan, asks, and ends it.",
+        "eosctl txn abort --hanging",
     ),
     Alert(
         "EosctlLastStableOffsetStuck", lambda series: f"{series('eosctl_topic_lso_stuck_seconds')} > 0",

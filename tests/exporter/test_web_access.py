@@ -26,6 +26,8 @@ from eosctl.exporter.web.passwords import Passwords
 from eosctl.exporter.web.tls import openssl_name
 from tests.conftest import Invoke
 from tests.prometheus.promtool import Promtool
+from tests.prometheus.server import Prometheus
+from tests.sandbox_fixtures import wait_until
 
 PASSWORD = "open sesame"
 HASH = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
@@ -191,6 +193,23 @@ def test_certificates_may_stand_in_the_file(tmp_path: Path, authority: trustme.C
 )
 def test_suites_have_the_names_of_openssl(suite: str, name: str) -> None:
     assert openssl_name(suite) == name
+
+
+def test_a_real_prometheus_scrapes_with_a_certificate_and_a_password(
+    tmp_path: Path, authority: trustme.CA, prometheus: Prometheus
+) -> None:
+    write_pair(tmp_path, authority)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.crt"))
+    scrape = {"scheme": "https", "tls_config": {"ca_file": str(tmp_path / "ca.crt")}}
+    with serving(put(tmp_path, {"tls_server_config": TLS, "basic_auth_users": {"prom": HASH}})) as url:
+        target = url.removeprefix("https://")
+        for password, error in (("wrong", "server returned HTTP status 401 Unauthorized"), (PASSWORD, "")):
+            login = {"username": "prom", "password": password}
+            prometheus.load([target], job=f"eosctl-{bool(error)}", **scrape, basic_auth=login)
+            wait_until(lambda: target in prometheus.target_errors(), what="a scrape")
+            assert prometheus.target_errors()[target] == error
+        assert len(prometheus.query('eosctl_build_info{job="eosctl-False"}')) == 1
+    prometheus.load([])
 
 
 def test_headers_and_a_rate_limit(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.gameday.ground import Ground
 from tests.prometheus.server import Prometheus
 from tests.sandbox_fixtures import PATIENCE_S, wait_until
 
-INTERVAL = "2s"
+INTERVAL = "1s"
 STILL_S = 15
 """For how long a running source of these tests writes no offset before that is an alert."""
 _WINDOW_S = 20
