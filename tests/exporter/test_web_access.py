@@ -106,6 +106,12 @@ def test_users_are_read_again_and_a_broken_file_lets_nobody_in(tmp_path: Path) -
         assert [get(url, user=f"{user}:{PASSWORD}").status for user in ("prom", "other")] == [401, 200]
         path.unlink()
         assert get(url, user=f"other:{PASSWORD}").status == 500
+        assert len(told) == 2
+        put(tmp_path, {"basic_auth_users": {"prom": HASH}})
+        assert get(url, user=f"prom:{PASSWORD}").status == 200
+        path.unlink()
+        assert get(url, user=f"prom:{PASSWORD}").status == 500
+        assert len(told) == 3
 
 
 def test_tls_and_a_renewed_certificate_without_a_restart(tmp_path: Path, authority: trustme.CA) -> None:
@@ -200,7 +206,7 @@ def test_a_real_prometheus_scrapes_with_a_certificate_and_a_password(
 ) -> None:
     write_pair(tmp_path, authority)
     authority.cert_pem.write_to_path(str(tmp_path / "ca.crt"))
-    scrape = {"scheme": "https", "tls_config": {"ca_file": str(tmp_path / "ca.crt")}}
+    scrape: dict[str, Any] = {"scheme": "https", "tls_config": {"ca_file": str(tmp_path / "ca.crt")}}
     with serving(put(tmp_path, {"tls_server_config": TLS, "basic_auth_users": {"prom": HASH}})) as url:
         target = url.removeprefix("https://")
         for password, error in (("wrong", "server returned HTTP status 401 Unauthorized"), (PASSWORD, "")):

@@ -7,17 +7,19 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pytest
 
 from eosctl.sandbox.servers.ports import take_ports
 from tests.gameday.ground import Ground
 from tests.prometheus.server import Prometheus
 from tests.sandbox_fixtures import PATIENCE_S, wait_until
 
-INTERVAL = "1s"
+INTERVAL = "2s"
 STILL_S = 15
 """For how long a running source of these tests writes no offset before that is an alert."""
 _WINDOW_S = 20
@@ -68,8 +70,12 @@ class Watching:
             print(f"{alert} {labels} | fired {fired_s[alert]:.1f} s | resolved {self.took_s[alert][1]:.1f} s")
 
     def _wait(self, alert: str, labels: dict[str, str], *, firing: bool) -> float:
-        what = f"{alert} {labels} to {'fire' if firing else 'resolve'}; {self.log}"
-        wait_until(lambda: self.firing(alert, **labels) is firing, what=what)
+        what = f"{alert} {labels} to {'fire' if firing else 'resolve'}"
+        try:
+            wait_until(lambda: self.firing(alert, **labels) is firing, what=what)
+        except pytest.fail.Exception:
+            print(*self.prometheus.alerts(), self.log.read_text()[-2000:], sep="\n")  # what there was instead
+            raise
         return time.monotonic()
 
 
@@ -84,21 +90,16 @@ def quickened(rules: str) -> str:
 
 @contextmanager
 def watched(ground: Ground, prometheus: Prometheus, ports: Path) -> Iterator[Watching]:
-    """The exporter runs, Prometheus scrapes it with the rules that eosctl prints; no alert is left from before."""
+    """The exporter runs, and Prometheus scrapes it with the rules that eosctl prints."""
     (port,) = take_ports(1, folder=ports, owner=ground.folder)
     rules = ground.invoke("exporter", "rules", "--offsets-still", f"{STILL_S}s").stdout
     prometheus.load([f"127.0.0.1:{port}"], quickened(rules))
     watching = Watching(ground, prometheus, port, ground.folder / "exporter.log")
     try:
         watching.start()
-        wait_until(lambda: not _firing(prometheus), what="every alert to be quiet")
         yield watching
     finally:
         if watching.process is not None and watching.process.poll() is None:
             watching.process.kill()
             watching.process.wait()
         prometheus.load([])
-
-
-def _firing(prometheus: Prometheus) -> Sequence[str]:
-    return [each.name for each in prometheus.alerts()]

@@ -39,7 +39,7 @@ def promtool(tmp_path: Path) -> Promtool:
 
 @pytest.fixture(scope="session")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """A Prometheus that scrapes and evaluates every second; whoever uses it loads targets and rules."""
+    """A Prometheus that scrapes and evaluates all the time; whoever uses it loads targets and rules."""
     folder = tmp_path_factory.mktemp("prometheus") / "server"
     with running_prometheus(had_programs(), folder, cache_dir(os.environ) / "ports") as started:
         yield started

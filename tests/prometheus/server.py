@@ -1,4 +1,4 @@
-"""A Prometheus on loopback that evaluates and scrapes every second, and is asked by its HTTP API."""
+"""A Prometheus on loopback that evaluates every second, scrapes every two, and is asked by its HTTP API."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Prometheus:
 def _config(targets: Sequence[str], job: str, scrape: Mapping[str, object]) -> dict[str, object]:
     scraped = {"job_name": job, "static_configs": [{"targets": list(targets)}], **scrape}
     return {
-        "global": {"scrape_interval": "1s", "evaluation_interval": "1s", "scrape_timeout": "1s"},
+        "global": {"scrape_interval": "2s", "evaluation_interval": "1s", "scrape_timeout": "2s"},
         "rule_files": ["rules.yml"],
         "scrape_configs": [scraped] if targets else [],
     }

@@ -37,7 +37,8 @@ class WebAccess:
 
         self._path, self._on_event = path, on_event
         self._lock = threading.Lock()
-        self._config_stamp, self._context_stamp = stamp(path), Stamp()
+        self._config_stamp: Stamp = stamp(path)
+        self._context_stamp: Stamp = ()
         self._config: WebConfig | None = read_web_config(path)
         self._context: ssl.SSLContext | None = None
         self._told: str | None = None
@@ -84,7 +85,7 @@ class WebAccess:
         with self._lock:
             if self._config is None or now != self._config_stamp:
                 self._config = None
-                self._config, self._config_stamp = read_web_config(self._path), now
+                self._config, self._config_stamp, self._told = read_web_config(self._path), now, None
             return self._config
 
     def _context_now(self) -> tuple[WebConfig, ssl.SSLContext]:
