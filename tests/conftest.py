@@ -26,7 +26,7 @@ pytest_plugins = [
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: its children would be deaf to Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-gc.disable()  # until all tests are collected: what that makes stays, and was looked through again and again
+gc.disable()  # until all tests are collected: modules and tests stay, and were looked through again and again
 
 # The same examples on every run, however slow the machine: what fails here fails everywhere.
 settings.register_profile(
@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Garbage is collected from here on, and not among modules and tests: they stay to the end."""
+    """Turns the garbage collector on; it never looks at what is there by now: modules and tests stay to the end."""
     gc.freeze()
     gc.enable()
 
