@@ -29,9 +29,31 @@ if TYPE_CHECKING:
     "--ignore", "ignored", metavar="CODE[:SUBJECT]", multiple=True,
     help="Only count these findings, for all subjects or for one (repeatable; added to `ignore` of the profile).",
 )  # fmt: skip
+@click.option(
+    "--for", "product", type=click.Choice(["streams", "flink"]),
+    help="Check transactional applications of Kafka Streams or Flink; no Connect group is needed.",
+)  # fmt: skip
+@click.option(
+    "--application", "applications", multiple=True, metavar="ID",
+    help="With --for: only this application.id or transactionalIdPrefix (repeatable).",
+)  # fmt: skip
+@click.option(
+    "--principal", "principals", multiple=True, metavar="User:NAME",
+    help="With --for and --application: whose rights on ids, groups and internal topics are checked.",
+)  # fmt: skip
 @validation_option
 @pass_app
-def doctor(app: App, *, strict: bool, validate: bool, expected: str | None, ignored: tuple[str, ...]) -> Report:
+def doctor(
+    app: App,
+    *,
+    strict: bool,
+    validate: bool,
+    expected: str | None,
+    ignored: tuple[str, ...],
+    product: str | None,
+    applications: tuple[str, ...],
+    principals: tuple[str, ...],
+) -> Report:
     """Run every check; the worst findings come first.
 
     The first line summarises the group: how many workers are enabled, how many source tasks are not exactly-once.
@@ -52,8 +74,17 @@ def doctor(app: App, *, strict: bool, validate: bool, expected: str | None, igno
     same kind are folded into one. The exit code is 3 if a finding is an error (with --strict, also a warning), else 7
     if a check could not run; 1 if nothing is known of the group. Needs Kafka Connect 3.3 and brokers of 3.0 or newer.
 
+    With --for streams or flink it checks what concerns such applications: hanging transactions, timeouts, shared
+    prefixes, ids that expire, __transaction_state, known bugs of the brokers, transaction.version (KIP-890), rights.
+
+    \b
     Example: eosctl doctor -b kafka:9092 -g connect-cluster -w worker.properties -o json
+    Example: eosctl doctor -b kafka:9092 --for streams --application billing
     """
+    from eosctl.checks.cluster.applications import examine_applications, to_check
+
+    if wanted_applications := to_check(product, applications, principals):
+        return examine_applications(app, wanted_applications, strict=strict, ignore=_to_ignore(app, ignored))
     from eosctl.checks.plan import examine
     from eosctl.core.workers.modes import Mode
 

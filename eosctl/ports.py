@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         TransactionDescription,
         TransactionListings,
     )
+    from eosctl.core.versions import BrokerFeatures
     from eosctl.core.workers.connector_entry import ConnectorEntry
     from eosctl.engine.read import TopicColumns
     from eosctl.errors import EosctlError
@@ -49,6 +50,9 @@ class TransactionAdmin(Protocol):
 
     def silent_brokers(self, *, patience_s: float) -> Mapping[int, EosctlError]:
         """Brokers that the cluster lists and that do not answer within `patience_s`, asked side by side, and why."""
+
+    def features(self) -> Mapping[int, BrokerFeatures]:
+        """The features of each broker that answers (KIP-584), by node id; raises UnreachableError where none does."""
 
     def find_coordinators(
         self, transactional_ids: Sequence[TransactionalId]

@@ -166,3 +166,19 @@ AT_REST = finding(
     "Connectors are PAUSED or STOPPED: none of their tasks runs.",
     "Nothing, if that is meant; `eosctl connectors resume C`.",
 )
+KNOWN_BUG = finding(
+    "known_bug",
+    "A known bug of Kafka that transactions run into, in a version that was seen; a patch release may have its fix.",
+    "Upgrade to the release that the fix names, or do what it says until then.",
+)
+TRANSACTION_VERSION_BEHIND = finding(
+    "transaction_version_behind",
+    "The brokers can keep late writes and markers out of the next transaction (KIP-890), which is not in use.",
+    "Raise the feature transaction.version with kafka-features.sh.",
+)
+APPLICATION_NOT_SEEN = finding(
+    "application_not_seen",
+    "No transactional id of an application is known: it has not run for longer than brokers keep ids, writes under "
+    "another name, or one may not DESCRIBE its ids.",
+    "`eosctl txn applications` shows those that are known.",
+)

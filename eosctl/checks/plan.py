@@ -13,6 +13,7 @@ from eosctl.acls.check import judge_acls
 from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.causes import KAFKA, kafka_findings, under_causes, unreached
+from eosctl.checks.cluster.versions import broker_findings, worker_findings
 from eosctl.checks.group.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
 from eosctl.checks.group.rules import (
     gate_finding,
@@ -66,12 +67,23 @@ def _unfinished(visit: Visit) -> _Found:
     return list(unfinished_work(visit.app, seen.kafka_cluster_id, connectors=known, config=seen.config_state))
 
 
+def _kafka(visit: Visit) -> _Found:
+    """Brokers that do not answer; where all do, what is known of their versions: nobody waits for a silent one twice."""
+    silent = list(kafka_findings(visit))
+    return silent if silent or visit.app.target.client is None else list(broker_findings(visit.app))
+
+
 def _workers(visit: Visit) -> _Found:
     if visit.group().is_mirror_maker:
         return [_mirror_maker(visit), *_of_problems("workers", group_problems(visit.app, visit.group()))]
     silent = fold_alike(_silent_finding(*each) for each in visit.silent())
     behind = workers_behind(visit.app, visit.group())
-    return [*silent, *behind, *_of_problems("workers", group_problems(visit.app, visit.group()))]
+    return [
+        *silent,
+        *behind,
+        *worker_findings(visit.group()),
+        *_of_problems("workers", group_problems(visit.app, visit.group())),
+    ]
 
 
 def _mirror_maker(visit: Visit) -> Finding:
@@ -232,7 +244,7 @@ class _Check:
 
 # in the order in which a person would act: what stops all, what was left half-done, what stops the group, or tasks
 CHECKS: tuple[_Check, ...] = (
-    _Check(KAFKA, kafka_findings),
+    _Check(KAFKA, _kafka),
     _Check("unfinished", _unfinished),
     _Check("workers", _workers),
     _Check("gates", _gates),

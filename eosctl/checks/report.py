@@ -46,6 +46,15 @@ def _rows(findings: Mapping[str, Sequence[Finding]]) -> list[DoctorRow]:
 
 
 def doctor_report(visit: Visit, outcome: CheckResults, *, strict: bool) -> Report:
+    """The report of a group's checks; see `checks_report`."""
+    return checks_report(
+        outcome, _group(visit), cluster_id=_cluster_id(visit), group_id=visit.app.target.group_id, strict=strict
+    )
+
+
+def checks_report(
+    outcome: CheckResults, group: GroupStatePart | None, *, cluster_id: str | None, group_id: str | None, strict: bool
+) -> Report:
     """Exit code 3 on an error, with `strict` also on a warning; else 7 where a check could not run that counts."""
     findings, missed = outcome.findings, outcome.missed()
     every = worst_first(each for found in findings.values() for each in found)
@@ -61,7 +70,7 @@ def doctor_report(visit: Visit, outcome: CheckResults, *, strict: bool) -> Repor
             counts=severity_counts(every),
         ),
         data=DoctorData(
-            group=_group(visit),
+            group=group,
             checks=[
                 CheckPart(
                     check=check,
@@ -72,7 +81,7 @@ def doctor_report(visit: Visit, outcome: CheckResults, *, strict: bool) -> Repor
             ],
             ignored=ignored,
         ),
-        target={"kafka_cluster_id": _cluster_id(visit), "group_id": visit.app.target.group_id},
+        target={"kafka_cluster_id": cluster_id, "group_id": group_id},
         problems=_problems(missed, checks=findings.keys()),
         exit_code=_exit_code(every, missed, checks=findings.keys(), strict=strict),
     )

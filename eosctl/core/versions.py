@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+
+from eosctl.core.frozen import NamedTuple
 
 Version = tuple[int, int]
 
@@ -47,3 +50,26 @@ def shown_version(said: str) -> str:
         return f"{said} (of an unknown distribution)"
     text = f"{found[0]}.{found[1]}"
     return said if said.startswith(f"{text}.") or said == text else f"{said} (Kafka {text})"
+
+
+class BrokerFeatures(NamedTuple):
+    """What ApiVersions v3+ reports of a broker (KIP-584): the highest level of each feature, and those in use."""
+
+    supported: Mapping[str, int]
+    finalized: Mapping[str, int]
+
+
+# the highest production level of metadata.version -> the release that brought it (`MetadataVersion`, Kafka 4.4.0)
+_RELEASE_OF_LEVEL: tuple[tuple[int, Version], ...] = (
+    (7, (3, 3)), (8, (3, 4)), (11, (3, 5)), (14, (3, 6)), (19, (3, 7)), (20, (3, 8)), (21, (3, 9)), (25, (4, 0)),
+    (27, (4, 1)), (29, (4, 2)), (30, (4, 3)), (33, (4, 4)),
+)  # fmt: skip
+
+
+def release_of(features: BrokerFeatures) -> Version | None:
+    """The release of a broker by the metadata.version that it can have; None where that does not say.
+
+    Brokers do not report their version; patch releases have the same levels. With ZooKeeper there is no level.
+    """
+    level = features.supported.get("metadata.version", 0)
+    return next((release for highest, release in _RELEASE_OF_LEVEL if highest == level), None)

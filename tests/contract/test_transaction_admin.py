@@ -9,6 +9,7 @@ import pytest
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
 from eosctl.core.transactions import KafkaFault, RawGroup, TransactionDescription, TransactionState
+from eosctl.core.versions import release_of
 from eosctl.errors import UnsupportedError
 from eosctl.ports import TransactionAdmin
 from tests.contract.clusters import REAL, Subject, on
@@ -44,6 +45,18 @@ def test_the_cluster_has_an_id(subject: Subject) -> None:
 def test_where_all_brokers_answer_none_is_silent(subject: Subject) -> None:
     with subject.admin() as admin:
         assert admin.silent_brokers(patience_s=20) == {}
+
+
+@on_all
+def test_brokers_report_their_features(subject: Subject) -> None:
+    """The release follows from the metadata.version that a broker can have; transaction.version 2 came with 4.0."""
+    with subject.admin() as admin:
+        found = admin.features()
+    assert found
+    for features in found.values():
+        release = release_of(features)
+        assert release is not None
+        assert (features.finalized.get("transaction.version", 0) == 2) == (release >= (4, 0))
 
 
 @on_all

@@ -35,7 +35,14 @@ class Asked(NamedTuple):
 
 
 def _api_versions(asked: Asked, _request: object) -> cluster_api.ApiVersionsResponse:
-    return _all_offered(asked.error, tuple(asked.cluster.versions.items()))
+    state = asked.cluster.state
+    answer = _all_offered(asked.error, tuple(asked.cluster.versions.items()))
+    return answer._replace(
+        supported_features=tuple(cluster_api.SupportedFeature(name, 0, most) for name, most in state.supported.items()),
+        finalized_features=tuple(
+            cluster_api.FinalizedFeature(name, level, level) for name, level in state.finalized.items()
+        ),
+    )
 
 
 @lru_cache(maxsize=128)

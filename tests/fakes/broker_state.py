@@ -55,6 +55,8 @@ class BrokerState:
         self.transactions: dict[str, FakeTransaction] = {}
         self.groups: dict[str, Group] = {}
         self.settings = {"transaction.max.timeout.ms": str(MAX_TIMEOUT_MS)}
+        self.supported = {"metadata.version": 30, "transaction.version": 2}
+        self.finalized = dict(self.supported)
         self.nodes = list(range(1, brokers + 1))
         self.moved: dict[str, int] = {}
         self.late_markers = 0

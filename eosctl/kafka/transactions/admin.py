@@ -40,6 +40,7 @@ from eosctl.wire.group_listing_messages import LIST_GROUPS, ListGroupsRequest
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest
 
 if TYPE_CHECKING:
+    from eosctl.core.versions import BrokerFeatures
     from eosctl.kafka.topics.partition_leaders import Partition
 
 K = TypeVar("K")
@@ -71,6 +72,12 @@ class NativeTransactionAdmin:
 
         brokers = {each.node_id: Address(each.host, each.port) for each in self._cluster.metadata().brokers}
         return silent_among(self._cluster, brokers, deadline=self._deadline.half(at_most_s=patience_s))
+
+    def features(self) -> Mapping[int, BrokerFeatures]:
+        """The features of each broker that answers (KIP-584), by node id; raises UnreachableError where none does."""
+        from eosctl.kafka.features import features_of
+
+        return features_of(self._cluster)
 
     def find_coordinators(
         self, transactional_ids: Sequence[TransactionalId]

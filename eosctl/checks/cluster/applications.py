@@ -1,0 +1,151 @@
+"""`doctor --for streams|flink`: what is wrong for transactional applications that are no connectors. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from eosctl.acls.check import judge_acls
+from eosctl.app import App
+from eosctl.checks import codes
+from eosctl.checks.causes import KAFKA
+from eosctl.checks.cluster.versions import broker_findings
+from eosctl.checks.group.rules import hanging_finding, transaction_topic_findings
+from eosctl.checks.ignored import IgnoredFinding, split_ignored
+from eosctl.checks.report import CheckResults, checks_report
+from eosctl.core.acls.request import AclRequest
+from eosctl.core.findings import INFO, WARNING, Finding
+from eosctl.core.records import KnownBounds
+from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
+from eosctl.errors import EosctlError, InterruptedByUserError, UsageError
+from eosctl.observation.connectors.folds import fold_alike
+from eosctl.report import Report, plain
+from eosctl.txn import codes as txn_codes
+from eosctl.txn.applications.report import ApplicationsRequest, list_applications
+from eosctl.txn.applications.rows import ApplicationRow
+from eosctl.txn.faults import NOT_CHECKED
+from eosctl.txn.partitions import find_hanging_transactions
+from eosctl.txn.rows import HangingRow
+
+_Found = Iterable[Finding]
+_PRODUCTS = {"streams": {"kafka-streams"}, "flink": {"flink-sink", "flink-producer"}}
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationsToCheck:
+    """Kafka Streams or Flink; of which applications (none: all that are recognised), and their rights' principal."""
+
+    product: str
+    applications: tuple[str, ...] = ()
+    principals: tuple[str, ...] = ()
+    input_topics: tuple[str, ...] = ()
+    output_topics: tuple[str, ...] = ()
+
+
+def examine_applications(
+    app: App, wanted: ApplicationsToCheck, *, strict: bool = False, ignore: Sequence[IgnoredFinding] = ()
+) -> Report:
+    """The findings of every check that makes sense without a Connect group; exit codes as those of `examine`."""
+    checks: dict[str, Callable[[], _Found]] = {
+        KAFKA: lambda: broker_findings(app),
+        "transactions": lambda: _transactions(app),
+        "applications": lambda: _applications(app, wanted),
+        "topics": lambda: _transaction_topic(app),
+        "acls": lambda: _acls(app, wanted),
+    }
+    findings: dict[str, Sequence[Finding]] = {}
+    failed: dict[str, EosctlError] = {}
+    for check, run in checks.items():
+        try:
+            findings[check] = list(run())
+        except InterruptedByUserError:
+            raise
+        except EosctlError as error:
+            failed[check] = error
+            findings[check] = [_not_checked(check, error)]
+    both = {check: split_ignored(found, ignore) for check, found in findings.items()}
+    counting = {check: fold_alike(found) for check, (found, _ignored) in both.items()}
+    accepted = {check: fold_alike(found) for check, (_counting, found) in both.items()}
+    results = CheckResults(counting, accepted, failed)
+    return checks_report(results, None, cluster_id=_cluster_id(app), group_id=app.target.group_id, strict=strict)
+
+
+def _not_checked(check: str, error: EosctlError) -> Finding:
+    return Finding(
+        txn_codes.NOT_CHECKED, WARNING, check, error.message, error.hint or txn_codes.NOT_CHECKED.next, certain=False
+    )
+
+
+def _cluster_id(app: App) -> str | None:
+    try:
+        with app.transactions() as admin:
+            return admin.cluster_id()
+    except EosctlError:
+        return None
+
+
+def _transactions(app: App) -> _Found:
+    report = find_hanging_transactions(app, None)
+    yield from (hanging_finding(plain(row)) for row in report.rows_of(HangingRow) if row.reason != NOT_CHECKED)
+    for problem in report.problems:
+        yield Finding(problem.code, WARNING, "transactions", problem.message, problem.hint or "See the message.")
+
+
+def _applications(app: App, wanted: ApplicationsToCheck) -> _Found:
+    """What `txn applications` remarks of those of the product; ambiguous ones may be its, too."""
+    rows = list_applications(app, ApplicationsRequest(remember=False)).rows_of(ApplicationRow)
+    of_product = [row for row in rows if _is_of(row, wanted)]
+    seen = {row.application for row in of_product}
+    for name in wanted.applications:
+        if name not in seen:
+            yield Finding(
+                codes.APPLICATION_NOT_SEEN, INFO, name, f"no transactional id of {name} is known",
+                codes.APPLICATION_NOT_SEEN.next,
+            )  # fmt: skip
+    by_code = {str(code): code for code in txn_codes.REMARKS}
+    for row in of_product:
+        for code in map(by_code.__getitem__, row.remarks):
+            severity = INFO if code == txn_codes.AMBIGUOUS_IDS else WARNING
+            evidence = {"ids": row.ids, "open": row.open, "shares_prefix_with": row.shares_prefix_with}
+            name = row.application
+            yield Finding(code, severity, name, f"{name}: {code.meaning}", code.next, evidence)
+
+
+def _is_of(row: ApplicationRow, wanted: ApplicationsToCheck) -> bool:
+    products = {each.product for each in row.could_be}
+    named = not wanted.applications or row.application in wanted.applications
+    return named and bool(products & _PRODUCTS[wanted.product])
+
+
+def _transaction_topic(app: App) -> _Found:
+    with app.topics() as store:
+        topic = store.describe([TRANSACTION_LOG]).get(TRANSACTION_LOG)
+        if topic is None:
+            what = f"topic {TRANSACTION_LOG} can't be seen"
+            next_step = codes.TRANSACTION_TOPIC_UNSEEN.next
+            return [Finding(codes.TRANSACTION_TOPIC_UNSEEN, INFO, TRANSACTION_LOG, what, next_step)]
+        bounds = KnownBounds((), {each.partition: "no leader" for each in topic.placements})
+        if any(each.leader is not None for each in topic.placements):
+            bounds = store.known_bounds(topic.name)
+        return list(transaction_topic_findings(topic, bounds))
+
+
+def _acls(app: App, wanted: ApplicationsToCheck) -> _Found:
+    """Only where applications and their principal are named."""
+    if not wanted.applications or not wanted.principals:
+        fix = "Give --application and --principal; `eosctl acls check` takes their topics, too."
+        return [Finding(codes.ACLS_NOT_CHECKED, INFO, "acls", "rights are not checked: nobody is named", fix)]
+    request = AclRequest(
+        product=wanted.product, applications=wanted.applications, principals=wanted.principals,
+        input_topics=wanted.input_topics, output_topics=wanted.output_topics,
+    )  # fmt: skip
+    return judge_acls(app, request).findings
+
+
+def to_check(product: str | None, applications: Sequence[str], principals: Sequence[str]) -> ApplicationsToCheck | None:
+    """What the options name; None without --for. Raises UsageError for options that go with it only."""
+    if product is None:
+        if applications or principals:
+            raise UsageError("--application and --principal go with --for", hint="For example --for streams.")
+        return None
+    return ApplicationsToCheck(product, tuple(applications), tuple(principals))

@@ -1,0 +1,86 @@
+"""Known bugs of Kafka that transactions run into: which versions have them, what one sees, what helps. Data.
+
+Each number, and the release that fixed it, was looked up: the commit in Kafka's repository and the tags that contain
+it, or its pull request and the branches that it was picked to. What could not be looked up is not here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from eosctl.core.versions import Version
+
+Part = Literal["broker", "worker"]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBug:
+    """A bug of releases from `since` on, up to but without `until`; `fixed_in` names patch releases, too."""
+
+    number: str
+    part: Part
+    since: Version
+    until: Version
+    fixed_in: str
+    symptom: str
+    remedy: str
+
+
+KNOWN_BUGS: tuple[KnownBug, ...] = (
+    KnownBug(
+        "KAFKA-14402", "broker", (0, 11), (3, 6), "3.6.0 (KIP-890, part 1)",
+        "a write that comes after its transaction has ended begins one that no coordinator knows: it hangs, and "
+        "readers of committed records wait behind it for ever",
+        "`eosctl txn hanging` finds them, `eosctl txn abort --hanging` ends them",
+    ),
+    KnownBug(
+        "KAFKA-15653", "broker", (3, 6), (3, 7), "3.6.1",
+        "transactional writes of compressed records fail with InvalidRecordException or UnknownServerException, when "
+        "the broker checks them with their coordinator",
+        "set transaction.partition.verification.enable=false until then",
+    ),
+    KnownBug(
+        "KAFKA-16386", "broker", (3, 6), (3, 8), "3.7.1 and 3.8.0",
+        "producers fail with NetworkException while a coordinator does not take connections: older clients do not "
+        "retry it",
+        "restart the producers that failed",
+    ),
+    KnownBug(
+        "KAFKA-19690", "broker", (3, 6), (4, 2), "4.2.0, and the newest patch release of 3.9 and 4.1",
+        "a Streams thread that stalled for longer than its transaction.timeout.ms dies of InvalidTxnStateException, "
+        "where InvalidProducerEpochException would have let it go on",
+        "restart the thread, or raise transaction.timeout.ms above the longest pause",
+    ),
+    KnownBug(
+        "KAFKA-19367", "broker", (4, 0), (4, 1), "4.0.1",
+        "with transaction.version 2 fencing an open transaction raises the epoch twice: at the highest epoch the "
+        "coordinator throws, and the id can't be used",
+        "fence an id no more often than needed: each time spends epochs",
+    ),
+    KnownBug(
+        "KAFKA-20090", "broker", (4, 0), (4, 3), "4.3.0",
+        "with transaction.version 2 a transaction that times out at the highest epoch stays Ongoing for ever",
+        "`eosctl txn list --state Ongoing` shows it; a new transactional id goes on",
+    ),
+    KnownBug(
+        "KAFKA-15059", "worker", (3, 3), (3, 6), "3.6.0",
+        "tasks FAIL with \"Failed to perform zombie fencing\" while a rebalance is pending",
+        "restart the failed tasks: `eosctl connectors restart C`",
+    ),
+    KnownBug(
+        "KAFKA-16570", "worker", (3, 3), (3, 8), "3.7.1 and 3.8.0",
+        "fencing reports an unexpected error (CONCURRENT_TRANSACTIONS) though it worked, and the tasks FAIL",
+        "restart the failed tasks; `eosctl fence` retries it",
+    ),
+    KnownBug(
+        "KAFKA-16047", "worker", (3, 3), (3, 8), "3.7.1 and 3.8.0",
+        "fencing times out where replicas are slow: it asks for a transaction timeout of 1 ms",
+        "`eosctl fence --connector C`, then restart the failed tasks",
+    ),
+    KnownBug(
+        "KAFKA-15018", "worker", (3, 3), (3, 8), "3.8.0",
+        "a connector with an offsets topic of its own reads an old offset after a reset: the global topic keeps it",
+        "`eosctl offsets lint` shows what is left, `eosctl offsets reset` deletes it in both",
+    ),
+)  # fmt: skip

@@ -1,0 +1,69 @@
+"""Which known bugs fit the versions that were seen, and what transaction.version means. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from eosctl.checks import codes
+from eosctl.checks.cluster.bugs import KNOWN_BUGS, KnownBug, Part
+from eosctl.core.findings import INFO, Finding
+from eosctl.core.versions import BrokerFeatures, Version, release_of
+
+TRANSACTION_VERSION = "transaction.version"
+MEANING = {
+    0: "as before KIP-890: markers carry no version, and a late write is refused only where brokers verify it (3.6+)",
+    1: "the coordinators' log may have fields of KIP-890; producers work as before",
+    2: "each transaction has an epoch of its own (KIP-890): a late write or marker can't hit the next one",
+}
+
+_NEWER = "newer than this eosctl"
+
+
+def bugs_of(part: Part, versions: Collection[Version]) -> list[KnownBug]:
+    """The known bugs that any of these releases has; a patch release may have the fix already."""
+    return [
+        bug for bug in KNOWN_BUGS if bug.part == part and any(bug.since <= version < bug.until for version in versions)
+    ]
+
+
+def bug_findings(part: Part, versions: Collection[Version]) -> Iterator[Finding]:
+    """One for each bug: which releases it is about, what one sees, and what helps until it is fixed."""
+    for bug in bugs_of(part, versions):
+        having = sorted({version for version in versions if bug.since <= version < bug.until})
+        named = ", ".join(f"{major}.{minor}" for major, minor in having)
+        yield Finding(
+            codes.KNOWN_BUG, INFO, bug.number,
+            f"{bug.number} ({part}s of Kafka {named}, unless of a release that has the fix): {bug.symptom}",
+            f"Upgrade to {bug.fixed_in}. Until then: {bug.remedy}.",
+            {"part": part, "versions": named, "fixed_in": bug.fixed_in},
+        )  # fmt: skip
+
+
+def broker_releases(features: Mapping[int, BrokerFeatures]) -> set[Version]:
+    """The releases of the brokers, as far as their features show them."""
+    return {release for each in features.values() if (release := release_of(each)) is not None}
+
+
+def transaction_version(features: Mapping[int, BrokerFeatures]) -> int:
+    """The lowest level in use that a broker reports: 0 where there is none, as before 4.0."""
+    return min((each.finalized.get(TRANSACTION_VERSION, 0) for each in features.values()), default=0)
+
+
+def transaction_version_findings(features: Mapping[int, BrokerFeatures]) -> Iterator[Finding]:
+    """Where all brokers can do better than what is in use: an upgrade leaves the level as it was."""
+    if not features:
+        return
+    used = transaction_version(features)
+    possible = min(each.supported.get(TRANSACTION_VERSION, 0) for each in features.values())
+    if used < possible:
+        yield Finding(
+            codes.TRANSACTION_VERSION_BEHIND, INFO, TRANSACTION_VERSION,
+            f"{said_of(used)}; the brokers can have {possible}: {MEANING.get(possible, _NEWER)}",
+            f"kafka-features.sh --bootstrap-server HOST:PORT upgrade --feature {TRANSACTION_VERSION}={possible}",
+            {"used": used, "possible": possible},
+        )  # fmt: skip
+
+
+def said_of(used: int) -> str:
+    """A level of transaction.version and what it means."""
+    return f"{TRANSACTION_VERSION} {used}: {MEANING.get(used, _NEWER)}"
