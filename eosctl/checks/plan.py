@@ -68,7 +68,7 @@ def _unfinished(visit: Visit) -> _Found:
 
 
 def _kafka(visit: Visit) -> _Found:
-    """Brokers that do not answer; where all do, what is known of their versions: nobody waits for a silent one twice."""
+    """Brokers that do not answer; where all do, what is known of their versions: a silent one is waited for once."""
     silent = list(kafka_findings(visit))
     return silent if silent or visit.app.target.client is None else list(broker_findings(visit.app))
 
