@@ -13,6 +13,7 @@ from eosctl.sandbox.lock import DEFAULT_VERSION, read_lock
 from eosctl.sandbox.stack import Stack
 from tests.applications.jvm import jvm, locked, properties
 from tests.conftest import Invoke
+from tests.hanging_transactions import unverified_transactions, write_in_a_transaction_that_no_coordinator_knows
 from tests.migrate.spark.cluster import Cluster
 from tests.sandbox_fixtures import PATIENCE_S, wait_until
 
@@ -38,6 +39,13 @@ def ids_of(txn: Callable[..., Any], prefix: str) -> dict[str, Any]:
     """The listed rows whose id begins like that."""
     rows = txn("txn", "list")["data"]["rows"]
     return {row["transactional_id"]: row for row in rows if row["transactional_id"].startswith(prefix)}
+
+
+def application_of(txn: Callable[..., Any], name: str) -> dict[str, Any]:
+    """The row of an application."""
+    rows = txn("txn", "applications", "--no-remember")["data"]["rows"]
+    (row,) = [row for row in rows if row["application"] == name]
+    return dict(row)
 
 
 class LineServer:
@@ -107,6 +115,9 @@ def test_an_open_transaction_of_a_flink_job_is_fenced_only_when_its_data_may_be_
         (row,) = txn("txn", "describe", transactional_id)["data"]["rows"]
         assert row["owner"] == {"kind": "other", "connector": None, "task": None, "application": "flink-sink"}
         assert row["partitions"] == [{"topic": f"{kafka.name}-out", "partition": 0}]
+        told = application_of(txn, f"{kafka.name}-sink")
+        assert (told["kind"], told["naming"], told["oldest_open"]) == ("flink-sink", "incrementing", transactional_id)
+        assert (told["open"], told["timeout_ms_max"]) == (1, 600_000)
         for which in ([transactional_id], ["--prefix", kafka.name]):
             refused = txn("fence", *which, "--yes")
             assert (refused["exit_code"], "Flink's sink" in refused["errors"][0]["message"]) == (6, True), refused
@@ -142,4 +153,38 @@ def test_the_ids_of_a_kafka_streams_application_are_told(
         ((transactional_id, listed),) = ids_of(txn, f"{kafka.name}-copy").items()
         (described,) = txn("txn", "describe", transactional_id)["data"]["rows"]
         assert [row["owner"]["application"] for row in (listed, described)] == ["kafka-streams"] * 2
+        told = application_of(txn, f"{kafka.name}-copy")
+        assert (told["kind"], told["guarantee"], told["sure"]) == ("kafka-streams", "exactly_once_v2", True)
+        looked = txn("doctor", "--for", "streams", "--application", f"{kafka.name}-copy")["data"]["rows"]
+        assert "application_not_seen" not in {row["code"] for row in looked}
+        done = txn("fence", transactional_id, "--yes")
+        assert [each["outcome"] for each in done["data"]["rows"]] == ["fenced"], done
+        kafka.write(f"{kafka.name}-in", [(b"after", b"fenced")])
+        wait_until(
+            lambda: kafka.per_partition(f"{kafka.name}-out").get((0, b"after")) == b"fenced",
+            what="the fenced thread to begin anew", timeout_s=2 * PATIENCE_S,
+        )  # fmt: skip
         streams.close()
+
+
+def test_a_transaction_of_a_flink_sink_that_hangs_is_aborted_with_all_others(
+    stack: Stack, kafka: Cluster, txn: Callable[..., Any], unique: str
+) -> None:
+    """What a lost job left where its coordinator has forgotten the id: written past the coordinator, an hour ago."""
+    topic = f"{unique}-sink-out"
+    kafka.write(topic, [(b"before", b"v")])
+    with unverified_transactions(stack):
+        wait_until(
+            lambda: write_in_a_transaction_that_no_coordinator_knows(stack, topic, producer_id=987_654_321),
+            what="the broker to take it",
+        )
+    try:
+        planned = txn("txn", "abort", "--hanging", "--topic", topic, "--dry-run")
+        assert [(row["topic"], row["reason"]) for row in planned["data"]["rows"]] == [(topic, "no_transactional_id")]
+    finally:
+        done = txn("txn", "abort", "--hanging", "--topic", topic, "--yes")
+    (row,) = done["data"]["rows"]
+    assert (done["exit_code"], row["outcome"], row["lso_before"] < row["lso_after"]) == (0, "aborted", True)
+    assert txn("txn", "hanging", "--topic", topic)["exit_code"] == 0
+    again = txn("txn", "abort", "--hanging", "--topic", topic, "--yes")
+    assert (again["exit_code"], again["data"]["rows"]) == (0, [])

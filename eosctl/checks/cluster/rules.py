@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from shlex import quote
 
 from eosctl.checks import codes
 from eosctl.checks.cluster.bugs import KNOWN_BUGS, KnownBug, Part
@@ -56,10 +57,11 @@ def transaction_version_findings(features: Mapping[int, BrokerFeatures]) -> Iter
     used = transaction_version(features)
     possible = min(each.supported.get(TRANSACTION_VERSION, 0) for each in features.values())
     if used < possible:
+        level = f"{TRANSACTION_VERSION}={possible}"
         yield Finding(
             codes.TRANSACTION_VERSION_BEHIND, INFO, TRANSACTION_VERSION,
             f"{said_of(used)}; the brokers can have {possible}: {MEANING.get(possible, _NEWER)}",
-            f"kafka-features.sh --bootstrap-server HOST:PORT upgrade --feature {TRANSACTION_VERSION}={possible}",
+            f"kafka-features.sh --bootstrap-server HOST:PORT upgrade --feature {quote(level)}",
             {"used": used, "possible": possible},
         )  # fmt: skip
 
