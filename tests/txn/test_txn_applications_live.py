@@ -167,6 +167,7 @@ def test_the_ids_of_a_kafka_streams_application_are_told(
         streams.close()
 
 
+@pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")  # kafka-python, when imported
 def test_a_transaction_of_a_flink_sink_that_hangs_is_aborted_with_all_others(
     stack: Stack, kafka: Cluster, txn: Callable[..., Any], unique: str
 ) -> None:
