@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -12,18 +12,29 @@ import pyarrow.compute as pc
 from eosctl.core.record_file import UNKNOWN, bytes_text
 from eosctl.engine.columns import one_array
 
+AT_ONCE = 50_000
+"""Rows that are taken out of columns at a time."""
+_BYTES_AT_ONCE = 1 << 26
+
+
+def few_at_once(table: pa.Table) -> Iterator[pa.Table]:
+    """The rows of a table, as many at a time as are some 64 MiB: as text they are several times as long, and a column
+    ends at 2 GiB."""
+    rows = max(1, min(AT_ONCE, len(table) * _BYTES_AT_ONCE // (int(table.nbytes) + 1)))
+    return (table.slice(begin, rows) for begin in range(0, len(table), rows))
+
 
 def backup_lines(rows: pa.Table, *, cluster_id: str | None, name_of: Callable[[str], str] = str) -> bytes:
-    """The lines of records: topic, partition, offset, timestamp_ms, key, value, `headers`.
+    """The lines of records: topic, partition, offset, timestamp_ms, key, value, and `headers` if any.
 
-    `written` is put over each; `offset` is null where there is no record, `headers` are their member's JSON or null.
-    `name_of` is a topic's name on its cluster.
+    `written` is put over each; `offset` is null or -1 where there is no record, `headers` are their member's JSON or
+    null. `name_of` is a topic's name on its cluster.
     """
     batch = {name: one_array(rows[name]) for name in rows.column_names}
     topics = batch["topic"].dictionary_encode()
     texts = [json.dumps(name_of(name), ensure_ascii=False) for name in topics.dictionary.to_pylist()]
     headers: Any = ""
-    if batch["headers"].null_count < len(rows):
+    if "headers" in batch and batch["headers"].null_count < len(rows):
         headers = pc.fill_null(pc.binary_join_element_wise(',"headers":', batch["headers"], ""), "")
     columns = [
         '{"topic":', pa.array(texts, pa.string()).take(topics.indices),

@@ -25,7 +25,7 @@ from eosctl.core.records import Headers, OutRecord, Record
 from eosctl.core.wording import encodable
 from eosctl.engine.columns import arrow_schema, batch_of_columns, dictionary_of, one_array
 from eosctl.engine.files import Spilled
-from eosctl.engine.lines import backup_lines
+from eosctl.engine.lines import AT_ONCE, backup_lines, few_at_once
 from eosctl.engine.read import homes_of
 from eosctl.engine.rule import is_sent
 
@@ -36,11 +36,8 @@ WRITES = arrow_schema(
 )
 """PlannedWrite as columns: `before_partition` and `replaced_offset` are null where there is no such record. Headers are
 the member of a record file, null for none."""
-AT_ONCE = 50_000
-"""Rows that are taken out of columns at a time."""
 Shown = tuple[PlannedWrite, str | None]
 """A write, and what became of it."""
-_BYTES_AT_ONCE = 1 << 26
 
 
 class PlannedWrites(Sequence[PlannedWrite]):
@@ -204,12 +201,6 @@ def rows_of(table: pa.Table) -> Iterator[PlannedWrite]:
                 KeyAction(row["action"]), row["reason"], key, topic, row["partition"], before, row["after"], replaces,
                 row["conflict"], headers_of(row["headers"]),
             )  # fmt: skip
-
-
-def few_at_once(table: pa.Table) -> Iterator[pa.Table]:
-    """The rows of a table, as many at a time as are some 64 MiB."""
-    rows = min(AT_ONCE, 1 + len(table) * _BYTES_AT_ONCE // (table.nbytes + 1))
-    return (table.slice(begin, rows) for begin in range(0, len(table), rows))
 
 
 def places_in(rows: pa.Table) -> dict[str, set[int]]:

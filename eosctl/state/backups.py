@@ -45,7 +45,8 @@ class BackupEntry(NamedTuple):
 
 def keep_backup(app: App, writes: PlannedWrites, *, name: str, cluster_id: str) -> Path:
     """Stores what `writes` will replace under the state directory, synced; returns the new file's path."""
-    from eosctl.engine.planned import few_at_once, replaced_lines
+    from eosctl.engine.lines import few_at_once
+    from eosctl.engine.planned import replaced_lines
 
     some = chain.from_iterable(map(few_at_once, writes.tables()))
     return _keep(app, (replaced_lines(each, cluster_id=cluster_id) for each in some), name=name)

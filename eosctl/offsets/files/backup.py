@@ -13,7 +13,8 @@ from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Bounds, Headers, Record
 from eosctl.engine.columns import batch_of_rows
 from eosctl.engine.entries import ENTRIES, Entries, without_absent
-from eosctl.engine.planned import AT_ONCE, headers_text, places_in
+from eosctl.engine.lines import AT_ONCE
+from eosctl.engine.planned import headers_text, places_in
 from eosctl.engine.read import all_records
 from eosctl.engine.stores import ColumnStore
 from eosctl.errors import EosctlError, RefusedError
