@@ -74,15 +74,20 @@ def events_in(lines: Iterable[str]) -> Iterator[LogEvent]:
 
 def _is_new(now: _Open, line: TextLine, text: str) -> bool:
     """Whether the line begins something else; with a prefix per line, a frame goes on all the same."""
-    if text.startswith(_CONTINUES) or is_frame(text):
+    if text.startswith(_CONTINUES) or is_frame(text) or _is_rest_of_a_frame(now, line, text):
         return False
     if _HEAD.match(text) is not None:
         return now.has_trace and not now.reader.announces() and (now.has_frames or not now.is_record)
-    return line.begins or now.has_frames or (not now.has_trace and now.reader.is_full())
+    return line.begins or now.reader.in_frames or (not now.has_trace and now.reader.is_full())
+
+
+def _is_rest_of_a_frame(now: _Open, line: TextLine, text: str) -> bool:
+    """Whether a terminal broke the frame before it: it has no blank, and no exception begins with it."""
+    return now.reader.in_frames and not line.begins and " " not in text and not text.endswith(("Exception", "Error"))
 
 
 def _take(now: _Open, line: str, text: str) -> None:
-    is_head = _HEAD.match(text) is not None
+    is_head = _HEAD.match(text) is not None and not now.reader.in_frames
     if is_head and not now.has_trace and now.reader.chains[0]:
         now.reader.begin(text)
     else:

@@ -127,6 +127,12 @@ def test_a_live_task_is_refused_then_fenced_and_comes_back(
     assert command.startswith(f"eosctl connectors restart {file_source.name} --failed -u http://127.0.0.1:")
     (died,) = invoke("connectors", "trace", file_source.name, "-o", "json", *target_flags).json()["data"]["rows"]
     assert (died["part"], died["trace"].splitlines()[0]) == ("task 0", died["causes"][0])
+    for form in ((), ("-o", "json")):
+        printed = invoke("connectors", "trace", file_source.name, *form, *target_flags).stdout
+        explained, *_more = invoke("explain", "-", "-o", "json", input=printed).json()["data"]["rows"]
+        assert (explained["code"], explained["role"]) == (died["code"], "cause")
+    named = invoke("doctor", "-o", "json", *target_flags).json()["data"]["rows"]
+    assert died["code"] in {row["code"] for row in named if row["subject"] == f"{file_source.name}/0"}
     restarted = invoke(*shlex.split(command)[1:], "--yes", "-o", "json")
     assert restarted.exit_code == 0, restarted.stderr
     assert [(row["part"], row["after"]) for row in restarted.json()["data"]["rows"]] == [("task 0", "RUNNING")]
