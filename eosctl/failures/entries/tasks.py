@@ -40,7 +40,7 @@ FENCED_OR_EXPIRED = Failure(
     is_not=("Not proof that the transaction expired, whatever the message says: a fenced task has the same one.",),
     fix=RESTART + "; for the first raise producer.override.transaction.timeout.ms or use transaction.boundary=poll",
     commands=("eosctl metrics", "eosctl txn describe {id}"),
-    said_by=(_TASK + " (maybeThrowProducerSendException, commitTransaction)",),
+    said_by=(_TASK + " (wrapTransactionTimeoutError in 4.3.1)",),
     aliases=("before its producer transaction expired",),
 )  # fmt: skip
 PRODUCER_REFUSES = Failure(
