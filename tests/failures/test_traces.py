@@ -8,6 +8,7 @@ import pytest
 
 from eosctl.connectors.failures import known_failure
 from eosctl.failures.failure import Family
+from eosctl.failures.recognise import recognise
 from eosctl.failures.rules import entries_named, names_of
 from eosctl.failures.table import BY_CODE, FAILURES
 from eosctl.failures.tally import judged, read_all
@@ -65,7 +66,12 @@ LISTED = (
 
 
 @pytest.mark.parametrize("name", LISTED)
-def test_it_is_found_by_the_name_that_people_know(invoke: Invoke, name: str) -> None:
+def test_it_is_found_by_the_name_that_people_know(name: str) -> None:
+    assert entries_named(name) or recognise([name], source="x").rows
+
+
+@pytest.mark.parametrize("name", ["ProducerFencedException", "Failed to perform zombie fencing", "InvalidPidMapping"])
+def test_explain_takes_the_names(invoke: Invoke, name: str) -> None:
     outcome = invoke("explain", name, "-o", "json")
     assert outcome.exit_code == 0, outcome.stderr
     rows = outcome.json()["data"]["rows"]
