@@ -75,7 +75,10 @@ class Entries:
         """The parts; one that fits is in the order of the file."""
         if self._small is not None:
             yield self._small
-        yield from (part.table() for part in self._parts)
+        for part in self._parts:
+            yield part.table()
+            for spilled, _first, _count in part.places:
+                spilled.forget()
 
     def is_large(self) -> bool:
         """Whether there are several parts."""

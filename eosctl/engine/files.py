@@ -57,6 +57,11 @@ class Spilled:
         """The table."""
         return pa.ipc.open_file(pa.BufferReader(pa.py_buffer(self._map))).read_all()
 
+    def forget(self) -> None:
+        """Gives the memory back that reading took; the file is read again where it is used again."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+
 
 @contextmanager
 def whole_file(file: Path) -> Iterator[str]:

@@ -68,6 +68,8 @@ class PlannedWrites(Sequence[PlannedWrite]):
         for part in self._parts:
             table = part if isinstance(part, pa.Table) else part.table()
             yield table.filter(is_sent(table)) if self._only_sends else table
+            if isinstance(part, Spilled):
+                part.forget()
 
     def tables(self) -> Iterator[pa.Table]:
         """The parts, one after the other."""
