@@ -18,6 +18,7 @@ from eosctl.collect.source import FactSource
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
 from eosctl.events import Event, ignore_events
+from eosctl.machine.memory import give_back_memory
 
 _END_PATIENCE_S = 2.0
 
@@ -58,11 +59,11 @@ class Collector:
     def stop(self) -> None:
         """Begins no look any more, and waits a moment for those under way: the process may end without them."""
         self._ended.set()
+        with self._changed:
+            self._changed.notify_all()
         patience = Deadline.after(_END_PATIENCE_S, self._app.clock)
         for thread in self._threads:
             thread.join(patience.remaining_s())
-        with self._changed:
-            self._changed.notify_all()
 
     def overview(self) -> Overview:
         """What is known now."""
@@ -110,12 +111,21 @@ class Collector:
     def _run(self, source: FactSource) -> None:
         """Until the end; a look that took longer than the interval is followed by the next one after a short rest."""
         interval_s = self._collected[source.name].interval_s
+        if source.last:
+            self._await_others(interval_s / source.every)
         while not self._ended.is_set():
             began_s = self._app.clock.monotonic_s()
             self.look(source)
             self._tidy(interval_s)
             took_s = self._app.clock.monotonic_s() - began_s
             self._ended.wait(max(interval_s - took_s, interval_s / 10))
+
+    def _await_others(self, patience_s: float) -> None:
+        others = [each.name for each in self.sources if not each.last]
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._ended.is_set() or all(self._collected[name].looks for name in others), patience_s
+            )
 
     def _tidy(self, interval_s: float) -> None:
         """Looks for cycles, now and then: librdkafka's clients are in some, with their threads and buffers.
@@ -128,6 +138,7 @@ class Collector:
                 return
             self._tidied_s = now_s
         gc.collect()
+        give_back_memory()
 
     def _keep(self, collected: Collected, *, ended: bool = False) -> None:
         with self._changed:

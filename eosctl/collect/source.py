@@ -15,9 +15,14 @@ raises EosctlError. It may remember what it saw: no two looks of a source are ev
 
 @frozen
 class FactSource:
-    """`name` is the label of its metrics. `every` intervals it is looked at; a look may take `deadline_s`."""
+    """`name` is the label of its metrics. `every` intervals it is looked at; a look may take `deadline_s`.
+
+    One that is `last` begins after the first looks of the others, or an interval of theirs later, so that what takes
+    most memory is not all done at once.
+    """
 
     name: str
     look: Look
     every: int = 1
     deadline_s: float = 20.0
+    last: bool = False

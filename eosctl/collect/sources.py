@@ -27,5 +27,5 @@ def sources(*, ignore: Sequence[IgnoredFinding] = ()) -> tuple[FactSource, ...]:
         FactSource("group", ConnectGroupLook(), every=2, deadline_s=40.0),
         FactSource("topics", TopicsLook(), deadline_s=40.0),
         FactSource("offsets", OffsetsLook(), deadline_s=300.0),
-        FactSource("doctor", DoctorLook(tuple(ignore)), every=20, deadline_s=120.0),
+        FactSource("doctor", DoctorLook(tuple(ignore)), every=20, deadline_s=120.0, last=True),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import urllib.request
@@ -294,8 +295,20 @@ def test_every_command_runs_with_the_rights_of_its_role_and_is_refused_without(
             outcome = running.run(invoke, *line, user=role)
             assert outcome.exit_code == 0, (role, line, outcome.stdout, outcome.stderr)
             assert "authorized" not in outcome.stderr, (role, line, outcome.stderr)
+    _exports(running, invoke, tmp_path / "eosctl.prom")
     _migrates(running, invoke, tmp_path, json.dumps([name, json.loads(partition)], separators=(",", ":")))
     running.source.set_state("resume")
+
+
+def _exports(stage: Stage, invoke: Invoke, textfile: Path) -> None:
+    """Everything that the exporter reads; without the rights each source says so for itself."""
+    line = ("exporter", "--once", "--textfile", str(textfile))
+    assert stage.run(invoke, *line, user="nobody").exit_code == 7
+    refused = re.findall(r'eosctl_collection_error\{code="not_authorized",source="(\w+)"\} 1', textfile.read_text())
+    assert {"group", "offsets"} <= set(refused)
+    outcome = stage.run(invoke, *line, user="observer")
+    assert outcome.exit_code == 0, (outcome.stdout, outcome.stderr)
+    assert "eosctl_collection_error{" not in textfile.read_text()
 
 
 def _migrates(stage: Stage, invoke: Invoke, folder: Path, key: str) -> None:

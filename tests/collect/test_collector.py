@@ -73,6 +73,24 @@ def test_a_source_that_hangs_holds_up_no_other() -> None:
         hang.set()
 
 
+def test_what_is_last_waits_for_the_first_looks_of_the_others() -> None:
+    """doctor takes the most memory, and the first read of an offsets topic, too."""
+    go_on, order = threading.Event(), list[str]()
+
+    def first(_app: App, _overview: Overview) -> object:
+        go_on.wait(PLENTY_S)
+        order.append("first")
+        return KafkaFacts("c")
+
+    both = [FactSource("last", lambda _app, _overview: order.append("last"), last=True), FactSource("first", first)]
+    with Collector(World().app(), both, interval_s=PLENTY_S) as collector:
+        assert order == []
+        go_on.set()
+        while collector.overview().version < 2:
+            collector.wait(collector.overview().version, PLENTY_S)
+    assert order == ["first", "last"]
+
+
 def test_facts_outlive_a_failure_for_a_while(tmp_path: Path) -> None:
     """Then their series vanish; what failed is said once, and once that it is well again."""
     world = group()
