@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eosctl.app import App
@@ -18,7 +18,7 @@ from eosctl.collect.collector import Collector
 from eosctl.collect.overview import Overview
 from eosctl.collect.sources import KAFKA, sources
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UsageError
-from eosctl.events import Event
+from eosctl.events import Event, ignore_events
 from eosctl.exporter.exposition import DEFAULT_TOP, expose
 from eosctl.exporter.rows import EXPORTER, CollectionRow, ExporterSummary
 from eosctl.exporter.server import open_server
@@ -56,7 +56,8 @@ def run_exporter(app: App, request: ExporterRequest, *, ignore: Sequence[Ignored
     app.target.require_group_id()
     if request.once != (request.textfile is not None):
         raise UsageError("--once and --textfile go together", hint="Say --once --textfile FILE.")
-    collector = Collector(app, sources(ignore=ignore), interval_s=request.interval)
+    told = replace(app, on_event=ignore_events) if request.once else app  # the report says it, once
+    collector = Collector(told, sources(ignore=ignore), interval_s=request.interval)
     if request.textfile is not None:
         return _once(app, collector, request)
     return _serve(app, collector, request)
