@@ -1,6 +1,7 @@
 """`offsets switch` of a connector whose config names Kafka brokers of its own: its offsets topics are there.
 
-Only topics are looked for and written there; the group, its workers and the global offsets topic are the command's own.
+Only topics are looked for there; the group, its workers and the global offsets topic are the command's own. `doctor` and
+`exporter` import this, and no Arrow with it: the writes are planned by `merge_elsewhere`.
 """
 
 from __future__ import annotations
@@ -10,16 +11,11 @@ from dataclasses import replace
 
 from eosctl.app import App
 from eosctl.connectors.elsewhere import Elsewhere
-from eosctl.core.allowances import NOTHING_WAIVED
 from eosctl.core.clients.own_brokers import own_brokers
 from eosctl.core.offsets.names import GLOBAL, StoreName
 from eosctl.core.offsets.views import Store
 from eosctl.errors import RefusedError, UsageError
 from eosctl.offsets.stores.gather import OffsetStores, gather_topics
-from eosctl.offsets.stores.targets import refuse_unfit_targets
-from eosctl.offsets.switch.takeover import plan_takeover
-from eosctl.offsets.write_rows import SWITCH
-from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
 
 _MODEL = "(the global offsets topic)"
 """Stands among the descriptions for what a new topic is made like; no topic has such a name."""
@@ -82,29 +78,3 @@ def stores_elsewhere(app: App, at: Elsewhere, origin: str, target: str) -> tuple
         bounds={**found.bounds, **dict.fromkeys(absent, ())},
     )
     return found, documented
-
-
-def plan_merge_elsewhere(
-    app: App,
-    at: Elsewhere,
-    connector: str,
-    origin: str,
-    target: str,
-    *,
-    deletions: bool = True,
-    settled: bool = False,
-) -> OffsetWritePlan:
-    """What the target topic there must be given: what is in use there, else what the global store here has.
-
-    `settled`: refuse while an open transaction hides offsets.
-    """
-    with at.app(app).topics() as topics:
-        refuse_unfit_targets(app, topics, [target], configs={})
-    found, documented = stores_elsewhere(app, at, origin, target)
-    in_use = found.stores[app.target.offset_topic if origin == GLOBAL else origin]
-    following = found.stores[target]
-    if settled:
-        refuse_hidden(app, connector, stores=[in_use, documented])
-        refuse_hidden_in_target(app, connector, following, written=in_use.records)
-    writes = plan_takeover(in_use, following, connector, fallback=documented, deletions=deletions)
-    return write_plan(SWITCH, writes, found, allowances=NOTHING_WAIVED)

@@ -35,8 +35,9 @@ from eosctl.offsets.stores.gather import OffsetStores, gather_topics
 from eosctl.offsets.stores.targets import refuse_unfit_targets
 from eosctl.offsets.switch import codes
 from eosctl.offsets.switch.checks import changed_config, require_valid_config
-from eosctl.offsets.switch.elsewhere import elsewhere_of, plan_merge_elsewhere, refuse_global, stores_elsewhere
+from eosctl.offsets.switch.elsewhere import elsewhere_of, refuse_global, stores_elsewhere
 from eosctl.offsets.switch.journal import UnfinishedSwitch, unfinished_switch
+from eosctl.offsets.switch.merge_elsewhere import plan_merge_elsewhere
 from eosctl.offsets.switch.rights import rights_problems
 from eosctl.offsets.switch.takeover import ONLY_IN_TARGET, plan_takeover
 from eosctl.offsets.write_rows import SWITCH

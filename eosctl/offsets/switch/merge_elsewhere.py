@@ -1,0 +1,39 @@
+"""What `offsets switch` writes to the topics of a connector whose config names Kafka brokers of its own."""
+
+from __future__ import annotations
+
+from eosctl.app import App
+from eosctl.connectors.elsewhere import Elsewhere
+from eosctl.core.allowances import NOTHING_WAIVED
+from eosctl.core.offsets.names import GLOBAL
+from eosctl.offsets.stores.targets import refuse_unfit_targets
+from eosctl.offsets.switch.elsewhere import stores_elsewhere
+from eosctl.offsets.switch.takeover import plan_takeover
+from eosctl.offsets.write_rows import SWITCH
+from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden, refuse_hidden_in_target, write_plan
+
+
+def plan_merge_elsewhere(
+    app: App,
+    at: Elsewhere,
+    connector: str,
+    origin: str,
+    target: str,
+    *,
+    deletions: bool = True,
+    settled: bool = False,
+) -> OffsetWritePlan:
+    """What the target topic there must be given: what is in use there, else what the global store here has.
+
+    `settled`: refuse while an open transaction hides offsets.
+    """
+    with at.app(app).topics() as topics:
+        refuse_unfit_targets(app, topics, [target], configs={})
+    found, documented = stores_elsewhere(app, at, origin, target)
+    in_use = found.stores[app.target.offset_topic if origin == GLOBAL else origin]
+    following = found.stores[target]
+    if settled:
+        refuse_hidden(app, connector, stores=[in_use, documented])
+        refuse_hidden_in_target(app, connector, following, written=in_use.records)
+    writes = plan_takeover(in_use, following, connector, fallback=documented, deletions=deletions)
+    return write_plan(SWITCH, writes, found, allowances=NOTHING_WAIVED)
