@@ -19,13 +19,16 @@ TIMEOUT_S, ANSWER_S, RECORDS = 30.0, 20.0, 5
 
 
 class SlowMessage:
-    """A record of partition 0."""
+    """A record of partition 0 of topic t."""
 
     def __init__(self, offset: int) -> None:
         self._offset = offset
 
     def error(self) -> None:
         return None
+
+    def topic(self) -> str:
+        return "t"
 
     def partition(self) -> int:
         return 0

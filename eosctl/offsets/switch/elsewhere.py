@@ -1,7 +1,7 @@
 """`offsets switch` of a connector whose config names Kafka brokers of its own: its offsets topics are there.
 
-Only topics are looked for there; the group, its workers and the global offsets topic are the command's own. `doctor` and
-`exporter` import this, and no Arrow with it: the writes are planned by `merge_elsewhere`.
+Only topics are looked for there; the group, its workers and the global offsets topic are the command's own.
+`doctor` and `exporter` import this, and no Arrow with it: the writes are planned by `merge_elsewhere`.
 """
 
 from __future__ import annotations
