@@ -42,7 +42,7 @@ class _Slices:
         return pa.concat_tables(spilled.table().slice(first, count) for spilled, first, count in self.places)
 
 
-class Entries:
+class BackupEntries:
     """Many ENTRIES in parts: all of a partition is in one part, and a part has few enough to be in memory."""
 
     def __init__(self, pieces: Iterable[pa.RecordBatch], folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
 
 from eosctl.app import App
@@ -12,7 +12,7 @@ from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Bounds, Headers, Record
 from eosctl.engine.columns import batch_of_rows
-from eosctl.engine.entries import ENTRIES, Entries, without_absent
+from eosctl.engine.entries import ENTRIES, BackupEntries, without_absent
 from eosctl.engine.lines import AT_ONCE
 from eosctl.engine.planned import headers_text, places_in
 from eosctl.engine.read import all_records
@@ -28,12 +28,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def read_entries(app: App, path: str) -> Entries:
-    """What a backup keeps; raises InputFileError, RefusedError for the backup of another cluster."""
+def read_entries(app: App, path: str) -> BackupEntries:
+    """What a backup keeps; raises InputFileError, RefusedError for the backup of another cluster.
+
+    A file that can't be read is found before the brokers are asked.
+    """
+    entries = read_backup(path)
+    first = list(islice(entries, 1))
     with app.topics() as topics:
         here = topics.cluster_id()
     try:
-        return Entries(_pieces(path, here), app.state_dir / "parts")
+        return BackupEntries(_pieces(path, chain(first, entries), here), app.state_dir / "parts")
     except OSError as exc:
         raise EosctlError(
             f"cannot write {exc.filename or app.state_dir / 'parts'}: {exc.strerror or exc}",
@@ -41,8 +46,7 @@ def read_entries(app: App, path: str) -> Entries:
         ) from exc
 
 
-def _pieces(path: str, here: str) -> Iterator[Batch]:
-    entries = read_backup(path)
+def _pieces(path: str, entries: Iterator[BackupEntry], here: str) -> Iterator[Batch]:
     while some := list(islice(entries, AT_ONCE)):
         other = sorted({entry.cluster_id for entry in some if entry.cluster_id not in (None, here)} - {None})
         if other:
@@ -63,7 +67,7 @@ def _batch_of(entries: list[BackupEntry]) -> Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BackupPart:
     """Some `entries` (ENTRIES), and what their topics have in these partitions: `records` (RECORDS, newest of each
     partition and key) with their `headers`, and what open transactions hide, by topic."""
 
@@ -75,7 +79,7 @@ class Part:
 
 
 def look_at_parts(
-    app: App, entries: Entries, look: Callable[[Part], T], *, absent_topics: bool = False
+    app: App, entries: BackupEntries, look: Callable[[BackupPart], T], *, absent_topics: bool = False
 ) -> tuple[ColumnStores, list[T]]:
     """What `look` returns for each part, and the topics as they were when each was read first.
 
@@ -98,7 +102,7 @@ def look_at_parts(
                 reads.append(read)
                 hidden += behind
             headers = {(read.topic, *place): each for read in reads for place, each in read.headers.items()}
-            found.append(look(Part(kept, all_records(reads), headers, stores, hidden)))
+            found.append(look(BackupPart(kept, all_records(reads), headers, stores, hidden)))
         stores_found = StoresOf(
             cluster_id=topics.cluster_id(),
             global_topic=app.target.offset_topic,

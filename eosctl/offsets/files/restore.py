@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.wording import counted
-from eosctl.engine.entries import Entries, keys_of, restored, values_of
+from eosctl.engine.entries import BackupEntries, keys_of, restored, values_of
 from eosctl.engine.files import Spilled
 from eosctl.engine.planned import PlannedWrites
 from eosctl.errors import InputFileError
 from eosctl.offsets.apply import prepare_writes
 from eosctl.offsets.files import codes
-from eosctl.offsets.files.backup import Part, look_at_parts, read_entries
+from eosctl.offsets.files.backup import BackupPart, look_at_parts, read_entries
 from eosctl.offsets.files.newer_records import likely_writers
 from eosctl.offsets.rows import MOST_ROWS, value_json
 from eosctl.offsets.write_rows import RESTORE, Newer
@@ -55,7 +55,7 @@ def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
     if backup.has_keyless:
         raise InputFileError(f"{request.path} holds a record without a key", hint="Is it a backup that eosctl wrote?")
 
-    def plan(part: Part) -> Table | Spilled:
+    def plan(part: BackupPart) -> Table | Spilled:
         for topic, store in part.stores.items():
             if store.hidden:
                 refuse_hidden_keys(app, store, keys_of(part.entries, topic))
@@ -76,7 +76,7 @@ def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
 
 
 def _newer_details(
-    app: App, backup: Entries, writes: PlannedWrites
+    app: App, backup: BackupEntries, writes: PlannedWrites
 ) -> dict[tuple[str, bytes, int], Mapping[str, object]]:
     """Of shown keys that someone else wrote since: what the backup has, and whose the newer record is."""
     if not writes.conflicts:
@@ -103,7 +103,7 @@ def _newer_details(
     return details
 
 
-def _problems(backup: Entries, writes: PlannedWrites) -> Iterable[Problem]:
+def _problems(backup: BackupEntries, writes: PlannedWrites) -> Iterable[Problem]:
     absent = writes.reasons["absent_before"]
     if absent:
         yield Problem(
