@@ -18,7 +18,7 @@ from eosctl.errors import UsageError
 from eosctl.migrate import codes
 from eosctl.migrate.rows import OFFSETS_VERIFY, MismatchRow, StoredPlace, VerifyData
 from eosctl.offsets.comparison import HIDDEN, comparison_exit_code, hidden_problem
-from eosctl.offsets.files.backup import Part, look_at_parts, read_entries
+from eosctl.offsets.files.backup import BackupPart, look_at_parts, read_entries
 from eosctl.offsets.rows import partition_json, value_json
 from eosctl.report import Problem, Report, json_bytes
 
@@ -47,7 +47,7 @@ def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = 
             hint="--before compares with the records themselves.",
         )
 
-    def look(part: Part) -> list[MismatchRow]:
+    def look(part: BackupPart) -> list[MismatchRow]:
         return [_row(each) for each in mismatched(part.entries, part.records, part.hidden, before=before)]
 
     found, parts = look_at_parts(app, entries, look)
