@@ -14,7 +14,7 @@ from .frame.options import EosctlCommand
 @click.command(cls=EosctlCommand)
 @click.argument("words", metavar="[CODE|NAME|FILE|TEXT|-]...", required=False, nargs=-1)
 def explain(words: tuple[str, ...]) -> Report:
-    """Explain a code, an exception, a stack trace or a log, and what to do next.
+    """Explain a code, an exception, a stack trace or a log.
 
     CODE is a code of an error, a warning, a finding or a gate, an exit code, a term (zombie, fencing, epoch, LSO,
     task-count record, global, dedicated, two-step upgrade), or the header of a column (OPEN-FOR). NAME is what

@@ -29,7 +29,7 @@ COMMANDS = {
     "connectors": ("connectors", "Check connectors; stop, pause, resume and restart them."),
     "demo": ("sandbox.group:demo", "Walk through the main job on a fresh sandbox."),
     "doctor": ("doctor", "Run every check; the worst findings come first."),
-    "explain": ("explain", "Explain a code, an exception, a stack trace or a log, and what to do next."),
+    "explain": ("explain", "Explain a code, an exception, a stack trace or a log."),
     "exporter": ("monitor.exporter:exporter", "Serve metrics about exactly-once for Prometheus."),
     "fence": ("fence", "Fence producers by transactional id."),
     "history": ("history", "Show the audit log: what eosctl wrote."),
