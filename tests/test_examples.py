@@ -53,6 +53,9 @@ EXIT_CODES = {
     "upgrade verify": CHECKS,
 }
 
+NOTHING_TO_DO = "txn abort --hanging"
+"""Where nothing hangs, there is nothing to abort: exit 0, other than for a transaction that is named."""
+
 
 def _examples(leaf: str, command: click.Command) -> Iterator[list[str]]:
     """The words behind `eosctl LEAF` of each example of this leaf, as its help prints it; redirections are the shell's.
@@ -106,7 +109,8 @@ def test_examples_run(
             continue
         line = [*leaf.split(), *_on_the_stack(words, stack, file_source)]
         writes = any("--dry-run" in option.opts for option in command.params) and "--dry-run" not in line
-        _run(invoke, [*line, *["--dry-run"] * writes], EXIT_CODES.get(leaf, {0}))
+        expected = {0} if shlex.join(line).startswith(NOTHING_TO_DO) else EXIT_CODES.get(leaf, {0})
+        _run(invoke, [*line, *["--dry-run"] * writes], expected)
 
 
 def _run(invoke: Invoke, line: list[str], expected: set[int]) -> None:

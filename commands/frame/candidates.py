@@ -30,7 +30,6 @@ _FRESH_S = 10.0
 # name of an option or an argument -> what it takes; those of them that take text are completed
 PARAMETERS = {
     "accept_gate": "gates",
-    "code": "codes",
     "config_topic": "topics",
     "connector": "connectors",
     "connectors": "connectors",
@@ -40,6 +39,7 @@ PARAMETERS = {
     "profile": "profiles",
     "topic": "topics",
     "transactional_ids": "ids",
+    "words": "codes",
 }
 
 

@@ -42,7 +42,7 @@ def test_once_a_source_that_fails_is_partial(invoke: Invoke, tmp_path: Path) -> 
     there = cluster()
     del there.topics.topics["connect-offsets"]
     there.connectors = {}
-    there.brokers.fail_next("DescribeGroups", *[16] * 50)
+    there.brokers.fail_next("DescribeGroups", *[16] * 10_000)
     path = tmp_path / "eosctl.prom"
     outcome = invoke("exporter", *WHERE, "-u", W1, "--once", "--textfile", str(path), **there.surroundings)
     assert outcome.exit_code == 7, outcome
