@@ -10,17 +10,20 @@ import pyarrow.compute as pc
 
 from eosctl.core.offsets.records import is_nothing
 
-NO_BYTES = pa.scalar(None, pa.binary())
+VALUES = pa.large_binary()
+"""The type of values: an array of `binary` ends at 2 GiB. That of keys is `binary`."""
+NO_BYTES = pa.scalar(None, VALUES)
 
 
 def arrow_schema(columns: str) -> pa.Schema:
     """The Arrow schema of "name type, name type, ..."."""
-    types = {"string": pa.string, "int": pa.int32, "long": pa.int64, "binary": pa.binary, "boolean": pa.bool_}
-    return pa.schema([(name, types[kind]()) for name, kind in map(str.split, columns.split(","))])
+    types = {"string": pa.string(), "int": pa.int32(), "long": pa.int64(), "boolean": pa.bool_()}
+    types |= {"binary": pa.binary(), "value": VALUES}
+    return pa.schema([(name, types[kind]) for name, kind in map(str.split, columns.split(","))])
 
 
 RECORDS = arrow_schema(
-    "topic string, partition int, offset long, timestamp_ms long, key binary, value binary, nothing boolean, "
+    "topic string, partition int, offset long, timestamp_ms long, key binary, value value, nothing boolean, "
     "at_home boolean, connector string"
 )
 """Records as they were read. `nothing`: the value is a deletion (`is_nothing`); `at_home`: the key is where Connect's
@@ -31,8 +34,8 @@ Table, Batch = pa.Table, pa.RecordBatch
 
 DECISIONS = arrow_schema(
     "connector string, target_connector string, source_topic string, source_partition int, source_offset long, "
-    "source_key binary, value binary, topic string, key binary, partitions int, partition int, "
-    "target_exists boolean, target_offset long, target_timestamp_ms long, before binary, "
+    "source_key binary, value value, topic string, key binary, partitions int, partition int, "
+    "target_exists boolean, target_offset long, target_timestamp_ms long, before value, "
     "before_nothing boolean, action string, reason string, conflict boolean, claims long"
 )
 """What becomes of each target key: `value` is the source's (null for a deletion), `before` the target's bytes,

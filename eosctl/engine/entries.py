@@ -20,8 +20,8 @@ from eosctl.engine.planned import WRITES, headers_at
 from eosctl.engine.rule import places_of
 
 ENTRIES = arrow_schema(
-    "topic string, partition int, offset long, timestamp_ms long, key binary, value binary, headers string, "
-    "written binary, knows_written boolean"
+    "topic string, partition int, offset long, timestamp_ms long, key binary, value value, headers string, "
+    "written value, knows_written boolean"
 )
 """The records that a backup keeps; `offset` is null for a key that had none, `written` what was put over it, as far as
 the file shows."""

@@ -20,7 +20,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from eosctl.core.offsets.migration_results import Snapshot
-from eosctl.engine.columns import RECORDS
+from eosctl.engine.columns import RECORDS, VALUES
 from eosctl.engine.places import Places
 from eosctl.engine.read import Fold
 
@@ -159,7 +159,7 @@ class _About:
     def batch(self) -> pa.RecordBatch:
         """The last batch of the file: one row, with all this as its value."""
         text = json.dumps({"parts": list(self.parts.items()), "later": sorted(self.later), "older": self.older})
-        values = {"value": pa.array([text.encode()], pa.binary())}
+        values = {"value": pa.array([text.encode()], VALUES)}
         return pa.record_batch([values.get(one.name, pa.nulls(1, one.type)) for one in RECORDS], schema=RECORDS)
 
 

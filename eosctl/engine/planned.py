@@ -31,8 +31,8 @@ from eosctl.engine.rule import is_sent
 
 WRITES = arrow_schema(
     "connector string, topic string, partition int, key binary, action string, reason string, conflict boolean, "
-    "after binary, headers string, before_partition int, before_offset long, before_timestamp_ms long, before binary, "
-    "replaced_offset long, replaced_timestamp_ms long, replaced binary, replaced_headers string"
+    "after value, headers string, before_partition int, before_offset long, before_timestamp_ms long, before value, "
+    "replaced_offset long, replaced_timestamp_ms long, replaced value, replaced_headers string"
 )
 """PlannedWrite as columns: `before_partition` and `replaced_offset` are null where there is no such record. Headers are
 the member of a record file, null for none."""

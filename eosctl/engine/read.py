@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.records import Bounds, Headers, Record
-from eosctl.engine.columns import RECORDS, batch_of_columns, nothings, one_array
+from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings, one_array
 from eosctl.engine.owners import owners_of
 from eosctl.engine.ranges import ClientProperties, Message, OffsetRange, OpenConsumer, Place, ProgressMeter, read_runs
 
@@ -32,7 +32,7 @@ _COLUMNS = pa.schema(
         ("offset", pa.int64()),
         ("timestamp_ms", pa.int64()),
         ("key", pa.binary()),
-        ("value", pa.binary()),
+        ("value", VALUES),
     ]
 )
 
@@ -107,7 +107,7 @@ def read_newest(
 def records_table(topic: str, records: Iterable[Record], *, partitions: int) -> pa.Table:
     """Records that are in memory, as RECORDS of a topic that has so many partitions."""
     columns = list(zip(*(record[1:6] for record in records), strict=True)) or [()] * 5
-    types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
+    types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), VALUES)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
     topics = pa.repeat(pa.scalar(topic, pa.string()), len(arrays[0]))
     return _as_records(topics, arrays, [partitions] * len(topics))
@@ -121,24 +121,30 @@ def homes_of(keys: Sequence[bytes | None], partitions: Iterable[int]) -> list[in
 
 
 class Folding:
-    """Columns of messages as they come; rows that are superseded go whenever they are more than the others.
+    """Columns of messages as they come; rows that are superseded go whenever they are more than the others, in number
+    or in bytes.
 
     Of `ranges` it needs the topic, the partition and how many there are.
     """
 
-    def __init__(self, ranges: Sequence[OffsetRange]) -> None:
+    def __init__(self, ranges: Sequence[OffsetRange], *, bytes_at_once: int = BYTES_AT_ONCE) -> None:
         self._ranges = ranges
         self._number_of: dict[Place, int] = {(one.topic, one.partition): i for i, one in enumerate(ranges)}
         self._newest: list[dict[bytes | None, int]] = [{} for _ in ranges]
         self._batches: list[pa.RecordBatch] = []
         self._rows = self._keys = self._older = self._read = self._kept_bytes = 0
-        self._compact_at = _ROWS_AT_ONCE
+        self._bytes_at_once = bytes_at_once
+        self._compact_at, self._compact_at_bytes = _ROWS_AT_ONCE, bytes_at_once
+
+    def held_bytes(self) -> int:
+        """How much there is by now, with what is superseded."""
+        return self._kept_bytes
 
     def is_full(self, keys_at_once: int) -> bool:
         """Whether it is time to give away what is held."""
-        if self._kept_bytes >= BYTES_AT_ONCE and self._rows > self._keys:
+        if self._kept_bytes >= self._bytes_at_once and self._rows > self._keys:
             self._compact()
-        return self._keys >= keys_at_once or self._kept_bytes >= BYTES_AT_ONCE
+        return self._keys >= keys_at_once or self._kept_bytes >= self._bytes_at_once
 
     def add(self, place: Place, messages: Sequence[Message]) -> None:
         """A run of messages of one partition, in the order of its log."""
@@ -163,7 +169,8 @@ class Folding:
         self._rows += count
         self._read += count
         self._kept_bytes += batch.nbytes
-        if self._rows >= self._compact_at:
+        many_bytes = self._kept_bytes >= self._compact_at_bytes and self._rows > self._keys
+        if many_bytes or self._rows >= self._compact_at:
             self._compact()
 
     def fold(self) -> Fold:
@@ -191,6 +198,7 @@ class Folding:
         table = table.combine_chunks()
         self._batches, self._rows, self._kept_bytes = table.to_batches(), len(table), table.nbytes
         self._compact_at = 2 * self._rows + _ROWS_AT_ONCE
+        self._compact_at_bytes = 2 * self._kept_bytes + self._bytes_at_once
         return table
 
 

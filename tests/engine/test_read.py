@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Message, TopicPartition
 from hypothesis import given
@@ -13,6 +14,9 @@ from hypothesis import strategies as st
 
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import Record
+from eosctl.engine.columns import DECISIONS, RECORDS, meaning
+from eosctl.engine.entries import ENTRIES
+from eosctl.engine.planned import WRITES
 from eosctl.engine.ranges import OffsetRange
 from eosctl.engine.read import Fold, Folding, read_newest, records_table
 
@@ -171,6 +175,31 @@ def test_memory_is_that_of_the_keys() -> None:
     fold = folding.fold()
     assert (most < 60_000, fold.records.num_rows, fold.older) == (True, 10, 199_990)
     assert fold.records["offset"].to_pylist() == list(range(199_990, 200_000))
+
+
+def test_memory_is_that_of_the_keys_however_large_their_values_are() -> None:
+    """3,000 records of 1 MB, all of a few keys, were all kept: there were too few to look for what is superseded."""
+    folding = Folding([OffsetRange("t", 0, 0, 3000)], bytes_at_once=100_000)
+    most = 0
+    for begin in range(0, 3000, 10):
+        places = range(begin, begin + 10)
+        folding.add(("t", 0), [Message(topic="t", partition=0, offset=i, key=b"k", value=b"v" * 1000) for i in places])
+        most = max(most, folding.held_bytes())
+    fold = folding.fold()
+    assert (most < 150_000, fold.records["offset"].to_pylist(), fold.older, fold.read) == (True, [2999], 2999, 3000)
+
+
+def test_values_may_have_more_than_2_gib_together() -> None:
+    """At which an array of `binary` ends: what takes, sorts or joins chunks raised ArrowInvalid."""
+    ends_at_2_gib = {
+        column.name
+        for schema in (RECORDS, DECISIONS, WRITES, ENTRIES, Folding([TO_FOUR]).fold().records.schema)
+        for column in schema
+        if pa.types.is_binary(column.type)
+    }
+    assert ends_at_2_gib == {"key", "source_key"}
+    value = pa.array([b"v", None], pa.large_binary())
+    assert meaning(value, pa.array([False, True])).type == value.type
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([b"a", b"b", None]), st.integers(1, 3)), max_size=60))

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from eosctl.core.offsets.migration import topic_of
 from eosctl.core.record_file import UNKNOWN
-from eosctl.engine.columns import NO_BYTES
+from eosctl.engine.columns import NO_BYTES, VALUES
 from eosctl.engine.files import part_file, read_table, whole_file
 from eosctl.engine.lines import backup_lines, few_at_once
 from eosctl.engine.rule import places_of, sent
@@ -72,7 +72,7 @@ def of_decisions(rows: pa.Table) -> pa.Table:
 def _of_copies(records: pa.Table) -> pa.Table:
     """The same of RECORDS that get tombstones."""
     names = ("topic", "partition", "key", *_THERE)
-    return pa.table({**{name: records[name] for name in names}, "written": pa.nulls(len(records), pa.binary())})
+    return pa.table({**{name: records[name] for name in names}, "written": pa.nulls(len(records), VALUES)})
 
 
 def _with_newer(rows: pa.Table, newer: pa.Table) -> pa.Table:
