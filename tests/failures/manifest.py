@@ -44,6 +44,7 @@ _TWO = "a second KafkaProducer of the id was initialised, then the first one "
 _TIMED_OUT = "transaction.timeout.ms=1000, 2.5 s of sleep, then "
 _FROZEN = "the broker was stopped by SIGSTOP, max.block.ms=3000, then "
 _WORKER = "a FileStreamSource task of a worker with exactly.once.source.support=enabled, as REST shows it: "
+_SECURED = "a secured sandbox of three brokers, SCRAM user without ACLs: "
 _ERRORS = "Errors.exception() of kafka-clients 4.3.1"
 _HERDER = "DistributedHerder of connect-runtime 4.3.1"
 TRACES = (
@@ -96,19 +97,50 @@ TRACES = (
         "connect-leader-fenced-2-4.3.1.txt", "config_topic_not_claimed", how="the same POST a second time"
     ),
     _sandbox("streams-task-migrated-4.3.1.txt", "streams_task_migrated", how="a fenced application"),
+    _sandbox(
+        "cluster-authorization-send-4.3.1.txt", "cluster_not_authorized",
+        how=_SECURED + "idempotent producer (the default), DESCRIBE on the topic alone, send",
+    ),
+    _sandbox(
+        "topic-authorization-commit-4.3.1.txt", "topic_not_authorized", "producer_in_error",
+        how=_SECURED + "WRITE on the id and DESCRIBE on the topic alone, send, then commitTransaction",
+    ),
+    _sandbox(
+        "group-authorization-4.3.1.txt", "topic_not_authorized",
+        how=_SECURED + "WRITE on the id alone, sendOffsetsToTransaction",
+    ),
+    _sandbox("id-authorization-init-4.3.1.txt", "id_not_authorized", how=_SECURED + "initTransactions"),
+    _sandbox("id-authorization-fence-4.3.1.txt", "id_not_authorized", how=_SECURED + "Admin.fenceProducers"),
+    _sandbox(
+        "coordinator-load-librdkafka-2.16.0.txt", "coordinator_loading",
+        how="librdkafka's log on stderr: init_transactions of the first id of a cluster of three brokers",
+    ),
+    _sandbox(
+        "concurrent-transactions-librdkafka-2.16.0.txt", "concurrent_transactions",
+        how="librdkafka's log: the broker that leads a partition of the open transaction was stopped by SIGSTOP, then "
+        "init_transactions of another producer of the id; the line is repeated",
+    ),
+    _sandbox(
+        "concurrent-transactions-init-4.3.1.txt", "init_timed_out",
+        how="the same with a KafkaProducer, max.block.ms=5000: initTransactions says of the cause nothing",
+    ),
+    _sandbox(
+        "connect-task-topic-not-authorized-4.3.1.txt", "task_not_authorized", "offsets_not_written",
+        how=_WORKER + "secured, user producer has WRITE on its ids and not on its topic",
+    ),
+    _sandbox(
+        "fencing-not-authorized-4.3.1.txt", "fencing_not_authorized", "fencing_failed",
+        how="a MirrorSourceConnector of a secured worker was given a third task: user producer has WRITE on its ids, "
+        "user admin has no right on them",
+    ),
     _class("connect-producer-fenced-4.3.1.txt", "task_fenced", how=_ERRORS + ", in a task"),
     _class("invalid-txn-state-errors-3.9.2.txt", "invalid_txn_state", how="Errors.exception() of kafka-clients 3.9.2"),
     _class("transaction-abortable-errors-4.3.1.txt", "transaction_abortable", how=_ERRORS),
-    _class("concurrent-transactions-errors-4.3.1.txt", "concurrent_transactions", how=_ERRORS),
     _class("coordinator-not-available-errors-4.3.1.txt", "coordinator_not_available", how=_ERRORS),
-    _class("coordinator-load-errors-4.3.1.txt", "coordinator_loading", how=_ERRORS),
     _class("not-coordinator-errors-4.3.1.txt", "not_coordinator", how=_ERRORS),
     _class("duplicate-sequence-errors-4.3.1.txt", "duplicate_sequence", how=_ERRORS),
     _class("coordinator-fenced-errors-4.3.1.txt", "coordinator_fenced", how=_ERRORS),
     _class("unstable-offsets-errors-4.3.1.txt", "unstable_offsets", how=_ERRORS),
-    _class("cluster-authorization-errors-4.3.1.txt", "cluster_not_authorized", how=_ERRORS),
-    _class("topic-authorization-errors-4.3.1.txt", "topic_not_authorized", how="TopicAuthorizationException, 4.3.1"),
-    _class("id-authorization-errors-4.3.1.txt", "id_not_authorized", how=_ERRORS),
     _class("rolled-back-broker-4.3.1.txt", "transaction_timed_out", how="TransactionCoordinator of kafka_2.13 4.3.1"),
     _class("not-enough-replicas-broker-4.3.1.txt", "transaction_log_not_replicated", how="Partition, kafka_2.13 4.3.1"),
     _class("streams-init-timeout-4.3.1.txt", "streams_init_timed_out", how="StreamsProducer of kafka-streams 4.3.1"),
@@ -118,7 +150,6 @@ TRACES = (
     _class("zombie-fencing-4.3.1.txt", "fencing_failed", how=_HERDER),
     _class("zombie-fencing-timed-out-4.3.1.txt", "fencing_timed_out", how=_HERDER + ", KafkaAdminClient"),
     _class("fencing-superseded-4.3.1.txt", "fencing_superseded", how=_HERDER),
-    _class("fencing-not-authorized-4.3.1.txt", "fencing_not_authorized", "fencing_failed", how=_HERDER),
     _class("forward-timeout-3.9.2.txt", "fencing_forward_timeout", how="RestClient of connect-runtime 3.9.2"),
     _class("leader-not-reached-3.9.2.txt", "leader_not_reached", how="RestClient of connect-runtime 3.9.2"),
     _class("internal-rest-4.3.1.txt", "internal_rest_off", how=_HERDER),
@@ -130,7 +161,6 @@ TRACES = (
     _class("ghost-4.3.1.txt", "connector_is_a_ghost", how=_HERDER),
     _class("brokers-too-old-4.3.1.txt", "brokers_too_old", how="KafkaConfigBackingStore of connect-runtime 4.3.1"),
     _class("task-configs-incomplete-4.3.1.txt", "task_configs_forgotten", how="KafkaConfigBackingStore, 4.3.1"),
-    _class("task-not-authorized-4.3.1.txt", "task_not_authorized", how="ExactlyOnceWorkerSourceTask, 4.3.1"),
     _class("offsets-not-written-4.3.1.txt", "offsets_not_written", how="ExactlyOnceWorkerSourceTask, 4.3.1"),
     _public("streams-unknown-producer-id-2.4.txt", "unknown_producer_id", how="apache/kafka#7748"),
     _public("flink-fenced-1.18.txt", "flink_commit_fenced", how="redpanda-data/redpanda#16250"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from confluent_kafka import KafkaError
 
 from eosctl.connectors.failures import known_failure
 from eosctl.failures.failure import Family
@@ -91,3 +92,28 @@ def test_a_failure_of_a_family_is_known_by_the_name_of_a_class_in_that_family_on
     )
     [found] = judged(read_all([plain]))
     assert found.found.failure.family is Family.PRODUCER
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (14, "coordinator_loading"), (15, "coordinator_not_available"), (16, "not_coordinator"),
+        (29, "topic_not_authorized"), (30, "topic_not_authorized"), (31, "cluster_not_authorized"),
+        (50, "timeout_refused"), (51, "concurrent_transactions"), (53, "id_not_authorized"),
+    ],
+)  # fmt: skip
+def test_the_words_of_librdkafka_for_an_error_of_the_brokers_are_known(number: int, code: str) -> None:
+    line = f"Failed to acquire transactional PID from broker TxnCoordinator/2: {KafkaError(number).str()}: retrying"
+    assert [each.found.failure.code for each in judged(read_all([line]))] == [code]
+
+
+def test_a_fencing_whose_call_had_no_answer_timed_out() -> None:
+    said = (
+        "Call(callName=fenceProducer(api=INIT_PRODUCER_ID), deadlineMs=1795401159732, tries=1, "
+        "nextAllowedTryMs=1795401159819) timed out at 1795401159739 after 1 attempt(s)"
+    )
+    trace = [
+        "org.apache.kafka.connect.errors.ConnectException: Failed to perform zombie fencing",
+        f"Caused by: org.apache.kafka.common.errors.TimeoutException: {said}",
+    ]
+    assert [each.found.failure.code for each in judged(read_all(trace))] == ["fencing_timed_out"]

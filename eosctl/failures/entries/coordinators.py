@@ -42,7 +42,7 @@ LOADING = Failure(
     code=codes.COORDINATOR_LOADING, family=Family.COORDINATOR, name="CoordinatorLoadInProgressException",
     signs=(
         sign("CoordinatorLoadInProgressException"), sign("COORDINATOR_LOAD_IN_PROGRESS"),
-        sign("coordinator is loading and hence can't process requests"),
+        sign("coordinator is loading and hence can't process requests"), sign("Coordinator load in progress"),
     ),
     means="the transaction coordinator is still reading its part of __transaction_state",
     causes=(
@@ -59,8 +59,8 @@ LOADING = Failure(
 NOT_AVAILABLE = Failure(
     code=codes.COORDINATOR_NOT_AVAILABLE, family=Family.COORDINATOR, name="CoordinatorNotAvailableException",
     signs=(
-        sign("CoordinatorNotAvailableException"), sign("COORDINATOR_NOT_AVAILABLE"), sign(
-            "coordinator is not available."),
+        sign("CoordinatorNotAvailableException"), sign("COORDINATOR_NOT_AVAILABLE"),
+        sign("Coordinator not available"), sign("coordinator is not available."),
     ),
     means="there is no transaction coordinator for its id",
     causes=(
@@ -77,7 +77,10 @@ NOT_AVAILABLE = Failure(
 )  # fmt: skip
 NOT_COORDINATOR = Failure(
     code=codes.NOT_COORDINATOR, family=Family.COORDINATOR, name="NotCoordinatorException",
-    signs=(sign("NotCoordinatorException"), sign("NOT_COORDINATOR"), sign("This is not the correct coordinator")),
+    signs=(
+        sign("NotCoordinatorException"), sign("NOT_COORDINATOR"), sign("This is not the correct coordinator"),
+        sign("Broker: Not coordinator"),
+    ),
     means="the coordinator of its id has moved to another broker",
     causes=("A broker restarted or left, and another one leads the partition of __transaction_state now.",),
     is_not=("Not a failure by itself: clients find the new coordinator.",),
@@ -187,7 +190,11 @@ OFFSETS_TIMED_OUT = Failure(
 )  # fmt: skip
 TIMEOUT_REFUSED = Failure(
     code=codes.TIMEOUT_REFUSED, family=Family.COORDINATOR, name="InvalidTxnTimeoutException",
-    signs=(sign("transaction timeout is larger than the maximum"), sign("InvalidTxnTimeoutException")),
+    signs=(
+        sign("transaction timeout is larger than the maximum"),
+        sign("Transaction timeout is larger than the maximum"),
+        sign("InvalidTxnTimeoutException"),
+    ),
     means="brokers refuse the transaction timeout of its producer",
     causes=(
         "transaction.timeout.ms is larger than the brokers' transaction.max.timeout.ms (15 minutes by default): "
@@ -223,10 +230,11 @@ ID_NOT_AUTHORIZED = Failure(
 CLUSTER_NOT_AUTHORIZED = Failure(
     code=codes.CLUSTER_NOT_AUTHORIZED, family=Family.COORDINATOR, name="ClusterAuthorizationException",
     signs=(sign("ClusterAuthorizationException"), sign("Cluster authorization failed")),
-    means="its principal lacks a right on the cluster: for an idempotent producer IDEMPOTENT_WRITE, before 2.8",
+    means="its principal lacks a right on the cluster: an idempotent producer needs WRITE on a topic, and with brokers "
+    "before 2.8 IDEMPOTENT_WRITE",
     causes=(
         "Clients of 3.0 and newer are idempotent by default, and the brokers are older than 2.8.",
-        "A producer of 3.0 to 3.1 with brokers before 2.8, and no WRITE on any topic.",
+        "Brokers of 2.8 or newer, and no WRITE on any topic: it may describe its topic, and no more (seen on 4.3.1).",
         "Another right on the cluster: CLUSTER_ACTION for aborts, ALTER for ACLs, CREATE for topics.",
     ),
     is_not=("Not a right on the topic or on the transactional id.",),
@@ -243,6 +251,7 @@ NOT_AUTHORIZED = Failure(
         sign("TopicAuthorizationException"), sign("GroupAuthorizationException"), sign(
             "Not authorized to access topics"),
         sign("Not authorized to access group"),
+        sign("Broker: Topic authorization failed"), sign("Broker: Group authorization failed"),
     ),
     means="its principal lacks a right on a topic or a group",
     causes=("WRITE or DESCRIBE on the topic, CREATE where it is to be created, READ on the group of the offsets.",),

@@ -98,7 +98,8 @@ FORWARD_TIMEOUT = Failure(
 TIMED_OUT = Failure(
     code=codes.FENCING_TIMED_OUT, family=Family.CONNECT,
     name="Failed to perform zombie fencing: timed out",
-    signs=(sign(FENCING_FAILED, "Timed out waiting for a node assignment"), sign("awaiting", "to be fenced")),
+    signs=(sign(FENCING_FAILED, "Timed out waiting for a node assignment"),
+        sign(FENCING_FAILED, "callName=fenceProducer(", "timed out at"), sign("awaiting", "to be fenced")),
     means="Connect could not fence the old tasks in its 90 s; brokers and ids may be well, and a restart fails again",
     causes=(
         "The connector had more than about 90 tasks: Connect's admin client waits a second after each answer.",
