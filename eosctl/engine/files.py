@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from uuid import uuid4
 
@@ -61,6 +62,17 @@ class Spilled:
         """Gives the memory back that reading took; the file is read again where it is used again."""
         if hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
+
+
+def spilled_if_several(tables: Iterator[pa.Table], folder: Path) -> Iterator[pa.Table | Spilled]:
+    """The one table, or each of several in a file; raises OSError where that can't be written."""
+    first = list(islice(tables, 2))
+    if len(first) < 2:
+        yield from first
+        return
+    while first:
+        yield Spilled(first.pop(0), folder)
+    yield from (Spilled(table, folder) for table in tables)
 
 
 @contextmanager

@@ -101,8 +101,13 @@ class PlannedWrites(Sequence[PlannedWrite]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PlannedWrites):
             return NotImplemented
-        tables = zip(self._tables(), other._tables(), strict=False)
-        return len(self) == len(other) and all(one.equals(another) for one, another in tables)
+        if len(self) != len(other):
+            return False
+        if [*map(len, self._parts)] == [*map(len, other._parts)]:
+            tables = zip(self._tables(), other._tables(), strict=True)
+            return all(one.equals(another) for one, another in tables)
+        mine, others = (pa.concat_tables([WRITES.empty_table(), *writes._tables()]) for writes in (self, other))
+        return bool(mine.equals(others))
 
     __hash__ = None  # type: ignore[assignment] # as a list
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,13 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.offsets.decision import KeyAction, Policy
-from eosctl.core.offsets.migration import ConnectorRoute
+from eosctl.core.offsets.migration import PART_BYTES, ConnectorRoute
 from eosctl.core.offsets.views import AnyStore
 from eosctl.core.records import Headers
-from eosctl.engine.columns import RECORDS
+from eosctl.engine.columns import RECORDS, one_array
 from eosctl.engine.planned import WRITES, headers_at
 from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, rows_of, strongest
 from eosctl.engine.write import placed
+
+_AROUND_BYTES = 200
+"""Of a record besides its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +37,20 @@ class ColumnStore(AnyStore):
     def newest(self, connectors: Iterable[str]) -> pa.Table:
         """The newest record of each key of some connectors."""
         chosen = pc.is_in(self.records["connector"], value_set=pa.array(list(connectors), pa.string()))
-        return newest_per_key(self.records.filter(chosen), once=True).records
+        records = self.records if pc.all(chosen).as_py() else self.records.filter(chosen)
+        return newest_per_key(records, once=True).records
 
 
 Pairs = Mapping[str, tuple[ColumnStore, ColumnStore]]
 """Connector -> the store to take from, and the one to complete."""
 
 
-def merge_stores(pairs: Pairs, policy: Policy, *, fallback: bool) -> pa.Table:
+def merge_stores(pairs: Pairs, policy: Policy, *, fallback: bool, part_bytes: int = PART_BYTES) -> Iterator[pa.Table]:
     """What the targets must be given, as WRITES, by connector and key; `fallback` as in `decision.decide`.
 
     Every key of a connector in either store ends in exactly one action. A key stays on the partition where the target
-    has it: a record elsewhere would make two, of which a worker takes any.
+    has it: a record elsewhere would make two, of which a worker takes any. There are several tables where the stores
+    have more than `part_bytes`, as each copies the values a few times.
     """
     routes = [ConnectorRoute(connector, connector, target.topic) for connector, (_source, target) in pairs.items()]
     sources, targets = ({stores[side].topic: stores[side] for stores in pairs.values()} for side in (0, 1))
@@ -58,13 +63,37 @@ def merge_stores(pairs: Pairs, policy: Policy, *, fallback: bool) -> pa.Table:
         )
         for side, found in enumerate((sources, targets))
     )
-    claims = strongest(claims_of(source, routes, sources=list(sources)), policy)
     sizes = {name: store.partitions for name, store in targets.items()}
-    decisions = decide(claims, target, sizes, policy, fallback=fallback and policy is not Policy.NEWEST)
     there = {(name, *place): found for name, store in targets.items() for place, found in store.headers.items()}
-    only = target.filter(pc.is_null(rows_of(target, claims)))
-    rows = pa.concat_tables([_decided(decisions, there), _kept(only, there)])
-    return rows.sort_by([("connector", "ascending"), ("key", "ascending")])
+    for offered, held in _in_parts(source, target, part_bytes):
+        claims = strongest(claims_of(offered, routes, sources=list(sources)), policy)
+        decisions = decide(claims, held, sizes, policy, fallback=fallback and policy is not Policy.NEWEST)
+        only = held.filter(pc.is_null(rows_of(held, claims)))
+        rows = pa.concat_tables([_decided(decisions, there), _kept(only, there)])
+        yield rows.sort_by(_ORDER)
+
+
+_ORDER = [("connector", "ascending"), ("key", "ascending")]
+
+
+def _in_parts(source: pa.Table, target: pa.Table, part_bytes: int) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Both sides (RECORDS) in parts of about so many bytes, in order: all that is known of a key is in one."""
+    if source.nbytes + target.nbytes <= part_bytes:
+        yield source, target
+        return
+    names = ["connector", "key"]
+    both = pa.concat_tables([source.select(names), target.select(names)])
+    order = pc.sort_indices(both, sort_keys=_ORDER)
+    lengths = pa.concat_arrays([one_array(pc.binary_length(side["value"])) for side in (source, target)])
+    ends = pc.cumulative_sum(pc.add(pc.fill_null(lengths.take(order), 0), _AROUND_BYTES))
+    keys = one_array(both["key"].take(order))
+    again = pa.concat_arrays([pa.array([False]), one_array(pc.equal(keys[1:], keys[:-1]))])
+    numbers = pc.fill_null_forward(pc.if_else(again, pa.scalar(None, pa.int64()), pc.divide(ends, part_bytes)))
+    for number in pc.unique(numbers):
+        rows = order.filter(pc.equal(numbers, number)).cast(pa.int64())
+        of_target = pc.greater_equal(rows, len(source))
+        offered = source.take(rows.filter(pc.invert(of_target)))
+        yield offered, target.take(pc.subtract(rows.filter(of_target), len(source)))
 
 
 def _decided(decisions: pa.Table, headers: Mapping[tuple[str, int, int], Headers]) -> pa.Table:

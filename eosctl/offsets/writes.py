@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances, Waiver
@@ -20,9 +20,10 @@ from eosctl.core.offsets.stale_copies import STALE_COPY
 from eosctl.core.offsets.views import AnyStore, PlannedWrite, Prefer, Store, policy_of
 from eosctl.core.records import NewTopic
 from eosctl.core.wording import counted
+from eosctl.engine.files import spilled_if_several
 from eosctl.engine.planned import PlannedWrites
 from eosctl.engine.stores import ColumnStore, merge_stores
-from eosctl.errors import RefusedError, UsageError
+from eosctl.errors import EosctlError, RefusedError, UsageError
 from eosctl.offsets import codes
 from eosctl.offsets.guard import refuse_running, refuse_running_source, source_problem
 from eosctl.offsets.journal import cut_off_problems
@@ -44,6 +45,9 @@ from eosctl.offsets.write_rows import (
     write_members,
 )
 from eosctl.report import Problem, Report
+
+if TYPE_CHECKING:
+    from eosctl.engine.columns import Table
 
 MOST_IN_ONE_TRANSACTION = 200_000
 """Some seconds of sending: workers that read the topic to its end wait meanwhile, and brokers end it after minutes."""
@@ -136,10 +140,22 @@ def plan_offsets_merge(app: App, request: MergeRequest) -> OffsetWritePlan:
         stores = found.of(connector)
         pairs[connector] = stores[source_name], stores[request.into]
         refuse_hidden(app, connector, stores=pairs[connector])
-    writes = PlannedWrites([merge_stores(pairs, policy_of(request.into, prefer), fallback=not extra)])
+    writes = _in_memory_or_parts(app, merge_stores(pairs, policy_of(request.into, prefer), fallback=not extra))
     refuse_elsewhere(found, connectors)
     refuse_unfit(app, found, writes.sends().topics)
     return write_plan(MERGE, writes, found, allowances=request.allowances)
+
+
+def _in_memory_or_parts(app: App, tables: Iterator[Table]) -> PlannedWrites:
+    """The writes of some WRITES; raises EosctlError where several do not fit on the disk."""
+    folder = app.state_dir / "parts"
+    try:
+        return PlannedWrites(spilled_if_several(tables, folder))
+    except OSError as exc:
+        raise EosctlError(
+            f"cannot write {exc.filename or folder}: {exc.strerror or exc}",
+            hint="A large merge needs about four times the size of its values there. Nothing was written to Kafka.",
+        ) from exc
 
 
 def _merge_source(request: MergeRequest) -> tuple[str, Prefer]:

@@ -14,7 +14,7 @@ from eosctl.core.offsets.views import Prefer, Store, fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.engine import rule
 from eosctl.engine.write import placed
-from tests.core.offsets.merging import merged_key_by_key
+from tests.core.offsets.merging import merged_key_by_key, plan_merge
 from tests.engine.test_rule import CASES, random_records, table
 
 PARTITIONS = 3
@@ -74,3 +74,16 @@ def test_ten_thousand_keys_end_alike(prefer: Prefer, *, fallback: bool) -> None:
     assert {outcome[0] for outcome in expected.values()} == {"write", "keep", "delete"} - (
         {"delete"} if falls or prefer is Prefer.DEDICATED else set()
     )
+
+
+@pytest.mark.parametrize("part_bytes", [1, 5000])
+def test_large_stores_are_merged_in_parts_with_the_same_outcome(part_bytes: int) -> None:
+    """Between any two keys it may be cut; a merge of all at once held six times the values."""
+    records = random_records(random.Random(2), ("source", "target"), 200, keys=40)  # noqa: S311 - the same every time
+    stores = [folded(name, [each for each in records if each.topic == name]) for name in ("source", "target")]
+    for connector in CONNECTORS:
+        whole, parts = (
+            plan_merge(stores[0], stores[1], connector, into="dedicated", prefer=Prefer.NEWEST, part_bytes=limit)
+            for limit in (10**9, part_bytes)
+        )
+        assert parts == whole

@@ -14,7 +14,7 @@ from eosctl.core.offsets.records import decode_key
 from eosctl.core.offsets.views import PlannedWrite
 from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.records import OutRecord, Record
-from eosctl.engine.files import Spilled
+from eosctl.engine.files import Spilled, spilled_if_several
 from eosctl.engine.planned import PlannedWrites, replaced_lines
 from tests.engine.test_rule import table
 
@@ -55,6 +55,8 @@ def test_columns_are_the_writes_one_by_one(rows: list[PlannedWrite], cut: int) -
     assert planned[:3] == rows[:3]
     assert planned.because("equal") == [write for write in rows if write.reason == "equal"]
     changed = [*rows[:-1], rows[-1]._replace(after=b"other")] if rows else []
+    assert PlannedWrites.of(rows) == planned, "a plan that is made again may be cut elsewhere"
+    assert not rows or planned != PlannedWrites.of(changed)
     assert planned.digest() == PlannedWrites(parts).digest()
     assert planned.digest().startswith("sha256:")
     assert not rows or planned.digest() != PlannedWrites.of(changed).digest()
@@ -93,3 +95,11 @@ def test_a_table_that_waits_on_the_disk_is_the_same_and_leaves_no_file(tmp_path:
     spilled = Spilled(records, tmp_path / "parts")
     assert (len(spilled), spilled.table().equals(records)) == (1000, True)
     assert list((tmp_path / "parts").iterdir()) == []
+
+
+def test_one_table_stays_in_memory_and_each_of_several_waits_on_the_disk(tmp_path: Path) -> None:
+    tables = [table([Record("t", 0, number, 1, b"k", None)]) for number in range(3)]
+    for count in range(4):
+        found = list(spilled_if_several(iter(tables[:count]), tmp_path))
+        assert [isinstance(one, Spilled) for one in found] == [count > 1] * count
+        assert [one.table() if isinstance(one, Spilled) else one for one in found] == tables[:count]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eosctl.core.offsets.decision import Cell, KeyAction, decide
+from eosctl.core.offsets.migration import PART_BYTES
 from eosctl.core.offsets.views import PlannedWrite, Prefer, Store, connector_keys, policy_of
 from eosctl.core.records import Record
 from eosctl.engine.planned import rows_of
@@ -26,10 +27,12 @@ def plan_merge(
     into: str,
     prefer: Prefer = Prefer.DEDICATED,
     fallback: bool = False,
+    part_bytes: int = PART_BYTES,
 ) -> list[PlannedWrite]:
     """What `offsets merge` plans."""
     pairs = {connector: (columns(source), columns(target))}
-    return list(rows_of(merge_stores(pairs, policy_of(into, prefer), fallback=fallback)))
+    tables = merge_stores(pairs, policy_of(into, prefer), fallback=fallback, part_bytes=part_bytes)
+    return [write for table in tables for write in rows_of(table)]
 
 
 def merged_key_by_key(
