@@ -45,6 +45,7 @@ _TIMED_OUT = "transaction.timeout.ms=1000, 2.5 s of sleep, then "
 _FROZEN = "the broker was stopped by SIGSTOP, max.block.ms=3000, then "
 _WORKER = "a FileStreamSource task of a worker with exactly.once.source.support=enabled, as REST shows it: "
 _SECURED = "a secured sandbox of three brokers, SCRAM user without ACLs: "
+_SHORT = "three brokers, min.insync.replicas=3 of __transaction_state, one broker stopped: "
 _ERRORS = "Errors.exception() of kafka-clients 4.3.1"
 _HERDER = "DistributedHerder of connect-runtime 4.3.1"
 TRACES = (
@@ -133,16 +134,29 @@ TRACES = (
         how="a MirrorSourceConnector of a secured worker was given a third task: user producer has WRITE on its ids, "
         "user admin has no right on them",
     ),
+    _sandbox(
+        "coordinator-not-available-librdkafka-2.16.0.txt", "coordinator_not_available",
+        how=_SHORT + "str() of what librdkafka's init_transactions(5) raised",
+    ),
+    _sandbox(
+        "not-enough-replicas-broker-4.3.1.txt", "transaction_log_not_replicated",
+        how=_SHORT + "lines of the coordinator's log while a KafkaProducer committed",
+    ),
+    _sandbox(
+        "not-enough-replicas-commit-4.3.1.txt", "end_timed_out",
+        how=_SHORT + "commitTransaction of that KafkaProducer, max.block.ms=5000: it says of the cause nothing",
+    ),
+    _sandbox(
+        "rolled-back-broker-4.3.1.txt", "transaction_timed_out",
+        how="a line of the coordinator's log, after the transaction.timeout.ms of an open transaction",
+    ),
     _class("connect-producer-fenced-4.3.1.txt", "task_fenced", how=_ERRORS + ", in a task"),
     _class("invalid-txn-state-errors-3.9.2.txt", "invalid_txn_state", how="Errors.exception() of kafka-clients 3.9.2"),
     _class("transaction-abortable-errors-4.3.1.txt", "transaction_abortable", how=_ERRORS),
-    _class("coordinator-not-available-errors-4.3.1.txt", "coordinator_not_available", how=_ERRORS),
     _class("not-coordinator-errors-4.3.1.txt", "not_coordinator", how=_ERRORS),
     _class("duplicate-sequence-errors-4.3.1.txt", "duplicate_sequence", how=_ERRORS),
     _class("coordinator-fenced-errors-4.3.1.txt", "coordinator_fenced", how=_ERRORS),
     _class("unstable-offsets-errors-4.3.1.txt", "unstable_offsets", how=_ERRORS),
-    _class("rolled-back-broker-4.3.1.txt", "transaction_timed_out", how="TransactionCoordinator of kafka_2.13 4.3.1"),
-    _class("not-enough-replicas-broker-4.3.1.txt", "transaction_log_not_replicated", how="Partition, kafka_2.13 4.3.1"),
     _class("streams-init-timeout-4.3.1.txt", "streams_init_timed_out", how="StreamsProducer of kafka-streams 4.3.1"),
     _class("flink-commit-fenced-4.0.txt", "flink_commit_fenced", how="KafkaCommitter of flink-connector-kafka 4.0.1"),
     _class("flink-commit-invalid-4.0.txt", "flink_commit_invalid", how="KafkaCommitter, flink-connector-kafka 4.0.1"),
