@@ -114,7 +114,7 @@ TRACES = (
     _sandbox("id-authorization-fence-4.3.1.txt", "id_not_authorized", how=_SECURED + "Admin.fenceProducers"),
     _sandbox(
         "coordinator-load-librdkafka-2.16.0.txt", "coordinator_loading",
-        how="librdkafka's log on stderr: init_transactions of the first id of a cluster of three brokers",
+        how="librdkafka's log on stderr: init_transactions with three brokers, minutes old; why it loaded was not seen",
     ),
     _sandbox(
         "concurrent-transactions-librdkafka-2.16.0.txt", "concurrent_transactions",
@@ -148,7 +148,7 @@ TRACES = (
     ),
     _sandbox(
         "rolled-back-broker-4.3.1.txt", "transaction_timed_out",
-        how="a line of the coordinator's log, after the transaction.timeout.ms of an open transaction",
+        how="a line of the coordinator's log: the commit above was given up, then transaction.timeout.ms passed",
     ),
     _sandbox("idempotent-4.3.1.txt", "producer_refuses", how="a KafkaProducer with enable.idempotence=true and acks=1"),
     _sandbox(
