@@ -21,7 +21,7 @@ from eosctl.core.records import Bounds
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, NotFoundError, UsageError
 
-_FILES = PlanFormat("eosctl-offsets-migration", 6, "offsets migrate")
+_FILES = PlanFormat("eosctl-offsets-migration", 7, "offsets migrate")
 _PART_RECORDS = 500_000
 PART_BYTES = 1 << 28
 """About as much as a part may have of a side: an array of Arrow, which a task may make of all of it, ends at 2 GiB."""
