@@ -73,3 +73,28 @@ def release_of(features: BrokerFeatures) -> Version | None:
     """
     level = features.supported.get("metadata.version", 0)
     return next((release for highest, release in _RELEASE_OF_LEVEL if highest == level), None)
+
+
+TRANSACTION_VERSION = "transaction.version"
+_MEANING = {
+    0: "as before KIP-890: markers carry no version, and a late write is refused only where brokers verify it (3.6+)",
+    1: "the coordinators' log may have fields of KIP-890; producers work as before",
+    2: "each transaction has an epoch of its own (KIP-890): a late write or marker can't hit the next one",
+}
+
+_NEWER = "newer than this eosctl"
+
+
+def transaction_version(features: Mapping[int, BrokerFeatures]) -> int:
+    """The lowest level in use that a broker reports: 0 where there is none, as before 4.0."""
+    return min((each.finalized.get(TRANSACTION_VERSION, 0) for each in features.values()), default=0)
+
+
+def meaning_of(level: int) -> str:
+    """What a level of transaction.version means (KIP-890)."""
+    return _MEANING.get(level, _NEWER)
+
+
+def said_of(used: int) -> str:
+    """A level of transaction.version and what it means."""
+    return f"{TRANSACTION_VERSION} {used}: {meaning_of(used)}"

@@ -71,7 +71,8 @@ def explain(words: Sequence[str], *, stdin: BinaryIO) -> Report:
     if len(words) == 1 and (path := _file(text)) is not None:
         with path:
             return recognise(lines_of(path), source=text)
-    if failures := [each for each in known_entries() for known in entries_named(text) if each == known.code]:
+    declared = {str(entry): entry for entry in known_entries()}
+    if failures := [declared[known.code] for known in entries_named(text)]:
         return _entries(failures)
     if any(map(str.isspace, text)):
         return recognise(text.splitlines(), source="the argument")

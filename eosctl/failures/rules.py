@@ -88,11 +88,15 @@ def root_causes(codes: Iterable[str]) -> Mapping[str, frozenset[str]]:
 
 
 def entries_named(words: str) -> list[Failure]:
-    """The entries that people call so: by the name of an exception, with or without package, or by words of Kafka's."""
+    """The entries that people call so: by the name of an exception, with or without package, or by words of Kafka's.
+
+    First the one whose own name that is, then those that know it as an alias.
+    """
     wanted = _plain(words)
     if not wanted:
         return []
     exact = [each for each in FAILURES if any(_plain(name) == wanted for name in names_of(each))]
+    exact.sort(key=lambda each: _plain(each.name) != wanted)
     return exact or [
         each for each in FAILURES if len(wanted) > 5 and any(wanted in _plain(name) for name in names_of(each))
     ]

@@ -1,4 +1,4 @@
-"""Which known bugs fit the versions that were seen, and what transaction.version means. Pure."""
+"""Which known bugs fit the versions that were seen, and whether transaction.version is behind. Pure."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from shlex import quote
 from eosctl.checks import codes
 from eosctl.checks.cluster.bugs import KNOWN_BUGS, KnownBug, Part
 from eosctl.core.findings import INFO, Finding
-from eosctl.core.versions import BrokerFeatures, Version, release_of
-
-TRANSACTION_VERSION = "transaction.version"
-MEANING = {
-    0: "as before KIP-890: markers carry no version, and a late write is refused only where brokers verify it (3.6+)",
-    1: "the coordinators' log may have fields of KIP-890; producers work as before",
-    2: "each transaction has an epoch of its own (KIP-890): a late write or marker can't hit the next one",
-}
-
-_NEWER = "newer than this eosctl"
+from eosctl.core.versions import (
+    TRANSACTION_VERSION,
+    BrokerFeatures,
+    Version,
+    meaning_of,
+    release_of,
+    said_of,
+    transaction_version,
+)
 
 
 def bugs_of(part: Part, versions: Collection[Version]) -> list[KnownBug]:
@@ -45,11 +44,6 @@ def broker_releases(features: Mapping[int, BrokerFeatures]) -> set[Version]:
     return {release for each in features.values() if (release := release_of(each)) is not None}
 
 
-def transaction_version(features: Mapping[int, BrokerFeatures]) -> int:
-    """The lowest level in use that a broker reports: 0 where there is none, as before 4.0."""
-    return min((each.finalized.get(TRANSACTION_VERSION, 0) for each in features.values()), default=0)
-
-
 def transaction_version_findings(features: Mapping[int, BrokerFeatures]) -> Iterator[Finding]:
     """Where all brokers can do better than what is in use: an upgrade leaves the level as it was."""
     if not features:
@@ -60,12 +54,7 @@ def transaction_version_findings(features: Mapping[int, BrokerFeatures]) -> Iter
         level = f"{TRANSACTION_VERSION}={possible}"
         yield Finding(
             codes.TRANSACTION_VERSION_BEHIND, INFO, TRANSACTION_VERSION,
-            f"{said_of(used)}; the brokers can have {possible}: {MEANING.get(possible, _NEWER)}",
+            f"{said_of(used)}; the brokers can have {possible}: {meaning_of(possible)}",
             f"kafka-features.sh --bootstrap-server HOST:PORT upgrade --feature {quote(level)}",
             {"used": used, "possible": possible},
         )  # fmt: skip
-
-
-def said_of(used: int) -> str:
-    """A level of transaction.version and what it means."""
-    return f"{TRANSACTION_VERSION} {used}: {MEANING.get(used, _NEWER)}"

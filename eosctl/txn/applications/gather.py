@@ -16,6 +16,7 @@ from eosctl.core.transactions import (
     TransactionListing,
     TransactionListings,
 )
+from eosctl.core.versions import transaction_version
 from eosctl.errors import EosctlError
 from eosctl.events import Event
 from eosctl.group.members import connect_group
@@ -41,6 +42,7 @@ class IdsOfCluster:
     listings: TransactionListings
     known: KnownOfCluster
     limits: BrokerLimits
+    transaction_version: int | None
     problems: tuple[Problem, ...] = field(default=())
 
 
@@ -51,7 +53,15 @@ def look_at_cluster(app: App, admin: TransactionAdmin) -> IdsOfCluster:
     problems: list[Problem] = []
     known = _known(app, admin, problems)
     limits = broker_limits(app, problems)
-    return IdsOfCluster(cluster_id, listings, known, limits, tuple(problems))
+    return IdsOfCluster(cluster_id, listings, known, limits, _transaction_version(admin), tuple(problems))
+
+
+def _transaction_version(admin: TransactionAdmin) -> int | None:
+    try:
+        features = admin.features()
+    except EosctlError:
+        return None
+    return transaction_version(features) if features else None
 
 
 def _known(app: App, admin: TransactionAdmin, problems: list[Problem]) -> KnownOfCluster:

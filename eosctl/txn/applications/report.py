@@ -109,6 +109,7 @@ def _summary(rows: Sequence[ApplicationRow], cluster: IdsOfCluster, before: Seen
         memory_bytes=sum(row.memory_bytes for row in rows),
         max_timeout_ms=cluster.limits.max_timeout_ms,
         expiration_ms=cluster.limits.expiration_ms,
+        transaction_version=cluster.transaction_version,
         last_look_ms=None if before is None else before.looked_at_ms,
         last_look=None if before is None else rfc3339(before.looked_at_ms),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from eosctl.core.ids import TransactionalId
+from eosctl.core.versions import said_of
 from eosctl.output.cells import duration
 from eosctl.output.rows import Header, Kind, Printed, Text, Time
 from eosctl.report import Report
@@ -105,6 +106,9 @@ class ApplicationsSummary(Printed):
     memory_bytes: Annotated[int, "Roughly what coordinators hold of all ids."]
     max_timeout_ms: Annotated[int | None, "The brokers' transaction.max.timeout.ms; null where it can't be read."]
     expiration_ms: Annotated[int | None, "The brokers' transactional.id.expiration.ms; null where it can't be read."]
+    transaction_version: Annotated[
+        int | None, "The level of `transaction.version` in use (KIP-890); null where no broker reports its features."
+    ]
     last_look_ms: Annotated[int | None, "When eosctl counted the ids last, in milliseconds since 1970."]
     last_look: Annotated[Time | None, "When eosctl counted the ids last; null at the first look."]
 
@@ -124,6 +128,8 @@ def _closing_lines(report: Report) -> Iterator[str]:
     ]
     if limits:
         yield f"brokers: {', '.join(limits)}"
+    if summary.transaction_version is not None:
+        yield said_of(summary.transaction_version)
     yield f"grown since {summary.last_look}" if summary.last_look else "growth: from the next look on"
 
 

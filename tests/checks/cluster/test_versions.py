@@ -8,14 +8,12 @@ import pytest
 
 from eosctl.checks.cluster.bugs import KNOWN_BUGS
 from eosctl.checks.cluster.rules import (
-    MEANING,
     broker_releases,
     bug_findings,
     bugs_of,
-    transaction_version,
     transaction_version_findings,
 )
-from eosctl.core.versions import BrokerFeatures, Version, release_of
+from eosctl.core.versions import BrokerFeatures, Version, meaning_of, release_of, transaction_version
 
 
 def features(level: int, used: int = 0, possible: int = 0) -> BrokerFeatures:
@@ -73,7 +71,7 @@ def test_a_cluster_that_does_not_use_what_its_brokers_can() -> None:
     behind = {1: features(30, 1, 2), 2: features(30, 1, 2)}
     (finding,) = transaction_version_findings(behind)
     assert "transaction.version 1" in finding.message
-    assert MEANING[2] in finding.message
+    assert meaning_of(2) in finding.message
     assert finding.fix.endswith("upgrade --feature transaction.version=2")
     assert (transaction_version(behind), broker_releases(behind)) == (1, {(4, 3)})
 
