@@ -171,14 +171,14 @@ def places_of(rows: pa.Table, others: pa.Table) -> pa.Array:
     """As `rows_of`, by topic, partition and key."""
     topics = pc.unique(others["topic"])
     sides = (
-        _places(side, topics, pc.binary_join_element_wise(side["partition"].cast(pa.string()), "-").cast(pa.binary()))
+        _places(side, topics, pa.scalar(b"/", pa.binary()), side["partition"].cast(pa.string()).cast(pa.binary()))
         for side in (rows, others)
     )
     return one_array(pc.index_in(next(sides), value_set=next(sides)))
 
 
-def _places(rows: pa.Table, topics: pa.Array, *more: pa.Array) -> pa.Array:
-    """Topic, what else is given, and key as one value: equal where all are."""
+def _places(rows: pa.Table, topics: pa.Array, *more: pa.Array | pa.Scalar) -> pa.Array:
+    """Topic, what else is given, and key as one value: equal where all are. What is given begins with no digit."""
     topic = pc.fill_null(pc.index_in(rows["topic"], value_set=topics), -1).cast(pa.string()).cast(pa.binary())
     keyed = pc.if_else(pc.is_null(rows["key"]), pa.scalar(b"-", pa.binary()), pa.scalar(b"+", pa.binary()))
     parts = (topic, *more, keyed, pc.fill_null(rows["key"], b""))

@@ -184,3 +184,18 @@ def test_empty_sides(policy: Policy) -> None:
     source = [Record("offsets-old", 0, 1, 1, b'["a",{}]', b"{}")]
     assert decided(table(source), nothing, policy)["reason"].to_pylist() == ["missing"]
     assert decided(nothing, table(source), policy).num_rows == 0
+
+
+def test_a_record_is_found_by_its_topic_partition_and_key_alone() -> None:
+    """The eleventh topic's partition 5 was once taken for partition 15 of the first."""
+    rng = random.Random(20)  # noqa: S311 # a seed, so that a failure can be repeated
+    keys = (b'["a",{}]', b"5", b"-", b"+", b"", None)
+    places = [(f"topic-{topic}", partition, key) for topic in range(13) for partition in range(26) for key in keys]
+    for _ in range(20):
+        there, asked = rng.sample(places, 500), rng.sample(places, 500)
+        numbers = {place: number for number, place in enumerate(there)}
+        asked_rows, rows = (
+            pa.table([pa.array(column) for column in zip(*some, strict=True)], names=["topic", "partition", "key"])
+            for some in (asked, there)
+        )
+        assert rule.places_of(asked_rows, rows).to_pylist() == [numbers.get(place) for place in asked]
