@@ -77,6 +77,19 @@ def same(left: Any, right: Any) -> Any:
     return pc.or_(pc.fill_null(pc.equal(left, right), fill_value=False), both_null)
 
 
+_AROUND_BYTES = 200
+"""Of a row besides its keys and values."""
+
+
+def row_sizes(table: pa.Table) -> pa.Array:
+    """About how many bytes each row has."""
+    sizes = pa.repeat(pa.scalar(_AROUND_BYTES, pa.int64()), len(table))
+    for column in table.columns:
+        if column.type in (pa.binary(), VALUES):
+            sizes = pc.add(sizes, pc.fill_null(one_array(pc.binary_length(column)).cast(pa.int64()), 0))
+    return sizes
+
+
 def nothings(values: pa.Array) -> pa.Array:
     """`is_nothing` of a column; nearly all values are maps, and only others are looked at one by one."""
     may_be = pc.invert(pc.fill_null(pc.starts_with(values, "{"), fill_value=False))

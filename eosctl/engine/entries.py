@@ -4,7 +4,6 @@ each of their keys does."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.offsets.decision import KeyAction
+from eosctl.core.offsets.migration import PART_BYTES, PART_RECORDS
 from eosctl.core.records import Headers, Record
-from eosctl.engine.columns import arrow_schema, nothings, numbered, one_array, same
+from eosctl.engine.columns import arrow_schema, nothings, numbered, one_array, row_sizes, same
 from eosctl.engine.files import Spilled
 from eosctl.engine.owners import owners_of
 from eosctl.engine.planned import WRITES, headers_at
@@ -25,25 +25,27 @@ ENTRIES = arrow_schema(
 )
 """The records that a backup keeps; `offset` is null for a key that had none, `written` what was put over it, as far as
 the file shows."""
-PART_ROWS, PART_BYTES = 500_000, 1 << 28
 
 
-@dataclass(frozen=True, slots=True)
-class _Slices:
-    """Rows of several tables on the disk."""
+class _Slice(NamedTuple):
+    """Rows that stand together of table `number` on the disk, and about how many bytes they have."""
 
-    places: Sequence[tuple[Spilled, int, int]]
-
-    def __len__(self) -> int:
-        return sum(count for _spilled, _first, count in self.places)
+    number: int
+    spilled: Spilled
+    first: int
+    rows: int
+    size: int
 
     def table(self) -> pa.Table:
         """The rows."""
-        return pa.concat_tables(spilled.table().slice(first, count) for spilled, first, count in self.places)
+        return self.spilled.table().slice(self.first, self.rows)
 
 
 class BackupEntries:
-    """Many ENTRIES in parts: all of a partition is in one part, and a part has few enough to be in memory."""
+    """Many ENTRIES in parts: all of a partition is in one part, and a part has few enough to be in memory.
+
+    A partition with more than PART_RECORDS, or PART_BYTES, is a part by itself.
+    """
 
     def __init__(self, pieces: Iterable[pa.RecordBatch], folder: Path) -> None:
         """Reads `pieces`, few rows each; `folder` is for what does not fit. Raises OSError."""
@@ -51,19 +53,18 @@ class BackupEntries:
         self.has_keyless = False
         self.topics: set[str] = set()
         self._small: pa.Table | None = None
-        groups, held = list[Spilled](), list[pa.Table]()
-        found: dict[tuple[str, int], list[tuple[Spilled, int, int]]] = {}
+        held, tables = list[pa.Table](), list[_OnDisk]()
         for piece in map(_as_table, pieces):
             self._count(piece)
             held.append(piece)
-            if sum(map(len, held)) >= PART_ROWS or sum(one.nbytes for one in held) >= PART_BYTES:
-                groups.append(_by_place(held, folder, found))
+            if sum(map(len, held)) >= PART_RECORDS or sum(one.nbytes for one in held) >= PART_BYTES:
+                tables.append(_spilled(held, folder))
                 held = []
-        if groups and held:
-            _by_place(held, folder, found)
+        if tables and held:
+            tables.append(_spilled(held, folder))
         elif held:
             self._small = pa.concat_tables(held)
-        self._parts = list(_parts_of(found))
+        self._parts = list(_parts_of(tables))
 
     def _count(self, piece: pa.Table) -> None:
         self.count += len(piece)
@@ -76,36 +77,45 @@ class BackupEntries:
         if self._small is not None:
             yield self._small
         for part in self._parts:
-            yield part.table()
-            for spilled, _first, _count in part.places:
-                spilled.forget()
+            yield pa.concat_tables(each.table() for each in part)
+            for each in part:
+                each.spilled.forget()
 
     def is_large(self) -> bool:
         """Whether there are several parts."""
         return bool(self._parts)
 
 
-def _by_place(
-    held: Sequence[pa.Table], folder: Path, found: dict[tuple[str, int], list[tuple[Spilled, int, int]]]
-) -> Spilled:
+_OnDisk = tuple[Spilled, Sequence[tuple[str, int, int, int, int]]]
+"""A table by topic and partition, with the first row of each of these, the number of its rows, and their size."""
+
+
+def _spilled(held: Sequence[pa.Table], folder: Path) -> _OnDisk:
     table = pa.concat_tables(held).sort_by([("topic", "ascending"), ("partition", "ascending")])
-    spilled = Spilled(table, folder)
-    places = table.select(["topic", "partition"]).append_column("row", numbered(len(table)))
-    for place in places.group_by(["topic", "partition"]).aggregate([("row", "min"), ("row", "count")]).to_pylist():
-        slices = found.setdefault((place["topic"], place["partition"]), [])
-        slices.append((spilled, place["row_min"], place["row_count"]))
-    return spilled
+    places = table.select(["topic", "partition"])
+    places = places.append_column("row", numbered(len(table))).append_column("size", row_sizes(table))
+    found = places.group_by(["topic", "partition"]).aggregate([("row", "min"), ([], "count_all"), ("size", "sum")])
+    return Spilled(table, folder), list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
-def _parts_of(found: Mapping[tuple[str, int], Sequence[tuple[Spilled, int, int]]]) -> Iterator[_Slices]:
-    part: list[tuple[Spilled, int, int]] = []
-    for _place, slices in sorted(found.items()):
-        if part and len(_Slices([*part, *slices])) > PART_ROWS:
-            yield _Slices(part)
-            part = []
-        part += slices
+def _parts_of(tables: Sequence[_OnDisk]) -> Iterator[Sequence[_Slice]]:
+    """Partitions in order, as many together as fit: what they have in one table stands together there too."""
+    places: dict[tuple[str, int], list[_Slice]] = {}
+    for number, (spilled, found) in enumerate(tables):
+        for topic, partition, *slice_ in found:
+            places.setdefault((topic, partition), []).append(_Slice(number, spilled, *slice_))
+    part, rows, size = dict[int, _Slice](), 0, 0
+    for _place, slices in sorted(places.items()):
+        more_rows, more_size = sum(each.rows for each in slices), sum(each.size for each in slices)
+        if part and (rows + more_rows > PART_RECORDS or size + more_size > PART_BYTES):
+            yield sorted(part.values())
+            part, rows, size = {}, 0, 0
+        rows, size = rows + more_rows, size + more_size
+        for each in slices:
+            before = part.get(each.number, each._replace(rows=0, size=0))
+            part[each.number] = before._replace(rows=before.rows + each.rows, size=before.size + each.size)
     if part:
-        yield _Slices(part)
+        yield sorted(part.values())
 
 
 def _as_table(piece: pa.RecordBatch) -> pa.Table:

@@ -18,10 +18,19 @@ _BYTES_AT_ONCE = 1 << 26
 
 
 def few_at_once(table: pa.Table) -> Iterator[pa.Table]:
-    """The rows of a table, as many at a time as are some 64 MiB: as text they are several times as long, and a column
-    ends at 2 GiB."""
-    rows = max(1, min(AT_ONCE, len(table) * _BYTES_AT_ONCE // (int(table.nbytes) + 1)))
-    return (table.slice(begin, rows) for begin in range(0, len(table), rows))
+    """The rows of a table, few at a time, of at most 64 MiB unless it is one: as text they are several times as long,
+    and a column ends at 2 GiB."""
+    for begin in range(0, len(table), AT_ONCE):
+        yield from _small_enough(table.slice(begin, AT_ONCE))
+
+
+def _small_enough(table: pa.Table) -> Iterator[pa.Table]:
+    if len(table) < 2 or table.nbytes <= _BYTES_AT_ONCE:
+        yield table
+        return
+    half = len(table) // 2
+    yield from _small_enough(table.slice(0, half))
+    yield from _small_enough(table.slice(half))
 
 
 def backup_lines(rows: pa.Table, *, cluster_id: str | None, name_of: Callable[[str], str] = str) -> bytes:

@@ -13,13 +13,10 @@ from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import PART_BYTES, ConnectorRoute
 from eosctl.core.offsets.views import AnyStore
 from eosctl.core.records import Headers
-from eosctl.engine.columns import RECORDS, one_array
+from eosctl.engine.columns import RECORDS, one_array, row_sizes
 from eosctl.engine.planned import WRITES, headers_at
 from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, rows_of, strongest
 from eosctl.engine.write import placed
-
-_AROUND_BYTES = 200
-"""Of a record besides its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +81,7 @@ def _in_parts(source: pa.Table, target: pa.Table, part_bytes: int) -> Iterator[t
     names = ["connector", "key"]
     both = pa.concat_tables([source.select(names), target.select(names)])
     order = pc.sort_indices(both, sort_keys=_ORDER)
-    lengths = pa.concat_arrays([one_array(pc.binary_length(side["value"])) for side in (source, target)])
-    ends = pc.cumulative_sum(pc.add(pc.fill_null(lengths.take(order), 0), _AROUND_BYTES))
+    ends = pc.cumulative_sum(pa.concat_arrays([row_sizes(source), row_sizes(target)]).take(order))
     keys = one_array(both["key"].take(order))
     again = pa.concat_arrays([pa.array([False]), one_array(pc.equal(keys[1:], keys[:-1]))])
     numbers = pc.fill_null_forward(pc.if_else(again, pa.scalar(None, pa.int64()), pc.divide(ends, part_bytes)))

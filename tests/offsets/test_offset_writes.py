@@ -66,7 +66,7 @@ def test_a_backup_that_does_not_fit_is_restored_and_verified_part_by_part(
     request = RestoreRequest(path, overwrite_newer=True)
     world.topics.put(OWN, b'["c",{"f":"1"}]', b"newer", partition=1)
     whole = plan_restore(app, request)
-    monkeypatch.setattr(entries, "PART_ROWS", rows_at_once)
+    monkeypatch.setattr(entries, "PART_RECORDS", rows_at_once)
     monkeypatch.setattr(backup, "AT_ONCE", rows_at_once)
     plan = plan_restore(app, request)
     assert len(list(plan.writes.tables())) == 5, "a part for each partition"

@@ -22,7 +22,8 @@ from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, NotFoundError, UsageError
 
 _FILES = PlanFormat("eosctl-offsets-migration", 7, "offsets migrate")
-_PART_RECORDS = 500_000
+PART_RECORDS = 500_000
+"""About as many as one part of a large work may have."""
 PART_BYTES = 1 << 28
 """About as much as a part may have of a side: an array of Arrow, which a task may make of all of it, ends at 2 GiB."""
 Parts = tuple[tuple[int, ...], ...]
@@ -307,7 +308,7 @@ def parts_of(sources: Sequence[PlannedTopic], *, records: int, least: int) -> Pa
     """
     topics = [topic for topic in sources if topic.file is None]
     largest = max(topics, key=PlannedTopic.records, default=sources[0])
-    count = max(least, -(-records // _PART_RECORDS))
+    count = max(least, -(-records // PART_RECORDS))
     multiple = -(-count // largest.partitions)
     lengths = {bound.partition: bound.lso - bound.begin for bound in largest.bounds}
     places = ((lengths.get(place % largest.partitions, 0), place) for place in range(multiple * largest.partitions))
