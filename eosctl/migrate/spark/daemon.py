@@ -1,13 +1,16 @@
 """Starts the Python processes of a local Spark's tasks from the installed pyspark.
 
-Spark puts a zip of pyspark before it, which each process would compile anew: a second for the first task.
+Spark puts a zip of pyspark before it, which each process would compile anew: a second for the first task. And what
+tasks need is loaded here, once: the processes are forked from this one.
 """
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import PurePath
 
 _SPARKS = re.compile(r"(pyspark|py4j).*\.zip")
@@ -22,4 +25,7 @@ if __name__ == "__main__":
     sys.path[:] = without_zips(sys.path)
     from pyspark.daemon import manager
 
+    for needed in ("confluent_kafka", "eosctl.migrate.spark.job"):
+        import_module(needed)
+    gc.freeze()  # collecting garbage would make each process a copy of all this
     manager()

@@ -46,3 +46,13 @@ def test_tasks_run_the_installed_pyspark(spark: SparkSession) -> None:
         return pyspark.__file__, sys.executable
 
     assert run_tasks(spark.sparkContext, 1, where) == [(pyspark.__file__, sys.executable)]
+
+
+@pytest.mark.spark
+def test_tasks_begin_with_what_they_need(spark: SparkSession) -> None:
+    """Each of the processes loaded it for itself: half a second, and memory of its own for each."""
+
+    def loaded(_number: int) -> set[str]:
+        return {"confluent_kafka", "pyarrow.compute", "eosctl.engine.write"} - set(sys.modules)
+
+    assert run_tasks(spark.sparkContext, 1, loaded) == [set()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,3 +27,13 @@ def test_no_second_copies_of_tasks_even_if_asked_for(tmp_path: Path) -> None:
     """`--conf spark.speculation=true` won, and a second copy of a task that writes fences the first one."""
     settings = SessionSettings(tmp_path, tmp_path / "log", conf={"spark.speculation": "true"})
     assert session_conf(settings)["spark.speculation"] == "false"
+
+
+def test_tasks_talk_through_sockets_if_the_name_of_the_folder_is_short_enough(tmp_path: Path) -> None:
+    """Over TCP each task waited 40 ms. The path of a Unix socket has 103 bytes at most."""
+    long = tmp_path / ("long" * 25)
+    long.mkdir()
+    name = "spark.python.unix.domain.socket.enabled"
+    assert name not in session_conf(SessionSettings(long, tmp_path / "log"))
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        assert session_conf(SessionSettings(Path(short), tmp_path / "log"))[name] == "true"
