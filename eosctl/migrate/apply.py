@@ -323,9 +323,9 @@ class _Run:
         yield self._stage(Stage.CLEAN, clean, before=lambda: refuse(self.migration.app, self.plan, self.allowances))
 
     def _write(self) -> Iterator[Step[str]]:
-        """Sends what no earlier run has sent."""
+        """Sends what no earlier run has sent, and what is to be written over something `newer`."""
         stages, plan = self.migration.stages, self.plan
-        if Stage.VERIFY not in self.past.done and self._is_over(Stage.WRITE):
+        if not self.newer and Stage.VERIFY not in self.past.done and self._is_over(Stage.WRITE):
             self.already = plan.tally.to_write()
             return
         to_send, decisions = plan.tally.to_write(), self.folder / "decisions"

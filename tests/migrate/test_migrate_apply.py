@@ -220,10 +220,7 @@ def test_a_run_that_resumes_writes_with_as_many_tasks_as_before(tmp_path: Path, 
     scene.stages.parallelism = TASKS + 5
     assert scene.stages.least_parts(1_000_000) > TASKS
     allowances = Allowances(force_running=True, accept_drift=frozenset({"target"}))
-    runs = 1
-    while scene.run(resume=True, allowances=allowances).exit_code is not ExitCode.OK:
-        runs += 1  # the first one only found out that the target differs
-    assert runs == (1 if last == ("started", "write") else 2)
+    assert scene.run(resume=True, allowances=allowances).exit_code is ExitCode.OK
     assert set(scene.fenced) == {f"{scene.planned.transactional_id()}-{task}" for task in range(TASKS)}
     assert {call.rpartition(" ")[2] for call in scene.calls if call.startswith("write")} == {str(TASKS)}
     assert scene.target() == EXPECTED

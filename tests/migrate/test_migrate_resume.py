@@ -187,6 +187,26 @@ def test_someone_else_wrote_meanwhile(scene: KillableScene, accepted: bool) -> N
     assert scene.target() == EXPECTED
 
 
+def test_what_someone_wrote_since_a_kill_is_written_over_where_that_is_allowed_whatever_was_done(
+    tmp_path: Path,
+) -> None:
+    """Killed while the target was read back, the next run backed the other's value up, wrote nothing and ended in 7."""
+    steps, _backup = undisturbed(tmp_path / "undisturbed")
+    allowances, late = Allowances(force_running=True, accept_drift=frozenset({"target"})), b'{"n":1000}'
+    for step in range(steps):
+        scene = KillableScene(tmp_path / f"killed-{step}")
+        scene.killed_after(step)
+        is_over = read_past(migration_journal(scene.plan_folder(), Clock())).ended
+        scene.put("offsets-a", {OLD: late})
+        result = scene.run(resume=True, allowances=allowances)
+        if is_over:
+            assert result.exit_code is ExitCode.PARTIAL, "a plan that is over is never written again"
+            continue
+        assert (result.exit_code, scene.target()) == (ExitCode.OK, EXPECTED), f"killed after step {step}"
+        kept = [line for line in scene.backup() if '"value":"{\\"n\\":1000}"' in line]
+        assert len(kept) == 1, "what it was allowed to write over can be put back"
+
+
 def test_a_target_that_differs_in_the_end_leaves_the_plan_unfinished(scene: KillableScene) -> None:
     """Someone else writes before the target is read back: called finished, the plan would never be looked at again."""
     someone_writes_once(scene)
