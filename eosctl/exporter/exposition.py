@@ -28,7 +28,8 @@ class OverviewCollector:
         for metric in METRICS:
             family = _family(metric)
             for labels, value in _each_once(metric.read(overview, self._top)):
-                family.add_sample(metric.name, dict(zip(metric.labels, labels, strict=True)), value)
+                told = map(_label_value, labels)
+                family.add_sample(metric.name, dict(zip(metric.labels, told, strict=True)), value)
             if family.samples:
                 yield family
 
@@ -47,6 +48,11 @@ def _each_once(samples: Samples) -> Iterable[Sample]:
     for labels, value in samples:
         found[tuple(labels)] = max(value, found.get(tuple(labels), value))
     return found.items()
+
+
+def _label_value(text: str) -> str:
+    """A name as it is, but for what UTF-8 has no bytes for: anybody may write half of a surrogate pair into a key."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _family(metric: Metric) -> Family:

@@ -123,8 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         path = self.path.partition("?")[0]
         if path == "/metrics":
-            body, content_type = expose(self.server.overview, self.headers.get("Accept", ""), top=self.server.top)
-            self._answer(HTTPStatus.OK, body, content_type)
+            self._metrics()
         elif path == "/healthz":
             self._answer(HTTPStatus.OK, b"ok\n")
         elif path == "/readyz":
@@ -133,6 +132,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.OK, _INDEX, "text/html; charset=utf-8")
         else:
             self._answer(HTTPStatus.NOT_FOUND, b"not found; see /metrics, /healthz, /readyz\n")
+
+    def _metrics(self) -> None:
+        """What can't be made into text is an answer, too: a connection that just ends explains nothing."""
+        try:
+            body, content_type = expose(self.server.overview, self.headers.get("Accept", ""), top=self.server.top)
+        except Exception as exc:
+            message = f"the metrics can't be made: unexpected {type(exc).__name__}: {exc}\n"
+            self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, message.encode("utf-8", "backslashreplace"))
+            return
+        self._answer(HTTPStatus.OK, body, content_type)
 
     def _is_admitted(self) -> bool:
         """Whether the web-config file lets the request in; else it is answered."""

@@ -128,3 +128,9 @@ def test_distances_of_the_rest_are_summed() -> None:
     found = overview_of(LsoFacts(topics))
     assert samples(found, "eosctl_topic_lso_distance", top=1) == {("t4", "output"): 4.0, ("other", "other"): 6.0}
     assert samples(found, "eosctl_topic_lso_stuck_seconds", top=1) == {("t4", "output"): 4.0, ("other", "other"): 3.0}
+
+
+def test_a_name_that_is_no_utf8_spoils_nothing() -> None:
+    """Anybody may write such a key into an offsets topic: a scrape has it escaped, and everything else."""
+    overview = overview_of(OffsetFacts({"\ud800x": NOW_MS - 5_000, "orders": NOW_MS - 1_000}))
+    assert samples(overview, "eosctl_source_offset_age_seconds") == {("\\ud800x",): 5.0, ("orders",): 1.0}

@@ -157,3 +157,20 @@ def test_addresses(listen: str, parsed: tuple[str, int]) -> None:
 def test_what_is_no_address(listen: str) -> None:
     with pytest.raises(UsageError, match="no address to listen on"):
         parse_listen(listen)
+
+
+def test_metrics_that_cannot_be_made_are_an_answer() -> None:
+    """And no connection that just ends."""
+
+    def broken() -> Overview:
+        raise LookupError("no overview")
+
+    with open_server("127.0.0.1:0", broken) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            answer, body = ask(server, "GET", "/metrics")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert (answer.status, body) == (500, b"the metrics can't be made: unexpected LookupError: no overview\n")
