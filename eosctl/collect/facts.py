@@ -158,7 +158,8 @@ class OffsetFacts:
 
 @frozen
 class DoctorFacts:
-    """What doctor found: the findings that count, worst first, and the checks that could not run: check -> code.
+    """What doctor found: the findings that count, worst first, and the checks that could not run: check -> code; those
+    that are to be ignored are left out of both.
 
     `sentence` says what the group is; empty where it could not be looked at.
     """

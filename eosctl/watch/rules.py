@@ -33,6 +33,7 @@ class SourceLook:
 
     `error` is the code of what is wrong with the source now, and `message` says it; `is_stale`: what it says is too old
     to count. `owns` are codes of which it alone knows best: what another source says of them is older than it.
+    `unchecked` are parts of it that could not be looked at, though the look as a whole succeeded.
     """
 
     name: str
@@ -42,11 +43,12 @@ class SourceLook:
     message: str = ""
     is_stale: bool = False
     owns: frozenset[str] = frozenset()
+    unchecked: Sequence[str] = ()
 
     @property
     def is_known(self) -> bool:
         """Whether what it says is how things are now, as far as one looks."""
-        return self.error is None and self.looked_s is not None and not self.is_stale
+        return self.error is None and self.looked_s is not None and not self.is_stale and not self.unchecked
 
 
 LineKey = tuple[str, str, int]

@@ -33,7 +33,7 @@ class DoctorLook:
             raise reason
         every = (each for check in results.findings.values() for each in check)
         found = worst_first(each for each in every if not _is_asked_for(each))
-        failed = {check: str(error.code) for check, error in results.failed.items()}
+        failed = {check: str(error.code) for check, error in results.missed().items()}
         return DoctorFacts(tuple(found), failed, _sentence(diagnosis.visit))
 
 
