@@ -16,6 +16,8 @@ from eosctl.exporter.metrics import metric
 Severity = Literal["critical", "warning"]
 EXPORTERS = "job, instance"
 """The labels that tell one exporter from another."""
+LSO_STUCK_S = 600
+"""By the value and not by Prometheus' `for`: of many partitions some one always waits for a short transaction."""
 
 
 @frozen
@@ -122,8 +124,8 @@ ALERTS: tuple[Alert, ...] = (
         "eosctl txn abort --hanging",
     ),
     Alert(
-        "EosctlLastStableOffsetStuck", lambda series: f"{series('eosctl_topic_lso_stuck_seconds')} > 0",
-        600, "warning",
+        "EosctlLastStableOffsetStuck", lambda series: f"{series('eosctl_topic_lso_stuck_seconds')} > {LSO_STUCK_S}",
+        0, "warning",
         "The last stable offset of {{ $labels.topic }} stands still",
         "An open transaction has held it for {{ $value | humanizeDuration }}. Consumers with read_committed get "
         "nothing that was written later. If the topic's kind is config or offsets, starting workers and tasks "
@@ -131,7 +133,7 @@ ALERTS: tuple[Alert, ...] = (
         "eosctl txn list --state Ongoing --client-side --open-longer-than 5m",
     ),
     Alert(
-        "EosctlTaskWithoutTransaction", lambda series: f"{series('eosctl_task_without_transaction_seconds')} > 0",
+        "EosctlTaskWithoutTransaction", lambda series: f"{series('eosctl_task_without_transaction_seconds')} >= 0",
         300, "critical",
         "Task {{ $labels.connector }}/{{ $labels.task }} runs without transactions",
         "REST reports it as RUNNING, other workers are enabled, and no coordinator knows its transactional id: the "

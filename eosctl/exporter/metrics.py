@@ -58,7 +58,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("eosctl_collection_failures_total", "counter", "", "Looks at this source that failed, by code.",
            ("source", "code"), samples.failures),
     Metric("eosctl_transaction_open_seconds", "gauge", "seconds",
-           "How long a transaction has been open; the oldest ones, and the oldest of all others as `other`.",
+           "How long a transaction has been open; those nearest to their timeout, and the oldest of all others as "
+           "`other`.",
            TRANSACTION_LABELS, samples.open_seconds),
     Metric("eosctl_transaction_timeout_seconds", "gauge", "seconds",
            "The timeout at which its coordinator aborts it, of the same transactions.",
@@ -72,8 +73,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("eosctl_transactions_hanging", "gauge", "",
            "Open transactions of partitions that no coordinator accounts for (KIP-664).", (), samples.hanging_count),
     Metric("eosctl_transactions_aborted_total", "counter", "",
-           "Transactions that were seen aborted, by connector, `other` for everybody else's. "
-           "One whose id began the next one between two looks is not counted.",
+           "Transactions that were seen aborted, by connector, `other` for everybody else's and those of more than "
+           "1,000 connectors. One whose id began the next one between two looks is not counted.",
            ("connector",), samples.aborted),
     Metric("eosctl_topic_lso_distance", "gauge", "",
            "Offsets between the last stable offset and the end of a topic's partitions, summed; `kind` is config, "
@@ -88,7 +89,9 @@ METRICS: tuple[Metric, ...] = (
     Metric("eosctl_worker_info", "info", "", "Mode, version and health of each worker, and whether it leads.",
            ("worker", "mode", "version", "health", "leader"), samples.worker_info),
     Metric("eosctl_tasks", "gauge", "", "Tasks of source connectors, by state.", ("state",), samples.tasks),
-    Metric("eosctl_connector_tasks_running", "gauge", "", "RUNNING tasks of a source connector.",
+    Metric("eosctl_connector_tasks_running", "gauge", "",
+           "RUNNING tasks of a source connector; of the same connectors as "
+           "eosctl_source_offset_age_seconds, then `other`.",
            ("connector",), samples.running),
     Metric("eosctl_tasks_without_transaction", "gauge", "",
            "RUNNING source tasks that should be exactly-once and whose transactional id no coordinator knows.",
@@ -110,7 +113,8 @@ METRICS: tuple[Metric, ...] = (
            "How long Connect waits for a fencing round: `forward` is the patience of a follower's task, `round` "
            "that of the leader.", ("wait",), samples.fencing_limits),
     Metric("eosctl_source_offset_age_seconds", "gauge", "seconds",
-           "Time since the newest source offset of a connector was written; the oldest ones, then `other`.",
+           "Time since the newest source offset of a connector was written; the oldest of connectors that run, then "
+           "of the others, then `other`.",
            ("connector",), samples.offset_age),
     Metric("eosctl_offset_records_total", "counter", "", "Records of offsets topics that were read.",
            (), samples.offset_records),

@@ -96,14 +96,19 @@ def failures(overview: Overview, _top: int) -> Samples:
 
 
 def _of_transactions(overview: Overview, top: int, value: Callable[[OwnedTransaction], float]) -> Samples:
-    """The oldest ones; that of the oldest of the others stands for them all."""
-    facts = overview.facts(TransactionFacts)
-    found = facts.open if facts is not None else ()
+    """Those nearest to their timeout; the oldest of the others stands for them all.
+
+    By age alone, applications that keep theirs open for long would hide a task that is about to be fenced.
+    """
+    facts, now_ms = overview.facts(TransactionFacts), overview.taken_ms
+    found = sorted(
+        facts.open if facts is not None else (), key=lambda each: -each.open_s(now_ms) / max(each.timeout_ms, 1)
+    )
     for each in found[:top]:
         task = "" if each.owner.task is None else str(each.owner.task)
         yield (each.owner.kind, each.owner.connector or "", task, each.transactional_id), value(each)
     if found[top:]:
-        yield (OTHER, OTHER, OTHER, OTHER), value(found[top])
+        yield (OTHER, OTHER, OTHER, OTHER), value(min(found[top:], key=lambda each: each.started_ms))
 
 
 def open_seconds(overview: Overview, top: int) -> Samples:
@@ -140,14 +145,19 @@ def hanging_count(overview: Overview, _top: int) -> Samples:
         yield (), float(len(facts.hanging))
 
 
-def aborted(overview: Overview, top: int) -> Samples:
-    """Everybody else's are always there, so that a rise from nothing is seen."""
+MOST_ABORTING = 1_000
+
+
+def aborted(overview: Overview, _top: int) -> Samples:
+    """A series for each connector whose transactions were aborted, first come: a counter that goes and comes back with
+    a greater value would look like many aborts at once. Everybody else's is always there.
+    """
     facts = overview.facts(TransactionFacts)
     if facts is None:
         return
-    ordered = sorted(((name, count) for name, count in facts.aborted.items() if name), key=lambda each: -each[1])
-    yield from (((name,), float(count)) for name, count in ordered[:top])
-    yield (OTHER,), float(facts.aborted.get("", 0) + sum(count for _name, count in ordered[top:]))
+    told = [(name, count) for name, count in facts.aborted.items() if name]
+    yield from (((name,), float(count)) for name, count in told[:MOST_ABORTING])
+    yield (OTHER,), float(facts.aborted.get("", 0) + sum(count for _name, count in told[MOST_ABORTING:]))
 
 
 def lso_distance(overview: Overview, top: int) -> Samples:
@@ -201,8 +211,15 @@ def tasks(overview: Overview, _top: int) -> Samples:
 
 
 def running(overview: Overview, top: int) -> Samples:
-    found = (((each.name,), float(each.running())) for each in _connectors(overview))
-    return top_and_other(found, top, sum)
+    """Of the same connectors as `offset_age`, so that an alert can compare the two."""
+    first, counts = _stillest(overview, top), _running(overview)
+    yield from (((name,), float(counts[name])) for name in first if name in counts)
+    if counts.keys() - first:
+        yield (OTHER,), float(sum(count for name, count in counts.items() if name not in first))
+
+
+def _running(overview: Overview) -> dict[str, int]:
+    return {each.name: each.running() for each in _connectors(overview)}
 
 
 def without_transaction(overview: Overview, _top: int) -> Samples:
@@ -246,15 +263,34 @@ def fencing_limits(_overview: Overview, _top: int) -> Samples:
 
 
 def offset_age(overview: Overview, top: int) -> Samples:
+    """The oldest of connectors that run, and then of the others; `other` has the oldest that runs, if one does."""
+    first, ages, counts = _stillest(overview, top), _offset_ages(overview), _running(overview)
+    yield from (((name,), ages[name]) for name in first if name in ages)
+    rest = [name for name in ages if name not in first]
+    if rest:
+        yield (OTHER,), max(ages[name] for name in [each for each in rest if counts.get(each)] or rest)
+
+
+def _offset_ages(overview: Overview) -> dict[str, float]:
     """Of connectors that there are, where that is known: a deleted one's offsets stay in the topic."""
     facts, group = overview.facts(OffsetFacts), overview.facts(GroupFacts)
     there = None if group is None or group.connectors is None else {each.name for each in group.connectors}
-    found = (
-        ((name,), max(0, overview.taken_ms - newest_ms) / 1000)
+    return {
+        name: max(0, overview.taken_ms - newest_ms) / 1000
         for name, newest_ms in (facts.newest_ms if facts else {}).items()
         if there is None or name in there
+    }
+
+
+def _stillest(overview: Overview, top: int) -> dict[str, None]:
+    """The connectors that have series of their own: those that run and whose offsets are the oldest come first, so
+    that none that is stopped for weeks takes the place of one that stands still.
+    """
+    ages, counts = _offset_ages(overview), _running(overview)
+    ordered = sorted(
+        {*ages, *counts}, key=lambda name: (not counts.get(name) or name not in ages, -ages.get(name, -1.0), name)
     )
-    return top_and_other(found, top)
+    return dict.fromkeys(ordered[:top])
 
 
 def offset_records(overview: Overview, _top: int) -> Samples:

@@ -94,6 +94,32 @@ def test_aborts_are_counted_once_and_not_those_before(watched: Watched) -> None:
             assert watched.facts(TransactionFacts).aborted == {"orders": expected}
 
 
+def test_aborts_that_come_back_with_their_coordinator_are_not_new(watched: Watched) -> None:
+    """A broker that restarts would else look like many failures at once."""
+    state = watched.world.brokers.state
+    open_one(watched, "g-orders-0")
+    state.expire("g-orders-0")
+    watched.look("transactions")
+    hidden = state.transactions.pop("g-orders-0")
+    watched.look("transactions")
+    state.transactions["g-orders-0"] = hidden
+    watched.look("transactions")
+    assert watched.facts(TransactionFacts).aborted == {}
+
+
+def test_an_abort_of_long_ago_is_not_new(watched: Watched) -> None:
+    """Its coordinator could not be asked at the first look."""
+    state = watched.world.brokers.state
+    open_one(watched, "g-orders-0")
+    state.expire("g-orders-0")
+    hidden = state.transactions.pop("g-orders-0")
+    watched.world.time.pass_until(watched.world.time.now_s + 3_600)
+    watched.look("transactions")
+    state.transactions["g-orders-0"] = hidden
+    watched.look("transactions")
+    assert watched.facts(TransactionFacts).aborted == {}
+
+
 def test_an_lso_that_stands_still(watched: Watched) -> None:
     watched.look("topics")
     assert [(each.topic, each.kind, each.behind) for each in watched.facts(LsoFacts).topics] == [

@@ -31,7 +31,7 @@ CASES = (
         "EosctlLastStableOffsetStuck",
         {
             'eosctl_topic_lso_stuck_seconds{topic="t",kind="output"}': "0+30x30 0x20",
-            'eosctl_topic_lso_stuck_seconds{topic="moves",kind="output"}': "0 30 0 30 0 30 0x60",
+            'eosctl_topic_lso_stuck_seconds{topic="of many partitions",kind="output"}': "30 60 90 30+0x60",
         },
         "11m", ("9m", "16m"), 'topic="t",kind="output"',
     ),

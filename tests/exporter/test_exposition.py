@@ -82,7 +82,7 @@ def transaction(number: int, *, kind: Any = "task") -> OwnedTransaction:
 
 
 def test_transactions_are_bounded() -> None:
-    """The oldest have series of their own; the oldest of the rest stands for all of them."""
+    """Those nearest to their timeout have series of their own; the oldest of the rest stands for all of them."""
     facts = TransactionFacts(tuple(transaction(number) for number in range(10)))
     found = samples(overview_of(facts), "eosctl_transaction_open_seconds", top=2)
     assert found == {
@@ -91,6 +91,41 @@ def test_transactions_are_bounded() -> None:
         ("other",) * 4: 998.0,
     }
     assert samples(overview_of(facts), "eosctl_transactions_open")["task",] == 10
+
+
+def test_long_transactions_of_others_hide_no_task_that_is_near_its_timeout() -> None:
+    jobs = [
+        OwnedTransaction(TransactionalId(f"flink-{n}"), Owner("other"), "Ongoing", 0, 7_200_000, n) for n in range(5)
+    ]
+    task = OwnedTransaction(TransactionalId("g-c-0"), Owner("task", "c", 0), "Ongoing", NOW_MS - 50_000, 60_000, 9)
+    found = samples(overview_of(TransactionFacts((*jobs, task))), "eosctl_transaction_open_seconds", top=2)
+    assert ("task", "c", "0", "g-c-0") in found
+    assert found[("other",) * 4] == 1000.0
+
+
+def test_a_counter_never_goes_and_comes_back() -> None:
+    """Not with `--top`, and not by who has most: a series that begins with a great value looks like many aborts."""
+    facts = TransactionFacts((), {"first": 1, "a": 5, "b": 7, "": 2})
+    found = samples(overview_of(facts), "eosctl_transactions_aborted_total", top=1)
+    assert found == {("first",): 1.0, ("a",): 5.0, ("b",): 7.0, ("other",): 2.0}
+
+
+def test_the_age_of_offsets_and_the_running_tasks_are_of_the_same_connectors() -> None:
+    """Connectors that are stopped, or have more tasks, take the place of none whose offsets stand still."""
+    connectors = [ConnectorFacts(f"big-{n}", "RUNNING", dict.fromkeys(range(9), "RUNNING")) for n in range(3)] + [
+        ConnectorFacts(f"stopped-{n}", "STOPPED", {}) for n in range(3)
+    ]
+    connectors += [
+        ConnectorFacts("still", "RUNNING", {0: "RUNNING"}),
+        ConnectorFacts("next", "RUNNING", {0: "RUNNING"}),
+    ]
+    newest = {"still": NOW_MS - 9_000, "next": NOW_MS - 8_000}
+    newest |= {f"big-{n}": NOW_MS - 1_000 for n in range(3)} | {f"stopped-{n}": 0 for n in range(3)}
+    overview = overview_of(GroupFacts("g", "Stable", (), tuple(connectors)), OffsetFacts(newest))
+    ages = samples(overview, "eosctl_source_offset_age_seconds", top=1)
+    assert ages == {("still",): 9.0, ("other",): 8.0}
+    running = samples(overview, "eosctl_connector_tasks_running", top=1)
+    assert running == {("still",): 1.0, ("other",): 28.0}
 
 
 def test_a_connector_that_is_called_other_is_no_second_series() -> None:

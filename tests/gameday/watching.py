@@ -82,7 +82,7 @@ class Watching:
 def quickened(rules: str) -> str:
     """The printed rules, which fire after a second instead of minutes, and forget after 20 seconds."""
     return (
-        re.sub(r"\bfor: \d+s", "for: 1s", rules)
+        re.sub(r"(lso_stuck_seconds\{[^}]*\} > )\d+", r"\g<1>1", re.sub(r"\bfor: \d+s", "for: 1s", rules))
         .replace("[15m]", f"[{_WINDOW_S}s]")
         .replace("offset 15m", f"offset {_WINDOW_S}s")
     )

@@ -22,6 +22,9 @@ from eosctl.ports import TransactionAdmin
 
 MOST_DESCRIBED = 5_000
 """Of more aborted ids than this no more are asked for: brokers keep those that nobody uses for a week."""
+MOST_REMEMBERED = 20_000
+_LATE_MS = 120_000
+"""How much later than at its timeout a transaction may be aborted, and clocks may differ."""
 
 _Aborted = tuple[int, int | None]
 """The producer id and the start of an aborted transaction."""
@@ -29,19 +32,23 @@ _Aborted = tuple[int, int | None]
 
 @dataclass(slots=True)
 class TransactionLook:
-    """Lists what is open or was aborted last; remembers which abort of each id it has counted."""
+    """Lists what is open or was aborted last; remembers which abort of each id it has seen.
+
+    A coordinator that can't be asked takes its ids along for a while: they come back, and are no new aborts.
+    """
 
     counts: dict[str, int] = field(default_factory=dict)
-    counted: dict[TransactionalId, _Aborted] | None = None
+    seen: dict[TransactionalId, _Aborted] = field(default_factory=dict)
+    looked_ms: int | None = None
 
     def __call__(self, app: App, overview: Overview) -> TransactionFacts:
         """Raises what the connection raises; coordinators that can't be asked are counted."""
         with app.transactions() as admin:
             listings = _listed(admin)
-            described = _described(admin, listings)
+            described = _described(admin, listings, app.target.group_id)
         group_id, group = app.target.group_id, overview.facts(GroupFacts)
         names = frozenset(each.name for each in (group.connectors or ())) if group else frozenset()
-        self._count(described, group_id)
+        self._count(described, group_id, app.clock.now_ms())
         now_open = [
             _open_transaction(each, owner_of(each.transactional_id, group_id, names))
             for each in described
@@ -50,18 +57,26 @@ class TransactionLook:
         now_open.sort(key=lambda each: each.started_ms)
         return TransactionFacts(tuple(now_open), dict(self.counts), len(listings.missing))
 
-    def _count(self, described: Iterable[TransactionDescription], group_id: str | None) -> None:
-        """Counts aborts that the last look had not; those of the first look were before the collector."""
-        aborted = {
-            each.transactional_id: (int(each.producer_id), each.last_started_ms)
-            for each in described
-            if each.state is TransactionState.COMPLETE_ABORT
-        }
-        for transactional_id, which in aborted.items() if self.counted is not None else ():
-            if (self.counted or {}).get(transactional_id) != which:
-                connector = owner_of(transactional_id, group_id).connector or ""
+    def _count(self, described: Iterable[TransactionDescription], group_id: str | None, now_ms: int) -> None:
+        """Counts aborts that no look has seen; those of the first look were before the collector."""
+        for each in described:
+            if each.state is not TransactionState.COMPLETE_ABORT:
+                continue
+            which = int(each.producer_id), each.last_started_ms
+            if self.seen.pop(each.transactional_id, None) != which and self._is_new(each):
+                connector = owner_of(each.transactional_id, group_id).connector or ""
                 self.counts[connector] = self.counts.get(connector, 0) + 1
-        self.counted = aborted
+            self.seen[each.transactional_id] = which
+        for oldest in list(self.seen)[: max(0, len(self.seen) - MOST_REMEMBERED)]:
+            del self.seen[oldest]
+        self.looked_ms = now_ms
+
+    def _is_new(self, aborted: TransactionDescription) -> bool:
+        """Whether it can have ended after the last look: no transaction lives longer than its timeout."""
+        if self.looked_ms is None:
+            return False
+        started_ms = aborted.last_started_ms
+        return started_ms is None or started_ms + aborted.transaction_timeout_ms + _LATE_MS > self.looked_ms
 
 
 def _listed(admin: TransactionAdmin) -> TransactionListings:
@@ -73,8 +88,12 @@ def _listed(admin: TransactionAdmin) -> TransactionListings:
         return admin.list_transactions(states=[*OPEN_STATES_BEFORE_4, aborted])
 
 
-def _described(admin: TransactionAdmin, listings: TransactionListings) -> list[TransactionDescription]:
+def _described(
+    admin: TransactionAdmin, listings: TransactionListings, group_id: str | None
+) -> list[TransactionDescription]:
+    """What is open, and of what was aborted the group's first, always the same ones of too many."""
     aborted = [each.transactional_id for each in listings.found if each.state is TransactionState.COMPLETE_ABORT]
+    aborted.sort(key=lambda each: (not each.startswith(f"{group_id}-"), each))
     ids = [each.transactional_id for each in listings.found if each.state is not TransactionState.COMPLETE_ABORT]
     found: Mapping[TransactionalId, TransactionDescription | KafkaFault] = (
         admin.describe_transactions([*ids, *aborted[:MOST_DESCRIBED]]) if ids or aborted else {}
