@@ -60,8 +60,8 @@ Send = Callable[[App, OffsetWritePlan], None]
 
 def prepare_merge(app: App, request: MergeRequest) -> Plan:
     """The plan to complete a store; raises as `plan_offsets_merge`."""
-    again = partial(plan_offsets_merge, app, request)
-    return prepare_writes(app, again(), again)
+    plan = partial(plan_offsets_merge, request=request)
+    return prepare_writes(app, plan(app), lambda: plan(app.with_whole_timeout()))
 
 
 def prepare_writes(

@@ -23,7 +23,7 @@ from eosctl.core.wording import counted
 from eosctl.engine.files import spilled_if_several
 from eosctl.engine.planned import PlannedWrites
 from eosctl.engine.stores import ColumnStore, merge_stores
-from eosctl.errors import EosctlError, RefusedError, UsageError
+from eosctl.errors import RefusedError, UsageError
 from eosctl.offsets import codes
 from eosctl.offsets.guard import refuse_running, refuse_running_source, source_problem
 from eosctl.offsets.journal import cut_off_problems
@@ -32,6 +32,7 @@ from eosctl.offsets.rows import MOST_ROWS
 from eosctl.offsets.stale_copies import stale_problem
 from eosctl.offsets.stores.columns import ColumnStores, gather_columns
 from eosctl.offsets.stores.gather import StoresOf
+from eosctl.offsets.stores.on_disk import parts_folder
 from eosctl.offsets.stores.targets import refuse_unfit_targets
 from eosctl.offsets.write_rows import (
     MERGE,
@@ -148,14 +149,8 @@ def plan_offsets_merge(app: App, request: MergeRequest) -> OffsetWritePlan:
 
 def _in_memory_or_parts(app: App, tables: Iterator[Table]) -> PlannedWrites:
     """The writes of some WRITES; raises EosctlError where several do not fit on the disk."""
-    folder = app.state_dir / "parts"
-    try:
+    with parts_folder(app, need="A large merge needs about four times the size of its values there.") as folder:
         return PlannedWrites(spilled_if_several(tables, folder))
-    except OSError as exc:
-        raise EosctlError(
-            f"cannot write {exc.filename or folder}: {exc.strerror or exc}",
-            hint="A large merge needs about four times the size of its values there. Nothing was written to Kafka.",
-        ) from exc
 
 
 def _merge_source(request: MergeRequest) -> tuple[str, Prefer]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,10 @@ from eosctl.offsets.edit.edit import ResetRequest, plan_offsets_reset
 from eosctl.offsets.files import backup
 from eosctl.offsets.files.restore import RestoreRequest, plan_restore, prepare_restore
 from eosctl.offsets.writes import MergeRequest, plan_offsets_merge
+from eosctl.ports import TopicStore
 from eosctl.state.backups import read_backup, write_lines
 from tests.fakes.connectors import FakeTask
+from tests.fakes.faults import Call
 from tests.fakes.offset_topics import GLOBAL, IN_OWN, OWN, WORKER, A, B, OffsetWorld, merge_world
 
 FOLLOWER = "http://follower:8083"
@@ -78,6 +81,49 @@ def test_a_backup_that_does_not_fit_is_restored_and_verified_part_by_part(
     assert world.topics.newest(OWN) == dict.fromkeys(after) | before
     assert verify_backup(app, Path(path), before=True).exit_code == 0
     assert list((app.state_dir / "parts").iterdir()) == []
+
+
+@pytest.mark.parametrize("read", [0, 1, 3])
+def test_a_disk_that_is_full_is_an_error_before_anything_is_written(
+    app: App, world: OffsetWorld, monkeypatch: pytest.MonkeyPatch, read: int
+) -> None:
+    """A restore ended with a traceback where the second part of its plan did not fit."""
+    world.topics.put(GLOBAL, b'["c",{"f":"%d"}]' % 1, b"new")
+    path = apply(app)
+    monkeypatch.setattr(entries, "PART_RECORDS", 1)
+    monkeypatch.setattr(backup, "AT_ONCE", 1)
+    parts, writes, reads = app.state_dir / "parts", world.topics.writes, list[Call]()
+
+    def fill_up(call: Call) -> None:
+        reads.append(call)
+        if len(reads) == read:
+            parts.rename(parts.with_name("gone"))
+            parts.write_text("no folder")
+
+    if not read:
+        parts.write_text("no folder")
+    world.topics.before("read", fill_up)
+    with pytest.raises(EosctlError, match=f"cannot write {parts}: ") as caught:
+        plan_restore(app, RestoreRequest(path))
+    assert (caught.value.exit_code, world.topics.writes) == (1, writes)
+    assert "Nothing was written" in str(caught.value.hint)
+
+
+def test_a_plan_that_is_made_again_has_the_whole_time_too(app: App, world: OffsetWorld) -> None:
+    """On a live cluster the topics have always moved: what planning had left of the time was all that there was."""
+    request, left = RestoreRequest(apply(app)), list[float]()
+
+    def open_topics(here: App) -> TopicStore:
+        left.append(here.deadline.remaining_s())
+        return world.topics.open(here)
+
+    plan = prepare_restore(replace(app, open_topics=open_topics), request)
+    world.time.sleep(10 * app.deadline.timeout_s)
+    world.topics.put(OWN, b"of nobody", b"1")
+    left.clear()
+    assert plan.apply is not None
+    assert plan.apply().exit_code == 0
+    assert min(left) > 0
 
 
 def test_the_backup_says_what_was_there_and_what_was_put_over_it(app: App) -> None:

@@ -213,12 +213,12 @@ def show_edit(app: App, plan: EditPlan) -> Report:
 
 def apply_set(app: App, plan: EditPlan, request: SetRequest) -> Report:
     """Writes, by REST or to the topics, and reads the raw keys back whichever it was."""
-    return _apply(app, plan, lambda: plan_offsets_set(app, request).writes)
+    return _apply(app, plan, lambda: plan_offsets_set(app.with_whole_timeout(), request).writes)
 
 
 def apply_reset(app: App, plan: EditPlan, request: ResetRequest) -> Report:
     """As `apply_set`."""
-    return _apply(app, plan, lambda: plan_offsets_reset(app, request).writes)
+    return _apply(app, plan, lambda: plan_offsets_reset(app.with_whole_timeout(), request).writes)
 
 
 def _apply(app: App, plan: EditPlan, again: Callable[[], OffsetWritePlan]) -> Report:

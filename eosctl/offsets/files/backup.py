@@ -17,9 +17,10 @@ from eosctl.engine.lines import AT_ONCE
 from eosctl.engine.planned import headers_text, places_in
 from eosctl.engine.read import all_records
 from eosctl.engine.stores import ColumnStore
-from eosctl.errors import EosctlError, RefusedError
+from eosctl.errors import RefusedError
 from eosctl.offsets.stores.columns import ColumnStores, column_store, settled_columns
 from eosctl.offsets.stores.gather import StoresOf, require_topics
+from eosctl.offsets.stores.on_disk import parts_folder
 from eosctl.state.backups import BackupEntry, read_backup
 
 if TYPE_CHECKING:
@@ -37,13 +38,8 @@ def read_entries(app: App, path: str) -> BackupEntries:
     first = list(islice(entries, 1))
     with app.topics() as topics:
         here = topics.cluster_id()
-    try:
-        return BackupEntries(_pieces(path, chain(first, entries), here), app.state_dir / "parts")
-    except OSError as exc:
-        raise EosctlError(
-            f"cannot write {exc.filename or app.state_dir / 'parts'}: {exc.strerror or exc}",
-            hint="A large backup needs as much space there as the file. Nothing was written to Kafka.",
-        ) from exc
+    with parts_folder(app, need="A large backup needs as much space there as the file.") as folder:
+        return BackupEntries(_pieces(path, chain(first, entries), here), folder)
 
 
 def _pieces(path: str, entries: Iterator[BackupEntry], here: str) -> Iterator[Batch]:

@@ -70,8 +70,8 @@ def read_offsets_file(path: str, *, stdin: BinaryIO, connectors: Sequence[str] =
 
 def prepare_import(app: App, request: ImportRequest) -> Plan:
     """The plan to write what a file holds; raises as `plan_offsets_import`."""
-    again = partial(plan_offsets_import, app, request)
-    return prepare_writes(app, again(), again)
+    plan = partial(plan_offsets_import, request=request)
+    return prepare_writes(app, plan(app), lambda: plan(app.with_whole_timeout()))
 
 
 def plan_offsets_import(app: App, request: ImportRequest) -> OffsetWritePlan:

@@ -19,6 +19,7 @@ from eosctl.offsets.files import codes
 from eosctl.offsets.files.backup import BackupPart, look_at_parts, read_entries
 from eosctl.offsets.files.newer_records import likely_writers
 from eosctl.offsets.rows import MOST_ROWS, value_json
+from eosctl.offsets.stores.on_disk import parts_folder
 from eosctl.offsets.write_rows import RESTORE, Newer
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
 from eosctl.plan import Plan
@@ -40,8 +41,8 @@ class RestoreRequest:
 
 def prepare_restore(app: App, request: RestoreRequest) -> Plan:
     """The plan to put back what a backup holds; raises as `plan_restore`."""
-    again = partial(plan_restore, app, request)
-    return prepare_writes(app, again(), again, verb="Restore")
+    plan = partial(plan_restore, request=request)
+    return prepare_writes(app, plan(app), lambda: plan(app.with_whole_timeout()), verb="Restore")
 
 
 def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
@@ -60,7 +61,10 @@ def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
             if store.hidden:
                 refuse_hidden_keys(app, store, keys_of(part.entries, topic))
         writes = restored(part.entries, part.records, part.headers, overwrite_newer=request.overwrite_newer)
-        return Spilled(writes, app.state_dir / "parts") if backup.is_large() else writes
+        if not backup.is_large():
+            return writes
+        with parts_folder(app, need="A large restore needs about three times the size of the file there.") as folder:
+            return Spilled(writes, folder)
 
     found, parts = look_at_parts(app, backup, plan, absent_topics=True)
     writes = PlannedWrites(parts)
