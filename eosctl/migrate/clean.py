@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 
 from eosctl.app import App
 from eosctl.core.offsets.migration import MigrationPlan
 from eosctl.core.records import OutRecord, Record
 from eosctl.migrate.targets import wait_until_visible
 from eosctl.migrate.topics import app_of
-from eosctl.offsets.writes import MOST_IN_ONE_TRANSACTION
+from eosctl.offsets.transactions import in_transactions
 
 
 def delete_copies(app: App, plan: MigrationPlan, copies: Iterable[Record]) -> int:
@@ -18,9 +17,9 @@ def delete_copies(app: App, plan: MigrationPlan, copies: Iterable[Record]) -> in
 
     They come before the values: across partitions the younger record counts for whoever goes by time.
     """
-    here, copies, count = app_of(app, plan.targets[0]), iter(copies), 0
-    while batch := list(islice(copies, MOST_IN_ONE_TRANSACTION)):
-        records = [OutRecord(copy.topic, copy.key, None, partition=copy.partition) for copy in batch]
+    here, count = app_of(app, plan.targets[0]), 0
+    tombstones = (OutRecord(copy.topic, copy.key, None, partition=copy.partition) for copy in copies)
+    for records in in_transactions(tombstones):
         with here.with_whole_timeout().topics() as topics:
             written = topics.write(records, transactional_id=plan.cleaning_id())
         last_offsets: dict[tuple[str, int], int] = {}
@@ -28,5 +27,5 @@ def delete_copies(app: App, plan: MigrationPlan, copies: Iterable[Record]) -> in
             place = each.topic, each.partition
             last_offsets[place] = max(last_offsets.get(place, -1), each.offset)
         wait_until_visible(here.with_whole_timeout(), last_offsets)
-        count += len(batch)
+        count += len(records)
     return count

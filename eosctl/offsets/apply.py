@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from eosctl.engine.read import TopicColumns, all_records
 from eosctl.engine.read_back import Held, Since, aborted, counts_of, held, outcomes
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError, UnreachableError
 from eosctl.events import Event
-from eosctl.offsets import codes, writes
+from eosctl.offsets import codes
 from eosctl.offsets.journal import offsets_journal
 from eosctl.offsets.listing import report_target
 from eosctl.offsets.rows import MOST_ROWS
@@ -33,6 +33,7 @@ from eosctl.offsets.stores.columns import settled_columns
 from eosctl.offsets.stores.gather import StoresOf, away_bounds
 from eosctl.offsets.stores.new_topics import create_topics
 from eosctl.offsets.stores.targets import other_partitions
+from eosctl.offsets.transactions import in_transactions
 from eosctl.offsets.write_rows import SETTLED, ResultData, ResultSummary
 from eosctl.offsets.writes import (
     MergeRequest,
@@ -126,10 +127,9 @@ def send_to_topics(app: App, plan: OffsetWritePlan) -> None:
     """Creates the missing topics, then writes in the plan's transactions, under an id of eosctl's own."""
     for refusal in create_topics(app, plan.creates).refused.values():
         raise refusal
-    records = plan.writes.in_order_of_sending()
     with app.with_whole_timeout().topics() as topics:
-        while batch := list(islice(records, writes.MOST_IN_ONE_TRANSACTION)):
-            topics.write(batch, transactional_id=offsets_transactional_id(app.target.group_id))
+        for records in in_transactions(plan.writes.in_order_of_sending()):
+            topics.write(records, transactional_id=offsets_transactional_id(app.target.group_id))
 
 
 @dataclass(frozen=True, slots=True)

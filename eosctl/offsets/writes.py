@@ -34,6 +34,7 @@ from eosctl.offsets.stores.columns import ColumnStores, gather_columns
 from eosctl.offsets.stores.gather import StoresOf
 from eosctl.offsets.stores.on_disk import parts_folder
 from eosctl.offsets.stores.targets import refuse_unfit_targets
+from eosctl.offsets.transactions import are_several
 from eosctl.offsets.write_rows import (
     MERGE,
     ActionCounts,
@@ -49,9 +50,6 @@ from eosctl.report import Problem, Report
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
-
-MOST_IN_ONE_TRANSACTION = 200_000
-"""Some seconds of sending: workers that read the topic to its end wait meanwhile, and brokers end it after minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +107,6 @@ class OffsetWritePlan:
     def sends(self) -> PlannedWrites:
         """The writes that put a record, in order."""
         return self._sends
-
-    def transactions(self) -> int:
-        """In how many transactions the records go: in one unless there are very many."""
-        return -(-len(self._sends) // MOST_IN_ONE_TRANSACTION)
 
     def connectors(self) -> list[str]:
         """Whose offsets are written, sorted."""
@@ -320,10 +314,9 @@ def show_plan(app: App, plan: OffsetWritePlan) -> Report:
 
 
 def _split_problems(plan: OffsetWritePlan) -> list[Problem]:
-    parts = plan.transactions()
-    if parts < 2:
+    if not are_several(plan.sends().in_order_of_sending()):
         return []
-    message = f"{len(plan.sends())} offsets are too many for one transaction: they go in {parts}, one after the other"
+    message = f"{len(plan.sends())} offsets are too many for one transaction: they go in several, one after the other"
     return [Problem(codes.SPLIT, message, hint=codes.SPLIT.next, severity="warning")]
 
 

@@ -21,7 +21,7 @@ from eosctl.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from eosctl.offsets import writes as offset_writes
+from eosctl.offsets import transactions
 from eosctl.offsets.apply import apply_plan
 from eosctl.offsets.edit.edit import ResetRequest, SetRequest, plan_offsets_reset, plan_offsets_set
 from eosctl.offsets.files.importing import ImportRequest, plan_offsets_import
@@ -221,7 +221,7 @@ def test_what_somebody_wrote_behind_an_open_transaction_is_unconfirmed(
 def test_very_many_offsets_go_in_several_transactions_and_that_is_said(
     app: App, world: OffsetWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(offset_writes, "MOST_IN_ONE_TRANSACTION", 2)
+    monkeypatch.setattr(transactions, "MOST_RECORDS", 2)
     plan = plan_offsets_merge(app, INTO_OWN)
     assert "split" in codes(show_plan(app, plan))
     world.topics.fail_next("record", EosctlError("the broker went away"), skip=2, done=True)
