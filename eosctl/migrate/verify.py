@@ -6,7 +6,7 @@ It reads and compares, and writes nothing. `run.verify_plan` does the same for a
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
 from pathlib import Path
 
 from eosctl.app import App
@@ -19,7 +19,7 @@ from eosctl.migrate import codes
 from eosctl.migrate.rows import OFFSETS_VERIFY, MismatchRow, StoredPlace, VerifyData
 from eosctl.offsets.comparison import HIDDEN, comparison_exit_code, hidden_problem
 from eosctl.offsets.files.backup import BackupPart, look_at_parts, read_entries
-from eosctl.offsets.rows import partition_json, value_json
+from eosctl.offsets.rows import MOST_ROWS, partition_json, value_json
 from eosctl.report import Problem, Report, json_bytes
 
 
@@ -36,7 +36,7 @@ def is_backup(path: Path) -> bool:
 def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = False) -> Report:
     """Reads every key of a backup again: does it hold what was written, or with `before` what was there?
 
-    Exit 3, with the rows that do not; 7, or 3 where it is to be `strict`, where an open transaction hides it. Raises
+    Exit 3, with the first that do not; 7, or 3 where it is to be `strict`, where an open transaction hides it. Raises
     InputFileError, NotFoundError for a topic that is gone, RefusedError for the backup of another cluster, UsageError
     for a file that does not report what was written.
     """
@@ -47,22 +47,24 @@ def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = 
             hint="--before compares with the records themselves.",
         )
 
-    def look(part: BackupPart) -> list[MismatchRow]:
-        return [_row(each) for each in mismatched(part.entries, part.records, part.hidden, before=before)]
+    counts, rows = Counter[bool](), list[MismatchRow]()
 
-    found, parts = look_at_parts(app, entries, look)
-    rows = [row for part in parts for row in part]
-    hidden = sum(row.status == HIDDEN for row in rows)
+    def look(part: BackupPart) -> None:
+        for each in mismatched(part.entries, part.records, part.hidden, before=before):
+            counts[each.hidden] += 1
+            if counts[each.hidden] <= MOST_ROWS:
+                rows.append(_row(each))
+
+    found, _looked = look_at_parts(app, entries, look)
+    differing, hidden = counts[False], counts[True]
     return Report(
         kind=OFFSETS_VERIFY,
         rows=rows,
-        summary={"target_compared": entries.count, "target_differing": len(rows) - hidden, "target_hidden": hidden},
+        summary={"target_compared": entries.count, "target_differing": differing, "target_hidden": hidden},
         data=VerifyData(backup=str(path), compared_with="before" if before else "written"),
         target={"kafka_cluster_id": found.cluster_id, "group_id": app.target.group_id},
-        problems=_problems(rows, entries.count, before=before),
-        exit_code=comparison_exit_code(
-            differing=any(row.status != HIDDEN for row in rows), hidden=bool(rows), strict=strict
-        ),
+        problems=_problems(differing, hidden, entries.count, before=before),
+        exit_code=comparison_exit_code(differing=bool(differing), hidden=bool(hidden), strict=strict),
     )
 
 
@@ -81,14 +83,12 @@ def _row(wrong: Mismatched) -> MismatchRow:
     )
 
 
-def _problems(rows: Sequence[MismatchRow], compared: int, *, before: bool) -> list[Problem]:
-    what = "what was there before" if before else "what was written"
-    hidden = sum(row.status == HIDDEN for row in rows)
-    differing, problems = len(rows) - hidden, []
+def _problems(differing: int, hidden: int, compared: int, *, before: bool) -> list[Problem]:
+    what, problems = "what was there before" if before else "what was written", list[Problem]()
     if differing:
         wrong = "does not hold" if differing == 1 else "do not hold"
         message = f"{differing:,} of {counted(compared, 'key')} {wrong} {what}"
-        problems.append(
-            Problem(codes.BACKUP_MISMATCH, message, hint="Has someone written since, or was the write cut off?")
-        )
+        more = f"The first {MOST_ROWS} are shown. " if differing > MOST_ROWS else ""
+        hint = f"{more}Has someone written since, or was the write cut off?"
+        problems.append(Problem(codes.BACKUP_MISMATCH, message, hint=hint))
     return problems + ([hidden_problem(hidden, compared)] if hidden else [])

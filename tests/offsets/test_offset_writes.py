@@ -83,6 +83,19 @@ def test_a_backup_that_does_not_fit_is_restored_and_verified_part_by_part(
     assert list((app.state_dir / "parts").iterdir()) == []
 
 
+def test_of_very_many_keys_that_differ_the_first_are_shown_and_all_are_counted(app: App, world: OffsetWorld) -> None:
+    """A row was kept in memory for each: gigabytes where workers had gone on after a migration of millions."""
+    for number in range(150):
+        world.topics.put(GLOBAL, b'["c",{"f":"%d"}]' % number, b"new")
+    path = apply(app)
+    for number in range(150):
+        world.topics.put(OWN, b'["c",{"f":"%d"}]' % number, b"later")
+    report = verify_backup(app, Path(path))
+    assert (int(report.exit_code), len(report.rows), report.summary["target_differing"]) == (3, 100, 150)
+    [problem] = report.problems
+    assert str(problem.hint).startswith("The first 100 are shown.")
+
+
 @pytest.mark.parametrize("read", [0, 1, 3])
 def test_a_disk_that_is_full_is_an_error_before_anything_is_written(
     app: App, world: OffsetWorld, monkeypatch: pytest.MonkeyPatch, read: int
