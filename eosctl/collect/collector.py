@@ -77,13 +77,22 @@ class Collector:
         return self.overview()
 
     def look_once(self, deadline: Deadline) -> Overview:
-        """Looks at each source once, side by side, and waits for them until `deadline`."""
-        threads = [threading.Thread(target=self.look, args=(each,), daemon=True) for each in self.sources]
+        """Looks at each source once, and waits until `deadline`: side by side, but for those that are `after` others,
+        which begin when these have ended, or half of the time is over.
+        """
+        first = self._look_side_by_side([each for each in self.sources if not each.after], deadline.half())
+        second = self._look_side_by_side([each for each in self.sources if each.after], deadline)
+        for thread in (*first, *second):
+            thread.join(deadline.remaining_s())
+        return self.overview()
+
+    def _look_side_by_side(self, sources: Sequence[FactSource], deadline: Deadline) -> list[threading.Thread]:
+        threads = [threading.Thread(target=self.look, args=(each,), daemon=True) for each in sources]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(deadline.remaining_s())
-        return self.overview()
+        return threads
 
     def look(self, source: FactSource) -> None:
         """One look at one source, with its own deadline; whatever happens is kept, and nothing is raised."""
@@ -109,7 +118,7 @@ class Collector:
         self._tell(before, done)
 
     def _run(self, source: FactSource) -> None:
-        """Until the end; a look that took longer than the interval is followed by the next one after a short rest."""
+        """Until the end. What failed is tried again at the next interval, however rarely its source is looked at."""
         interval_s = self._collected[source.name].interval_s
         if source.last:
             self._await_others(interval_s / source.every)
@@ -118,7 +127,8 @@ class Collector:
             self.look(source)
             self._tidy(interval_s)
             took_s = self._app.clock.monotonic_s() - began_s
-            self._ended.wait(max(interval_s - took_s, interval_s / 10))
+            failed = self._collected[source.name].error is not None
+            self._ended.wait(rest_s(interval_s / source.every if failed else interval_s, took_s))
 
     def _await_others(self, patience_s: float) -> None:
         others = [each.name for each in self.sources if not each.last]
@@ -155,6 +165,13 @@ class Collector:
             self._app.on_event(Event(f"{now.source}: collected again"))
         else:
             self._app.on_event(Event(f"{now.source}: {now.error}: {now.message}", warning=True))
+
+
+def rest_s(interval_s: float, took_s: float) -> float:
+    """How long a source rests after a look: until the interval is over, and where looks take longer, half of the time:
+    nobody wants a cluster that is slow to be asked without a pause.
+    """
+    return max(interval_s - took_s, min(took_s, interval_s), interval_s / 10)
 
 
 def _failed(collected: Collected, code: str, message: str) -> Collected:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
+from eosctl.collect.codes import TOO_LARGE
 from eosctl.core.findings import Finding
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import Owner, TransactionalId
@@ -111,6 +112,7 @@ class GroupFacts:
     """The Connect group: `workers`, and `connectors`, sources only; None where no worker reports them.
 
     `exactly_once`: whether tasks may run exactly-once (a worker is enabled, or modes are not known).
+    `unseen`: what could not be looked at -> why.
     """
 
     group_id: str
@@ -139,9 +141,10 @@ class TopicFacts:
 
 @frozen
 class LsoFacts:
-    """The topics that were looked at."""
+    """The topics that were looked at; `unseen` others are there and could not be."""
 
     topics: tuple[TopicFacts, ...]
+    unseen: int = 0
 
 
 @frozen
@@ -167,3 +170,23 @@ class DoctorFacts:
     findings: tuple[Finding, ...]
     not_checked: Mapping[str, str] = field(default_factory=dict)
     sentence: str = ""
+
+    def doubts(self) -> list[str]:
+        """The checks that could not run and ought to. What is too large to be read again and again is known to be left
+        out, and told by a line and a metric: nobody could mend it.
+        """
+        return [check for check, code in self.not_checked.items() if code != TOO_LARGE]
+
+
+def unseen_parts(facts: object) -> int | None:
+    """Of how many parts nothing is known, though the look as a whole succeeded; None where it has no parts."""
+    match facts:
+        case TransactionFacts() | HangingFacts():
+            return facts.unasked
+        case LsoFacts():
+            return facts.unseen + sum(each.unasked for each in facts.topics)
+        case GroupFacts():
+            return len(facts.unseen)
+        case DoctorFacts():
+            return len(facts.doubts())
+    return None

@@ -18,7 +18,8 @@ class FactSource:
     """`name` is the label of its metrics. `every` intervals it is looked at; a look may take `deadline_s`.
 
     One that is `last` begins after the first looks of the others, or an interval of theirs later, so that what takes
-    most memory is not all done at once.
+    most memory is not all done at once. One that is `after` takes from the overview what others know: when each is
+    looked at only once, its turn comes after theirs.
     """
 
     name: str
@@ -26,3 +27,4 @@ class FactSource:
     every: int = 1
     deadline_s: float = 20.0
     last: bool = False
+    after: bool = False

@@ -22,10 +22,10 @@ def sources(*, ignore: Sequence[IgnoredFinding] = ()) -> tuple[FactSource, ...]:
     """Fresh sources: each remembers what it saw, and so belongs to one collector. `ignore`: as for `doctor`."""
     return (
         FactSource(KAFKA, look_at_kafka),
-        FactSource("transactions", TransactionLook()),
+        FactSource("transactions", TransactionLook(), after=True),
         FactSource("hanging", look_for_hanging, every=4, deadline_s=60.0),
         FactSource("group", ConnectGroupLook(), every=2, deadline_s=40.0),
         FactSource("topics", TopicsLook(), deadline_s=40.0),
-        FactSource("offsets", OffsetsLook(), deadline_s=300.0),
-        FactSource("doctor", DoctorLook(tuple(ignore)), every=20, deadline_s=120.0, last=True),
+        FactSource("offsets", OffsetsLook(), deadline_s=300.0, after=True),
+        FactSource("doctor", DoctorLook(tuple(ignore)), every=20, deadline_s=120.0, last=True, after=True),
     )

@@ -106,6 +106,12 @@ def _exporter_down(series: Series) -> str:
     return f"up{{{series.of_job()}}} == 0 or absent(up{{{series.of_job()}}})"
 
 
+def _no_worker(series: Series) -> str:
+    """Members that are gone have no series: where the group was looked at, that is what there is to see."""
+    looked_at = f"max by ({EXPORTERS}) ({series('eosctl_collection_success', source='group')}) == 1"
+    return f"{looked_at} unless on ({EXPORTERS}) {series('eosctl_workers')}"
+
+
 def _stale(series: Series) -> str:
     age_s, interval_s = (series(f"eosctl_collection_{what}_seconds") for what in ("age", "interval"))
     return f"{age_s} > 5 * {interval_s} + 60 unless {series('eosctl_collection_success')} == 0"
@@ -204,6 +210,21 @@ ALERTS: tuple[Alert, ...] = (
         "The last look that succeeded ended {{ $value | humanizeDuration }} ago, more than five intervals. The cluster "
         "or the machine may be too slow for the exporter's --interval.",
         "eosctl doctor",
+    ),
+    Alert(
+        "EosctlCollectionIncomplete", lambda series: f"{series('eosctl_collection_unseen')} > 0",
+        900, "warning",
+        "The exporter can't see all of {{ $labels.source }}",
+        "Nothing is known of {{ $value }} parts of it, so that alerts about them can't fire: a right may be missing, "
+        "or a broker or a worker may not answer. For doctor, `eosctl_checks_not_run` names the checks.",
+        "eosctl doctor",
+    ),
+    Alert(
+        "EosctlNoWorker", _no_worker, 300, "critical",
+        "The Connect group has no worker",
+        "Its coordinator knows no member: no connector of it runs. Start the workers, and read the log of one that "
+        "ends by itself.",
+        "eosctl workers list",
     ),
     Alert(
         "EosctlWorkerDown", lambda series: f"{series('eosctl_worker_up')} == 0",

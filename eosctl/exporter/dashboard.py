@@ -85,6 +85,7 @@ ROWS = (
         Panel("Sources that fail", ("eosctl_collection_error",), "table"),
         Panel("Checks that could not run", ("eosctl_checks_not_run",), "table"),
         Panel("Looks that succeed", ("eosctl_collection_success",)),
+        Panel("Parts that can't be looked at", ("eosctl_collection_unseen",)),
         Panel("Age of what is known, and interval",
               ("eosctl_collection_age_seconds", "eosctl_collection_interval_seconds")),
         Panel("Duration of a look", ("eosctl_collection_duration_seconds",)),

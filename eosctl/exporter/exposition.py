@@ -18,14 +18,15 @@ DEFAULT_TOP = 50
 class OverviewCollector:
     """What prometheus_client takes for a registry: each `collect` is one overview."""
 
-    def __init__(self, overview: Callable[[], Overview], *, top: int = DEFAULT_TOP) -> None:
+    def __init__(self, overview: Callable[[], Overview], *, top: int = DEFAULT_TOP, once: bool = False) -> None:
         self._overview, self._top = overview, top
+        self._metrics = [each for each in METRICS if not (once and each.over_time)]
 
     def collect(self) -> Iterator[Family]:
         """One family per metric that has a sample."""
         overview = self._overview()
         yield _build_info()
-        for metric in METRICS:
+        for metric in self._metrics:
             family = _family(metric)
             for labels, value in _each_once(metric.read(overview, self._top)):
                 told = map(_label_value, labels)
@@ -34,12 +35,14 @@ class OverviewCollector:
                 yield family
 
 
-def expose(overview: Callable[[], Overview], accept: str, *, top: int = DEFAULT_TOP) -> tuple[bytes, str]:
-    """The document that `accept` (the HTTP header) asks for, and its content type."""
+def expose(
+    overview: Callable[[], Overview], accept: str, *, top: int = DEFAULT_TOP, once: bool = False
+) -> tuple[bytes, str]:
+    """The document that `accept` (the HTTP header) asks for, and its content type; `once`: of one look."""
     from prometheus_client.exposition import choose_encoder
 
     encode, content_type = choose_encoder(accept)
-    return encode(OverviewCollector(overview, top=top)), content_type
+    return encode(OverviewCollector(overview, top=top, once=once)), content_type
 
 
 def _each_once(samples: Samples) -> Iterable[Sample]:

@@ -21,7 +21,7 @@ class Metric:
     """One metric. `name` is what is exposed, `_total` and `_info` included; `unit` is seconds, or empty for a count.
 
     `read` gives the samples of an overview; of those of a bounded metric no more than `top` are of their own, and the
-    rest is `other`.
+    rest is `other`. What is `over_time` is told by comparing looks: whoever looks once knows nothing of it.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Metric:
     help: str
     labels: tuple[str, ...]
     read: Callable[[Overview, int], samples.Samples]
+    over_time: bool = False
 
 
 TRANSACTION_LABELS = ("owner", "connector", "task", "transactional_id")
@@ -47,6 +48,10 @@ METRICS: tuple[Metric, ...] = (
     Metric("eosctl_collection_error", "gauge", "",
            "1 while the last look at this source failed with this code (`eosctl explain CODE`).",
            ("source", "code"), samples.errors),
+    Metric("eosctl_collection_unseen", "gauge", "",
+           "Of how many parts of what this source looks at nothing is known, though its last look succeeded: "
+           "coordinators, partitions, topics, parts of the group, checks of doctor.",
+           ("source",), samples.unseen),
     Metric("eosctl_collection_age_seconds", "gauge", "seconds",
            "Age of the facts of this source: time since the last look that succeeded.", ("source",), samples.ages),
     Metric("eosctl_collection_duration_seconds", "gauge", "seconds", "How long the last look at this source took.",
@@ -75,13 +80,13 @@ METRICS: tuple[Metric, ...] = (
     Metric("eosctl_transactions_aborted_total", "counter", "",
            "Transactions that were seen aborted, by connector, `other` for everybody else's and those of more than "
            "1,000 connectors. One whose id began the next one between two looks is not counted.",
-           ("connector",), samples.aborted),
+           ("connector",), samples.aborted, over_time=True),
     Metric("eosctl_topic_lso_distance", "gauge", "",
            "Offsets between the last stable offset and the end of a topic's partitions, summed; `kind` is config, "
            "offsets or output.", ("topic", "kind"), samples.lso_distance),
     Metric("eosctl_topic_lso_stuck_seconds", "gauge", "seconds",
            "For how long the last stable offset of a partition has stood still behind its end; 0 where all move.",
-           ("topic", "kind"), samples.lso_stuck),
+           ("topic", "kind"), samples.lso_stuck, over_time=True),
     Metric("eosctl_workers", "gauge", "", "Workers of the group, by mode of exactly.once.source.support.",
            ("mode",), samples.workers),
     Metric("eosctl_worker_up", "gauge", "", "Whether the worker answers its REST interface (1 or 0).",

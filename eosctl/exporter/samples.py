@@ -16,6 +16,7 @@ from eosctl.collect.facts import (
     OffsetFacts,
     OwnedTransaction,
     TransactionFacts,
+    unseen_parts,
 )
 from eosctl.collect.overview import Collected, Overview
 from eosctl.collect.sources import KAFKA
@@ -71,6 +72,12 @@ def success(overview: Overview, _top: int) -> Samples:
 def errors(overview: Overview, _top: int) -> Samples:
     told = ((each.source, each.error_at(overview.taken_ms)) for each in overview.collected.values())
     return [((source, code), 1.0) for source, code in told if code is not None]
+
+
+def unseen(overview: Overview, _top: int) -> Samples:
+    """Absent where the facts are too old to be shown."""
+    now_ms = overview.taken_ms
+    return _each(overview, lambda each: None if each.is_stale(now_ms) else unseen_parts(each.facts))
 
 
 def ages(overview: Overview, _top: int) -> Samples:

@@ -98,7 +98,7 @@ def _ends(ended: threading.Event) -> Iterator[None]:
 
 def _once(app: App, collector: Collector, request: ExporterRequest) -> Report:
     overview = collector.look_once(app.deadline)
-    body, _content_type = expose(lambda: overview, "", top=request.top)
+    body, _content_type = expose(lambda: overview, "", top=request.top, once=True)
     write_whole(Path(str(request.textfile)), body)
     failed = [each for each in overview.collected.values() if each.error is not None or not each.looks]
     kafka = overview.collected[KAFKA]

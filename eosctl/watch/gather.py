@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from eosctl.checks import codes
 from eosctl.checks.ignored import IgnoredFinding, split_ignored
-from eosctl.collect.codes import TOO_LARGE
 from eosctl.collect.facts import DoctorFacts, GroupFacts, HangingFacts
 from eosctl.collect.looks.doctor import DoctorLook
 from eosctl.collect.looks.group import ConnectGroupLook
@@ -77,11 +76,7 @@ def _look(source: Collected, now_ms: int, servers: Iterable[str], *, is_down: bo
 
 
 def _unchecked(facts: object) -> Sequence[str]:
-    """Checks of doctor that could not run. What is too large to be read again and again has a line, and is no doubt:
-    else no wait for calm would ever end on such a cluster.
-    """
-    failed = facts.not_checked if isinstance(facts, DoctorFacts) else {}
-    return [check for check, code in failed.items() if code != TOO_LARGE]
+    return facts.doubts() if isinstance(facts, DoctorFacts) else ()
 
 
 def _findings(facts: object) -> Iterable[Finding]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.app import App
-from eosctl.collect.collector import Collector
+from eosctl.collect.collector import Collector, rest_s
 from eosctl.collect.facts import DoctorFacts, GroupFacts, KafkaFacts, LsoFacts, OffsetFacts, TransactionFacts
 from eosctl.collect.overview import Overview
 from eosctl.collect.source import FactSource
@@ -89,6 +89,35 @@ def test_what_is_last_waits_for_the_first_looks_of_the_others() -> None:
         while collector.overview().version < 2:
             collector.wait(collector.overview().version, PLENTY_S)
     assert order == ["first", "last"]
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "took_s", "rests_s"), [(30, 1, 29), (30, 28, 28), (30, 45, 30), (30, 600, 30), (1, 0, 1)]
+)
+def test_a_slow_cluster_is_not_asked_without_a_pause(interval_s: float, took_s: float, rests_s: float) -> None:
+    assert rest_s(interval_s, took_s) == rests_s
+
+
+def test_what_failed_is_tried_again_soon() -> None:
+    """However rarely its source is looked at: doctor's findings must not be missing for ten minutes by one failure."""
+    looks = threading.Semaphore(0)
+
+    def failing(_app: App, _overview: Overview) -> object:
+        looks.release()
+        raise UnreachableError("no broker answers")
+
+    source = FactSource("rare", failing, every=1_000_000)
+    with Collector(World().app(), [source], interval_s=0.01):
+        assert all(looks.acquire(timeout=PLENTY_S) for _ in range(3))
+
+
+def test_once_what_needs_others_comes_after_them() -> None:
+    seen: list[object] = []
+    world = World()
+    late = FactSource("late", lambda _app, overview: seen.append(overview.facts(KafkaFacts)), after=True)
+    first = FactSource("first", lambda _app, _overview: KafkaFacts("c"))
+    Collector(world.app(), [late, first]).look_once(Deadline.after(PLENTY_S))
+    assert seen == [KafkaFacts("c")]
 
 
 def test_facts_outlive_a_failure_for_a_while(tmp_path: Path) -> None:

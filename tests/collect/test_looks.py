@@ -216,3 +216,9 @@ def test_nothing_hangs(watched: Watched) -> None:
     watched.look("hanging")
     assert watched.facts(HangingFacts).hanging == ()
     assert watched.facts(HangingFacts).partitions > 25
+
+
+def test_a_healthy_group_has_nothing_unseen(watched: Watched) -> None:
+    """Else the alert about it would never be quiet: what nobody asked for is not missed."""
+    watched.look("group")
+    assert watched.facts(GroupFacts).unseen == {}

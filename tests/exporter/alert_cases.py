@@ -116,6 +116,19 @@ CASES = (
         },
         "6m", ("4m", "11m"), 'source="group"',
     ),
+    AlertCase(
+        "EosctlCollectionIncomplete",
+        {
+            'eosctl_collection_unseen{source="transactions"}': "2x40 0x20",
+            'eosctl_collection_unseen{source="group"}': "0x60",
+        },
+        "16m", ("14m", "21m"), 'source="transactions"',
+    ),
+    AlertCase(
+        "EosctlNoWorker",
+        {'eosctl_workers{mode="enabled"}': "2x9 stale _x20 1x40", 'eosctl_collection_success{source="group"}': "1x99"},
+        "11m", ("4m", "9m", "17m"), "", "critical",
+    ),
     AlertCase("EosctlWorkerDown", {'eosctl_worker_up{worker="w:8083"}': "0x20 1x20"}, "6m", ("4m", "11m"),
               'worker="w:8083"'),
     AlertCase(

@@ -37,6 +37,19 @@ def test_once_writes_the_file(invoke: Invoke, tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir() if "prom" in each.name] == ["eosctl.prom"]
 
 
+def test_once_has_nothing_that_one_look_can_not_know(invoke: Invoke, tmp_path: Path) -> None:
+    """A zero would be a false calm. A connector's own offsets topic is known in time for its offsets."""
+    there, path = cluster(configs={"orders": {"offsets.storage.topic": "own"}}), tmp_path / "eosctl.prom"
+    there.topics.add_topic("own", 1)
+    there.topics.put("own", b'["orders",{"n":1}]', b"{}")
+    invoke("exporter", *WHERE, "-u", W1, "--once", "--textfile", str(path), **there.surroundings)
+    text = path.read_text()
+    assert "eosctl_transactions_aborted_total" not in text
+    assert "eosctl_topic_lso_stuck_seconds" not in text
+    assert re.search(r'(?m)^eosctl_topic_lso_distance\{kind="offsets",topic="own"\} 0\.0$', text)
+    assert re.search(r'(?m)^eosctl_source_offset_age_seconds\{connector="orders"\} ', text)
+
+
 def test_once_a_source_that_fails_is_partial(invoke: Invoke, tmp_path: Path) -> None:
     """What could be seen is in the file, and so is what failed."""
     there = cluster()

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_plai
 
 from eosctl.collect.facts import (
     ConnectorFacts,
+    DoctorFacts,
     GroupFacts,
     LsoFacts,
     OffsetFacts,
@@ -169,3 +170,17 @@ def test_a_name_that_is_no_utf8_spoils_nothing() -> None:
     """Anybody may write such a key into an offsets topic: a scrape has it escaped, and everything else."""
     overview = overview_of(OffsetFacts({"\ud800x": NOW_MS - 5_000, "orders": NOW_MS - 1_000}))
     assert samples(overview, "eosctl_source_offset_age_seconds") == {("\\ud800x",): 5.0, ("orders",): 1.0}
+
+
+def test_what_could_not_be_seen_is_counted() -> None:
+    """A coordinator, a partition, a part of the group: no zero of another metric says so."""
+    facts = (
+        TransactionFacts((), unasked=2),
+        LsoFacts((TopicFacts("t", "output", 0, 0, unasked=3),), unseen=1),
+        GroupFacts("g", "Stable", (), unseen={"topics": "no right"}),
+        DoctorFacts((), {"acls": "not_authorized", "offsets": "too_large"}),
+        OffsetFacts({}),
+    )
+    found = samples(overview_of(*facts), "eosctl_collection_unseen")
+    assert found == {("source-0",): 2.0, ("source-1",): 4.0, ("source-2",): 1.0, ("source-3",): 1.0}
+    assert samples(overview_of(*facts, facts_ms=0), "eosctl_collection_unseen") == {}

@@ -11,7 +11,7 @@ from eosctl.collect.facts import ConnectorFacts, GroupFacts, WorkerFacts
 from eosctl.collect.overview import Overview
 from eosctl.core.ids import TransactionalId, task_of, task_transactional_id
 from eosctl.group.gather import observe_workers
-from eosctl.group.observation.rules import Observation, ObservedConnector
+from eosctl.group.observation.rules import VALIDATION, Observation, ObservedConnector
 from eosctl.group.observed import WorkerObservation
 from eosctl.observation.connectors.rules import fencing_round
 from eosctl.observation.gather import observe_connectors
@@ -41,7 +41,7 @@ class ConnectGroupLook:
             workers=tuple(map(_worker, group.members)),
             connectors=connectors,
             exactly_once=exactly_once,
-            unseen=seen.unseen,
+            unseen=_unseen(seen),
         )
 
     def _by_connector(self, group_id: str) -> dict[str, dict[int, int]]:
@@ -51,6 +51,12 @@ class ConnectGroupLook:
             if work is not None:
                 found.setdefault(work[0], {})[work[1]] = since_ms
         return found
+
+
+def _unseen(seen: Observation) -> Mapping[str, str]:
+    """Without what nobody asked for, and the workers that do not answer where another one told it all."""
+    known = {VALIDATION} if seen.connectors is None else {VALIDATION, "connectors"}
+    return {what: why for what, why in seen.unseen.items() if what not in known}
 
 
 def _worker(told: WorkerObservation) -> WorkerFacts:

@@ -11,7 +11,7 @@ from eosctl.collect.overview import Overview
 from eosctl.connectors.dedicated import gather_dedicated_topics
 from eosctl.connectors.topics import find_topics
 from eosctl.core.records import KnownBounds
-from eosctl.errors import EosctlError
+from eosctl.errors import EosctlError, NotFoundError
 from eosctl.ports import TopicStore
 
 CONFIG, OFFSETS, OUTPUT = "config", "offsets", "output"
@@ -38,12 +38,12 @@ class TopicsLook:
                 self._learn_names(app, store)
             kinds = dict.fromkeys(self._wanted(overview), OUTPUT) | dict.fromkeys(self.own, OFFSETS)
             kinds |= {app.target.offset_topic: OFFSETS, app.target.config_topic: CONFIG}
-            bounds = _bounds(store, kinds)
+            bounds, unseen = _bounds(store, kinds)
         self.looks += 1
         now_ms = app.clock.now_ms()
         stood, self.stood = self.stood, {}
         found = [self._topic(name, kinds[name], bounds[name], stood, now_ms) for name in kinds if name in bounds]
-        return LsoFacts(tuple(found))
+        return LsoFacts(tuple(found), unseen)
 
     def _learn_names(self, app: App, store: TopicStore) -> None:
         dedicated = gather_dedicated_topics(app, store)
@@ -79,10 +79,10 @@ class TopicsLook:
         )
 
 
-def _bounds(store: TopicStore, topics: Collection[str]) -> Mapping[str, KnownBounds]:
-    """Of all by the same few requests; where that fails for one of them, of each by itself."""
+def _bounds(store: TopicStore, topics: Collection[str]) -> tuple[Mapping[str, KnownBounds], int]:
+    """Of all by the same few requests; where that fails for one of them, of each by itself, and how many fail."""
     try:
-        return store.known_bounds_of(topics)
+        return store.known_bounds_of(topics), 0
     except EosctlError:
         found: dict[str, KnownBounds] = {}
         failures: list[EosctlError] = []
@@ -93,4 +93,4 @@ def _bounds(store: TopicStore, topics: Collection[str]) -> Mapping[str, KnownBou
                 failures.append(exc)
         if not found and failures:
             raise failures[0] from None
-        return found
+        return found, sum(not isinstance(each, NotFoundError) for each in failures)
