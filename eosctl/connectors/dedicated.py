@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eosctl.app import App
 from eosctl.connectors import codes
@@ -12,6 +12,7 @@ from eosctl.core.java.properties import PROVIDER
 from eosctl.core.offsets.names import PLACE, topic_for
 from eosctl.core.topic_names import is_topic_name
 from eosctl.errors import EosctlError, UsageError
+from eosctl.group.gather import in_turn
 from eosctl.group.topics.config_reader import find_config_topic
 from eosctl.ports import TopicStore
 from eosctl.report import Problem
@@ -105,9 +106,10 @@ def _unknown_problem(connector: str, value: str) -> Problem:
 
 
 def _from_workers(app: App, problems: list[Problem]) -> Configs | None:
-    for url in app.target.connect_urls:
+    """A frozen worker takes the request and is silent: the next one, and the config topic, must have their time."""
+    for _url, worker in in_turn(replace(app, deadline=app.deadline.half()), app.target.connect_urls):
         try:
-            there = app.worker(url).connectors()
+            there = worker.connectors()
         except EosctlError as exc:
             problems.append(Problem(codes.CONNECT_NOT_ASKED, exc.message, hint=exc.hint, severity="warning"))
             continue

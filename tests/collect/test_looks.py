@@ -20,6 +20,7 @@ from eosctl.collect.facts import (
 )
 from eosctl.collect.looks import offsets
 from eosctl.collect.looks.offsets import connector_of
+from eosctl.collect.looks.topics import NAMES_EVERY
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from tests.collect.scene import CONFIG_TOPIC, app_of, collector_of, config_records, created, group, source_of
 from tests.fakes.config_world import ConfigWorld
@@ -222,3 +223,15 @@ def test_a_healthy_group_has_nothing_unseen(watched: Watched) -> None:
     """Else the alert about it would never be quiet: what nobody asked for is not missed."""
     watched.look("group")
     assert watched.facts(GroupFacts).unseen == {}
+
+
+def test_a_worker_that_hangs_holds_up_no_last_stable_offset(watched: Watched) -> None:
+    """Its group's topics are asked about all the same, and the names that it told before are kept."""
+    watched.world.connect.connectors["orders"].topics.add("lines")
+    watched.world.topics.add_topic("lines", 1)
+    watched.look("topics")
+    assert "lines" in [each.topic for each in watched.facts(LsoFacts).topics]
+    watched.world.connect.frozen.add(W1)
+    for _ in range(NAMES_EVERY + 1):
+        watched.look("topics")
+    assert {each.topic for each in watched.facts(LsoFacts).topics} == {OFFSETS, CONFIG_TOPIC, "lines"}

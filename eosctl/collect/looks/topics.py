@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eosctl.app import App
 from eosctl.collect.facts import HangingFacts, LsoFacts, TopicFacts, TransactionFacts
@@ -17,6 +17,7 @@ from eosctl.ports import TopicStore
 CONFIG, OFFSETS, OUTPUT = "config", "offsets", "output"
 NAMES_EVERY = 10
 """In every so many looks the names of output topics are asked for again."""
+NAMES_PATIENCE_S = 10.0
 MOST_OUTPUT_TOPICS = 1_000
 
 _Place = tuple[str, int]
@@ -32,24 +33,35 @@ class TopicsLook:
     looks: int = 0
 
     def __call__(self, app: App, overview: Overview) -> LsoFacts:
-        """Raises where no topic can be asked; a partition without a leader is counted."""
+        """Raises where no topic can be asked; a partition without a leader is counted.
+
+        Workers that do not answer are no reason: names are asked for within a time of their own, and kept.
+        """
+        if self.looks % NAMES_EVERY == 0:
+            self._learn_names(replace(app, deadline=app.deadline.half(at_most_s=NAMES_PATIENCE_S)))
+        self.looks += 1
         with app.topics() as store:
-            if self.looks % NAMES_EVERY == 0:
-                self._learn_names(app, store)
             kinds = dict.fromkeys(self._wanted(overview), OUTPUT) | dict.fromkeys(self.own, OFFSETS)
             kinds |= {app.target.offset_topic: OFFSETS, app.target.config_topic: CONFIG}
             bounds, unseen = _bounds(store, kinds)
-        self.looks += 1
         now_ms = app.clock.now_ms()
         stood, self.stood = self.stood, {}
         found = [self._topic(name, kinds[name], bounds[name], stood, now_ms) for name in kinds if name in bounds]
         return LsoFacts(tuple(found), unseen)
 
-    def _learn_names(self, app: App, store: TopicStore) -> None:
-        dedicated = gather_dedicated_topics(app, store)
-        self.own = tuple(sorted(set(dedicated.configured.values())))
-        written = find_topics(app, dedicated.configs).of.values()
-        self.output = tuple(sorted({topic for each in written for topic in each.written})[:MOST_OUTPUT_TOPICS])
+    def _learn_names(self, app: App) -> None:
+        """What no worker tells now stays as it was told before."""
+        try:
+            with app.topics() as store:
+                dedicated = gather_dedicated_topics(app, store)
+            found = find_topics(app, dedicated.configs)
+        except EosctlError:
+            return
+        if dedicated.connectors is not None:
+            self.own = tuple(sorted(set(dedicated.configured.values())))
+        written = {topic for each in found.of.values() for topic in each.written}
+        before = self.output if found.untold or dedicated.connectors is None else ()
+        self.output = tuple(sorted(written.union(before))[:MOST_OUTPUT_TOPICS])
 
     def _wanted(self, overview: Overview) -> Collection[str]:
         """The group's output topics; where there are many, those with an open transaction alone."""
