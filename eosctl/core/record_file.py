@@ -15,6 +15,8 @@ from eosctl.errors import InputFileError
 
 UNKNOWN = -1
 """`offset` and `timestamp_ms` of a record whose line has none."""
+MOST_PARTITION, MOST_OFFSET = 2**31 - 1, 2**63 - 1
+"""The largest that Kafka's protocol has; a timestamp is as large as an offset."""
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -105,12 +107,13 @@ def _record(document: object) -> Record:
     topic = document.get("topic")
     if not isinstance(topic, str) or not topic:
         raise ValueError('"topic" is missing')
+    topic.encode()
     for member in ("key", "value"):
         if member not in document:
             raise ValueError(f'"{member}" is missing (a null one is written as null)')
     return Record(
         topic=topic,
-        partition=_integer(document, "partition"),
+        partition=_integer(document, "partition", most=MOST_PARTITION),
         offset=_integer(document, "offset", default=UNKNOWN),
         timestamp_ms=_integer(document, "timestamp_ms", default=UNKNOWN),
         key=decode_bytes(document["key"]),
@@ -119,10 +122,12 @@ def _record(document: object) -> Record:
     )
 
 
-def _integer(document: Mapping[str, object], member: str, *, default: int | None = None) -> int:
+def _integer(
+    document: Mapping[str, object], member: str, *, default: int | None = None, most: int = MOST_OFFSET
+) -> int:
     value = document.get(member, default)
-    if isinstance(value, bool) or not isinstance(value, int) or (value < 0 and value != default):
-        raise ValueError(f'"{member}" is not a number from 0')
+    if isinstance(value, bool) or not isinstance(value, int) or (value < 0 and value != default) or value > most:
+        raise ValueError(f'"{member}" is not a number from 0 to {most}')
     return value
 
 
@@ -137,4 +142,5 @@ def _headers(value: object) -> Headers:
 def _header(value: object) -> tuple[str, bytes | None]:
     if not isinstance(value, dict) or not isinstance(value.get("name"), str) or "value" not in value:
         raise ValueError('a header is {"name": …, "value": …}')
+    value["name"].encode()
     return value["name"], decode_bytes(value["value"])

@@ -60,6 +60,20 @@ def test_extra_members_are_for_the_reader_that_knows_them() -> None:
         (b'{"topic":"t","partition":-2,"key":"k","value":null}', '"partition"'),
         (b'{"topic":"t","partition":true,"key":"k","value":null}', '"partition"'),
         (b'{"topic":"t","key":"k","value":null}', '"partition"'),
+        (
+            b'{"topic":"t","partition":2147483648,"key":"k","value":null}',
+            '"partition" is not a number from 0 to 2147483647',
+        ),
+        (
+            b'{"topic":"t","partition":1,"offset":9223372036854775808,"key":"k","value":null}',
+            '"offset" is not a number',
+        ),
+        (b'{"topic":"t","partition":1,"timestamp_ms":1e400,"key":"k","value":null}', '"timestamp_ms" is not a number'),
+        (b'{"topic":"\\ud800","partition":1,"key":"k","value":null}', "surrogates"),
+        (
+            b'{"topic":"t","partition":1,"key":"k","value":null,"headers":[{"name":"\\ud800","value":null}]}',
+            "surrogates",
+        ),
         (b'{"topic":"t","partition":0,"key":7,"value":null}', "base64"),
         (b'{"topic":"t","partition":0,"key":{"base64":"*"},"value":null}', "Only base64 data"),
         (b'{"topic":"t","partition":0,"key":"k","value":null,"headers":{}}', '"headers"'),

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from eosctl.core.record_file import UNKNOWN, decode_bytes, numbered_documents, record_line
+from eosctl.core.record_file import MOST_OFFSET, MOST_PARTITION, UNKNOWN, decode_bytes, numbered_documents, record_line
 from eosctl.core.records import Record
 from eosctl.errors import InputFileError
 
@@ -24,15 +24,15 @@ class _Line(msgspec.Struct, omit_defaults=True):
     value: str | UnsetType | None = UNSET
 
 
-_Number = Annotated[int, msgspec.Meta(ge=0)]
-_NumberOrUnknown = Annotated[int, msgspec.Meta(ge=UNKNOWN)]
+_Partition = Annotated[int, msgspec.Meta(ge=0, le=MOST_PARTITION)]
+_NumberOrUnknown = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MOST_OFFSET)]
 
 
 class _PlainLine(msgspec.Struct, forbid_unknown_fields=True):
     """A line as nearly all are: without headers, and with nothing but text."""
 
     topic: Annotated[str, msgspec.Meta(min_length=1)]
-    partition: _Number
+    partition: _Partition
     key: str | None
     value: str | None
     offset: _NumberOrUnknown = UNKNOWN
@@ -94,7 +94,7 @@ def _read_slowly(line: bytes, number: int, *, name: str, is_backup: bool) -> Ite
             written = decode_bytes(document.get("written"))
         except ValueError as exc:
             raise InputFileError(f'{name}, line {number}: "written" {exc}') from exc
-        cluster_id = str(document["cluster_id"]) if "cluster_id" in document else None
+        cluster_id = None if document.get("cluster_id") is None else str(document["cluster_id"])
         yield ReadLine(number, record, written, "written" in document, cluster_id)
 
 

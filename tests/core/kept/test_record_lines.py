@@ -28,7 +28,18 @@ def test_many_lines_at_once_are_the_lines_one_by_one(records: list[Record]) -> N
 HEADS = st.sampled_from([b"", b"\n", b" ", b"\xef\xbb\xbf", b"x"])
 MORE = st.sampled_from([b"", b',"written":null', b',"written":"x"', b',"written":{"base64":"/w=="}', b',"written":7'])
 OTHER = st.sampled_from(
-    [b"", b',"cluster_id":"abc"', b',"cluster_id":5', b',"headers":[]', b',"partition":-1', b',"x":1']
+    [
+        b"",
+        b',"cluster_id":"abc"',
+        b',"cluster_id":5',
+        b',"headers":[]',
+        b',"partition":-1',
+        b',"x":1',
+        b',"cluster_id":null',
+        b',"partition":2147483648',
+        b',"offset":9223372036854775808',
+        b',"timestamp_ms":99999999999999999999',
+    ]
 )
 
 
@@ -48,7 +59,7 @@ def _one_by_one(lines: list[bytes], *, is_backup: bool) -> Iterator[ReadLine]:
             written = decode_bytes(document.get("written"))
         except ValueError as exc:
             raise InputFileError(f'f, line {number}: "written" {exc}') from exc
-        cluster_id = str(document["cluster_id"]) if "cluster_id" in document else None
+        cluster_id = None if document.get("cluster_id") is None else str(document["cluster_id"])
         yield ReadLine(number, record, written, "written" in document, cluster_id)
 
 
