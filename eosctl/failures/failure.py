@@ -29,10 +29,12 @@ RESTART = "`eosctl connectors restart {name} --failed`"
 class Sign:
     """What a text has of a failure: all of `texts`, literals of Kafka's, in the exceptions of one trace.
 
-    `means` and `fix`, where they are given, say more than those of the failure.
+    None of `without` may stand there: the same words say something else then. `means` and `fix`, where they are given,
+    say more than those of the failure.
     """
 
     texts: tuple[str, ...]
+    without: tuple[str, ...] = ()
     means: str = ""
     fix: str = ""
 
@@ -80,9 +82,9 @@ class Failure:
         return f"docs/failures.md#{self.code}"
 
 
-def sign(*texts: str, means: str = "", fix: str = "") -> Sign:
+def sign(*texts: str, without: tuple[str, ...] = (), means: str = "", fix: str = "") -> Sign:
     """A sign of these texts."""
-    return Sign(texts, means, fix)
+    return Sign(texts, without, means, fix)
 
 
 def filled_in(text: str, names: Mapping[str, str]) -> str:

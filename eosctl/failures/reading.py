@@ -24,7 +24,10 @@ _FAMILIES = (
     ("kafka.connect", Family.CONNECT),
     ("WorkerSourceTask", Family.CONNECT),
     ("WorkerSinkTask", Family.CONNECT),
+    ("zombie fencing", Family.CONNECT),
 )
+_REST = re.compile(r'\\?"(?:worker_id|error_code)\\?"')
+_JSON_STARTS = ("{", "}", "[{", "]", '"', '\\"')
 _CONTINUES = ("Caused by: ", "caused by: ", "Suppressed: ")
 
 
@@ -58,7 +61,9 @@ class _Open:
 def events_in(lines: Iterable[str]) -> Iterator[LogEvent]:
     """The events of a text, in its order."""
     now: _Open | None = None
+    is_rest = False
     for number, raw in enumerate(lines, 1):
+        is_rest = _is_of_rest(raw, before=is_rest)
         for line in log_lines(raw):
             text = line.text.strip()
             if not text:
@@ -68,8 +73,18 @@ def events_in(lines: Iterable[str]) -> Iterator[LogEvent]:
                     yield now.event()
                 now = _Open(number, line.time, line.begins)
             _take(now, line.text, text)
+            if is_rest and now.family is None:
+                now.family = Family.CONNECT
     if now is not None:
         yield now.event()
+
+
+def _is_of_rest(raw: str, *, before: bool) -> bool:
+    """Whether the line belongs to an answer of Connect's REST, in one line or in several."""
+    text = raw.strip()
+    if not text.startswith(_JSON_STARTS):
+        return False
+    return _REST.search(text) is not None or (before and not text.startswith('{"'))
 
 
 def _is_new(now: _Open, line: TextLine, text: str) -> bool:

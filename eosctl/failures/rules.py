@@ -58,9 +58,15 @@ def _fitting(causes: Sequence[Cause], depth: int, family: Family | None) -> Iter
     """The first entry that fits this exception; all of its words are somewhere in the trace."""
     cause = causes[depth]
     for failure, sign in _in_order(family):
-        if any(map(cause.has, sign.texts)) and all(any(each.has(text) for each in causes) for text in sign.texts):
+        if any(map(cause.has, sign.texts)) and _stands(sign, causes):
             yield Match(failure, sign, depth)
             return
+
+
+def _stands(sign: Sign, causes: Sequence[Cause]) -> bool:
+    return all(any(each.has(text) for each in causes) for text in sign.texts) and not any(
+        each.has(text) for each in causes for text in sign.without
+    )
 
 
 @cache

@@ -1,7 +1,9 @@
 """Known bugs of Kafka that transactions run into: which versions have them, what one sees, what helps. Data.
 
 Each number, and the release that fixed it, was looked up: the commit in Kafka's repository and the tags that contain
-it, or its pull request and the branches that it was picked to. What could not be looked up is not here.
+it, or its pull request and the branches that it was picked to. What could not be looked up is not here. KAFKA-20090's
+pull requests (#21469 and #21506, February 2026) name no release: the fix was seen in the classes of 4.3.1, and 4.3 is
+the first branch that was made after them. That of KAFKA-19690 was seen in those of 3.9.2.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ KNOWN_BUGS: tuple[KnownBug, ...] = (
         "restart the producers that failed",
     ),
     KnownBug(
-        "KAFKA-19690", "broker", (3, 6), (4, 2), "4.2.0, and the newest patch release of 3.9 and 4.1",
+        "KAFKA-19690", "broker", (3, 6), (4, 2), "4.2.0, 3.9.2, and the newest patch release of 4.1",
         "a Streams thread that stalled for longer than its transaction.timeout.ms dies of InvalidTxnStateException, "
         "where InvalidProducerEpochException would have let it go on",
         "restart the thread, or raise transaction.timeout.ms above the longest pause",
@@ -59,7 +61,7 @@ KNOWN_BUGS: tuple[KnownBug, ...] = (
         "fence an id no more often than needed: each time spends epochs",
     ),
     KnownBug(
-        "KAFKA-20090", "broker", (4, 0), (4, 3), "4.3.0",
+        "KAFKA-20090", "broker", (4, 0), (4, 3), "4.3.1 or newer",
         "with transaction.version 2 a transaction that times out at the highest epoch stays Ongoing for ever",
         "`eosctl txn list --state Ongoing` shows it; a new transactional id goes on",
     ),

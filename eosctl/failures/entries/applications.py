@@ -83,7 +83,8 @@ FLINK_FENCED = Failure(
 FLINK_INVALID = Failure(
     code=codes.FLINK_COMMIT_INVALID, family=Family.FLINK, name="Flink: unable to commit, it's in an invalid state",
     signs=(
-        sign("Unable to commit", "in an invalid state"), sign("Unable to commit", "in invalid state"),
+        sign("Unable to commit transaction (", "because it's in an invalid state"),
+        sign("because of a bug in the Kafka broker (KAFKA-9310)"),
         sign("encountered error and data has been potentially lost"), sign("InvalidTxnStateException"),
     ),
     means="its checkpoint's transaction was aborted before it was committed",

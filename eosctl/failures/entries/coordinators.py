@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from eosctl.failures import codes
-from eosctl.failures.failure import Failure, Family, VersionNote, sign
+from eosctl.failures.failure import Failure, Family, Sign, VersionNote, sign
 
 _DESCRIBE, _COORDINATOR = "eosctl txn describe {id}", "eosctl txn coordinator {id}"
 _ERRORS = "kafka-clients: Errors"
 _RESULT = "kafka-clients: TransactionalRequestResult.await, 0.11 to 4.3"
 _WORDS = "4.2 and newer"
+_OF_A_GROUP = (
+    "[Consumer ", "roup coordinator", "JoinGroup failed", "SyncGroup failed", "ffset commit failed",
+    "ffset fetch failed", "__consumer_offsets",
+)  # fmt: skip
+
+
+def _of_transactions(words: str) -> Sign:
+    """A sign, unless the coordinator is that of a group: the same errors, and no transaction."""
+    return sign(words, without=_OF_A_GROUP)
+
 
 LOG_NOT_REPLICATED = Failure(
     code=codes.TRANSACTION_LOG_NOT_REPLICATED, family=Family.COORDINATOR,
@@ -41,8 +51,9 @@ LOG_NOT_REPLICATED = Failure(
 LOADING = Failure(
     code=codes.COORDINATOR_LOADING, family=Family.COORDINATOR, name="CoordinatorLoadInProgressException",
     signs=(
-        sign("CoordinatorLoadInProgressException"), sign("COORDINATOR_LOAD_IN_PROGRESS"),
-        sign("coordinator is loading and hence can't process requests"), sign("Coordinator load in progress"),
+        _of_transactions("CoordinatorLoadInProgressException"), _of_transactions("COORDINATOR_LOAD_IN_PROGRESS"),
+        _of_transactions("coordinator is loading and hence can't process requests"),
+        _of_transactions("Coordinator load in progress"),
     ),
     means="the transaction coordinator is still reading its part of __transaction_state",
     causes=(
@@ -59,8 +70,8 @@ LOADING = Failure(
 NOT_AVAILABLE = Failure(
     code=codes.COORDINATOR_NOT_AVAILABLE, family=Family.COORDINATOR, name="CoordinatorNotAvailableException",
     signs=(
-        sign("CoordinatorNotAvailableException"), sign("COORDINATOR_NOT_AVAILABLE"),
-        sign("Coordinator not available"), sign("coordinator is not available."),
+        _of_transactions("CoordinatorNotAvailableException"), _of_transactions("COORDINATOR_NOT_AVAILABLE"),
+        _of_transactions("Coordinator not available"), _of_transactions("coordinator is not available."),
     ),
     means="there is no transaction coordinator for its id",
     causes=(
@@ -78,8 +89,9 @@ NOT_AVAILABLE = Failure(
 NOT_COORDINATOR = Failure(
     code=codes.NOT_COORDINATOR, family=Family.COORDINATOR, name="NotCoordinatorException",
     signs=(
-        sign("NotCoordinatorException"), sign("NOT_COORDINATOR"), sign("This is not the correct coordinator"),
-        sign("Broker: Not coordinator"),
+        _of_transactions("NotCoordinatorException"), _of_transactions("NOT_COORDINATOR"),
+        _of_transactions("This is not the correct coordinator"),
+        _of_transactions("Broker: Not coordinator"),
     ),
     means="the coordinator of its id has moved to another broker",
     causes=("A broker restarted or left, and another one leads the partition of __transaction_state now.",),
@@ -116,6 +128,7 @@ FENCED = Failure(
     signs=(
         sign("TransactionCoordinatorFencedException"), sign("TRANSACTION_COORDINATOR_FENCED"),
         sign("has been fenced by the active coordinator"), sign("Invalid coordinator epoch for producerId"),
+        sign("transaction coordinator sending a WriteTxnMarker"),
     ),
     means="a marker of a former transaction coordinator was refused",
     causes=(
@@ -136,6 +149,7 @@ INIT_TIMED_OUT = Failure(
     signs=(
         sign("while awaiting InitProducerId"), sign("Timeout expired while initializing transactional state"),
         sign("InitTransactions timed out"),
+        sign("Failed to initialize Producer ID: Local: Timed out"),
     ),
     means="its producer got no producer id within max.block.ms",
     causes=(
@@ -202,7 +216,8 @@ TIMEOUT_REFUSED = Failure(
         "transaction.max.timeout.ms is below 90000: then Connect's own fencing is refused, too (3.7.1 and newer).",
     ),
     is_not=("Not a timeout that is over: nothing has begun.",),
-    fix="Lower producer.override.transaction.timeout.ms, or raise the brokers' transaction.max.timeout.ms",
+    fix="Lower transaction.timeout.ms of the producer (of a connector: producer.override.transaction.timeout.ms), or "
+    "raise the brokers' transaction.max.timeout.ms",
     versions=(VersionNote("3.x and 4.x",
     "the producer throws a KafkaException with the words, without the class's name"),),
     said_by=(
@@ -264,7 +279,10 @@ NOT_AUTHORIZED = Failure(
 )  # fmt: skip
 TOO_LARGE = Failure(
     code=codes.RECORD_TOO_LARGE, family=Family.PRODUCER, name="RecordTooLargeException",
-    signs=(sign("RecordTooLargeException"),),
+    signs=(
+        sign("RecordTooLargeException"), sign("larger than the max message size the server will accept"),
+        sign("Broker: Message size too large"),
+    ),
     means="a record is larger than its producer, or the topic, takes",
     causes=(
         "The producer's max.request.size (1 MiB): the message says so itself, and nothing was sent.",
@@ -274,7 +292,8 @@ TOO_LARGE = Failure(
         "Not a transaction that is too large: its size has no limit, that of each record has.",
         "Not a task that must be fenced: the transaction is aborted, and the next one may begin.",
     ),
-    fix="Raise producer.override.max.request.size, and max.message.bytes of the topic where that is the limit",
+    fix="Raise max.request.size of the producer (of a connector: producer.override.max.request.size), and "
+    "max.message.bytes of the topic where that is the limit",
     said_by=(
         "kafka-clients: KafkaProducer.ensureValidRecordSize; Errors.MESSAGE_TOO_LARGE (10), 0.11 to 4.3",
     ),

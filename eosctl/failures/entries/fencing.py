@@ -113,7 +113,8 @@ TIMED_OUT = Failure(
     said_by=(
         _HERDER,
         "kafka-clients: KafkaAdminClient.handleTimeoutFailure, 3.3 to 4.3",
-        "The words \"awaiting … to be fenced\" are in no jar of Kafka 3.5.1, 3.9.2 or 4.3.1; wrappers say them.",
+        "The words \"awaiting … to be fenced\" are literals of no class of Kafka's own jars (clients, connect-*, "
+        "kafka_2.13, kafka-*) of 3.5.1, 3.9.2 and 4.3.1; who says them is not known.",
     ),
     aliases=("awaiting … to be fenced",),
     fencing=True,
@@ -122,7 +123,11 @@ FAILED = Failure(
     code=codes.FENCING_FAILED, family=Family.CONNECT,
     name="Failed to perform zombie fencing",
     signs=(
-        sign("zombie fencing"),
+        sign(FENCING_FAILED), sign("Failed to perform round of zombie fencing"),
+        sign("Failed to complete zombie fencing"), sign("before performing zombie fencing"),
+        sign("Interrupted while performing zombie fencing"),
+        sign("Interrupted while attempting to perform round of zombie fencing"),
+        sign("Only the leader may perform zombie fencing"),
         sign(_FORWARDED, means="its worker could not have the old tasks fenced by the leader"),
     ),
     means="the old tasks could not be fenced, for example because the leader was restarting",

@@ -14,6 +14,8 @@ FENCED = Failure(
     signs=(
         sign("ProducerFencedException"), sign("has been fenced by another producer with the same transactionalId"),
         sign("There is a newer producer with the same transactionalId"),
+        sign("Producer attempted an operation with an old epoch", without=("Broker: ",)),
+        sign("This instance has been fenced by a newer instance"), sign("transactional producer fenced by newer"),
     ),
     means="another producer took over the transactional id, or the coordinator ended its transaction",
     causes=(
@@ -49,7 +51,8 @@ EPOCH = Failure(
     code=codes.INVALID_PRODUCER_EPOCH, family=Family.PRODUCER, name="InvalidProducerEpochException",
     signs=(
         sign("InvalidProducerEpochException"), sign("attempted to produce with an old epoch"),
-        sign("which is smaller than the last seen epoch"),
+        sign("Epoch of producer", "the last seen epoch"),
+        sign("Broker: Producer attempted an operation with an old epoch"),
     ),
     means="a partition knows a newer epoch of the producer: its transaction was ended, or its id was taken over",
     causes=(
@@ -72,7 +75,7 @@ EPOCH = Failure(
     ),
     said_by=(
         _ERRORS + ".INVALID_PRODUCER_EPOCH (47), 2.7 to 4.3",
-        "storage: ProducerAppendInfo.checkProducerEpoch, 3.5 to 4.3 (before: core)",
+        "storage: ProducerAppendInfo.checkProducerEpoch, 3.5 to 4.3 (before: core); UnifiedLog from 3.9.2 on",
     ),
     aliases=("INVALID_PRODUCER_EPOCH", "old epoch"),
     explains=(codes.PRODUCER_IN_ERROR,),
@@ -81,8 +84,6 @@ TIMED_OUT = Failure(
     code=codes.TRANSACTION_TIMED_OUT, family=Family.PRODUCER, name="Transaction timed out by the coordinator",
     signs=(
         sign("Completed rollback of ongoing transaction for transactionalId"),
-        sign("transaction timed out by coordinator"), sign("the producer's transaction has been expired by the broker"),
-        sign("timed out transaction"),
     ),
     means="its transaction was open for longer than its timeout, and the coordinator aborted it",
     causes=(
@@ -94,7 +95,6 @@ TIMED_OUT = Failure(
     commands=(_DESCRIBE, "eosctl txn list --open-longer-than 1m --client-side"),
     said_by=(
         "core: TransactionCoordinator.onEndTransactionComplete (INFO), 2.0 to 4.3",
-        "kafka-clients: Errors.INVALID_PRODUCER_EPOCH before 2.7 said either of two causes",
     ),
     aliases=("transaction.timeout.ms", "transaction expired"),
     explains=(
@@ -153,7 +153,10 @@ TXN_STATE = Failure(
 )  # fmt: skip
 ABORTABLE = Failure(
     code=codes.TRANSACTION_ABORTABLE, family=Family.PRODUCER, name="TransactionAbortableException",
-    signs=(sign("TransactionAbortableException"), sign("TRANSACTION_ABORTABLE")),
+    signs=(
+        sign("TransactionAbortableException"), sign("TRANSACTION_ABORTABLE"),
+        sign("The server encountered an error with the transaction"),
+    ),
     means="the broker could not verify that what it was sent belongs to an open transaction of the producer",
     causes=(
         "A record arrived after its transaction had ended: a delayed request, which would have been a hanging "
@@ -174,7 +177,10 @@ ABORTABLE = Failure(
 )  # fmt: skip
 SEQUENCE = Failure(
     code=codes.OUT_OF_ORDER_SEQUENCE, family=Family.PRODUCER, name="OutOfOrderSequenceException",
-    signs=(sign("OutOfOrderSequenceException"), sign("Out of order sequence number for producer")),
+    signs=(
+        sign("OutOfOrderSequenceException"), sign("Out of order sequence number for producer"),
+        sign("received an out of order sequence number"),
+    ),
     means="a partition misses an earlier batch of the producer",
     causes=(
         "An earlier batch was given up after delivery.timeout.ms (librdkafka: message.timeout.ms), and later ones "
@@ -194,7 +200,10 @@ SEQUENCE = Failure(
 )  # fmt: skip
 UNKNOWN_ID = Failure(
     code=codes.UNKNOWN_PRODUCER_ID, family=Family.PRODUCER, name="UnknownProducerIdException",
-    signs=(sign("UnknownProducerIdException"), sign("could not locate the producer metadata")),
+    signs=(
+        sign("UnknownProducerIdException"), sign("could not locate the producer metadata"),
+        sign("Broker: Unknown Producer Id"),
+    ),
     means="a partition has forgotten its producer, whose records were deleted",
     causes=(
         "Retention, or Streams' DeleteRecords on repartition topics, removed the producer's last records.",
@@ -215,7 +224,7 @@ UNKNOWN_ID = Failure(
 DUPLICATE = Failure(
     code=codes.DUPLICATE_SEQUENCE, family=Family.PRODUCER, name="DuplicateSequenceException",
     signs=(sign("DuplicateSequenceException"), sign("DuplicateSequenceNumberException"), sign(
-        "DUPLICATE_SEQUENCE_NUMBER")),
+        "DUPLICATE_SEQUENCE_NUMBER"), sign("received a duplicate sequence number")),
     means="a batch came a second time, later than the last five of its producer",
     causes=("An answer was lost, and the batch was sent again after others had been written.",),
     is_not=("Not a duplicate in the topic: the second batch was refused. Java clients take it for success.",),

@@ -46,7 +46,10 @@ FENCED_OR_EXPIRED = Failure(
 PRODUCER_REFUSES = Failure(
     code=codes.PRODUCER_REFUSES, family=Family.CONNECT,
     name="Must set acks to all in order to use the idempotent producer",
-    signs=(sign("the idempotent producer"),),
+    signs=(
+        sign("to use the idempotent producer"), sign("To use the idempotent producer"),
+        sign("when using the idempotent producer"), sign("without also enabling idempotence"),
+    ),
     means="its config overrides a setting that an idempotent producer needs otherwise",
     causes=("producer.override.acks, retries or max.in.flight.requests.per.connection, or the worker's producer.*.",),
     fix="`eosctl connectors check --connector {c}` names the override; without it the task starts",
@@ -106,7 +109,10 @@ BROKERS_TOO_OLD = Failure(
 NOT_AUTHORIZED = Failure(
     code=codes.TASK_NOT_AUTHORIZED, family=Family.CONNECT,
     name="AuthorizationException of a Connect task",
-    signs=(sign("AuthorizationException"),),
+    signs=(
+        sign("TopicAuthorizationException"), sign("GroupAuthorizationException"), sign("ClusterAuthorizationException"),
+        sign("DelegationTokenAuthorizationException"), sign("kafka.common.errors.AuthorizationException"),
+    ),
     means="the connector's principal lacks a right",
     causes=(
         "WRITE on an output topic or on its offsets topic; CREATE where topics are created; DESCRIBE or READ on it.",),

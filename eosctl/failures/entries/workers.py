@@ -32,8 +32,8 @@ NOT_CLAIMED = Failure(
     "follower: the rebalance heals it",
     commands=("eosctl workers list", "eosctl txn describe {id}", "eosctl doctor"),
     versions=(
-        VersionNote("3.5.1 to 4.3.1", "\"This worker is not able to write to the config topic\" is in none of their "
-                    "jars; who reads it has a worker of another vendor, and the same failure"),
+        VersionNote("3.5.1, 3.9.2 and 4.3.1", "\"This worker is not able to write to the config topic\" is a literal "
+                    "of no class of Kafka's own jars; who says it is not known, and it means the same"),
     ),
     said_by=(_STORE + " (sendPrivileged: IllegalStateException; claimWritePrivileges)",
     "DistributedHerder, same versions"),

@@ -1,0 +1,127 @@
+"""Lines that look like a failure and are none, and what librdkafka says of those that are one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from confluent_kafka import KafkaError
+
+from eosctl.connectors.failures import known_failure
+from eosctl.failures.tally import judged, read_all
+
+_AT = "[2026-11-23 00:51:36,120] INFO "
+_FRAME = "\n\tat a.B.c(D.java:1)"
+ID_DENIED = (
+    "org.apache.kafka.common.errors.TransactionalIdAuthorizationException: Transactional Id authorization failed."
+)
+
+
+def codes_of(text: str) -> list[str]:
+    return [str(each.found.failure.code) for each in judged(read_all(text.splitlines()))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # a fencing round that goes well, at every level (DistributedHerder 3.5.1 to 4.3.1)
+        _AT + "[Worker clientId=c] Performing zombie fencing request for connector c",
+        _AT
+        + "[Worker clientId=c] Performing a round of zombie fencing before modifying offsets for source connector c "
+        "with exactly-once support enabled.",
+        _AT + "[Worker clientId=c] Successfully completed zombie fencing for source connector c; proceeding to modify "
+        "offsets.",
+        _AT + "[Worker clientId=c] Skipping zombie fencing round for connector c as all old task generations have "
+        "already been fenced out",
+        _AT + "[Worker clientId=c] Forwarding zombie fencing request for connector c to leader at http://w:8083",
+        # the coordinator of a consumer's group, not of a transaction
+        _AT + "[Consumer clientId=c, groupId=g] Group coordinator b:9092 (id: 1 rack: null) is unavailable or invalid "
+        "due to cause: error response NOT_COORDINATOR. isDisconnected: false. Rediscovery will be attempted.",
+        _AT + "[Worker clientId=c, groupId=g] Group coordinator b:9092 is unavailable or invalid due to cause: "
+        "coordinator unavailable: NOT_COORDINATOR",
+        _AT + "[Consumer clientId=c, groupId=g] JoinGroup failed: The coordinator is loading and hence can't process "
+        "requests.",
+        # what other software says
+        "java.sql.SQLException: Unable to commit transaction, connection in an invalid state" + _FRAME,
+        "java.lang.RuntimeException: timed out transaction" + _FRAME,
+        "org.apache.kafka.connect.errors.ConnectException: x\n"
+        "Caused by: org.apache.hadoop.security.authorize.AuthorizationException: User x" + _FRAME,
+        _AT + "org.apache.kafka.connect [Producer clientId=x] Instantiated an idempotent producer.",
+        _AT + "[TransactionCoordinator id=1] Skipping abort of timed out transaction x due to CONCURRENT",
+    ],
+)
+def test_it_is_no_failure(text: str) -> None:
+    """INFO lines of a fencing that worked were `fencing_failed`, and consumers' were `not_coordinator`."""
+    assert codes_of(text) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Failed to perform round of zombie fencing",
+        "Failed to read to end of config topic before performing zombie fencing",
+        "Interrupted while attempting to perform round of zombie fencing",
+        "Only the leader may perform zombie fencing.",
+        "Failed to perform zombie fencing for source connector prior to modifying offsets",
+    ],
+)
+def test_every_way_in_which_connect_fails_to_fence(said: str) -> None:
+    assert codes_of(f"org.apache.kafka.connect.errors.ConnectException: {said}{_FRAME}") == ["fencing_failed"]
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (10, "record_too_large"), (45, "out_of_order_sequence"), (46, "duplicate_sequence"),
+        (47, "invalid_producer_epoch"), (48, "invalid_txn_state"), (49, "invalid_pid_mapping"),
+        (52, "coordinator_fenced"), (59, "unknown_producer_id"), (88, "unstable_offsets"), (90, "producer_fenced"),
+        (120, "transaction_abortable"), (-144, "producer_fenced"),
+    ],
+)  # fmt: skip
+def test_the_words_of_librdkafka(number: int, code: str) -> None:
+    assert codes_of(f"%3|1|FAIL|rdkafka#producer-1| [thrd:x]: Failed: {KafkaError(number).str()}") == [code]
+
+
+def test_a_fatal_error_of_librdkafka_is_a_fencing() -> None:
+    fatal = KafkaError(-144).str() + ": ProduceRequest for t [0] failed: " + KafkaError(47).str()
+    assert codes_of(f"%1|1|FATAL|rdkafka#producer-1| [thrd:x]: Fatal error: {fatal}") == ["producer_fenced"]
+
+
+def test_a_producer_before_2_7_may_be_fenced_or_too_late() -> None:
+    """Its message says "either … or"; it used to be taken for a timeout."""
+    said = (
+        "org.apache.kafka.common.errors.ProducerFencedException: Producer attempted an operation with an old epoch. "
+        "Either there is a newer producer with the same transactionalId, or the producer's transaction has been "
+        "expired by the broker."
+    )
+    assert codes_of(said) == ["producer_fenced"]
+
+
+@pytest.mark.parametrize("than", ["smaller than", "smaller than or equal to"])
+def test_an_old_epoch_in_a_brokers_log_of_any_version(than: str) -> None:
+    """ProducerAppendInfo: "which is smaller than the last seen epoch" up to 3.9, in two parts in 4.3.1."""
+    said = f"Epoch of producer 1 at offset 7 in t-0 is 3, which is {than} the last seen epoch 4"
+    assert codes_of(f"[2026-11-23 00:51:36,120] ERROR {said}") == ["invalid_producer_epoch"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        json.dumps({"error_code": 500, "message": f"Failed to perform zombie fencing: {ID_DENIED}"}),
+        json.dumps({"error_code": 500, "message": ID_DENIED}),
+        json.dumps({"tasks": [{"id": 0, "state": "FAILED", "worker_id": "w:8083", "trace": ID_DENIED}]}),
+        json.dumps({"tasks": [{"id": 0, "state": "FAILED", "worker_id": "w:8083", "trace": ID_DENIED}]}, indent=2),
+    ],
+)
+def test_what_rest_answers_is_connects_for_explain_as_for_doctor(answer: str) -> None:
+    """Of one line without a frame explain named the plain producer's entry."""
+    known = known_failure(ID_DENIED)
+    assert known is not None
+    assert codes_of(answer)[:1] == [known.failure.code] == ["fencing_not_authorized"]
+
+
+def test_a_log_after_an_answer_of_rest_is_nobodys_in_particular() -> None:
+    answer = json.dumps({"error_code": 500, "message": "x"})
+    logged = json.dumps({"level": "ERROR", "message": ID_DENIED})
+    assert codes_of(f"{answer}\n{logged}") == ["id_not_authorized"]
+    assert codes_of(f"{answer}\n[2026-11-23 00:51:36,120] ERROR {ID_DENIED}") == ["id_not_authorized"]
