@@ -204,7 +204,8 @@ def abort_command(
     `txn hanging` finds. A transaction that its coordinator still knows is refused: use `eosctl fence` for that. Any is
     refused while a coordinator can't be asked, for it may know the transaction. The result shows the LSO before and
     after, and with --hanging an outcome per transaction: exit 7 where some could not be aborted. Needs Kafka 3.0 or
-    newer, READ on the topics and ALTER on the cluster (CLUSTER_ACTION before 3.8).
+    newer, READ on the topics and ALTER on the cluster (CLUSTER_ACTION before 3.8). --hanging leaves those without a
+    listed id alone unless the principal may DESCRIBE every TransactionalId: brokers list no others.
 
     \b
     Example: eosctl txn abort --topic connect-offsets --partition 7 --start-offset 4711 -b kafka:9092

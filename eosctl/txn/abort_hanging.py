@@ -10,6 +10,7 @@ from functools import partial
 from msgspec.structs import asdict
 
 from eosctl.app import App
+from eosctl.core.acls.lines import kafka_acls_line
 from eosctl.core.records import KnownBounds
 from eosctl.core.transactions import ActiveProducer, KafkaFault
 from eosctl.core.wording import counted
@@ -19,15 +20,18 @@ from eosctl.errors import (
     ExitCode,
     InterruptedByUserError,
     StalePlanError,
+    UnauthorizedError,
     UnconfirmedError,
 )
 from eosctl.events import Event
 from eosctl.plan import Plan
 from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem, Report
+from eosctl.txn import codes
 from eosctl.txn.abort import NOT_CONFIRMED, abort_problem
-from eosctl.txn.faults import LOST_ANSWER_CODES, error_cell, exit_code_of_faults
-from eosctl.txn.hanging import MAX_TRANSACTION_TIMEOUT_MS, HangingTransaction, find_hanging
+from eosctl.txn.faults import AUTHORIZATION_CODES, LOST_ANSWER_CODES, NOT_CHECKED, error_cell, exit_code_of_faults
+from eosctl.txn.hanging import MAX_TRANSACTION_TIMEOUT_MS, HangingTransaction, Reason, find_hanging, unjudged
+from eosctl.txn.hidden_ids import why_ids_are_hidden
 from eosctl.txn.partitions import HangingLook, ask_coordinators, look_for_hanging
 from eosctl.txn.report import Partition, writer_of
 from eosctl.txn.rows import TXN_ABORT_PLAN, TXN_ABORT_RESULT, AbortedRow, AbortRow, AbortSummary
@@ -35,6 +39,8 @@ from eosctl.txn.rows import TXN_ABORT_PLAN, TXN_ABORT_RESULT, AbortedRow, AbortR
 _READ_BACK_S = 10.0
 STALE, NOT_REACHED, UNCONFIRMED = "stale", "not_reached", "unconfirmed"
 _AGAIN = "Look again: eosctl txn hanging"
+_AT_ONCE = 20
+"""So many are judged anew right before their markers: little time is left for an id to be used again."""
 Identity = tuple[str, int, int, int, int | None]
 
 
@@ -48,10 +54,15 @@ class HangingRequest:
 
 @dataclass(frozen=True, slots=True)
 class HangingPlan:
-    """What a look found, and the last stable offsets of the partitions that are held then; None where unknown."""
+    """What a look found, and the last stable offsets of the partitions that are held then; None where unknown.
+
+    `ownerless` may be those of ids that can't be seen, for the reason `hidden`: they are left alone.
+    """
 
     look: HangingLook
     stable: Mapping[Partition, int | None]
+    ownerless: int = 0
+    hidden: KafkaFault | None = None
 
     def report(self, app: App) -> Report:
         """A row per transaction; what could not be looked at is a warning, for the plan is about the others."""
@@ -59,33 +70,60 @@ class HangingPlan:
             AbortRow(**asdict(writer_of(app, one.producer)), reason=one.reason.value, lso_before=self.lso(one))
             for one in self.look.hanging
         ]
-        problems = [replace(each, severity="warning") for each in self.look.problems(app)]
-        unanswered = self.look.unanswered()
-        code = ExitCode.OK if rows or not unanswered else _nothing_known(self.look)
+        problems = [replace(each, severity="warning") for each in self.problems(app)]
+        code = ExitCode.OK if rows or not self.unanswered() else _nothing_known(self)
         return Report(
             TXN_ABORT_PLAN, rows, AbortSummary(would_abort=len(rows)), target=_target(app, self), problems=problems,
             exit_code=code,
         )  # fmt: skip
+
+    def problems(self, app: App) -> list[Problem]:
+        """What is not known, and so not part of the plan."""
+        return [*([self._left_alone(app, self.hidden)] if self.hidden is not None else ()), *self.look.problems(app)]
+
+    def unanswered(self) -> list[KafkaFault]:
+        """Why what was not judged was not."""
+        return [*([self.hidden] if self.hidden is not None else ()), *self.look.unanswered()]
+
+    def _left_alone(self, app: App, why: KafkaFault) -> Problem:
+        left = f"{counted(self.ownerless, 'transaction')} without a listed id may have one that can't be seen: {why}"
+        denied = why.code in AUTHORIZATION_CODES
+        hint = "Let the principal DESCRIBE every TransactionalId, for brokers list no other ids:\n" + kafka_acls_line(
+            ["DESCRIBE"], "TransactionalId", "*", settings=app.target.client
+        )
+        return Problem(UnauthorizedError.code if denied else codes.NOT_CHECKED, left, hint if denied else _AGAIN)
 
     def lso(self, one: HangingTransaction) -> int | None:
         """The last stable offset of its partition at the look."""
         return self.stable.get(_place(one.producer))
 
 
-def _nothing_known(look: HangingLook) -> ExitCode:
-    """Nothing hangs among what was looked at, and not everything was."""
-    answered = look.partitions > len(look.faults)
-    return ExitCode.PARTIAL if answered else exit_code_of_faults(look.unanswered())
+def _nothing_known(plan: HangingPlan) -> ExitCode:
+    """Nothing hangs among what was judged, and not everything was."""
+    answered = plan.look.partitions > len(plan.look.faults) and plan.hidden is None
+    return ExitCode.PARTIAL if answered else exit_code_of_faults(plan.unanswered())
 
 
 def prepare_abort_hanging(app: App, request: HangingRequest) -> Plan:
     """The plan to abort all that hangs; without anything to abort it only shows so. Raises NotFoundError."""
-    look = look_for_hanging(app, request.topic, older_than_ms=request.older_than_ms)
-    plan = HangingPlan(look, _stable_offsets(app, look.hanging))
-    partitions = len({_place(one.producer) for one in look.hanging})
-    question = f"Abort {counted(len(look.hanging), 'hanging transaction')} on {counted(partitions, 'partition')}?"
-    apply = partial(apply_abort_hanging, app, plan) if look.hanging else None
+    plan = _plan(app, look_for_hanging(app, request.topic, older_than_ms=request.older_than_ms))
+    hanging = plan.look.hanging
+    partitions = len({_place(one.producer) for one in hanging})
+    question = f"Abort {counted(len(hanging), 'hanging transaction')} on {counted(partitions, 'partition')}?"
+    apply = partial(apply_abort_hanging, app, plan) if hanging else None
     return Plan(partial(plan.report, app), question, apply, app.target)
+
+
+def _plan(app: App, look: HangingLook) -> HangingPlan:
+    """Without those that a hidden id may have open: to abort them would lose what a healthy producer has written."""
+    ownerless = [one for one in look.hanging if one.reason is Reason.NO_TRANSACTIONAL_ID]
+    hidden: KafkaFault | None = None
+    if ownerless:
+        with app.transactions() as admin:
+            hidden = why_ids_are_hidden(admin)
+    if hidden is not None:
+        look = replace(look, hanging=[one for one in look.hanging if one.reason is not Reason.NO_TRANSACTIONAL_ID])
+    return HangingPlan(look, _stable_offsets(app, look.hanging), len(ownerless), hidden)
 
 
 @dataclass(slots=True)
@@ -101,7 +139,8 @@ def apply_abort_hanging(app: App, plan: HangingPlan) -> Report:
     """Judges all of them anew, writes the markers one after the other, and reads back what became of them.
 
     Raises StalePlanError for another cluster, and where none of them hangs any more; where some do, the others are
-    `stale`. Never raises once a marker was sent: see the rows. After Ctrl-C the others are `not_reached`.
+    `stale`. Those that can't be judged are `not_checked` and left alone. Never raises once a marker was sent: see the
+    rows. After Ctrl-C the others are `not_reached`.
     """
     outcomes = _Outcomes()
     with app.transactions() as admin:
@@ -109,34 +148,33 @@ def apply_abort_hanging(app: App, plan: HangingPlan) -> Report:
             raise StalePlanError(
                 f"the plan was made for cluster {plan.look.cluster_id}, these brokers are of another one"
             )
-        still = _still_hanging(admin, plan)
-        if not still:
-            raise StalePlanError("none of the transactions hangs any more; nothing was written")
         try:
-            _abort_each(app, admin, plan, still, outcomes)
+            _abort_each(app, admin, plan, outcomes)
         except KeyboardInterrupt:
             outcomes.interrupted = True
+    if set(outcomes.said.values()) == {STALE} and len(outcomes.said) == len(plan.look.hanging):
+        raise StalePlanError("none of the transactions hangs any more; nothing was written")
     patient = replace(app, deadline=Deadline.after(_READ_BACK_S, app.clock))
     _read_back(patient, plan, outcomes)
     return _result(app, plan, outcomes, _stable_offsets(patient, plan.look.hanging))
 
 
-def _abort_each(
-    app: App, admin: TransactionAdmin, plan: HangingPlan, still: frozenset[Identity], outcomes: _Outcomes
-) -> None:
+def _abort_each(app: App, admin: TransactionAdmin, plan: HangingPlan, outcomes: _Outcomes) -> None:
     total = len(plan.look.hanging)
-    for number, one in enumerate(plan.look.hanging, 1):
-        identity = _identity(one.producer)
-        if identity not in still:
-            outcomes.said[identity] = STALE
-            continue
-        outcomes.said[identity] = UNCONFIRMED  # until there is an answer
-        fault = _marker(admin, one.producer)
-        if fault is not None:
-            outcomes.faults[identity] = fault
-        refused = fault is not None and fault.code not in LOST_ANSWER_CODES
-        outcomes.said[identity] = "failed" if refused else NOT_CONFIRMED if fault is None else UNCONFIRMED
-        app.on_event(Event("aborting", number, total, "transactions"))
+    for start in range(0, total, _AT_ONCE):
+        some = plan.look.hanging[start : start + _AT_ONCE]
+        _judge_again(admin, some, outcomes)
+        for number, one in enumerate(some, start + 1):
+            identity = _identity(one.producer)
+            if identity in outcomes.said:  # stale, or not judged
+                continue
+            outcomes.said[identity] = UNCONFIRMED  # until there is an answer
+            fault = _marker(admin, one.producer)
+            if fault is not None:
+                outcomes.faults[identity] = fault
+            refused = fault is not None and fault.code not in LOST_ANSWER_CODES
+            outcomes.said[identity] = "failed" if refused else NOT_CONFIRMED if fault is None else UNCONFIRMED
+            app.on_event(Event("aborting", number, total, "transactions"))
 
 
 def _marker(admin: TransactionAdmin, producer: ActiveProducer) -> KafkaFault | None:
@@ -150,18 +188,45 @@ def _marker(admin: TransactionAdmin, producer: ActiveProducer) -> KafkaFault | N
 _LOST = 7  # the request may have been done
 
 
-def _still_hanging(admin: TransactionAdmin, plan: HangingPlan) -> frozenset[Identity]:
-    """Those of the plan that are open on their partitions as they were, and that no coordinator accounts for."""
-    answers = admin.describe_producers(sorted({_place(one.producer) for one in plan.look.hanging}), only_open=True)
-    planned = {_identity(one.producer) for one in plan.look.hanging}
-    there = [
-        producer
-        for answer in answers.values()
-        if not isinstance(answer, KafkaFault)
-        for producer in answer
-        if _identity(producer) in planned
-    ]
-    return frozenset(_identity(one.producer) for one in find_hanging(there, *ask_coordinators(admin, there)))
+def _judge_again(admin: TransactionAdmin, some: Sequence[HangingTransaction], outcomes: _Outcomes) -> None:
+    """Says which are stale: not open as they were any more, or known to a coordinator; and which can't be judged."""
+    try:
+        still, unknown = _still_hanging(admin, some)
+    except EosctlError as error:
+        lost = KafkaFault(_LOST, error.code.upper(), error.message)
+        still, unknown = frozenset(), {_identity(one.producer): lost for one in some}
+    for identity in (_identity(one.producer) for one in some):
+        if identity in unknown:
+            outcomes.said[identity], outcomes.faults[identity] = NOT_CHECKED, unknown[identity]
+        elif identity not in still:
+            outcomes.said[identity] = STALE
+
+
+def _still_hanging(
+    admin: TransactionAdmin, some: Sequence[HangingTransaction]
+) -> tuple[frozenset[Identity], dict[Identity, KafkaFault]]:
+    """Those that are open as they were, and that no coordinator accounts for; and why others can't be judged."""
+    answers = admin.describe_producers(sorted({_place(one.producer) for one in some}), only_open=True)
+    planned = {_identity(one.producer) for one in some}
+    unknown: dict[Identity, KafkaFault] = {}
+    there: list[ActiveProducer] = []
+    for one in some:
+        answer = answers[_place(one.producer)]
+        if isinstance(answer, KafkaFault):
+            unknown[_identity(one.producer)] = answer
+        else:
+            there += [each for each in answer if _identity(each) == _identity(one.producer)]
+    listings, described = ask_coordinators(admin, there)
+    owners = {listing.producer_id: listing.transactional_id for listing in listings.found}
+    silent = unjudged(described)
+    for each in there:
+        owner = owners.get(each.producer_id)
+        if owner is None and listings.missing:
+            unknown[_identity(each)] = listings.missing[0]
+        elif owner in silent:
+            unknown[_identity(each)] = silent[owner]
+    hanging = {_identity(one.producer) for one in find_hanging(there, listings, described)}
+    return frozenset(planned & hanging), unknown
 
 
 def _read_back(app: App, plan: HangingPlan, outcomes: _Outcomes) -> None:
@@ -187,7 +252,7 @@ def _read_back(app: App, plan: HangingPlan, outcomes: _Outcomes) -> None:
 def _result(app: App, plan: HangingPlan, outcomes: _Outcomes, stable: Mapping[Partition, int | None]) -> Report:
     rows = [_row(app, plan, one, outcomes, stable) for one in plan.look.hanging]
     counts = dict(Counter(row.outcome for row in rows))
-    problems = [*_problems(app, plan, outcomes), *plan.look.problems(app)]
+    problems = [*_problems(app, plan, outcomes), *plan.problems(app)]
     return Report(
         TXN_ABORT_RESULT, rows, counts, target=_target(app, plan), problems=problems,
         exit_code=_exit_code(plan, outcomes, counts),
@@ -198,8 +263,8 @@ def _exit_code(plan: HangingPlan, outcomes: _Outcomes, counts: Mapping[str, int]
     if outcomes.interrupted:
         return ExitCode.INTERRUPTED
     if set(counts) == {"aborted"}:
-        return ExitCode.PARTIAL if plan.look.unanswered() else ExitCode.OK
-    if set(counts) <= {"failed", UNCONFIRMED}:
+        return ExitCode.PARTIAL if plan.unanswered() else ExitCode.OK
+    if set(counts) <= {"failed", UNCONFIRMED, NOT_CHECKED}:
         return exit_code_of_faults(outcomes.faults.values())
     return ExitCode.PARTIAL
 
@@ -239,6 +304,9 @@ def _problems(app: App, plan: HangingPlan, outcomes: _Outcomes) -> list[Problem]
                 f"the transaction on {named} has ended, or a coordinator accounts for it again: nothing was written"
             )
             problems.append(Problem(StalePlanError.code, message, _AGAIN))
+        elif said == NOT_CHECKED:
+            message = f"whether the transaction on {named} still hangs is not known, so nothing was written: {fault}"
+            problems.append(Problem(codes.NOT_CHECKED, message, _AGAIN))
         elif said in (NOT_CONFIRMED, UNCONFIRMED):
             why = "nothing confirms the marker" if fault is None else f"whether it has the marker is not known: {fault}"
             problems.append(Problem(UnconfirmedError.code, f"{named}: {why}", _AGAIN))

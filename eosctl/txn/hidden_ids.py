@@ -6,9 +6,15 @@ from collections.abc import Iterable, Sequence
 
 from eosctl.app import App
 from eosctl.core.acls.lines import kafka_acls_line
+from eosctl.core.ids import TransactionalId
+from eosctl.core.transactions import KafkaFault
+from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem
 from eosctl.txn import codes
-from eosctl.txn.hanging import Reason
+from eosctl.txn.hanging import Reason, is_forgotten
+
+NOBODYS_ID = TransactionalId("~nobody-has-this-id~")
+"""Who may DESCRIBE this one may do so because of a right to all ids: no sensible prefix covers it."""
 
 
 def unseen_ids_warning(reasons: Iterable[str | None]) -> list[Problem]:
@@ -23,6 +29,15 @@ def unseen_ids_warning(reasons: Iterable[str | None]) -> list[Problem]:
             severity="warning",
         )
     ]
+
+
+def why_ids_are_hidden(admin: TransactionAdmin) -> KafkaFault | None:
+    """Why some ids may be missing in a listing; None for a principal that may DESCRIBE any (`DENY` of one aside).
+
+    Brokers check the right before they look for the id (`KafkaApis.handleDescribeTransactionsRequest`, 3.0 to 4.4).
+    """
+    answer = admin.describe_transactions([NOBODYS_ID])[NOBODYS_ID]
+    return answer if isinstance(answer, KafkaFault) and not is_forgotten(answer) else None
 
 
 def hidden_ids_warning(app: App, found: Sequence[object]) -> list[Problem]:

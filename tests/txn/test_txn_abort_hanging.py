@@ -13,8 +13,14 @@ from eosctl.errors import ExitCode, StalePlanError, UnreachableError
 from eosctl.plan import Plan
 from eosctl.report import Report
 from eosctl.txn.abort_hanging import HangingRequest, prepare_abort_hanging
-from eosctl.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, REQUEST_TIMED_OUT, TOPIC_AUTHORIZATION_FAILED
+from eosctl.txn.hidden_ids import NOBODYS_ID
+from eosctl.wire.error_codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    REQUEST_TIMED_OUT,
+    TOPIC_AUTHORIZATION_FAILED,
+)
 from tests.fakes.broker import Seen
+from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.txn_stage import HOUR_MS, Stage
 from tests.schema_check import faults_of
 
@@ -171,6 +177,59 @@ def test_what_could_not_be_looked_at_makes_it_partial(hanging: Stage) -> None:
     assert shown.rows
     assert {problem.severity for problem in shown.problems} == {"warning"}
     assert apply(plan).exit_code == ExitCode.PARTIAL
+
+
+@pytest.mark.parametrize("every", [True, False], ids=["all are without an id", "one has an id"])
+def test_a_transaction_whose_id_may_be_hidden_is_left_alone(hanging: Stage, every: bool) -> None:
+    """Brokers list no id that one may not DESCRIBE: what looks forgotten may be a healthy producer's."""
+    hanging.cluster.deny_describe |= {NOBODYS_ID, "g-c-9"}
+    if not every:  # an id that has gone on: its coordinator does not have the partition
+        (producer_id,) = hanging.cluster.state.log("t", 1).producers
+        hanging.cluster.state.transactions["seen"] = FakeTransaction(producer_id, 9)
+        hanging.cluster.state.log("t", 0).producers[producer_id].start_offset = -1
+    plan = prepare(hanging)
+    shown = plan.report()
+    assert places(shown) == ([] if every else [("t", 1)])
+    assert (plan.apply is None, shown.exit_code) == (every, ExitCode.UNAUTHORIZED if every else ExitCode.OK)
+    assert "DESCRIBE" in str(shown.problems[0].hint).upper()
+    if not every:
+        assert apply(plan).exit_code == ExitCode.PARTIAL
+    assert hanging.cluster.count("WriteTxnMarkers") == (0 if every else 1)
+
+
+@pytest.mark.parametrize("every", [True, False])
+def test_one_that_can_t_be_judged_again_is_not_called_ended(hanging: Stage, every: bool) -> None:
+    plan = prepare(hanging)
+    hanging.cluster.deny_read |= {"t", "u"} if every else {"t"}
+    report = apply(plan)
+    left = dict.fromkeys([("t", 0), ("t", 1)], "not_checked")
+    assert outcomes(report) == {**left, ("u", 0): "not_checked" if every else "aborted"}
+    assert report.exit_code == (ExitCode.UNAUTHORIZED if every else ExitCode.PARTIAL)
+    assert "is not known, so nothing was written" in report.problems[0].message
+    assert hanging.cluster.count("WriteTxnMarkers") == (0 if every else 1)
+
+
+def test_many_are_judged_right_before_their_markers(stage: Stage) -> None:
+    """Of 30 the 25th goes on while the first ones are aborted: it is not touched."""
+    state = stage.cluster.state
+    state.add_topic("many", 30)
+    state.open_transaction("gone", *(("many", number) for number in range(30)))
+    for number in range(30):
+        for producer in state.log("many", number).producers:
+            stage.hang(producer, "many", number)
+    del state.transactions["gone"]
+    plan = prepare(stage, "many")
+
+    def goes_on(seen: Seen, answer: bytes) -> bytes:
+        if seen.api == "WriteTxnMarkers":
+            for producer in state.log("many", 25).producers.values():
+                producer.start_offset = -1
+        return answer
+
+    stage.cluster.tamper = goes_on
+    report = apply(plan)
+    assert outcomes(report).pop(("many", 25)) == "stale"
+    assert report.summary == {"aborted": 29, "stale": 1}
 
 
 def test_offsets_that_can_t_be_read_hinder_nothing(hanging: Stage) -> None:
