@@ -11,20 +11,18 @@ import click
 from eosctl.app import App
 from eosctl.core.allowances import Allowances, Waiver
 from eosctl.core.frozen import frozen
-from eosctl.errors import UsageError
 from eosctl.report import Report
 
 from ..frame.confirm import settle
 from ..frame.options import EosctlGroup, pass_app, pass_request, waivers, write_options
-from ..frame.session import Session
 
 if TYPE_CHECKING:
     from eosctl.offsets.files.restore import RestoreRequest
-    from eosctl.offsets.files.rows import Format
     from eosctl.offsets.writes import MergeRequest
 
 # sub-command -> the module that it is loaded from when it is asked for (`:name` where Python reserves its own)
 _ELSEWHERE = {
+    "export": "export:export_command",
     "import": "files:import_",
     "lint": "files",
     "log": "log",
@@ -63,15 +61,6 @@ def one_connector(function: Callable[..., object]) -> Callable[..., object]:
     return click.option(
         "--connector", "connectors", multiple=True, required=True, metavar="NAME", help="A connector (repeatable)."
     )(function)
-
-
-def refuse_documents(output: str) -> None:
-    """Raises UsageError where stdout is asked for records and for a report at once."""
-    if output in ("json", "yaml"):
-        raise UsageError(
-            f"the records go to stdout, so a report can't (-o {output})",
-            hint="Name a FILE for the records, or leave -o out.",
-        )
 
 
 @frozen
@@ -244,7 +233,7 @@ def merge_command(app: App, options: MergeOptions, *, yes: bool, dry_run: bool) 
 @pass_app
 @pass_request(RestoreOptions)
 def restore_command(app: App, options: RestoreOptions, *, yes: bool, dry_run: bool) -> Report:
-    """Restore what a write replaced, byte for byte, from its backup.
+    """Restore what a write replaced, byte for byte, from its backup: NDJSON, or Parquet, as `offsets migrate` keeps it.
 
     A key that had no record before gets a tombstone, which Connect reads as no offset. The command is refused if
     someone wrote since. Restoring keeps a backup, too. Needs Kafka 0.11 or newer.
@@ -254,57 +243,3 @@ def restore_command(app: App, options: RestoreOptions, *, yes: bool, dry_run: bo
     from eosctl.offsets.files.restore import prepare_restore
 
     return settle(prepare_restore(app, options.request()), yes=yes, dry_run=dry_run)
-
-
-@offsets.command("export")
-@click.option(
-    "--store", required=True, metavar="STORE", help="global, dedicated (with --connector), TOPIC or TOPIC@PROFILE."
-)
-@click.option(
-    "--connector", "connectors", multiple=True, metavar="NAME", help="Only offsets of this connector (repeatable)."
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["ndjson", "rest"]),
-    default="ndjson",
-    show_default=True,
-    help="ndjson: a record file; rest: the KIP-875 body of one connector.",
-)
-@click.option(
-    "--all-records", is_flag=True, help="Export the whole committed log, not only the newest record of each key."
-)
-@click.option("--with-secrets", is_flag=True, help="For the config topic: also export passwords and the session key.")
-@click.argument("file", default="-")
-@pass_app
-def export_command(
-    app: App,
-    store: str,
-    connectors: tuple[str, ...],
-    *,
-    form: Format,
-    all_records: bool,
-    with_secrets: bool,
-    file: str,
-) -> Report | None:
-    """Export a store as NDJSON (lossless), or as a body for PATCH /connectors/NAME/offsets.
-
-    NDJSON holds the newest committed record of each key and partition, including tombstones and invalid keys. The
-    KIP-875 body (--format rest) holds one connector's live offsets, but not the bytes of their keys; what it can't
-    hold is reported. FILE is replaced after everything was read; without FILE, or with -, the lines go to stdout, and
-    -o json is refused. Needs Kafka 0.11 or newer.
-
-    \b
-    Example:
-      eosctl offsets export -b kafka:9092 --store global offsets.ndjson
-      eosctl offsets export -b kafka:9092 --store global --connector orders-source --format rest body.json
-    """
-    from eosctl.offsets.files.export import ExportRequest, export_blocks, export_offsets
-
-    request = ExportRequest(store, connectors, form, all_records=all_records, with_secrets=with_secrets)
-    if file == "-":
-        refuse_documents(click.get_current_context().ensure_object(Session).output)
-        for block in export_blocks(app, request):
-            click.echo(block, nl=False)
-        return None
-    return export_offsets(app, request, path=file)

@@ -23,9 +23,9 @@ from eosctl.core.offsets.views import PlannedWrite
 from eosctl.core.record_file import decode_bytes, encode_bytes
 from eosctl.core.records import Headers, OutRecord, Record
 from eosctl.core.wording import encodable
+from eosctl.engine.backups.lines import AT_ONCE, backup_lines, few_at_once
 from eosctl.engine.columns import arrow_schema, batch_of_columns, dictionary_of, one_array
 from eosctl.engine.files import Spilled
-from eosctl.engine.lines import AT_ONCE, backup_lines, few_at_once
 from eosctl.engine.read import homes_of
 from eosctl.engine.rule import is_sent
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from eosctl.app import App
 from eosctl.core.allowances import Allowances
@@ -22,7 +23,7 @@ from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.events import Event
 from eosctl.migrate.clean import delete_copies
-from eosctl.migrate.journal import Past, Stage, migration_journal, read_past, resume_command, stages_of
+from eosctl.migrate.journal import BACKUP_NAME, Past, Stage, migration_journal, read_past, resume_command, stages_of
 from eosctl.migrate.plan import Migration, existing_snapshot
 from eosctl.migrate.report import Applied
 from eosctl.migrate.stale import drift_error
@@ -32,10 +33,13 @@ from eosctl.offsets.guard import refuse_running, refuse_running_source
 from eosctl.offsets.journal import offsets_journal
 from eosctl.offsets.stores.new_topics import TopicsMade
 from eosctl.report import Json, Problem
-from eosctl.state.backups import write_blocks
+from eosctl.state.backups import write_columns
 from eosctl.state.journal import Journal
 from eosctl.state.steps import Note, Progress, Step, Work, carry_out
 from eosctl.state.work_folders import work_folder
+
+if TYPE_CHECKING:
+    from eosctl.engine.columns import Table
 
 _FENCE_TIMEOUT_MS = 30_000
 
@@ -150,7 +154,7 @@ class _Run:
         """The stages that are not over; the ones after `create` only where no topic was refused."""
         if self.past.ended:
             self.skipped += [stage for stage in stages_of(self.plan) if stage is not Stage.VERIFY]
-            self.backup = None if self.plan.target_file() else self.folder / "backup.ndjson"
+            self.backup = None if self.plan.target_file() else self.folder / BACKUP_NAME
             self.already = self.plan.tally.to_write()
             yield Step(Stage.VERIFY, self._compare)
             return
@@ -270,7 +274,7 @@ class _Run:
         """
         if self.plan.target_file() is not None:
             return
-        path = self.folder / "backup.ndjson"
+        path = self.folder / BACKUP_NAME
         is_there = path.exists() and Stage.BACKUP in self.past.done
         if is_there and not self.newer:
             self.skipped.append(Stage.BACKUP)
@@ -278,20 +282,20 @@ class _Run:
             return
 
         def keep(_outcome: dict[str, Json]) -> str:
-            write_blocks(path, self._backup_blocks())
+            write_columns(path, self._replaced(), cluster_id=self.plan.cluster_id)
             self.backup = path
             return str(path)
 
         yield self._stage(Stage.BACKUP, keep)
 
-    def _backup_blocks(self) -> Iterator[bytes]:
-        lines, replaced = 0, self.plan.tally.to_write() + self.plan.stale_copies
-        for block in self.migration.stages.backup(self.folder, self.plan):
-            lines += block.count(b"\n")
-            yield block
-        if lines != replaced:
+    def _replaced(self) -> Iterator[Table]:
+        records, replaced = 0, self.plan.tally.to_write() + self.plan.stale_copies
+        for rows in self.migration.stages.backup(self.folder, self.plan):
+            records += len(rows)
+            yield rows
+        if records != replaced:
             raise EosctlError(
-                f"the backup has {counted(lines, 'record')}, and the plan sends {replaced:,}: "
+                f"the backup has {counted(records, 'record')}, and the plan sends {replaced:,}: "
                 "it is not kept, and nothing is sent without it",
                 hint="Does another run work in this folder?",
             )

@@ -15,6 +15,9 @@ from eosctl.core.offsets.migration import MigrationPlan
 from eosctl.deadline import Clock
 from eosctl.state.journal import EndEntry, Journal
 
+BACKUP_NAME = "backup.parquet"
+"""Of the backup, in the snapshot folder."""
+
 
 @unique
 class Stage(StrEnum):

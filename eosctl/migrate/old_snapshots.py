@@ -12,10 +12,11 @@ from eosctl.core.wording import counted
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError
 from eosctl.migrate import codes
-from eosctl.migrate.journal import migration_journal, read_past
+from eosctl.migrate.journal import BACKUP_NAME, migration_journal, read_past
 from eosctl.report import Problem
 
-_KEPT = frozenset({"backup.ndjson", "journal.ndjson", "plan.json"})
+_KEPT = frozenset({BACKUP_NAME, "backup.ndjson", "journal.ndjson", "plan.json"})
+"""Backups were lines once."""
 _OLD_S = 7 * 86_400
 """How long a plan that nobody applied may wait for its time."""
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
@@ -50,6 +50,9 @@ from eosctl.migrate.topics import (
 from eosctl.report import plain, rfc3339
 from eosctl.state.work_folders import work_folder
 
+if TYPE_CHECKING:
+    from eosctl.engine.columns import Table
+
 
 @dataclass(frozen=True, slots=True)
 class MigrationRequest:
@@ -84,7 +87,7 @@ class MigrationStages(Protocol):
     def find_stale(self, folder: Path) -> int: ...
     def stale(self, folder: Path) -> Iterator[Record]: ...
     def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]: ...
-    def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[bytes]: ...
+    def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[Table]: ...
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]: ...
     def newer(self, drift: Path, folder: Path) -> int: ...
     def write_tasks(self, plan: MigrationPlan) -> int: ...

@@ -13,7 +13,8 @@ from eosctl.app import App
 from eosctl.core.offsets.decision import mismatch
 from eosctl.core.offsets.records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.wording import counted
-from eosctl.engine.entries import Mismatched, mismatched
+from eosctl.engine.backups.entries import Mismatched, mismatched
+from eosctl.engine.backups.file import is_columnar
 from eosctl.errors import UsageError
 from eosctl.migrate import codes
 from eosctl.migrate.rows import OFFSETS_VERIFY, MismatchRow, StoredPlace, VerifyData
@@ -24,7 +25,9 @@ from eosctl.report import Problem, Report, json_bytes
 
 
 def is_backup(path: Path) -> bool:
-    """Whether the file holds records, a line each, as backups do, and no plan; False for what can't be read."""
+    """Whether the file holds records, as columns or a line each, and no plan; False for what can't be read."""
+    if is_columnar(path):
+        return True
     try:
         with path.open("rb") as file:
             first = json.loads(next((line for line in file if line.strip()), b""))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
 from eosctl.app import App
 from eosctl.core.configs.view import is_config_key
@@ -24,7 +24,10 @@ from eosctl.errors import EosctlError, InputFileError, RefusedError
 from eosctl.machine.kept_file import gone_on_failure, sync_directory
 
 if TYPE_CHECKING:
+    from eosctl.engine.columns import Table
     from eosctl.engine.planned import PlannedWrites
+
+Piece = TypeVar("Piece")
 
 
 class BackupEntry(NamedTuple):
@@ -45,7 +48,7 @@ class BackupEntry(NamedTuple):
 
 def keep_backup(app: App, writes: PlannedWrites, *, name: str, cluster_id: str) -> Path:
     """Stores what `writes` will replace under the state directory, synced; returns the new file's path."""
-    from eosctl.engine.lines import few_at_once
+    from eosctl.engine.backups.lines import few_at_once
     from eosctl.engine.planned import replaced_lines
 
     some = chain.from_iterable(map(few_at_once, writes.tables()))
@@ -132,13 +135,32 @@ def write_blocks(
     EosctlError.
     """
     path = Path(path)
+    return _write_whole(
+        path, lambda file: file.writelines(_as_read(blocks, path)), make_directory=make_directory, final=final
+    )
+
+
+def write_columns(path: Path, tables: Iterable[Table], *, cluster_id: str | None) -> Path:
+    """`write_blocks` of a backup in Parquet, for many keys; the tables are those of `backup_file.write_tables`."""
+    from eosctl.engine.backups.file import write_tables
+
+    return _write_whole(path, lambda file: write_tables(file, _as_read(tables, path), cluster_id=cluster_id))
+
+
+def _write_whole(
+    path: Path,
+    write: Callable[[IO[bytes]], object],
+    *,
+    make_directory: bool = False,
+    final: Callable[[], Path] | None = None,
+) -> Path:
     draft = path.with_name(f"{path.name}.new")
     try:
         if make_directory:
             path.parent.mkdir(parents=True, exist_ok=True)
         with gone_on_failure(draft):
             with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.writelines(_as_read(blocks, path))
+                write(file)
                 file.flush()
                 os.fsync(file.fileno())
             path = final() if final is not None else path
@@ -151,10 +173,10 @@ def write_blocks(
     return path
 
 
-def _as_read(blocks: Iterable[bytes], path: Path) -> Iterator[bytes]:
-    """`blocks`; raises EosctlError where it is these that can't be read."""
+def _as_read(pieces: Iterable[Piece], path: Path) -> Iterator[Piece]:
+    """`pieces`; raises EosctlError where it is these that can't be read."""
     try:
-        yield from blocks
+        yield from pieces
     except OSError as exc:
         raise EosctlError(
             f"cannot read {exc.filename or f'what {path} is made of'}: {exc.strerror or exc}",

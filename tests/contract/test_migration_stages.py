@@ -18,6 +18,8 @@ from eosctl.core.offsets.migration_results import Mismatch
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.record_file import read_records, record_line
 from eosctl.core.records import Record
+from eosctl.engine.backups.lines import backup_lines
+from eosctl.migrate.plan import MigrationStages
 from tests.contract.clusters import FakeSubject, Subject
 from tests.contract.migration_stage import AWAY, PARTITIONS, Shuffled, Stage, T, key
 from tests.fakes.stages import FakeStages
@@ -175,7 +177,12 @@ def _is_backed_up(
         absent = Record(topic, partition_for(each, PARTITIONS), -1, -1, each, None)
         written = None if value is None else value.decode()
         expected.append(record_line(there.get(each, absent), {"written": written, "cluster_id": plan.cluster_id}))
-    assert sorted(b"".join(stage.stages.backup(folder, plan)).decode().splitlines()) == sorted(expected)
+    assert sorted(_backup(stage.stages, plan, folder).decode().splitlines()) == sorted(expected)
+
+
+def _backup(stages: MigrationStages, plan: MigrationPlan, folder: Path) -> bytes:
+    """As lines."""
+    return b"".join(backup_lines(rows, cluster_id=plan.cluster_id) for rows in stages.backup(folder, plan))
 
 
 def _end_of_data(stage: Stage, topic: str, partition: int) -> int:
@@ -208,8 +215,7 @@ def _someone_writes(stage: Stage, shuffled: Shuffled, plan: MigrationPlan) -> No
     stages.snapshot(stage.planned(to_a, to_z, after=before), folder / "drift-target", parts=PARTS)
     assert stages.new_offsets(folder / "drift-target", folder, side="target") == ["a"]
     assert stages.newer(folder / "drift-target", folder) == 4, "nothing of what was sent, and nothing of what is kept"
-    backup = b"".join(stages.backup(folder, plan)).splitlines(keepends=True)
-    lines = list(read_records(backup, name="backup"))
+    lines = list(read_records(_backup(stages, plan, folder).splitlines(keepends=True), name="backup"))
     assert len(lines) == 9
     found = {record.key: record for record in lines}
     assert [found[each].value for each in (late, key("a", "missing"), gone)] == [b"x", b"null", b"x"]
@@ -287,7 +293,7 @@ def test_parts_are_decided_and_written_each_by_its_task(stage: Stage, name: str,
     assert (plan.tally.records, plan.tally.older, plan.tally.keys, plan.tally.conflicts) == (14, 2, 12, 2)
     assert plan.tally.counts == {"write": 10, "delete": 1, "keep": 1, "conflict": 0}
     assert len(stages.sample(tmp_path, limit=5)) == 5
-    assert len(b"".join(stages.backup(tmp_path, plan)).splitlines()) == 11
+    assert len(_backup(stages, plan, tmp_path).splitlines()) == 11
     assert stages.write_tasks(plan) == 2
     sent = stages.write(tmp_path / "decisions", plan, tasks=2, records=11)
     assert (sent.topics, sent.transactions) == ({target: (11, 1)}, 2)

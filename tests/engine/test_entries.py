@@ -10,9 +10,9 @@ from time import process_time
 import pyarrow as pa
 import pytest
 
-from eosctl.engine import entries
+from eosctl.engine.backups import entries
+from eosctl.engine.backups.entries import ENTRIES, BackupEntries
 from eosctl.engine.columns import batch_of_rows, row_sizes
-from eosctl.engine.entries import ENTRIES, BackupEntries
 
 AT_ONCE = 90
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import Record
+from eosctl.engine.backups.entries import ENTRIES
 from eosctl.engine.columns import DECISIONS, RECORDS, meaning
-from eosctl.engine.entries import ENTRIES
 from eosctl.engine.planned import WRITES
 from eosctl.engine.ranges import OffsetRange
 from eosctl.engine.read import Fold, Folding, read_newest, records_table

@@ -7,14 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import pyarrow as pa
+
 from eosctl.core.offsets.decision import Cell, KeyAction, KeyClaim, decide_claims, mismatch
 from eosctl.core.offsets.keys import key_owner, renamed_key
 from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, topic_of
 from eosctl.core.offsets.migration_results import DecidedKey, Mismatch
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.records import is_nothing
-from eosctl.core.record_file import UNKNOWN, encode_bytes, record_line
+from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Record
+from eosctl.engine.backups.file import BACKUP
+from eosctl.engine.columns import Table, batch_of_rows
 
 SENDS = (KeyAction.WRITE, KeyAction.DELETE)
 
@@ -124,22 +128,31 @@ def as_shown(one: Decided) -> DecidedKey:
 Places = Mapping[tuple[str, int, bytes | None], Row]
 
 
-def backup_line(one: Decided, newer: Places, cluster_id: str | None) -> bytes:
-    """What the target has, and as `written` what replaces it; where it has nothing, a tombstone."""
+Replaced = tuple[Record, bytes | None]
+"""A record, and what is put over it."""
+
+
+def replaced(one: Decided, newer: Places) -> Replaced:
+    """What the target has, and what replaces it; where it has nothing, a tombstone."""
     _partition, offset, timestamp_ms = one.there or (None, UNKNOWN, UNKNOWN)
     before = Row(one.topic, one.partition(), offset, timestamp_ms, one.key, one.before, at_home=True, versions=1)
-    return _line(before, one.value, newer, cluster_id)
+    return _replaced(before, one.value, newer)
 
 
-def copy_line(copy: Row, newer: Places, cluster_id: str | None) -> bytes:
+def replaced_copy(copy: Row, newer: Places) -> Replaced:
     """The same of a copy that gets a tombstone."""
-    return _line(copy, None, newer, cluster_id)
+    return _replaced(copy, None, newer)
 
 
-def _line(before: Row, written: bytes | None, newer: Places, cluster_id: str | None) -> bytes:
+def _replaced(before: Row, written: bytes | None, newer: Places) -> Replaced:
     row = newer.get((before.topic, before.partition, before.key), before)
-    record = Record(topic_of(row.topic), *row[1:6])
-    return f"{record_line(record, {'written': encode_bytes(written), 'cluster_id': cluster_id})}\n".encode()
+    return Record(topic_of(row.topic), *row[1:6]), written
+
+
+def backup_table(kept: Iterable[Replaced]) -> Table:
+    """The columns of a backup."""
+    rows = [(*record[:6], None, written) for record, written in kept]
+    return pa.Table.from_batches([batch_of_rows(rows, BACKUP)])
 
 
 def by_key(one: Decided) -> bytes:

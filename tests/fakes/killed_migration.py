@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from eosctl.core.allowances import Allowances
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import Record
+from eosctl.engine.backups.file import open_backup
 from eosctl.report import Report
 from tests.fakes.faults import Call, Kill, KilledError
 from tests.fakes.migration import DOWN, SOURCE, Scene
@@ -44,7 +46,7 @@ class KillableScene(Scene):
         self._count_steps()
 
     def _count_steps(self) -> None:
-        for each in ("snapshot", "line", "unwritten", "record", "compare"):
+        for each in ("snapshot", "kept", "unwritten", "record", "compare"):
             self.stages.before(each, self.kill.tick)
         self.stages.after("transaction", self.kill.tick)
         for each in ("record", "write"):
@@ -94,7 +96,10 @@ class KillableScene(Scene):
         return Path(self.planned.snapshot_base) / self.planned.name()
 
     def backup(self) -> list[str]:
-        return (self.plan_folder() / "backup.ndjson").read_text().splitlines()
+        return b"".join(open_backup(self.backup_file()).lines()).decode().splitlines()
+
+    def backup_file(self) -> Path:
+        return self.plan_folder() / "backup.parquet"
 
 
 def someone_writes_once(scene: KillableScene) -> None:
@@ -109,3 +114,8 @@ def someone_writes_once(scene: KillableScene) -> None:
 
 
 EXPECTED = {key: (partition_for(key, PARTITIONS), value) for key, value in {KEPT: b'{"n":99}', **KEYS}.items()}
+
+
+def backup_rows(path: object) -> list[dict[str, Any]]:
+    """What a migration's backup keeps."""
+    return [row for batch in open_backup(str(path)).batches() for row in batch.to_pylist()]

@@ -18,6 +18,7 @@ from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.records import is_nothing
 from eosctl.core.record_file import UNKNOWN, read_records, record_line
 from eosctl.core.records import OutRecord, Record
+from eosctl.engine.columns import Table
 from eosctl.errors import EosctlError
 from eosctl.wire import error_codes as codes
 from tests.fakes.decided_keys import (
@@ -25,9 +26,8 @@ from tests.fakes.decided_keys import (
     Decided,
     Row,
     as_shown,
-    backup_line,
+    backup_table,
     by_key,
-    copy_line,
     decided_keys,
     decisions_of,
     keep_rows,
@@ -35,6 +35,8 @@ from tests.fakes.decided_keys import (
     meaning_of,
     mismatch_of,
     newest_per_key,
+    replaced,
+    replaced_copy,
 )
 from tests.fakes.faults import Faults
 from tests.fakes.topics import PATIENCE, FakeTopicStore
@@ -43,15 +45,15 @@ from tests.fakes.topics import PATIENCE, FakeTopicStore
 class FakeStages(Faults):
     """What is decided and read is kept in the snapshot's folder, as Spark keeps it.
 
-    Besides the methods of MigrationStages, Faults knows `line` (of the backup), `transaction` and `record` (of a
+    Besides the methods of MigrationStages, Faults knows `kept` (of the backup), `transaction` and `record` (of a
     write). What ends a write leaves its transaction open, as tasks do that are killed. `parallelism` and `worth_a_task`
-    are how many tasks run at once, and how many records make one more worth it; a backup lacks its first `lost_lines`.
+    are how many tasks run at once, and how many records make one more worth it; `lost_records` are not in a backup.
     """
 
     def __init__(self, topics: FakeTopicStore, *, parallelism: int = 1, worth_a_task: int = 10_000) -> None:
         super().__init__()
         self._topics, self.parallelism, self._worth_a_task = topics, parallelism, worth_a_task
-        self.lost_lines = 0
+        self.lost_records = 0
 
     # -- reading and deciding
 
@@ -118,7 +120,7 @@ class FakeStages(Faults):
             decided = sorted(decisions_of(folder), key=lambda one: (one.action == KeyAction.KEEP, one.topic, one.key))
             return [as_shown(one) for one in decided[:limit]]
 
-    def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[bytes]:
+    def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[Table]:
         with self.call("backup"):
             newer = {
                 (row.topic, row.partition, row.key): row
@@ -126,13 +128,13 @@ class FakeStages(Faults):
                 for row in kept_rows(each, Row)
             }
             stale = kept_rows(folder / "stale", Row) if (folder / "stale").exists() else []
-            lines = [
-                *(backup_line(one, newer, plan.cluster_id) for one in decisions_of(folder) if one.action in SENDS),
-                *(copy_line(one, newer, plan.cluster_id) for one in stale),
+            kept = [
+                *(replaced(one, newer) for one in decisions_of(folder) if one.action in SENDS),
+                *(replaced_copy(one, newer) for one in stale),
             ]
-        for line in lines[self.lost_lines :]:
-            with self.call("line", line):
-                yield line
+        for before, written in kept[self.lost_records :]:
+            with self.call("kept", before):
+                yield backup_table([(before, written)])
 
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
         with self.call("new_offsets", side):

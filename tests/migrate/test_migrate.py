@@ -17,12 +17,12 @@ from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import PART_BYTES, ConnectorRoute, PlannedTopic, Selection, Tally
 from eosctl.core.offsets.migration_results import Comparison, Snapshot
 from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.records import Record
+from eosctl.engine.backups.file import open_backup
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, StalePlanError
 from eosctl.migrate.plan import snapshot_folder
 from eosctl.migrate.run import verify_plan
 from eosctl.output.text import write_text
-from eosctl.state.backups import BackupEntry, read_backup
+from tests.fakes.killed_migration import backup_rows
 from tests.fakes.migration import DOWN, KEY, SOURCE, Scene, connector, key_of, plan_of
 from tests.synced_files import SyncedFiles
 
@@ -40,8 +40,12 @@ def test_plan_then_apply(scene: Scene) -> None:
         "write decisions in 2", "compare target since the plan",
     ]  # fmt: skip
     backup = Path(str(result.data.backup))
-    before = Record("offsets-a", partition_for(KEY, 2), -1, -1, KEY, None)
-    assert list(read_backup(str(backup))) == [BackupEntry(before, b"{}", True, "cluster")]
+    place = {"topic": "offsets-a", "partition": partition_for(KEY, 2), "key": KEY}
+    nothing = dict.fromkeys(("offset", "timestamp_ms", "value", "headers"))
+    assert (open_backup(backup).cluster_id, backup_rows(backup)) == (
+        "cluster",
+        [{**place, **nothing, "written": b"{}"}],
+    )
     assert result.data.undo == f"eosctl offsets restore {backup}"
     assert not list((scene.folder / "migrations").glob(".planning-*"))
 
@@ -350,7 +354,7 @@ def test_what_earlier_plans_left_is_named_and_pruned(scene: Scene) -> None:
     """Each plan kept all that it had read for ever, and nothing said so."""
     applied, waiting = scene.plan(), scene.plan(policy=Policy.NEWEST)
     scene.apply(applied)
-    backup = snapshot_folder(applied) / "backup.ndjson"
+    backup = snapshot_folder(applied) / "backup.parquet"
     scene.put_all(["b"])
     stale = scene.plan(policy=Policy.TAKE_SOURCE, selection=Selection(("b",)))
     os.utime(snapshot_folder(stale) / "plan.json", (0, 0))
@@ -360,7 +364,7 @@ def test_what_earlier_plans_left_is_named_and_pruned(scene: Scene) -> None:
     assert prepared.apply is not None
     assert (prepared.apply().exit_code, backup.exists()) == (ExitCode.OK, True)
     assert sorted(path.name for path in snapshot_folder(applied).iterdir()) == [
-        "backup.ndjson", "journal.ndjson", "plan.json",
+        "backup.parquet", "journal.ndjson", "plan.json",
     ]  # fmt: skip
     assert [path.name for path in snapshot_folder(stale).iterdir()] == ["plan.json"]
     assert (snapshot_folder(waiting) / "decisions").exists(), "it may wait for its time"

@@ -20,11 +20,10 @@ from eosctl.migrate.journal import migration_journal
 from eosctl.migrate.plan import Migration, MigrationRequest
 from eosctl.migrate.run import Engine, migration_from_file, prepared_migration
 from eosctl.offsets.journal import offsets_journal
-from eosctl.state.backups import read_backup
 from eosctl.wire.error_codes import CONCURRENT_TRANSACTIONS
 from tests.fakes.decided_keys import keep_rows
 from tests.fakes.faults import KilledError
-from tests.fakes.killed_migration import EXPECTED, OLD, TASKS, KillableScene, someone_writes_once
+from tests.fakes.killed_migration import EXPECTED, OLD, TASKS, KillableScene, backup_rows, someone_writes_once
 from tests.fakes.migration import DOWN, SOURCE, connector
 from tests.fakes.partitions import FakePartition
 from tests.fakes.stages import FakeStages
@@ -93,14 +92,14 @@ def test_what_an_accepted_drift_is_written_over_is_in_the_backup(scene: Killable
     """The backup was of the plan's time: `restore` brought that back, and the newer value was lost."""
     allowances = Allowances(force_running=True, accept_drift=frozenset({"target"}))
     undisturbed = KillableScene(scene.folder / "undisturbed").run().data.backup
-    before = {entry.before.key: entry.before.value for entry in read_backup(str(undisturbed))}
+    before = {row["key"]: row["value"] for row in backup_rows(undisturbed)}
     if resumed:
         scene.killed_after(steps_until(scene, is_journaled("started", "write")))
     scene.put("offsets-a", {OLD: b'{"n":1000}'})
     scene.topics.put("offsets-a", b'["a",{"p":1}]', b'{"n":1}')
     result = scene.run(resume=resumed, allowances=allowances)
     assert result.exit_code is ExitCode.OK
-    kept = {entry.before.key: entry.before.value for entry in read_backup(str(result.data.backup))}
+    kept = {row["key"]: row["value"] for row in backup_rows(result.data.backup)}
     assert kept == {**before, OLD: b'{"n":1000}'}
 
 
@@ -119,7 +118,7 @@ def test_what_a_killed_run_was_allowed_to_write_over_stays_in_the_backup(scene: 
     scene.put("offsets-a", {late: b'{"n":2000}'})
     result = scene.run(resume=True, allowances=allowances)
     assert (result.exit_code, scene.target()) == (ExitCode.OK, EXPECTED)
-    kept = {entry.before.key: entry.before.value for entry in read_backup(str(result.data.backup))}
+    kept = {row["key"]: row["value"] for row in backup_rows(result.data.backup)}
     assert (kept[OLD], kept[late]) == (b'{"n":1000}', b'{"n":2000}')
 
 
@@ -194,20 +193,20 @@ def test_a_backup_that_is_gone_is_made_again(scene: KillableScene) -> None:
     undisturbed = KillableScene(scene.folder / "undisturbed")
     undisturbed.run()
     scene.killed_after(steps_until(scene, is_journaled("started", "write")))
-    (scene.plan_folder() / "backup.ndjson").unlink()
+    scene.backup_file().unlink()
     assert scene.run(resume=True).exit_code is ExitCode.OK
     assert scene.backup() == undisturbed.backup()
 
 
-def test_a_backup_that_lacks_lines_is_not_kept_and_nothing_is_sent(scene: KillableScene) -> None:
+def test_a_backup_that_lacks_records_is_not_kept_and_nothing_is_sent(scene: KillableScene) -> None:
     """A late attempt of a task used to cut off lines that were there, and nobody counted them."""
-    scene.stages.lost_lines = 1
+    scene.stages.lost_records = 1
     result = scene.run()
     assert result.exit_code is not ExitCode.OK
     assert "and the plan sends" in " ".join(problem.message for problem in result.problems)
-    assert not (scene.plan_folder() / "backup.ndjson").exists()
+    assert not scene.backup_file().exists()
     assert not any(entry == ("started", "write") for entry in events(scene))
-    scene.stages.lost_lines = 0
+    scene.stages.lost_records = 0
     assert scene.run(resume=True).exit_code is ExitCode.OK
 
 

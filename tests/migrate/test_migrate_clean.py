@@ -7,8 +7,7 @@ from pathlib import Path
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.errors import ExitCode
 from eosctl.offsets.files.restore import RestoreRequest, plan_restore
-from eosctl.state.backups import read_backup
-from tests.fakes.killed_migration import COPIES, GONE, KEPT, KEYS, OLD, PARTITIONS, KillableScene
+from tests.fakes.killed_migration import COPIES, GONE, KEPT, KEYS, OLD, PARTITIONS, KillableScene, backup_rows
 
 HOME = {key: partition_for(key, PARTITIONS) for key in (*KEYS, KEPT, GONE)}
 LIVE = {(key, HOME[key]): value for key, value in {KEPT: b'{"n":99}', **KEYS}.items() if key.startswith(b'["a"')}
@@ -64,7 +63,7 @@ def test_the_backup_brings_them_back(tmp_path: Path) -> None:
     before = scene.live("offsets-a")
     result = scene.run()
     backup = str(result.data.backup)
-    kept = {(entry.before.key, entry.before.partition): entry.before.value for entry in read_backup(backup)}
+    kept = {(row["key"], row["partition"]): row["value"] for row in backup_rows(backup)}
     assert {place: kept[place] for place in COPIES.items()} == dict.fromkeys(COPIES.items(), b'{"n":-2}')
     restore = plan_restore(scene.app(), RestoreRequest(backup))
     back = {(write.key.raw, write.partition): write.after for write in restore.writes if write.topic == "offsets-a"}

@@ -139,7 +139,7 @@ def test_a_write_that_fails_leaves_no_transaction_open_and_says_what_was_done(
     assert [(row.stage, row.outcome) for row in report.rows] == [
         ("backup", "done"), ("create", "done"), ("write", "failed"), ("verify", "not_reached"),
     ]  # fmt: skip
-    assert report.rows[0].detail == report.data.backup == str(scene.plan_folder() / "backup.ndjson")
+    assert report.rows[0].detail == report.data.backup == str(scene.backup_file())
     assert (report.summary.sent, report.data.created) == (None, ["offsets-b"]), "a part of it may be committed"
     scene.run(resume=True)
     assert scene.target() == EXPECTED
@@ -227,7 +227,7 @@ def test_a_half_finished_migration_is_taken_back(scene: KillableScene) -> None:
     scene.killed_after(_step_of_the_first_record(scene) + 6)
     for transactional_id in scene.open_ids():
         scene.brokers.state.expire(transactional_id)
-    backup = scene.plan_folder() / "backup.ndjson"
+    backup = scene.backup_file()
     restore = plan_restore(scene.app(), RestoreRequest(str(backup)))
     written = {key for key, (_partition, value) in scene.target().items() if key in KEYS and KEYS[key] == value}
     assert 0 < len(written) < len(KEYS)
@@ -244,7 +244,7 @@ def test_before_the_topics_are_made_there_is_nothing_to_take_back(tmp_path: Path
     for step in range(steps):
         scene = KillableScene(tmp_path / f"killed-{step}")
         scene.killed_after(step)
-        backup = scene.plan_folder() / "backup.ndjson"
+        backup = scene.backup_file()
         if backup.exists() and "offsets-b" not in scene.topics.topics:
             seen += 1
             assert not any(write.sends() for write in plan_restore(scene.app(), RestoreRequest(str(backup))).writes)

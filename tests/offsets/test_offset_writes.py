@@ -11,7 +11,7 @@ import pytest
 from eosctl.app import App
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.views import Prefer
-from eosctl.engine import entries
+from eosctl.engine.backups import entries
 from eosctl.errors import EosctlError, InputFileError, RefusedError, StalePlanError
 from eosctl.migrate.rows import MismatchRow
 from eosctl.migrate.verify import verify_backup

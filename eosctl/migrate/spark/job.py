@@ -22,6 +22,7 @@ from eosctl.core.offsets.migration import ONE_PART, ConnectorRoute, MigrationPla
 from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCounts, Snapshot
 from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Record
+from eosctl.engine.columns import Table
 from eosctl.engine.files import land, next_reader, older_in, part_file, part_files, read_table
 from eosctl.engine.places import Places
 from eosctl.engine.ranges import ClientProperties, OffsetRange
@@ -31,7 +32,7 @@ from eosctl.machine.kept_file import sync_directory
 from eosctl.migrate.spark import parts as tasks_of
 from eosctl.migrate.spark.files import folds_of, write_file
 from eosctl.migrate.spark.record_counts import RecordCounts
-from eosctl.migrate.spark.record_lines import blocks_of, land_lines, newer_folders
+from eosctl.migrate.spark.replaced import newer_folders, replaced
 from eosctl.migrate.spark.snapshots import fresh_folder, hosts_without, land_bins
 from eosctl.migrate.spark.stages import EXECUTOR_PATIENCE_S, OnProgress, watched_stage
 from eosctl.migrate.spark.tasks import run_tasks
@@ -148,15 +149,17 @@ class MigrationJob:
         rows.sort(key=lambda row: (row["action"] == "keep", row["topic"], row["key"]))
         return [_decided_key(row) for row in rows[:limit]]
 
-    def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[bytes]:
-        """A record file, in blocks of bytes, with what the target has of each key that will be sent.
+    def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[Table]:
+        """What the target has of each key that will be sent, and what is put over it, as columns of a backup.
 
         That is what was there when it was planned, or what is `newer`; at the end come the copies that `stale` has.
         """
-        with work_folder(folder, ".backup-") as work:
-            with self._stage("making the backup"):
-                self._on_parts(folder, lambda number: land_lines(folder, number, work, cluster_id=plan.cluster_id))
-            yield from blocks_of(work)
+        done, total = 0, plan.tally.to_write() + plan.stale_copies
+        for rows in replaced(folder):
+            self.on_progress("making the backup", done, total, "records")
+            yield rows
+            done += len(rows)
+        self.on_progress("making the backup", done, done, "records")
 
     def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
         """Whose offsets the snapshot `drift` holds, sorted; on the target, records of the plan itself do not count."""

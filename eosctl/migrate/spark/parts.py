@@ -164,10 +164,14 @@ def united(comparisons: list[Comparison], *, limit: int) -> Comparison:
 
 def to_write(file: Path) -> pa.Table:
     """What some decisions send: topic (by its name on its cluster), partition, key, value."""
-    rows = placed(sent(read_table(file).select([*_SENT, "action"])))
+    return with_topic_names(placed(sent(read_table(file).select([*_SENT, "action"]))))
+
+
+def with_topic_names(rows: pa.Table) -> pa.Table:
+    """`rows` with the names that their topics have on their cluster."""
     topics = one_array(rows["topic"])
     names = {name: topic_of(name) for name in pc.unique(topics).to_pylist()}
-    return rows.set_column(0, "topic", dictionary_of(topics, names, pa.string()))
+    return rows.set_column(rows.column_names.index("topic"), "topic", dictionary_of(topics, names, pa.string()))
 
 
 def land_in_order(decisions: Path, number: int, into: Path) -> None:

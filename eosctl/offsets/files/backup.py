@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Bounds, Headers, Record
+from eosctl.engine.backups.entries import ENTRIES, BackupEntries, entries_of, unlisted, without_absent
+from eosctl.engine.backups.file import BackupFile, is_columnar, open_backup
+from eosctl.engine.backups.lines import AT_ONCE
 from eosctl.engine.columns import batch_of_rows
-from eosctl.engine.entries import ENTRIES, BackupEntries, without_absent
-from eosctl.engine.lines import AT_ONCE
 from eosctl.engine.planned import headers_text, places_in
 from eosctl.engine.read import all_records
 from eosctl.engine.stores import ColumnStore
-from eosctl.errors import RefusedError
+from eosctl.errors import InputFileError, RefusedError
 from eosctl.offsets.stores.columns import ColumnStores, column_store, settled_columns
 from eosctl.offsets.stores.gather import StoresOf, require_topics
 from eosctl.offsets.stores.on_disk import parts_folder
-from eosctl.state.backups import BackupEntry, read_backup
+from eosctl.state.backups import BackupEntry, read_backup, refuse_config
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Batch, Table
@@ -34,23 +36,42 @@ def read_entries(app: App, path: str) -> BackupEntries:
 
     A file that can't be read is found before the brokers are asked.
     """
-    entries = read_backup(path)
-    first = list(islice(entries, 1))
+    pieces = _columns_of(open_backup(path)) if is_columnar(Path(path)) else _lines_of(read_backup(path))
+    first = list(islice(pieces, 1))
+    if not first:
+        raise InputFileError(f"{path} holds no records", hint="Is it a backup that eosctl wrote?")
     with app.topics() as topics:
         here = topics.cluster_id()
-    with parts_folder(app, need="A large backup needs as much space there as the file.") as folder:
-        return BackupEntries(_pieces(path, chain(first, entries), here), folder)
+    with parts_folder(app, need="A large backup is unpacked there, and needs some 300 bytes per key.") as folder:
+        return BackupEntries(_of_this_cluster(path, chain(first, pieces), here), folder)
 
 
-def _pieces(path: str, entries: Iterator[BackupEntry], here: str) -> Iterator[Batch]:
-    while some := list(islice(entries, AT_ONCE)):
-        other = sorted({entry.cluster_id for entry in some if entry.cluster_id not in (None, here)} - {None})
+Pieces = Iterator[tuple[set[str], "Batch"]]
+"""Some ENTRIES, and the clusters that they are of, as far as the file says."""
+
+
+def _of_this_cluster(path: str, pieces: Pieces, here: str) -> Iterator[Batch]:
+    for clusters, batch in pieces:
+        other = sorted(clusters - {here})
         if other:
             raise RefusedError(
                 f"{path} is a backup of cluster {other[0]}, this is {here}; nothing was written",
                 hint="Check -b, or name the profile of that cluster with -p.",
             )
-        yield _batch_of(some)
+        yield batch
+
+
+def _columns_of(backup: BackupFile) -> Pieces:
+    clusters = set() if backup.cluster_id is None else {backup.cluster_id}
+    for batch in backup.batches():
+        for key in unlisted(batch["key"]):
+            refuse_config(key, name=str(backup.path))
+        yield clusters, entries_of(batch)
+
+
+def _lines_of(entries: Iterator[BackupEntry]) -> Pieces:
+    while some := list(islice(entries, AT_ONCE)):
+        yield {entry.cluster_id for entry in some if entry.cluster_id is not None}, _batch_of(some)
 
 
 def _batch_of(entries: list[BackupEntry]) -> Batch:

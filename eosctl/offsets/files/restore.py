@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.wording import counted
-from eosctl.engine.entries import BackupEntries, keys_of, restored, values_of
+from eosctl.engine.backups.entries import BackupEntries, keys_of, restored, values_of
 from eosctl.engine.files import Spilled
 from eosctl.engine.planned import PlannedWrites
 from eosctl.errors import InputFileError

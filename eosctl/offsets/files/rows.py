@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from msgspec import UNSET, UnsetType
+
 from eosctl.output.rows import Kind, Printed, Text
 
 Format = Literal["ndjson", "rest"]
@@ -21,13 +23,14 @@ class ExportData(Printed):
     """Where it went, and how."""
 
     file: Annotated[str, "The file."]
-    topic: Annotated[str, "The topic that was read."]
+    topic: Annotated[str | None, "The topic that was read; null for a backup, whose records name theirs."]
     format: Annotated[Format, "How the file is written."]
+    backup: Annotated[str, "The backup that was read."] | UnsetType = UNSET
 
 
 OFFSETS_EXPORT = Kind(
     "offsets-export",
-    "The file that a store was saved to.",
+    "The file that a store, or a backup, was saved to.",
     summary=ExportSummary,
     data=ExportData,
     text=Text(columns=()),

@@ -204,7 +204,7 @@ def _parts(now: State, before: State, after: State) -> str:
 def _finish_and_take_back(move: Move, before: State, after: State, invoke: Invoke) -> None:
     assert "backup" in str(move.finish().data.skipped)
     assert move.state() == after
-    backup = snapshot_folder(move.made) / "backup.ndjson"
+    backup = snapshot_folder(move.made) / "backup.parquet"
     flags = ("-b", move.cluster.servers, "--offset-topic", move.cluster.name)
     taken_back = invoke("offsets", "restore", str(backup), "--yes", "--force-running", *flags)
     assert taken_back.exit_code == 0, taken_back.stderr

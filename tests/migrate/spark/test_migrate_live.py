@@ -13,6 +13,7 @@ from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import Selection
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.record_file import read_records
+from eosctl.engine.backups.file import open_backup
 from eosctl.engine.ranges import OffsetRange
 from eosctl.engine.read import read_newest
 from eosctl.errors import ExitCode
@@ -97,8 +98,7 @@ def test_ten_thousand_records(cluster: Cluster, engine: Engine, tmp_path: Path) 
     assert summary["sent"] == sum(sent.values())
 
     backup = Path(str(result.data.backup))
-    with backup.open("rb") as lines:
-        kept = list(read_records(lines, name="backup"))
+    kept = list(read_records(b"".join(open_backup(backup).lines()).splitlines(), name="backup"))
     assert len(kept) == sum(sent.values())
     assert [(r.key, r.value) for r in kept if r.offset >= 0] == [(b'["c0",{"file":"f0"}]', b'{"position":-1}')]
     assert all(r.partition == partition_for(r.key or b"", PARTITIONS) for r in kept)

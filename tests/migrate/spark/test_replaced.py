@@ -8,14 +8,14 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.offsets.migration import topic_of
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.records import Record
+from eosctl.engine.backups.lines import backup_lines, few_at_once
 from eosctl.engine.columns import DECISIONS, RECORDS
 from eosctl.engine.files import part_file, write_table
-from eosctl.engine.lines import backup_lines, few_at_once
-from eosctl.migrate.spark.record_lines import blocks_of, land_lines, of_decisions
+from eosctl.migrate.spark.parts import with_topic_names
+from eosctl.migrate.spark.replaced import of_decisions, replaced
 
 TOKENS = (
     b"[", b"]", b'"', b"{", b"}", b":", b",", b" ", b"\\", b"\n", b"\x00", b"\x7f", b"\xff", "ü".encode(), b"null",
@@ -51,7 +51,7 @@ def test_backup_lines(rows: list[tuple[str, bytes, bytes | None, bytes | None, b
             document |= {"partition": None, "before": None, "target_timestamp_ms": None}
     schema = pa.schema([DECISIONS.field(name) for name in (*names, "partitions", "target_offset")])
     decisions = pa.Table.from_pylist(documents, schema=schema)
-    lines = backup_lines(of_decisions(decisions), cluster_id=cluster, name_of=topic_of)
+    lines = backup_lines(with_topic_names(of_decisions(decisions)), cluster_id=cluster)
     expected = []
     for topic, key, value, before, there, timestamp_ms, partition in rows:
         record = Record(topic.partition("@")[0], partition, 7, timestamp_ms, key, before)
@@ -69,8 +69,8 @@ def test_large_values_are_made_lines_of_a_few_at_a_time() -> None:
     assert list(few_at_once(rows.slice(0, 0))) == []
 
 
-def test_a_part_has_lines_of_what_is_sent_as_it_is_by_now_and_of_copies_that_go(tmp_path: Path) -> None:
-    for name in ("decisions", "newer-1", "stale", "lines"):
+def test_a_backup_has_what_is_sent_as_it_is_by_now_and_copies_that_go(tmp_path: Path) -> None:
+    for name in ("decisions", "newer-1", "stale"):
         (tmp_path / name).mkdir()
     there = {"topic": "t", "key": b"k", "partition": 1, "value": b"v", "action": "write", "partitions": 3}
     there |= {"target_exists": True, "target_offset": 5, "target_timestamp_ms": 9, "before": b"old"}
@@ -81,10 +81,10 @@ def test_a_part_has_lines_of_what_is_sent_as_it_is_by_now_and_of_copies_that_go(
     write_table(part_file(tmp_path / "newer-1", 0), pa.Table.from_pylist([record], schema=RECORDS))
     copy = {**record, "partition": 2, "offset": 3}
     write_table(part_file(tmp_path / "stale", 0), pa.Table.from_pylist([copy], schema=RECORDS))
-    land_lines(tmp_path, 0, tmp_path / "lines", cluster_id="C")
     expected = [
         record_line(Record("t", 1, 8, 10, b"k", b"newer"), {"written": "v", "cluster_id": "C"}),
         record_line(Record("t", partition_for(b"n", 3), -1, -1, b"n", None), {"written": "v", "cluster_id": "C"}),
         record_line(Record("t", 2, 3, 10, b"k", b"newer"), {"written": None, "cluster_id": "C"}),
     ]
-    assert b"".join(blocks_of(tmp_path / "lines")).decode().splitlines() == expected
+    lines = b"".join(backup_lines(rows, cluster_id="C") for rows in replaced(tmp_path))
+    assert lines.decode().splitlines() == expected

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.migration import PART_BYTES, PART_RECORDS
 from eosctl.core.records import Headers, Record
-from eosctl.engine.columns import arrow_schema, nothings, numbered, one_array, row_sizes, same
+from eosctl.engine.columns import arrow_schema, batch_of_columns, nothings, numbered, one_array, row_sizes, same
 from eosctl.engine.files import Spilled
 from eosctl.engine.owners import owners_of
 from eosctl.engine.planned import WRITES, headers_at
@@ -25,6 +25,18 @@ ENTRIES = arrow_schema(
 )
 """The records that a backup keeps; `offset` is null for a key that had none, `written` what was put over it, as far as
 the file shows."""
+
+
+def entries_of(backup: pa.RecordBatch) -> pa.RecordBatch:
+    """BACKUP as ENTRIES."""
+    knows = pa.repeat(pa.scalar(value=True), backup.num_rows)
+    return batch_of_columns([*backup.columns, knows], ENTRIES)
+
+
+def unlisted(keys: pa.Array) -> list[bytes]:
+    """Those keys that are no list in JSON, as those of offsets are."""
+    found: list[bytes] = keys.filter(pc.invert(pc.starts_with(keys, "["))).to_pylist()
+    return found
 
 
 class _Slice(NamedTuple):

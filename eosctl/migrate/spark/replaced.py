@@ -1,28 +1,25 @@
-"""What a migration will replace, as lines of a record file: the backup that `offsets restore` takes.
+"""What a migration will replace, as the columns of a backup, which `offsets restore` takes.
 
-The lines are made in tasks and land in files before the driver touches them: millions of rows that were fetched through
-the driver's JVM would need a heap of their size.
+It is made by the driver, a few rows at a time, of files that tasks have left: one file is what people can copy, and to
+make it of columns takes less time than to start tasks for it and to put together what they wrote.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eosctl.core.offsets.migration import topic_of
 from eosctl.core.record_file import UNKNOWN
+from eosctl.engine.backups.lines import few_at_once
 from eosctl.engine.columns import NO_BYTES, VALUES
-from eosctl.engine.files import part_file, read_table, whole_file
-from eosctl.engine.lines import backup_lines, few_at_once
+from eosctl.engine.files import part_files, read_table
 from eosctl.engine.rule import places_of, sent
 from eosctl.engine.write import placed
+from eosctl.migrate.spark.parts import with_topic_names
 
-_BLOCK_BYTES = 1 << 20
-_FIRST, _SECOND = "part", "stale"
 _COLUMNS = (
     *("action", "topic", "key", "value", "partition", "partitions"),
     *("target_exists", "target_offset", "target_timestamp_ms", "before"),
@@ -30,22 +27,25 @@ _COLUMNS = (
 _THERE = ("offset", "timestamp_ms", "value")
 
 
-def land_lines(snapshot: Path, number: int, folder: Path, *, cluster_id: str | None) -> None:
-    """Lands the lines of a part in `folder`: of each decision that sends something, and of each copy that goes.
+def replaced(snapshot: Path) -> Iterator[pa.Table]:
+    """What the target has now of each decision that sends something, then of each copy that goes; few rows at a time.
 
-    They have what the target has now, and as `written` what replaces it. A key that the target does not have is a
-    tombstone on the partition where it will be written: writing that undoes the migration.
+    `written` is what replaces it. A key that the target does not have is a tombstone on the partition where it will be
+    written: writing that undoes the migration. Topics have the names that they have on their cluster.
     """
-    newer = [part_file(each, number) for each in newer_folders(snapshot)]
-    decisions = read_table(part_file(snapshot / "decisions", number)).select(_COLUMNS)
-    tables, stale = {_FIRST: of_decisions(sent(decisions))}, part_file(snapshot / "stale", number)
-    if stale.exists():
-        tables[_SECOND] = _of_copies(read_table(stale))
-    for name, rows in tables.items():
-        for file in newer:
-            rows = _with_newer(rows, read_table(file))
-        with whole_file(folder / f"{name}-{number:05}") as draft, Path(draft).open("wb") as out:
-            out.writelines(backup_lines(some, cluster_id=cluster_id, name_of=topic_of) for some in few_at_once(rows))
+    for file in part_files(snapshot / "decisions"):
+        decisions = (sent(some) for some in few_at_once(read_table(file).select(_COLUMNS)))
+        yield from _as_it_is_now(snapshot, file, map(of_decisions, decisions))
+    for file in part_files(snapshot / "stale"):
+        yield from _as_it_is_now(snapshot, file, map(_of_copies, few_at_once(read_table(file))))
+
+
+def _as_it_is_now(snapshot: Path, part: Path, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    newer = [read_table(folder / part.name) for folder in newer_folders(snapshot)]
+    for rows in tables:
+        for there in newer:
+            rows = _with_newer(rows, there)
+        yield with_topic_names(rows)
 
 
 def newer_folders(snapshot: Path) -> list[Path]:
@@ -83,11 +83,3 @@ def _with_newer(rows: pa.Table, newer: pa.Table) -> pa.Table:
         column = pc.if_else(is_there, found[name], rows[name])
         rows = rows.set_column(rows.column_names.index(name), name, column)
     return rows
-
-
-def blocks_of(folder: Path) -> Iterator[bytes]:
-    """The lines in `folder`, those of copies last; each file goes when it is read."""
-    for part in [*sorted(folder.glob(f"{_FIRST}-*")), *sorted(folder.glob(f"{_SECOND}-*"))]:
-        with part.open("rb") as file:
-            yield from iter(partial(file.read, _BLOCK_BYTES), b"")
-        part.unlink()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -33,15 +33,15 @@ def _small_enough(table: pa.Table) -> Iterator[pa.Table]:
     yield from _small_enough(table.slice(half))
 
 
-def backup_lines(rows: pa.Table, *, cluster_id: str | None, name_of: Callable[[str], str] = str) -> bytes:
+def backup_lines(rows: pa.Table, *, cluster_id: str | None) -> bytes:
     """The lines of records: topic, partition, offset, timestamp_ms, key, value, and `headers` if any.
 
     `written` is put over each; `offset` is null or -1 where there is no record, `headers` are their member's JSON or
-    null. `name_of` is a topic's name on its cluster.
+    null.
     """
     batch = {name: one_array(rows[name]) for name in rows.column_names}
     topics = batch["topic"].dictionary_encode()
-    texts = [json.dumps(name_of(name), ensure_ascii=False) for name in topics.dictionary.to_pylist()]
+    texts = [json.dumps(name, ensure_ascii=False) for name in topics.dictionary.to_pylist()]
     headers: Any = ""
     if "headers" in batch and batch["headers"].null_count < len(rows):
         headers = pc.fill_null(pc.binary_join_element_wise(',"headers":', batch["headers"], ""), "")

@@ -1,0 +1,124 @@
+"""`eosctl offsets export`: options in, lines or a Report out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from eosctl.app import App
+from eosctl.core.frozen import frozen
+from eosctl.errors import UsageError
+from eosctl.report import Report
+
+from ..frame.options import EosctlCommand, pass_app, pass_request
+from ..frame.session import Session
+
+if TYPE_CHECKING:
+    from eosctl.offsets.files.export import ExportRequest
+    from eosctl.offsets.files.rows import Format
+
+
+@frozen
+class ExportOptions:
+    """The argument and the options of `offsets export`."""
+
+    store: str | None
+    backup: str | None
+    connectors: tuple[str, ...]
+    form: Format
+    all_records: bool
+    with_secrets: bool
+    file: str
+
+    def request(self) -> ExportRequest | None:
+        """What they ask for of a store; None for a backup. Raises UsageError unless it is one of the two."""
+        from eosctl.offsets.files.export import ExportRequest
+
+        if (self.store is None) == (self.backup is None):
+            raise UsageError("what is to be exported?", hint="Give --store STORE, or --backup FILE.")
+        if self.store is not None:
+            return ExportRequest(
+                self.store,
+                self.connectors,
+                self.form,
+                all_records=self.all_records,
+                with_secrets=self.with_secrets,
+            )
+        if self.form != "ndjson" or self.all_records or self.with_secrets:
+            hint = "Leave out --format rest, --all-records and --with-secrets."
+            raise UsageError("a backup is exported as the lines that it stands for", hint=hint)
+        return None
+
+
+@click.command("export", cls=EosctlCommand)
+@click.option("--store", metavar="STORE", help="global, dedicated (with --connector), TOPIC or TOPIC@PROFILE.")
+@click.option("--backup", metavar="FILE", help="A .parquet backup, as `offsets migrate` keeps it, instead of a store.")
+@click.option(
+    "--connector", "connectors", multiple=True, metavar="NAME", help="Only offsets of this connector (repeatable)."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["ndjson", "rest"]),
+    default="ndjson",
+    show_default=True,
+    help="ndjson: a record file; rest: the KIP-875 body of one connector.",
+)
+@click.option(
+    "--all-records", is_flag=True, help="Export the whole committed log, not only the newest record of each key."
+)
+@click.option("--with-secrets", is_flag=True, help="For the config topic: also export passwords and the session key.")
+@click.argument("file", default="-")
+@pass_app
+@pass_request(ExportOptions)
+def export_command(app: App, options: ExportOptions) -> Report | None:
+    """Export a store as NDJSON (lossless), or as a body for PATCH /connectors/NAME/offsets.
+
+    NDJSON holds the newest committed record of each key and partition, including tombstones and invalid keys. The
+    KIP-875 body (--format rest) holds one connector's live offsets, but not the bytes of their keys; what it can't
+    hold is reported. FILE is replaced after everything was read; without FILE, or with -, the lines go to stdout, and
+    -o json is refused. Needs Kafka 0.11 or newer.
+
+    With --backup, the .parquet backup of `offsets migrate` is written as NDJSON, for grep and jq: a line per key, with
+    what was there and what was `written` over it. No broker is asked. `restore` and `verify` take either form.
+
+    \b
+    Example:
+      eosctl offsets export -b kafka:9092 --store global offsets.ndjson
+      eosctl offsets export -b kafka:9092 --store global --connector orders-source --format rest body.json
+      eosctl offsets export --backup backup.parquet backup.ndjson
+    """
+    to_stdout = options.file == "-"
+    if to_stdout:
+        _refuse_documents(click.get_current_context().ensure_object(Session).output)
+    done = _export(app, options, to_stdout=to_stdout)
+    if isinstance(done, Report):
+        return done
+    for block in done:
+        click.echo(block, nl=False)
+    return None
+
+
+def _export(app: App, options: ExportOptions, *, to_stdout: bool) -> Report | Iterator[bytes]:
+    request = options.request()
+    if request is not None:
+        from eosctl.offsets.files.export import export_blocks, export_offsets
+
+        return export_blocks(app, request) if to_stdout else export_offsets(app, request, path=options.file)
+    from eosctl.offsets.files.unpacking import unpack_backup, unpacked_blocks
+
+    backup, connectors = options.backup or "", options.connectors
+    if to_stdout:
+        return unpacked_blocks(backup, connectors=connectors)
+    return unpack_backup(app, backup, connectors=connectors, path=options.file)
+
+
+def _refuse_documents(output: str) -> None:
+    """Raises UsageError where stdout is asked for records and for a report at once."""
+    if output in ("json", "yaml"):
+        raise UsageError(
+            f"the records go to stdout, so a report can't (-o {output})",
+            hint="Name a FILE for the records, or leave -o out.",
+        )

@@ -1,0 +1,173 @@
+"""Backups of many keys as one Parquet file: written and read a few rows at a time, there as a whole or refused.
+
+Any reader of Parquet can look into one. What only eosctl asks for is in the file's metadata: that it is a backup, of
+which cluster, and how many records it keeps. Each page has a checksum.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eosctl.core.kept.typed_json import typed
+from eosctl.core.record_file import UNKNOWN
+from eosctl.engine.backups.lines import AT_ONCE, backup_lines, few_at_once
+from eosctl.engine.columns import arrow_schema
+from eosctl.engine.owners import owners_of
+from eosctl.errors import InputFileError
+
+BACKUP = arrow_schema(
+    "topic string, partition int, offset long, timestamp_ms long, key binary, value value, headers string, "
+    "written value"
+)
+"""What a backup keeps of each key: the record that was there, and what was `written` over it. `offset` is null where
+there was none, `timestamp_ms` where it has no time; `headers` are the member of a record file, null for none."""
+
+_MAGIC = b"PAR1"
+_ABOUT = b"eosctl.backup"
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What the file's metadata say of a backup; `records` is written last, and so only where all of them were."""
+
+    format: int
+    cluster_id: str | None
+    records: int
+
+
+def write_tables(file: IO[bytes], tables: Iterable[pa.Table], *, cluster_id: str | None) -> int:
+    """Writes rows that have the columns of BACKUP (without `headers` there are none); returns how many."""
+    from pyarrow import parquet
+
+    records = 0
+    with parquet.ParquetWriter(
+        file,
+        BACKUP,
+        compression="zstd",
+        use_dictionary=["topic"],
+        write_statistics=["topic", "partition"],
+        write_page_checksum=True,
+    ) as writer:
+        for table in tables:
+            for some in few_at_once(table):
+                writer.write_table(_as_backup(some))
+                records += len(some)
+        about = _About(_FORMAT, cluster_id, records)
+        writer.add_key_value_metadata({_ABOUT: json.dumps(asdict(about)).encode()})
+    return records
+
+
+def _as_backup(rows: pa.Table) -> pa.Table:
+    columns = {name: rows[name] for name in BACKUP.names if name in rows.column_names}
+    columns.setdefault("headers", pa.nulls(len(rows), pa.string()))
+    for name in ("offset", "timestamp_ms"):
+        unknown = pc.equal(columns[name], UNKNOWN)
+        columns[name] = pc.if_else(unknown, pa.scalar(None, pa.int64()), columns[name])
+    return pa.table([columns[name] for name in BACKUP.names], schema=BACKUP)
+
+
+def is_columnar(path: Path) -> bool:
+    """Whether a file is Parquet, by its first bytes; False for what can't be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class BackupFile:
+    """A backup in Parquet that is whole, as far as its end shows: of which cluster, and how many `records` it keeps."""
+
+    path: Path
+    cluster_id: str | None
+    records: int
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows as BACKUP, few at a time. Raises InputFileError where what is read is not what was written."""
+        from pyarrow import parquet
+
+        found = 0
+        with _readable(self.path), parquet.ParquetFile(self.path, page_checksum_verification=True) as file:
+            for batch in file.iter_batches(AT_ONCE, columns=BACKUP.names):
+                found += batch.num_rows
+                yield batch.select(BACKUP.names).cast(BACKUP)
+        if found != self.records:
+            raise _damaged(self.path, f"it has {found:,} records, and had {self.records:,}")
+
+    def tables(self, connectors: Collection[str] = ()) -> Iterator[pa.Table]:
+        """The same, so few at a time that they fit into memory as lines; with `connectors` only what is theirs."""
+        for batch in self.batches():
+            if connectors:
+                whose = pa.array(list(connectors), pa.string())
+                batch = batch.filter(pc.is_in(owners_of(batch["key"]), value_set=whose))
+            yield from few_at_once(pa.Table.from_batches([batch]))
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines of a record file that it stands for, many at a time. Raises InputFileError."""
+        return (backup_lines(some, cluster_id=self.cluster_id) for some in self.tables())
+
+
+def open_backup(path: str | Path) -> BackupFile:
+    """A backup in Parquet. Raises InputFileError: unreadable, cut off, not a backup, or one of a newer eosctl."""
+    from pyarrow import parquet
+
+    path = Path(path)
+    with _readable(path), parquet.ParquetFile(path) as file:
+        text, names = (file.metadata.metadata or {}).get(_ABOUT), file.schema_arrow.names
+    about = _about(path, text)
+    missing = [name for name in BACKUP.names if name not in names]
+    if missing:
+        raise _not_a_backup(path, f"it has no column {', '.join(missing)}")
+    return BackupFile(path, about.cluster_id, about.records)
+
+
+def _about(path: Path, text: bytes | None) -> _About:
+    if text is None:
+        raise _not_a_backup(path, "eosctl's own metadata are missing")
+    try:
+        about = typed(json.loads(text), _About)
+    except ValueError as exc:
+        raise _not_a_backup(path, f"its metadata can't be read: {exc}") from exc
+    if about.format > _FORMAT:
+        raise InputFileError(
+            f"{path} is a backup of format {about.format}, and this eosctl reads {_FORMAT}",
+            hint="Use the version of eosctl that wrote it, or a newer one.",
+        )
+    return about
+
+
+def _not_a_backup(path: Path, why: str) -> InputFileError:
+    return InputFileError(
+        f"{path} is a Parquet file, but not a backup that eosctl wrote: {why}",
+        hint="`eosctl offsets migrate --from FILE.parquet` reads Parquet files of records.",
+    )
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Translates what reading a file may raise."""
+    try:
+        yield
+    except (pa.ArrowException, ValueError) as exc:  # a name that is not UTF-8
+        raise _damaged(path, str(exc)) from exc
+    except OSError as exc:
+        if exc.errno is None:  # Arrow's own, of what it found in the file
+            raise _damaged(path, str(exc)) from exc
+        raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
+
+
+def _damaged(path: Path, reason: str) -> InputFileError:
+    return InputFileError(
+        f"{path} is cut off or damaged: {reason.splitlines()[0]}",
+        hint="Copy it again from where it was made. Nothing was written to Kafka.",
+    )

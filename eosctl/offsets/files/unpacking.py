@@ -1,0 +1,57 @@
+"""`offsets export --backup`: a backup in Parquet as lines, as backups of a few keys are. Asks no broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from eosctl.app import App
+from eosctl.engine.backups.file import BackupFile, is_columnar, open_backup
+from eosctl.engine.backups.lines import backup_lines
+from eosctl.errors import UsageError
+from eosctl.offsets.files.rows import OFFSETS_EXPORT, ExportData, ExportSummary
+from eosctl.report import Report
+from eosctl.state.backups import write_blocks
+
+
+def unpacked_blocks(backup: str, *, connectors: tuple[str, ...] = ()) -> Iterator[bytes]:
+    """The lines of a backup, many at a time; raises InputFileError."""
+    return _unpacking(backup, connectors).blocks()
+
+
+def unpack_backup(app: App, backup: str, *, connectors: tuple[str, ...] = (), path: str) -> Report:
+    """Writes the lines of a backup to a file, whole or not at all; raises InputFileError."""
+    unpacking = _unpacking(backup, connectors)
+    write_blocks(path, unpacking.blocks())
+    kept = unpacking.kept
+    return Report(
+        kind=OFFSETS_EXPORT,
+        summary=ExportSummary(records=unpacking.records, tombstones=unpacking.tombstones, records_read=kept.records),
+        data=ExportData(file=path, topic=None, format="ndjson", backup=backup),
+        target={"kafka_cluster_id": kept.cluster_id, "group_id": app.target.group_id},
+    )
+
+
+def _unpacking(backup: str, connectors: tuple[str, ...]) -> _Unpacking:
+    """Raises UsageError for what is readable and no Parquet: backups of a few keys are lines."""
+    if Path(backup).is_file() and not is_columnar(Path(backup)):
+        raise UsageError(f"{backup} is no Parquet file", hint="Is it NDJSON? Then it holds lines already.")
+    return _Unpacking(open_backup(backup), connectors)
+
+
+@dataclass(slots=True)
+class _Unpacking:
+    """A backup that is `kept`, and how many of its `records` have been given out, `tombstones` among them."""
+
+    kept: BackupFile
+    connectors: tuple[str, ...]
+    records: int = 0
+    tombstones: int = 0
+
+    def blocks(self) -> Iterator[bytes]:
+        """The lines, many at a time."""
+        for rows in self.kept.tables(self.connectors):
+            self.records += len(rows)
+            self.tombstones += rows["value"].null_count
+            yield backup_lines(rows, cluster_id=self.kept.cluster_id)
