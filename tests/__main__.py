@@ -24,7 +24,7 @@ from tests.run import planning  # noqa: E402
 from tests.run.memory import FAST_BYTES, LIVE_BYTES, memory_folder  # noqa: E402
 from tests.run.parts import Part, Result, environment, run_parts  # noqa: E402
 
-_LIVE_AT_ONCE, _UNITS_AT_ONCE = 7, 3
+_LIVE_AT_ONCE, _UNITS_AT_ONCE = 5, 3
 _SLOWEST = 25
 
 

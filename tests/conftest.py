@@ -55,8 +55,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Turns the garbage collector on; it never looks at what is there by now: modules and tests stay to the end."""
+    """Turns the garbage collector on; it never looks at what is there by now: modules and tests stay to the end.
+
+    After each 700 new objects, as Python does by itself, it took a tenth of the units' time.
+    """
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
     gc.enable()
 
 

@@ -33,32 +33,32 @@ FIRST_STARTS = tuple(
 _LIVE = "live or spark"  # what needs a broker, a worker or Spark
 _LIVE_MARK = re.compile(r"mark\.(live|spark)\b")
 _PYTEST = ("pytest", "-q", "--no-skips")
-_UNIT_CHUNKS = 6
-_UNIT_S_PER_BYTE = 7e-5
+_UNIT_CHUNKS = 3  # as many as run side by side: each imports the same
+_UNIT_S_PER_BYTE = 5.4e-5
 # A live part of which nothing is known: it starts a broker at least, and may be long.
 _LIVE_S = 150.0
 # What takes long, in seconds as once seen, live parts side by side: they start in this order; files of tests without a
 # broker are dealt out by it, the others by their size.
 _SECONDS = {
-    "stack": 528,
-    "stack and a Spark of their own": 525,
-    "game_stack": 520,
-    "three_brokers": 499,
-    "spark+stack": 428,
-    "pair": 346,
-    "old_stack": 335,
-    "secure_stack": 228,
+    "stack and a Spark of their own": 911,
+    "three_brokers": 845,
+    "stack": 708,
+    "game_stack": 686,
+    "spark+stack": 596,
+    "old_stack": 453,
+    "pair": 389,
+    "secure_stack": 364,
+    "lone_broker": 305,
+    "tests/upgrade/test_upgrade_live.py": 255,
+    "older_stack": 243,
+    "oldest_stack": 229,
     "node+plane+stack": 200,
-    "lone_broker": 160,
-    "tests/upgrade/test_upgrade_live.py": 157,
-    "older_stack": 155,
-    "oldest_stack": 151,
-    "tests/sandbox/test_sandbox.py": 82,
-    "tests/sandbox/test_demo_live.py": 82,
-    "short ones": 71,
-    "tests/clusters/test_broker_down_live.py": 56,
-    "tests/rehearse/test_rehearse_live.py": 49,
-    "tests/task_counts/test_task_counts_walk_live.py": 48,
+    "tests/sandbox/test_demo_live.py": 155,
+    "tests/sandbox/test_sandbox.py": 138,
+    "short ones": 89,
+    "tests/clusters/test_broker_down_live.py": 74,
+    "tests/rehearse/test_rehearse_live.py": 66,
+    "tests/task_counts/test_task_counts_walk_live.py": 49,
 }
 # What goes with another part: a start of Spark takes nine seconds of CPU time, and a pytest two.
 _WITH = {
@@ -72,28 +72,29 @@ _WITH = {
     "tests/offsets/test_offset_moves_live.py": "short ones",
 }
 _UNIT_SECONDS = {
-    "tests/upgrade/roll/test_upgrade_apply.py": 17,
-    "tests/upgrade/test_upgrade_mirror_maker.py": 14,
-    "tests/test_run.py": 10,
-    "tests/migrate/test_offsets_migrate.py": 10,
-    "tests/test_every_write.py": 9,
-    "tests/migrate/test_migrate_resume.py": 8,
-    "tests/upgrade/drivers/test_kubernetes_driver.py": 7,
-    "tests/upgrade/drivers/test_kubernetes_fields.py": 7,
-    "tests/upgrade/drivers/test_kubernetes_resume.py": 6,
-    "tests/wire/test_codecs.py": 7,
-    "tests/faults/test_decoders.py": 7,
-    "tests/output/test_board.py": 7,
-    "tests/test_canaries.py": 6,
-    "tests/upgrade/drivers/test_kubernetes_watching.py": 5,
-    "tests/checks/test_doctor_remedies.py": 5,
-    "tests/offsets/switch/test_offset_switch.py": 5,
-    "tests/rescue/test_rescue_ops.py": 5,
-    "tests/migrate/test_migrate_apply.py": 5,
-    "tests/migrate/test_migrate_targets.py": 4,
-    "tests/task_counts/test_task_count_write.py": 4,
-    "tests/acls/test_acls_command.py": 4,
+    "tests/watch/test_screen.py": 23,
+    "tests/test_run.py": 14,
+    "tests/upgrade/roll/test_upgrade_apply.py": 12,
+    "tests/output/test_board.py": 12,
+    "tests/wire/test_codecs.py": 10,
+    "tests/checks/test_doctor_remedies.py": 9,
+    "tests/upgrade/test_upgrade_mirror_maker.py": 8,
+    "tests/offsets/switch/test_offset_switch.py": 8,
+    "tests/engine/test_merge.py": 7,
+    "tests/faults/test_decoders.py": 5,
+    "tests/engine/test_planned.py": 5,
     "tests/wire/test_against_kafka_python.py": 4,
+    "tests/test_canaries.py": 4,
+    "tests/engine/test_rule.py": 4,
+    "tests/test_imports.py": 4,
+    "tests/test_layers.py": 3,
+    "tests/upgrade/drivers/test_kubernetes_fields.py": 3,
+    "tests/output/test_declared_kinds.py": 3,
+    "tests/collect/test_collector.py": 3,
+    "tests/upgrade/drivers/test_kubernetes_driver.py": 3,
+    "tests/offsets/test_offset_apply.py": 3,
+    "tests/migrate/test_migrate_targets.py": 3,
+    "tests/test_every_write.py": 3,
 }
 _LIVE_FILE_S = 0.3  # to collect one whose tests need more, nearly all of them
 
