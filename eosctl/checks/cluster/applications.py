@@ -17,15 +17,15 @@ from eosctl.core.acls.request import AclRequest
 from eosctl.core.findings import INFO, WARNING, Finding
 from eosctl.core.records import KnownBounds
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
-from eosctl.errors import EosctlError, InterruptedByUserError, UsageError
+from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.observation.connectors.folds import fold_alike
-from eosctl.report import Report, plain
+from eosctl.report import Problem, Report, plain
 from eosctl.txn import codes as txn_codes
 from eosctl.txn.applications.report import ApplicationsRequest, list_applications
 from eosctl.txn.applications.rows import ApplicationRow
 from eosctl.txn.faults import NOT_CHECKED
 from eosctl.txn.partitions import find_hanging_transactions
-from eosctl.txn.rows import HangingRow
+from eosctl.txn.rows import HangingRow, HangingSummary
 
 _Found = Iterable[Finding]
 _PRODUCTS = {"streams": {"kafka-streams"}, "flink": {"flink-sink", "flink-producer"}}
@@ -86,16 +86,25 @@ def _cluster_id(app: App) -> str | None:
 
 def _transactions(app: App) -> _Found:
     report = find_hanging_transactions(app, None)
+    if not report.summary_of(HangingSummary).partitions:  # brokers leave out what one may not see, without a word
+        raise UnauthorizedError("no topic can be seen, so no transaction either", hint="Grant DESCRIBE on the topics.")
     yield from (hanging_finding(plain(row)) for row in report.rows_of(HangingRow) if row.reason != NOT_CHECKED)
-    for problem in report.problems:
-        yield Finding(problem.code, WARNING, "transactions", problem.message, problem.hint or "See the message.")
+    yield from _of_problems("transactions", report.problems)
+
+
+def _of_problems(check: str, problems: Iterable[Problem]) -> _Found:
+    for each in problems:
+        yield Finding(each.code, WARNING, check, each.message, each.hint or "See the message.", certain=False)
 
 
 def _applications(app: App, wanted: ApplicationsToCheck) -> _Found:
     """What `txn applications` remarks of those of the product; ambiguous ones may be its, too."""
-    rows = list_applications(app, ApplicationsRequest(remember=False)).rows_of(ApplicationRow)
+    report = list_applications(app, ApplicationsRequest(remember=False))
+    rows = report.rows_of(ApplicationRow)
     of_product = [row for row in rows if _is_of(row, wanted)]
-    seen = {row.application for row in of_product}
+    yield from _of_problems("applications", [each for each in report.problems if each.code not in txn_codes.REMARKS])
+    # without the ids of a coordinator nobody knows which applications there are
+    seen = {row.application for row in of_product} if report.exit_code is ExitCode.OK else set(wanted.applications)
     for name in wanted.applications:
         if name not in seen:
             yield Finding(

@@ -30,6 +30,7 @@ _FLINK_PRODUCER = re.compile(rf"(.+-[0-9a-f]{{32}})-({_NUMBER})", re.DOTALL)
 _FLINK_SINK = re.compile(rf"(.+)-({_NUMBER})-({_NUMBER})", re.DOTALL)
 # a prefix and an int, in a word that has no other digit: random hex digits are no number
 _ENDS_IN_NUMBER = re.compile(rf"((?:.*[-_.:/])?[^-_.:/0-9]*)({_NUMBER})", re.DOTALL)
+_UUID = re.compile(r".*[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.DOTALL)
 _MOST = 2**31 - 1
 
 
@@ -134,7 +135,7 @@ def _spring_listener(transactional_id: TransactionalId, known: KnownOfCluster) -
 def _numbered(transactional_id: TransactionalId) -> Iterator[IdReading]:
     """A prefix and a number: Spring's own way, and a FlinkKafkaProducer's where a dash stands between them."""
     match = _ENDS_IN_NUMBER.fullmatch(transactional_id)
-    if match is None or not match[1] or int(match[2]) > _MOST:
+    if match is None or not match[1] or int(match[2]) > _MOST or _UUID.fullmatch(transactional_id):
         return
     if match[1].endswith("-"):
         yield IdReading("flink-producer", match[1][:-1], first=int(match[2]))

@@ -15,6 +15,7 @@ from eosctl.core.transaction_log import TOPIC
 from eosctl.errors import ExitCode, UnreachableError, UsageError
 from eosctl.ports import TransactionAdmin
 from eosctl.report import Report
+from eosctl.wire.error_codes import UNKNOWN_SERVER_ERROR
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.txn_stage import Stage, txn_stage
 from tests.schema_check import faults_of
@@ -66,6 +67,20 @@ def test_a_timeout_above_the_maximum_is_a_warning_for_flink(app: App) -> None:
 def test_an_application_that_nobody_knows_is_said(app: App) -> None:
     assert ("applications", "application_not_seen") in found(look(app, "streams", "nosuch"))
     assert ("applications", "application_not_seen") not in found(look(app, "streams", "billing"))
+
+
+def test_ids_that_no_coordinator_lists_are_not_called_unseen(app: App, stage: Stage) -> None:
+    """Of three brokers one is loading: its ids are in no listing, which is no calm and no absence."""
+    stage.cluster.fail_next("ListTransactions", *[UNKNOWN_SERVER_ERROR] * 2)
+    report = look(app, "streams", "billing")
+    told = {(row.check, str(row.code)) for row in report.rows}
+    assert ("applications", "not_checked") in told
+    assert ("applications", "application_not_seen") not in told
+
+
+def test_where_no_topic_can_be_seen_hanging_ones_can_t_either(app: App, stage: Stage) -> None:
+    stage.cluster.deny_topics |= set(stage.cluster.state.topics)
+    assert ("transactions", "not_checked") in found(look(app))
 
 
 def test_a_hanging_transaction_is_an_error(app: App, stage: Stage) -> None:

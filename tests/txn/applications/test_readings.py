@@ -73,7 +73,21 @@ def test_an_id_that_could_be_several_things_is_all_of_them(transactional_id: str
 
 @pytest.mark.parametrize(
     "transactional_id",
-    ["", "-", "payments", "a_b", "7", "tx-07", "x-007", f"app-{UUID}", "tx.audit.in.", "ä-é", "a-1-", "\udce9-x"],
+    [
+        "",
+        "-",
+        "payments",
+        "a_b",
+        "7",
+        "tx-07",
+        "x-007",
+        f"app-{UUID}",
+        "app-1b4e28ba-2fa1-11d2-883f-abcdef123456",
+        "tx.audit.in.",
+        "ä-é",
+        "a-1-",
+        "\udce9-x",
+    ],
 )
 def test_an_id_that_nothing_makes(transactional_id: str) -> None:
     assert read(transactional_id, CLUSTER) == ()
