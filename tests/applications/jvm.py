@@ -37,8 +37,11 @@ def locked(name: str) -> list[Jar]:
 
 
 @contextmanager
-def jvm(jars: Sequence[Jar], folder: Path) -> Iterator[Any]:
-    """What py4j calls `gateway.jvm`; at the end of the block the JVM is killed, as a job whose machine is lost."""
+def jvm(jars: Sequence[Jar], folder: Path, *, options: Sequence[str] = ()) -> Iterator[Any]:
+    """What py4j calls `gateway.jvm`; at the end of the block the JVM is killed, as a job whose machine is lost.
+
+    `options` are further ones of the JVM; what it logs to its console is in jvm.out of `folder`.
+    """
     java = require_java(os.environ)
     paths = ensure_jars(
         jars, cache=cache_dir(os.environ), java=java, maven_url=os.environ.get("EOSCTL_MAVEN_URL"),
@@ -46,7 +49,7 @@ def jvm(jars: Sequence[Jar], folder: Path) -> Iterator[Any]:
     )  # fmt: skip
     (py4j,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
     class_path = os.pathsep.join(map(str, [py4j, *paths]))
-    command = [str(java.executable), *_OPTIONS, "-cp", class_path, "py4j.GatewayServer", "--enable-auth", "0"]
+    command = [str(java.executable), *_OPTIONS, *options, "-cp", class_path, "py4j.GatewayServer", "--enable-auth", "0"]
     said = folder / "jvm.out"
     with said.open("wb") as output, (folder / "jvm.err").open("wb") as errors:
         process = subprocess.Popen(

@@ -47,6 +47,10 @@ _WORKER = "a FileStreamSource task of a worker with exactly.once.source.support=
 _SECURED = "a secured sandbox of three brokers, SCRAM user without ACLs: "
 _SHORT = "three brokers, min.insync.replicas=3 of __transaction_state, one broker stopped: "
 _ERRORS = "Errors.exception() of kafka-clients 4.3.1"
+_LATE = "its open transaction was aborted by an EndTxn with its own epoch, as if a request had been late, then it "
+_ROUND = "two workers, a connector of two tasks was changed, and tasks-fencing-CONNECTOR said "
+_FLINK = "log of a job of Flink 2.0.1 with connector 4.0.1, broker 4.3.1: "
+_NAMELESS = "two workers with rest.advertised.host.name=worker-2, the task of the follower"
 _HERDER = "DistributedHerder of connect-runtime 4.3.1"
 TRACES = (
     _sandbox("producer-fenced-commit-3.9.2.txt", "producer_fenced", how=_TWO + "committed"),
@@ -155,30 +159,94 @@ TRACES = (
         "not-resolved-4.3.1.txt", "brokers_not_resolved",
         how="a KafkaProducer with bootstrap.servers=no-such-host.invalid:9092",
     ),
-    _class("connect-producer-fenced-4.3.1.txt", "task_fenced", how=_ERRORS + ", in a task"),
-    _class("invalid-txn-state-errors-3.9.2.txt", "invalid_txn_state", how="Errors.exception() of kafka-clients 3.9.2"),
-    _class("transaction-abortable-errors-4.3.1.txt", "transaction_abortable", how=_ERRORS),
+    _sandbox("transaction-abortable-send-3.9.2.txt", "transaction_abortable", how=_LATE + "sent again"),
+    _sandbox(
+        "transaction-abortable-commit-3.9.2.txt", "transaction_abortable", "producer_in_error",
+        how=_LATE + "sent again, committed",
+    ),
+    _sandbox("invalid-txn-state-commit-3.9.2.txt", "invalid_txn_state", how=_LATE + "committed"),
+    _sandbox(
+        "coordinator-fenced-admin-4.3.1.txt", "coordinator_fenced",
+        how="Admin.abortTransaction with coordinatorEpoch 3, and then with 2",
+    ),
+    _sandbox(
+        "coordinator-fenced-broker-4.3.1.txt", "coordinator_fenced",
+        how="the broker's log after that: the coordinator's own epoch was 0, and its transaction hangs since",
+    ),
+    _sandbox(
+        "unstable-offsets-consumer-4.3.1.txt", "unstable_offsets",
+        how="log of a KafkaConsumer, while sendOffsetsToTransaction of its group was not committed; repeated",
+    ),
+    _sandbox(
+        "streams-init-timeout-4.3.1.txt", "streams_init_timed_out", "init_timed_out",
+        how="log of an application with max.block.ms=5000; a broker alone with the default of three replicas of "
+        "__transaction_state",
+    ),
+    _sandbox(
+        "connect-producer-fenced-3.9.2.txt", "task_fenced", "offsets_not_written",
+        how=_WORKER + "fenced while it had no transaction, then given a line; 4.3.1 says InvalidProducerEpoch",
+    ),
+    _sandbox(
+        "zombie-fencing-4.3.1.txt", "fencing_failed",
+        how=_ROUND + "8; connect-cluster-GROUP was fenced meanwhile; the task of the follower",
+    ),
+    _sandbox(
+        "zombie-fencing-leader-fenced-4.3.1.txt", "config_topic_not_claimed", "config_topic_not_written",
+        "fencing_failed", how="the same, the leader's own task",
+    ),
+    _sandbox("zombie-fencing-timed-out-4.3.1.txt", "fencing_timed_out", how=_ROUND + "120; the leader's own task"),
+    _sandbox("forward-timeout-4.3.1.txt", "fencing_forward_timeout", how=_ROUND + "45; the task of the follower"),
+    _sandbox(
+        "fencing-superseded-4.3.1.txt", "fencing_superseded",
+        how=_ROUND + "20, and a third task by a PUT after 4 s; the follower's log, for REST shows the newer task",
+    ),
+    _sandbox(
+        "config-topic-transient-4.3.1.txt", "config_topic_not_written",
+        how="PUT of a configuration at the leader, the broker stopped by SIGSTOP: REST's answer",
+    ),
+    _sandbox(
+        "forwarded-request-timeout-4.3.1.json", "fencing_forward_timeout", how="the same PUT at the follower"
+    ),
+    _sandbox(
+        "offsets-read-4.3.1.txt", "offsets_read_timed_out",
+        how="PATCH of the offsets of a stopped connector behind an open transaction: REST's answer after 90 s",
+    ),
+    _sandbox(
+        "offsets-not-written-4.3.1.txt", "offsets_not_written",
+        how="records without source offset, from a connector with an offsets.storage.topic of its own",
+    ),
+    _sandbox(
+        "task-configs-incomplete-4.3.1.txt", "task_configs_forgotten",
+        how="a worker's log at DEBUG; into the config topic were written what compaction may leave: a commit of two "
+        "tasks with one task's record, and one without its connector's",
+    ),
+    _sandbox(
+        "flink-commit-fenced-4.0.1.txt", "flink_commit_fenced",
+        how=_FLINK + "initTransactions of another producer of its id, then the end of its input",
+    ),
+    _sandbox(
+        "flink-commit-timed-out-4.0.1.txt", "flink_commit_fenced",
+        how=_FLINK + "transaction.timeout.ms=2000, 16 s without a checkpoint, then the end of its input",
+    ),
+    _sandbox("flink-prefix-4.0.1.txt", "flink_prefix_shared", how=_FLINK + "two sinks of one prefix: the job fails"),
+    _sandbox(
+        "internal-rest-4.3.1.txt", "internal_rest_off", how="log of one of two nodes of a MirrorMaker, a task of it"
+    ),
+    _sandbox("internal-rest-reconfigure-4.3.1.txt", "internal_rest_off", how="the same log, a connector of it"),
+    _sandbox("leader-not-reached-3.9.2.txt", "leader_not_reached", how=_NAMELESS),
+    _sandbox("leader-not-reached-4.3.1.txt", "leader_not_reached", how=_NAMELESS),
+    _sandbox(
+        "flink-commit-invalid-4.0.1.txt", "flink_commit_invalid",
+        how=_FLINK + "its transaction was aborted by an EndTxn with its own epoch, then the end of its input",
+    ),
+    _sandbox(
+        "ghost-4.3.1.txt", "connector_is_a_ghost",
+        how="an aborted config record of a connector, two preparing workers, and the log of one that became enabled",
+    ),
     _class("not-coordinator-errors-4.3.1.txt", "not_coordinator", how=_ERRORS),
     _class("duplicate-sequence-errors-4.3.1.txt", "duplicate_sequence", how=_ERRORS),
-    _class("coordinator-fenced-errors-4.3.1.txt", "coordinator_fenced", how=_ERRORS),
-    _class("unstable-offsets-errors-4.3.1.txt", "unstable_offsets", how=_ERRORS),
-    _class("streams-init-timeout-4.3.1.txt", "streams_init_timed_out", how="StreamsProducer of kafka-streams 4.3.1"),
-    _class("flink-commit-fenced-4.0.txt", "flink_commit_fenced", how="KafkaCommitter of flink-connector-kafka 4.0.1"),
-    _class("flink-commit-invalid-4.0.txt", "flink_commit_invalid", how="KafkaCommitter, flink-connector-kafka 4.0.1"),
-    _class("flink-prefix-4.0.txt", "flink_prefix_shared", how="BackchannelFactory of flink-connector-kafka 4.0.1"),
-    _class("zombie-fencing-4.3.1.txt", "fencing_failed", how=_HERDER),
-    _class("zombie-fencing-timed-out-4.3.1.txt", "fencing_timed_out", how=_HERDER + ", KafkaAdminClient"),
-    _class("fencing-superseded-4.3.1.txt", "fencing_superseded", how=_HERDER),
-    _class("forward-timeout-3.9.2.txt", "fencing_forward_timeout", how="RestClient of connect-runtime 3.9.2"),
-    _class("leader-not-reached-3.9.2.txt", "leader_not_reached", how="RestClient of connect-runtime 3.9.2"),
-    _class("internal-rest-4.3.1.txt", "internal_rest_off", how=_HERDER),
-    _class("config-topic-transient-4.3.1.txt", "config_topic_not_written", how=_HERDER),
     _class("rebalance-expected-4.3.1.txt", "rebalance_expected", how=_HERDER + ", as REST answers it"),
-    _class("offsets-read-4.3.1.txt", "offsets_read_timed_out", how="Worker.modifySourceConnectorOffsets, 4.3.1"),
-    _class("ghost-4.3.1.txt", "connector_is_a_ghost", how=_HERDER),
     _class("brokers-too-old-4.3.1.txt", "brokers_too_old", how="KafkaConfigBackingStore of connect-runtime 4.3.1"),
-    _class("task-configs-incomplete-4.3.1.txt", "task_configs_forgotten", how="KafkaConfigBackingStore, 4.3.1"),
-    _class("offsets-not-written-4.3.1.txt", "offsets_not_written", how="ExactlyOnceWorkerSourceTask, 4.3.1"),
     _public("streams-unknown-producer-id-2.4.txt", "unknown_producer_id", how="apache/kafka#7748"),
     _public("flink-fenced-1.18.txt", "flink_commit_fenced", how="redpanda-data/redpanda#16250"),
     _public("flink-old-epoch-2.6.txt", "flink_commit_fenced", how="apache/flink-cdc#230"),

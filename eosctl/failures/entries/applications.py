@@ -53,6 +53,7 @@ STREAMS_INIT = Failure(
     is_not=("Not a fenced task.",),
     fix="See to the brokers; raise max.block.ms of the producer where they are only slow",
     commands=("eosctl doctor", "eosctl txn coordinator {id}"),
+    explains=(codes.INIT_TIMED_OUT,),
     said_by=("kafka-streams: StreamsProducer.initTransaction, 2.6 to 4.3",),
 )  # fmt: skip
 FLINK_FENCED = Failure(
@@ -102,9 +103,12 @@ FLINK_INVALID = Failure(
 FLINK_PREFIX = Failure(
     code=codes.FLINK_PREFIX_SHARED, family=Family.FLINK, name="Flink: duplicate transactionalIdPrefix",
     signs=(sign("Found duplicate transactionalIdPrefix for multiple Kafka sinks"),),
-    means="two of its sinks have one transactionalIdPrefix, and fence each other",
+    means="two of its sinks have one transactionalIdPrefix",
     causes=("A job with two exactly-once sinks, or two jobs on one cluster, and the same setTransactionalIdPrefix.",),
-    is_not=("Not only a leak of memory, as the message says: of two jobs, each aborts the other's transactions.",),
+    is_not=(
+        "Not only a leak of memory, as the message says: two sinks of one job make it fail when it starts (seen with "
+        "connector 4.0.1), and of two jobs, each aborts the other's transactions.",
+    ),
     fix="Give each sink a prefix of its own",
     commands=("eosctl txn list --match 'PREFIX.*' --client-side",),
     said_by=("flink-connector-kafka: BackchannelFactory, 4.0",),
@@ -113,7 +117,8 @@ UNSTABLE = Failure(
     code=codes.UNSTABLE_OFFSETS, family=Family.READER, name="UnstableOffsetCommitException",
     signs=(
         sign("UnstableOffsetCommitException"), sign("UNSTABLE_OFFSET_COMMIT"),
-        sign("There are unstable offsets that need to be cleared"), sign(
+        sign("There are unstable offsets that need to be cleared"),
+        sign("still have unstable offsets which are not cleared on the broker side"), sign(
             "expired before the last committed offset for partitions"),
         sign("The committed offsets request timed out"),
     ),

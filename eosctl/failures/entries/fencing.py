@@ -83,7 +83,14 @@ LEADER_NOT_REACHED = Failure(
 FORWARD_TIMEOUT = Failure(
     code=codes.FENCING_FORWARD_TIMEOUT, family=Family.CONNECT,
     name="IO Error trying to forward REST request: the fencing round took too long",
-    signs=(sign(_FORWARDED, "imeout"),),
+    signs=(
+        sign(_FORWARDED, "imeout", "ConnectRestException"),
+        sign(
+            _FORWARDED, "imeout",
+            means="the leader did not answer a request within the 30 s of the follower that passed it on",
+            fix="Read back whether it was done, and send the next one to the leader, which waits for 90 s",
+        ),
+    ),
     means="the leader had not fenced the old tasks when the follower's 30 s were over",
     causes=(
         "The connector had more than about 30 tasks: Connect fences one id a second and broker.",

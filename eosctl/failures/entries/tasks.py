@@ -81,7 +81,8 @@ OFFSETS_NOT_WRITTEN = Failure(
     means="its offsets could not be written; with a dedicated topic, Kafka 3.8 to 4.3 fail at each null offset",
     causes=(
         "What the cause below it says: a record that is too large, a lacking right, a fenced producer.",
-        "A null offset, and an offsets topic of the connector's own (Kafka 3.8 to 4.3).",
+        "A null offset, and an offsets topic of the connector's own (Kafka 3.8 to 4.3): 4.3.1 says below it that the "
+        "OffsetStorageWriter is already flushing.",
     ),
     fix="See the cause in the trace. For null offsets: `eosctl offsets switch --connector {c} --to global`",
     said_by=(_TASK + " (commitTransaction)",),
@@ -168,7 +169,10 @@ FORGOTTEN = Failure(
     is_not=("Not a failure of tasks: none is started, and REST shows a connector without tasks.",),
     fix="PUT the configuration of {name} again with any change",
     commands=("eosctl doctor", "eosctl task-counts replay --topic"),
-    versions=(VersionNote("before 3.8", "only an incomplete set of task configurations is passed over (KAFKA-16838)"),),
+    versions=(
+        VersionNote("before 3.8", "only an incomplete set of task configurations is passed over (KAFKA-16838)"),
+        VersionNote("4.3.1", "both lines are logged at DEBUG, and so in few logs (seen)"),
+    ),
     said_by=(
         "connect-runtime: KafkaConfigBackingStore.processTasksCommitRecord, 3.3 to 4.3; the second words from 3.8",),
     aliases=("KAFKA-17719", "tasks_forgotten"),

@@ -12,6 +12,9 @@ NOT_CLAIMED = Failure(
     name="Cannot produce to config topic without claiming write privileges first",
     signs=(
         sign("Cannot produce to config topic without claiming write privileges first"),
+        # what is below it is of the leader's producer, not of a task's
+        sign("Failed to perform fencable send to config topic", "InvalidProducerEpochException"),
+        sign("Failed to perform fencable send to config topic", "ProducerFencedException"),
         sign("Failed to perform fencable send to config topic"),
         sign("Failed to write to config topic as leader"),
         sign("Unable to claim write privileges for config topic"),
@@ -79,6 +82,14 @@ READ_TIMED_OUT = Failure(
     signs=(
         sign("Timed out while trying to read to the end of the offsets topic"),
         sign("Timed out while waiting to get end offsets for topic"),
+        sign(
+            "Request timed out. The last operation the worker completed was",
+            means="a worker did not carry out a request within the 90 s of REST, and does not say what it waited for",
+        ),
+        sign(
+            "Request timed out. The worker is currently",
+            means="a worker did not carry out a request within the 90 s of REST: it waited for what the message names",
+        ),
         sign("Failed to fetch offsets."), sign("Failed to read from the offsets topic"),
     ),
     means="Connect did not get to the end of an offsets topic in time",
@@ -90,6 +101,11 @@ READ_TIMED_OUT = Failure(
         "The topic is large, or its brokers are slow.",
     ),
     is_not=("Not lost offsets: they are behind the open transaction.",),
+    versions=(
+        VersionNote("4.3.1", "a GET or PATCH of offsets behind an open transaction is answered after 90 s with "
+                    "\"Request timed out. The last operation the worker completed was …\"; the words of the offsets "
+                    "topic, which come later, are in no answer and no log (seen)"),
+    ),
     fix="Find who holds the transaction open, and fence or abort it; then send the request again",
     commands=("eosctl doctor", "eosctl txn hanging --all", "eosctl txn list --state Ongoing"),
     said_by=(
