@@ -72,7 +72,7 @@ OWN_OFFSETS_TOPIC = finding(
 OFFSETS_NOT_WRITTEN = finding(
     "offsets_not_written",
     "A task is FAILED: its offsets could not be written.",
-    "Read the cause; with a dedicated topic and null offsets, `eosctl offsets switch --to global`.",
+    "Read the cause; with a dedicated topic and null offsets, `eosctl offsets switch --connector NAME --to global`.",
 )
 CONNECTOR_IS_A_GHOST = finding(
     "connector_is_a_ghost",
@@ -212,7 +212,7 @@ CLUSTER_NOT_AUTHORIZED = finding(
     "cluster_not_authorized",
     "The principal has no right on the cluster that it needs: for idempotent producers IDEMPOTENT_WRITE, on brokers "
     "before 2.8.",
-    "Grant it: kafka-acls --add --cluster --operation IdempotentWrite.",
+    "Grant it: kafka-acls.sh --add --cluster --operation IdempotentWrite; on newer brokers WRITE on any topic will do.",
 )
 TOPIC_NOT_AUTHORIZED = finding(
     "topic_not_authorized", "The principal lacks a right on a topic or a group.", "Grant it: `eosctl acls check`."
@@ -261,5 +261,5 @@ FLINK_COMMIT_INVALID = finding(
 FLINK_PREFIX_SHARED = finding(
     "flink_prefix_shared",
     "Two Flink sinks have one transactionalIdPrefix, and fence each other.",
-    "Give each sink a prefix of its own: `eosctl txn list --match 'PREFIX.*'`.",
+    "Give each sink a prefix of its own: `eosctl txn applications` shows who shares one.",
 )

@@ -31,7 +31,7 @@ MIGRATED = Failure(
     ),
     fix="None where it happens at rebalances. Where it comes back: raise transaction.timeout.ms and "
     "max.poll.interval.ms, lower max.poll.records, and see that no other application has the application.id",
-    commands=("eosctl txn list --match 'APPLICATION-ID.*' --client-side", _DESCRIBE),
+    commands=("eosctl doctor --for streams", "eosctl txn applications", _DESCRIBE),
     versions=(
         VersionNote("before 3.0",
         "with exactly_once (v1) each task has an id, APPLICATION-TASK; with exactly_once_v2 each "
@@ -52,7 +52,7 @@ STREAMS_INIT = Failure(
     causes=("The transaction coordinator is away or slow.", "__transaction_state has too few replicas in sync."),
     is_not=("Not a fenced task.",),
     fix="See to the brokers; raise max.block.ms of the producer where they are only slow",
-    commands=("eosctl doctor", "eosctl txn coordinator {id}"),
+    commands=("eosctl doctor --for streams", "eosctl txn coordinator {id}"),
     explains=(codes.INIT_TIMED_OUT,),
     said_by=("kafka-streams: StreamsProducer.initTransaction, 2.6 to 4.3",),
 )  # fmt: skip
@@ -77,7 +77,7 @@ FLINK_FENCED = Failure(
     fix="Find out who took the id. Give each sink a prefix of its own, and set transaction.timeout.ms above the "
         "longest "
     "pause between checkpoint and recovery",
-    commands=(_DESCRIBE, "eosctl txn list --match 'PREFIX.*' --client-side"),
+    commands=("eosctl txn applications", _DESCRIBE, "eosctl doctor --for flink"),
     said_by=(_COMMITTER, "flink-connector-kafka: KafkaWriter.WriterCallback"),
     aliases=("Flink fenced",),
 )  # fmt: skip
@@ -97,7 +97,7 @@ FLINK_INVALID = Failure(
     is_not=("Not a commit that will be done later: the records of that checkpoint are lost, and the job goes on.",),
     fix="Set transaction.timeout.ms above the longest pause between checkpoint and recovery, and the brokers' "
     "transaction.max.timeout.ms with it; send the records of that checkpoint again",
-    commands=(_DESCRIBE, "eosctl txn log {id}"),
+    commands=(_DESCRIBE, "eosctl txn log {id}", "eosctl doctor --for flink"),
     said_by=(_COMMITTER,),
 )  # fmt: skip
 FLINK_PREFIX = Failure(
@@ -110,7 +110,7 @@ FLINK_PREFIX = Failure(
         "connector 4.0.1), and of two jobs, each aborts the other's transactions.",
     ),
     fix="Give each sink a prefix of its own",
-    commands=("eosctl txn list --match 'PREFIX.*' --client-side",),
+    commands=("eosctl txn applications", "eosctl doctor --for flink"),
     said_by=("flink-connector-kafka: BackchannelFactory, 4.0",),
 )  # fmt: skip
 UNSTABLE = Failure(
@@ -130,8 +130,11 @@ UNSTABLE = Failure(
     ),
     is_not=("Not lost offsets.", "Not fatal: consumers ask again until default.api.timeout.ms is over."),
     fix="Wait for the transaction's timeout, or fence its id where its owner is gone; lower transaction.timeout.ms of "
-    "that application",
-    commands=("eosctl txn list --state Ongoing", "eosctl txn hanging --topic __consumer_offsets"),
+    "that application. Where `eosctl txn hanging` finds one, no timeout ends it: abort it",
+    commands=(
+        "eosctl txn list --state Ongoing", "eosctl txn hanging --topic __consumer_offsets",
+        "eosctl txn abort --hanging --topic __consumer_offsets --dry-run",
+    ),
     versions=(VersionNote("before 2.5", "consumers read what was committed before, without waiting (KIP-447)"),),
     said_by=(
         "kafka-clients: Errors.UNSTABLE_OFFSET_COMMIT (88), 2.5 to 4.3",

@@ -33,7 +33,7 @@ FENCED = Failure(
     ),
     fix="Close the producer and make a new one, unless another instance is meant to have the id; then give each "
     "instance an id of its own",
-    commands=(_DESCRIBE, "eosctl txn log {id}", "eosctl history"),
+    commands=(_DESCRIBE, "eosctl txn log {id}", "eosctl txn applications", "eosctl history"),
     versions=(
         VersionNote("before 2.7", "INVALID_PRODUCER_EPOCH (47) has this name and the words \"Producer attempted an "
                     "operation with an old epoch. Either there is a newer producer with the same transactionalId, or "
@@ -120,7 +120,7 @@ PID_MAPPING = Failure(
     ),
     fix="Close the producer and make a new one: initTransactions gives the id a new producer id. For idle applications "
     "raise transactional.id.expiration.ms, or commit something now and then",
-    commands=(_DESCRIBE, "eosctl txn coordinator {id}"),
+    commands=(_DESCRIBE, "eosctl txn applications"),
     versions=(
         VersionNote("before 2.5",
         "fatal for Streams threads; from 2.5 on a producer raises its epoch by itself where it "

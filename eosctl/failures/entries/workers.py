@@ -107,7 +107,10 @@ READ_TIMED_OUT = Failure(
                     "topic, which come later, are in no answer and no log (seen)"),
     ),
     fix="Find who holds the transaction open, and fence or abort it; then send the request again",
-    commands=("eosctl doctor", "eosctl txn hanging --all", "eosctl txn list --state Ongoing"),
+    commands=(
+        "eosctl doctor", "eosctl txn list --state Ongoing", "eosctl txn hanging --all",
+        "eosctl txn abort --hanging --dry-run",
+    ),
     said_by=(
         "connect-runtime: Worker.modifySourceConnectorOffsets, 3.6 to 4.3",
         "connect-runtime: TopicAdmin.endOffsets, OffsetStorageReaderImpl.offsets, 3.3 to 4.3",
