@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from eosctl.core.clients.librdkafka_limits import LARGEST_RECORD
 from eosctl.engine.columns import numbered, one_array
-from eosctl.engine.ranges import ClientProperties, ProgressMeter
+from eosctl.engine.ranges import ClientProperties, ProgressMeter, learn_topics
 from eosctl.engine.read import homes_of
 
 Counts = dict[tuple[str, int], tuple[int, int, int]]
@@ -78,6 +78,7 @@ def write_rows(
     producer = (open_producer or Producer)(
         {**LARGEST_RECORD, **client, **_PRODUCER, "transactional.id": transactional_id}
     )
+    learn_topics(producer, len(pc.unique(rows["topic"])))
     _until_done(producer.init_transactions)
     sender, pace, rows = _Sender(producer, progress), _Pace(now_s), _by_partition(rows)
     try:

@@ -39,6 +39,7 @@ class ScriptedConsumer:
         self.assigned: list[tuple[int, int]] = []
         self.paused: list[int] = []
         self.closed = False
+        self.listed = 0
         self.positions: Iterator[int] = iter(())
 
     def opened(self, settings: Mapping[str, Any]) -> ScriptedConsumer:
@@ -49,6 +50,10 @@ class ScriptedConsumer:
 
     def assign(self, places: Iterable[Any]) -> None:
         self.assigned = [(place.partition, place.offset) for place in places]
+
+    def list_topics(self, timeout: float) -> None:
+        self.listed += 1
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
     def pause(self, places: Iterable[Any]) -> None:
         self.paused += [place.partition for place in places]
@@ -100,6 +105,18 @@ def test_markers_at_the_end_are_passed_by_the_event_behind_them(offset: int) -> 
 
 def test_a_record_behind_a_gap_ends_the_range() -> None:
     assert read(ScriptedConsumer([[record(0, 9)]]), TO_FOUR) == [({}, 0)]
+
+
+@pytest.mark.parametrize(("topics", "listed"), [(1, 0), (100, 1)])
+def test_where_many_topics_are_is_asked_once(topics: int, listed: int) -> None:
+    """As for a writer; a request that fails is no fault, for librdkafka asks for each then."""
+    names = [f"t{number}" for number in range(topics)]
+    messages = [Message(topic=name, partition=0, offset=0, key=b"k", value=b"v") for name in names]
+    consumer = ScriptedConsumer([messages])
+    ranges = [OffsetRange(name, 0, 0, 1) for name in names]
+    [fold] = read_newest({}, ranges, open_consumer=consumer.opened, stall_timeout_s=0.05)
+    assert len(fold.records) == topics
+    assert (consumer.listed, consumer.closed) == (listed, True)
 
 
 def test_nothing_to_read_opens_nothing() -> None:

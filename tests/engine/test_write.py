@@ -26,7 +26,7 @@ class SlowProducer:
         self.bytes_per_s, self.time_s, self.begun_s = bytes_per_s, 0.0, 0.0
         self.open_s: list[float] = []
         self.sent: list[tuple[str, int, bytes]] = []
-        self.aborted = self.asked = self.full_every = 0
+        self.aborted = self.asked = self.full_every = self.listed = 0
         self.ends_for: KafkaError | None = None
         self._reports: list[Callable[[], None]] = []
 
@@ -38,6 +38,10 @@ class SlowProducer:
     def init_transactions(self, _timeout_s: float) -> None: ...
     def purge(self) -> None: ...
     def poll(self, _timeout_s: float) -> None: ...
+
+    def list_topics(self, timeout: float) -> None:
+        self.listed += 1
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
 
     def begin_transaction(self) -> None:
         self.begun_s = self.time_s
@@ -153,3 +157,16 @@ def test_a_key_stays_where_the_target_has_it() -> None:
     found = placed(decisions)
     assert found["partition"].to_pylist() == [4, partition_for(b"b", 7), partition_for(b"c", 5)]
     assert found.column_names == ["topic", "partition", "key", "value"]
+
+
+@pytest.mark.parametrize(("topics", "listed"), [(1, 0), (1000, 1)])
+def test_where_many_topics_are_is_asked_once(topics: int, listed: int) -> None:
+    """librdkafka asked for each as it came, and again for all that it waited for: 800 requests for 1,000 topics.
+
+    It still does where the one request fails.
+    """
+    rows = [(f"t{number}", 0, b"k", b"v") for number in range(topics)]
+    table = pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+    producer = SlowProducer(1_000_000)
+    counts = write_rows({}, "id", table, open_producer=producer.opened, now_s=lambda: producer.time_s)
+    assert (producer.listed, len(counts)) == (listed, topics)
