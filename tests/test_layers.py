@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.source_trees import nodes_of
+
 ROOT = Path(__file__).resolve().parent.parent
 # from the ground up; a room may import what is on lower floors, and itself. A room is the first part below eosctl
 FLOORS = (
@@ -105,7 +107,7 @@ def _imports(path: Path, name: str) -> tuple[tuple[int, str], ...]:
 
 def _found_imports(path: Path, name: str) -> Iterator[tuple[int, str]]:
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -219,9 +221,9 @@ def test_no_one_imports_commands_statically() -> None:
     files = [*(ROOT / "eosctl").rglob("*.py"), *(ROOT / "commands").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
     for path in files:
         if b"eosctl.commands" in path.read_bytes():
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            names = [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
-            names += [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+            nodes = nodes_of(path)
+            names = [a.name for n in nodes if isinstance(n, ast.Import) for a in n.names]
+            names += [n.module or "" for n in nodes if isinstance(n, ast.ImportFrom)]
             assert not [name for name in names if name.startswith("eosctl.commands")], path
 
 

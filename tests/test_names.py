@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
+from tests.source_trees import tree_of
+
 ROOT = Path(__file__).resolve().parent.parent
 HOUSE = [path for top in ("commands", "eosctl") for path in (ROOT / top).rglob("*.py")]
 
@@ -15,7 +17,7 @@ def _doubles(files: Iterable[Path]) -> dict[str, list[str]]:
     """Public class names that are defined in more than one of the files, and in which."""
     where = defaultdict[str, list[str]](list)
     for path in files:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 where[node.name].append(path.name)
     return {name: sorted(found) for name, found in where.items() if len(found) > 1}

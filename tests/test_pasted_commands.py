@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.source_trees import nodes_of
 from tests.test_layers import ROOT
 
 _GROUPS = sorted(importlib.import_module("eosctl.commands.frame.root").COMMANDS)
@@ -25,7 +26,7 @@ _HARMLESS = {  # numbers, fixed words, and what was quoted where it was made
 def _strings() -> Iterator[tuple[str, ast.JoinedStr]]:
     for folder in (ROOT / "eosctl", ROOT / "commands"):
         for path in sorted(folder.rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in nodes_of(path):
                 if isinstance(node, ast.JoinedStr):
                     yield f"{path.relative_to(ROOT)}:{node.lineno}", node
 

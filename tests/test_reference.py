@@ -16,6 +16,7 @@ from eosctl import errors
 from eosctl.errors import ExitCode
 from eosctl.explain.entries import KINDS, MODULES, known_entries
 from tests.conftest import Invoke
+from tests.source_trees import tree_of
 
 ROOT = Path(__file__).resolve().parent.parent
 ENTRIES = known_entries()
@@ -38,7 +39,7 @@ TITLES = {
 
 
 TREES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts): ast.parse(path.read_text(encoding="utf-8"))
+    ".".join(path.relative_to(ROOT).with_suffix("").parts): tree_of(path)
     for top in ("eosctl", "commands")
     for path in sorted((ROOT / top).rglob("*.py"))
 }

@@ -36,6 +36,7 @@ from tests.fakes.doctor_scene import (
     write_worker_file,
 )
 from tests.fakes.world import STATUSES
+from tests.source_trees import nodes_of
 
 ROOT = Path(__file__).parents[2]
 OWN = "own-orders"
@@ -276,7 +277,7 @@ NOT_DOCTORS = SUMMING_GATES | {"modes_proven", "mode_unproven", "no_transaction_
 def codes_with_commands() -> Iterator[str]:
     """Every code that stands in the source beside a command: of findings and gates."""
     for path in (ROOT / "eosctl").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Finding", "_Rule"):
                 code = node.args[0] if node.args else None
                 if isinstance(code, ast.Constant) and "`eosctl " in ast.unparse(node):

@@ -12,12 +12,13 @@ import click
 import pytest
 
 from tests.command_tree import leaves
+from tests.source_trees import nodes_of
 
 FILES = sorted((Path(__file__).resolve().parents[2] / "commands").rglob("*.py"))
 
 
-def nodes(path: Path) -> list[ast.AST]:
-    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return nodes_of(path)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

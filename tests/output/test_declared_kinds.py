@@ -12,6 +12,7 @@ import pytest
 from eosctl.explain.kinds import ROW_MODULES, all_kinds, declared_kinds, schema_of
 from eosctl.output.columns import words_of_columns
 from eosctl.output.rows import Kind
+from tests.source_trees import nodes_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GOLDEN = ROOT / "tests" / "golden" / "schemas.json"
@@ -69,7 +70,7 @@ def test_every_module_that_declares_kinds_is_in_the_table() -> None:
     importing = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for path in (ROOT / "eosctl").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Kind"
     }
     others = {name for name in importing if name.startswith("eosctl.output.")}

@@ -11,6 +11,7 @@ import click
 
 from eosctl.core.allowances import Waiver
 from tests.command_tree import leaves
+from tests.source_trees import nodes_of
 from tests.test_layers import ROOT
 
 # options of writing commands that set no check aside: they say what to do, or how
@@ -79,7 +80,7 @@ def test_the_library_names_waivers_by_the_one_table() -> None:
 
 def _strings_of(path: Path) -> Iterator[ast.Constant]:
     """The texts in a file that are no docstrings."""
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    nodes = nodes_of(path)
     documents = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
