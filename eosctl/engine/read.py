@@ -11,6 +11,8 @@ that of the keys, however many records they have. Needs no group, no rights but 
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -19,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.records import Bounds, Headers, Record
-from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings, one_array
+from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings
 from eosctl.engine.owners import owners_of
 from eosctl.engine.ranges import ClientProperties, Message, OffsetRange, OpenConsumer, Place, ProgressMeter, read_runs
 
@@ -141,10 +143,12 @@ class Folding:
         return self._kept_bytes
 
     def is_full(self, keys_at_once: int) -> bool:
-        """Whether it is time to give away what is held."""
-        if self._kept_bytes >= self._bytes_at_once and self._rows > self._keys:
+        """Whether it is time to give away what is held: not for what goes if it is superseded, if that is much."""
+        if self._kept_bytes < self._bytes_at_once:
+            return self._keys >= keys_at_once
+        if self._rows > self._keys:
             self._compact()
-        return self._keys >= keys_at_once or self._kept_bytes >= self._bytes_at_once
+        return self._keys >= keys_at_once or self._kept_bytes >= self._bytes_at_once * 3 // 4
 
     def add(self, place: Place, messages: Sequence[Message]) -> None:
         """A run of messages of one partition, in the order of its log."""
@@ -174,32 +178,63 @@ class Folding:
             self._compact()
 
     def fold(self) -> Fold:
-        """What there is by now."""
-        table = self._compact()
-        places = one_array(table.column("place"))
+        """What there is by now, which is held no more."""
+        self._compact()
+        columns = [[batch.column(name) for batch in self._batches] for name in _COLUMNS.names]
+        self._batches = []
+        found = [_joined(columns.pop(0), field.type) for field in _COLUMNS]
+        places = found[0]
         names = pa.array([one.name or one.topic for one in self._ranges], pa.string())
         sizes = pa.array([one.partitions for one in self._ranges], pa.int32())
         partitions = pa.array([one.partition for one in self._ranges], pa.int32())
-        columns = [partitions.take(places), *(one_array(table.column(name)) for name in _COLUMNS.names[1:])]
-        records = _as_records(names.take(places), columns, sizes.take(places).to_pylist())
+        records = _as_records(names.take(places), [partitions.take(places), *found[1:]], sizes.take(places).to_pylist())
         return Fold(records, self._older, self._read, {one.name or one.topic: one.partitions for one in self._ranges})
 
-    def _compact(self) -> pa.Table:
-        """The newest rows alone, by partition and in the order in which their keys came first."""
-        rows = pa.array(list(chain.from_iterable(newest.values() for newest in self._newest)), pa.int64())
-        table = pa.Table.from_batches(self._batches, _COLUMNS)
+    def _compact(self) -> None:
+        """Lets go of what is superseded, batch by batch: a copy of all would take as much again while it is made."""
+        rows = sorted(chain.from_iterable(newest.values() for newest in self._newest))
         if len(rows) < self._rows:
-            table = table.take(rows)
+            self._batches = list(_larger(_taken(self._batches, rows)))
             self._older += self._rows - len(rows)
-            first = 0
+            moved = array("q", bytes(8 * self._rows))
+            for number, row in enumerate(rows):
+                moved[row] = number
             for newest in self._newest:
-                newest.update(zip(newest, range(first, first + len(newest)), strict=True))
-                first += len(newest)
-        table = table.combine_chunks()
-        self._batches, self._rows, self._kept_bytes = table.to_batches(), len(table), table.nbytes
+                newest.update(zip(newest, map(moved.__getitem__, newest.values()), strict=True))
+        self._rows, self._kept_bytes = len(rows), sum(batch.nbytes for batch in self._batches)
         self._compact_at = 2 * self._rows + _ROWS_AT_ONCE
         self._compact_at_bytes = 2 * self._kept_bytes + self._bytes_at_once
-        return table
+
+
+def _taken(batches: list[pa.RecordBatch], rows: Sequence[int]) -> Iterator[pa.RecordBatch]:
+    """Some rows, in order, of all `batches`, which are gone then."""
+    first = begin = 0
+    batches.reverse()
+    while batches:
+        batch = batches.pop()
+        end = bisect_left(rows, first + len(batch), begin)
+        if end - begin == len(batch):
+            yield batch
+        elif end > begin:
+            yield batch.take(pa.array([row - first for row in rows[begin:end]], pa.int64()))
+        first, begin = first + len(batch), end
+
+
+def _larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches that are not small, but for the last: else there were ever more of them."""
+    some, rows = list[pa.RecordBatch](), 0
+    for batch in batches:
+        some.append(batch)
+        rows += len(batch)
+        if rows >= _ROWS_AT_ONCE:
+            yield pa.concat_batches(some)
+            some, rows = [], 0
+    if some:
+        yield pa.concat_batches(some)
+
+
+def _joined(arrays: list[pa.Array], kind: pa.DataType) -> pa.Array:
+    return pa.concat_arrays(arrays) if arrays else pa.array([], kind)
 
 
 def _as_records(topics: pa.Array, columns: Sequence[pa.Array], sizes: Sequence[int]) -> pa.Table:

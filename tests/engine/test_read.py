@@ -206,6 +206,26 @@ def test_memory_is_that_of_the_keys_however_large_their_values_are() -> None:
     assert (most < 150_000, fold.records["offset"].to_pylist(), fold.older, fold.read) == (True, [2999], 2999, 3000)
 
 
+def messages(numbers: range, *, keys: int, size: int) -> list[Message]:
+    value = b"v" * size
+    return [Message(topic="t", partition=0, offset=n, key=b"%d" % (n % keys), value=value) for n in numbers]
+
+
+@pytest.mark.parametrize(("keys", "size"), [(1000, 60), (1000, 80), (1000, 95)])
+def test_keys_that_nearly_fill_the_memory_are_not_copied_for_each_record_that_comes(keys: int, size: int) -> None:
+    """With 97 % of what is held at once, each 3 % that was read copied all: hundreds of times."""
+    folding, copied, folds = Folding([TO_FOUR], bytes_at_once=130_000), 0, 0
+    for begin in range(0, 50_000, 100):
+        folding.add(("t", 0), messages(range(begin, begin + 100), keys=keys, size=size))
+        with_superseded = folding.held_bytes()
+        full = folding.is_full(10**6)
+        copied += folding.held_bytes() if folding.held_bytes() < with_superseded else 0
+        if full:
+            folding, folds = Folding([TO_FOUR], bytes_at_once=130_000), folds + 1
+    read_bytes = 50_000 * (size + 35)
+    assert copied + folds * 130_000 < 4 * read_bytes
+
+
 def test_values_may_have_more_than_2_gib_together() -> None:
     """At which an array of `binary` ends: what takes, sorts or joins chunks raised ArrowInvalid."""
     ends_at_2_gib = {
