@@ -74,11 +74,26 @@ def require_ever_there(app: App, known: Known = NOTHING_KNOWN) -> None:
         group, _cluster_id = read_group(app, gone_ok=True, wait=False)
         if group.state == DEAD and app.target.connect_urls:  # its worker may be about to join
             group, _cluster_id = read_group(app, gone_ok=True)
-        doubt_about(app, group, None, known)
+        asked = _asked(app, known) if group.state == DEAD else known
+        if asked is not None:
+            doubt_about(app, group, None, asked)
     except NotFoundError:
         raise
     except EosctlError:
         return
+
+
+def _asked(app: App, known: Known) -> Known | None:
+    """With what coordinators and the config topic say; None where neither can be asked now.
+
+    Brokers that come back answer for groups before they do for transactions and topics.
+    """
+    ids = _known_ids(app) if known.ids is None else known.ids
+    try:
+        recorded = _recorded(app) if known.recorded is None else known.recorded
+    except EosctlError:
+        return None if ids is None else replace(known, ids=ids)
+    return replace(known, ids=ids, recorded=recorded)
 
 
 def refuse_never_there(
@@ -150,13 +165,18 @@ def _known_ids(app: App) -> list[TransactionalId] | None:
 
 def recorded_of(app: App) -> Recorded | None:
     """What the target's config topic has; None where it is not to be read."""
-    from eosctl.group.topics.config_reader import find_config_topic  # most commands meet no absent group
-
     try:
-        with app.topics() as store:
-            found = find_config_topic(app, store)
+        return _recorded(app)
     except EosctlError:
         return None
+
+
+def _recorded(app: App) -> Recorded | None:
+    """None where there is no config topic; raises where it can't be read."""
+    from eosctl.group.topics.config_reader import find_config_topic  # most commands meet no absent group
+
+    with app.topics() as store:
+        found = find_config_topic(app, store)
     return None if found is None else Recorded.of(found.state, found.read)
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from eosctl.core.transactions import RawGroup
 from eosctl.core.workers.config import parse_worker_config
-from eosctl.errors import NotFoundError, RefusedError, UnauthorizedError
+from eosctl.errors import NotFoundError, RefusedError, UnauthorizedError, UnreachableError
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.plan import plan_fence
+from eosctl.group.absent import require_ever_there
 from eosctl.offsets.guard import refuse_running
 from eosctl.report import Report
 from tests.fakes.broker_state import FakeTransaction
@@ -224,3 +225,16 @@ def test_what_cannot_be_looked_at_is_no_evidence(world: World) -> None:
     world.topics.fail_always("describe", UnauthorizedError("not allowed"))
     with pytest.raises(NotFoundError, match="there is no topic connect-configs to be read"):
         down(world, "g")
+
+
+def test_what_cannot_be_asked_is_no_evidence(world: World) -> None:
+    """A broker that comes back after minutes knows no member, and nothing else yet: doctor said `not_found` then."""
+    app = world.app(group_id="g", connect_urls=())
+    world.brokers.state.transactions.clear()
+    with pytest.raises(NotFoundError):
+        require_ever_there(app)
+    world.topics.fail_always("describe", UnreachableError("no broker answers"))
+    with pytest.raises(NotFoundError):
+        require_ever_there(app)
+    world.brokers.calls.fail_always("list_transactions", UnreachableError("no broker answers"))
+    require_ever_there(app)
