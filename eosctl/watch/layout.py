@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eosctl.core.findings import SEVERITIES
+from eosctl.core.findings import SEVERITIES, Finding
 from eosctl.core.wording import counted
 from eosctl.output.cells import duration
 from eosctl.output.parts import about_subject
@@ -167,7 +167,7 @@ def _header(widths: _Widths) -> ScreenRow:
 
 def _line_rows(line: WatchLine, widths: _Widths, now_s: float, *, is_chosen: bool) -> list[ScreenRow]:
     finding, subject = line.finding, widths.subject
-    told = shown(f"{finding.code}: {finding.message}" if subject else about_subject(finding.subject, finding.message))
+    told = shown(_told(finding, has_subject=bool(subject)))
     ago_s = line.since_s if line.gone_s is None else line.gone_s
     spans = [
         TextSpan("> " if is_chosen else "  "), _severity(line), TextSpan(_GAP),
@@ -183,6 +183,13 @@ def _line_rows(line: WatchLine, widths: _Widths, now_s: float, *, is_chosen: boo
     if line.gone_s is not None:
         rows = [row.styled("dim") for row in rows]
     return [row.styled("reverse") if is_chosen and not number else row for number, row in enumerate(rows)]
+
+
+def _told(finding: Finding, *, has_subject: bool) -> str:
+    """What is wrong with what. One that stands for many says only how many: its code says what it is."""
+    if has_subject or "subjects" in finding.evidence:
+        return f"{finding.code}: {finding.message}"
+    return about_subject(finding.subject, finding.message)
 
 
 def _severity(line: WatchLine) -> TextSpan:
