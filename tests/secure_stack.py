@@ -42,12 +42,18 @@ class SecureStack:
 
 @pytest.fixture(scope="session")
 def secure_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureStack]:
-    """A secured broker and a worker in `enabled`; a user per role, and `nobody`. `fencer` is what tests make of it.
+    """A secured broker and a worker in `enabled`; a user per role, `nobody`, and `application` without a right.
 
-    The plaintext listener is the super user's. On the other one a login lasts LOGIN_LASTS_S.
+    `fencer` is what tests make of it. The plaintext listener is the super user's. On the other one a login lasts
+    LOGIN_LASTS_S.
     """
     made = SecureListener.with_users(ROLES)
-    passwords = {**made.passwords, "fencer": "fencer-pass", "nobody": "nobody-pässword"}
+    passwords = {
+        **made.passwords,
+        "fencer": "fencer-pass",
+        "nobody": "nobody-pässword",
+        "application": "application-pass",
+    }
     limit = {"connections.max.reauth.ms": str(LOGIN_LASTS_S * 1000)}
     spec = secured(StackSpec(broker_config=limit), replace(made, passwords=passwords))
 

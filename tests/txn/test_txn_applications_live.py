@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from eosctl.sandbox.lock import DEFAULT_VERSION, read_lock
 from eosctl.sandbox.stack import Stack
+from tests.applications.flink import LineServer, start_flink
 from tests.applications.jvm import jvm, locked, properties
 from tests.conftest import Invoke
 from tests.hanging_transactions import unverified_transactions, write_in_a_transaction_that_no_coordinator_knows
@@ -18,9 +18,6 @@ from tests.migrate.spark.cluster import Cluster
 from tests.sandbox_fixtures import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.live
-
-LOOPBACK = ("rest.bind-address", "jobmanager.bind-host", "taskmanager.bind-host", "taskmanager.host")
-SMALL = ("taskmanager.memory.network.min", "taskmanager.memory.network.max", "taskmanager.memory.managed.size")
 
 
 @pytest.fixture
@@ -46,48 +43,6 @@ def application_of(txn: Callable[..., Any], name: str) -> dict[str, Any]:
     rows = txn("txn", "applications", "--no-remember")["data"]["rows"]
     (row,) = [row for row in rows if row["application"] == name]
     return dict(row)
-
-
-class LineServer:
-    """Where Flink's socket source reads; closing it ends the job's input."""
-
-    def __init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._listener.getsockname()[1])
-
-    def send(self, line: bytes) -> None:
-        self._listener.settimeout(2 * PATIENCE_S)
-        self._connection, _peer = self._listener.accept()
-        self._connection.sendall(line + b"\n")
-
-    def close(self) -> None:
-        self._connection.close()
-        self._listener.close()
-
-
-def start_flink(java: Any, cluster: Cluster, port: int) -> Any:
-    """A job on a cluster inside the JVM: lines of a socket, exactly once to Kafka; it never makes a checkpoint."""
-    flink = java.org.apache.flink
-    settings = flink.configuration.Configuration()
-    for name in LOOPBACK:
-        settings.setString(name, "127.0.0.1")
-    for name in SMALL:
-        settings.setString(name, "8mb")
-    flow = flink.streaming.api.environment.StreamExecutionEnvironment.createLocalEnvironment(1, settings)
-    text = flink.api.common.serialization.SimpleStringSchema()
-    kafka = flink.connector.kafka.sink
-    schema = kafka.KafkaRecordSerializationSchema.builder().setTopic(f"{cluster.name}-out")
-    sink = (
-        kafka.KafkaSink.builder()
-        .setKafkaProducerConfig(properties(java, transaction_timeout_ms="600000"))
-        .setBootstrapServers(cluster.servers)
-        .setRecordSerializer(schema.setValueSerializationSchema(text).build())
-        .setDeliveryGuarantee(flink.connector.base.DeliveryGuarantee.EXACTLY_ONCE)
-        .setTransactionalIdPrefix(f"{cluster.name}-sink")
-        .build()
-    )
-    flow.socketTextStream("127.0.0.1", port).sinkTo(sink)
-    return flow.executeAsync()
 
 
 def test_an_open_transaction_of_a_flink_job_is_fenced_only_when_its_data_may_be_lost(
