@@ -81,8 +81,9 @@ def export_command(app: App, options: ExportOptions) -> Report | None:
     hold is reported. FILE is replaced after everything was read; without FILE, or with -, the lines go to stdout, and
     -o json is refused. Needs Kafka 0.11 or newer.
 
-    With --backup, the .parquet backup of `offsets migrate` is written as NDJSON, for grep and jq: a line per key, with
-    what was there and what was `written` over it. No broker is asked. `restore` and `verify` take either form.
+    With --backup, the .parquet backup of `offsets migrate` is written as NDJSON, for grep and jq: a line per key,
+    with what was there and what was `written` over it. No broker is asked. `restore`, `verify` and `import` take
+    either form.
 
     \b
     Example:

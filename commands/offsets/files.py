@@ -62,12 +62,13 @@ class ImportOptions:
 def import_(app: App, options: ImportOptions, *, yes: bool, dry_run: bool) -> Report:
     """Write the offsets of a file into a store.
 
-    FILE is a record file, as `offsets export` writes it, or a KIP-875 body, the answer of GET /connectors/NAME/offsets
-    (then --connector names the connector); - is stdin, which needs --yes. Each record goes to the partition that
-    Connect's own producer chooses for its key; of two records for one key the newer is written and the other reported.
-    Deletions are written, too. Keys keep their bytes, and records their headers; keys that Connect ignores are written
-    and reported. The connectors must be STOPPED, without tasks. A topic that is not an offsets topic, or not compacted,
-    is refused. What is overwritten is backed up; the undo command is printed. Needs Kafka 0.11 or newer.
+    FILE is a record file, as `offsets export` writes it, a .parquet backup, or a KIP-875 body, the answer of GET
+    /connectors/NAME/offsets (then --connector names the connector); - is stdin, which needs --yes. Each record goes
+    to the partition that Connect's own producer chooses for its key; of two records for one key the newer is
+    written and the other reported. Deletions are written, too. Keys keep their bytes, and records their headers;
+    keys that Connect ignores are written and reported. The connectors must be STOPPED, without tasks. A topic that
+    is not an offsets topic, or not compacted, is refused. What is overwritten is backed up; the undo command is
+    printed. Needs Kafka 0.11 or newer.
 
     Example: eosctl offsets import offsets.ndjson -b kafka:9092 -u http://connect:8083 --store connect-offsets
     """

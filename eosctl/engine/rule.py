@@ -52,7 +52,7 @@ def newest_per_key(records: pa.Table, *, once: bool = False) -> Newest:
 
 def newest_per_place(records: pa.Table) -> pa.Table:
     """The newest record of each topic, partition and key, of RECORDS."""
-    return _first(records, ["topic", "key", "partition"], [("offset", "descending")])
+    return first_of(records, ["topic", "key", "partition"], [("offset", "descending")])
 
 
 def _newest(records: pa.Table) -> Newest:
@@ -60,10 +60,10 @@ def _newest(records: pa.Table) -> Newest:
     found = of_partitions.group_by(["topic", "key"]).aggregate([([], "count_all")])
     scattered = pc.sum(pc.greater(found["count_all"], 1)).as_py() or 0
     order = [(name, "descending") for name in ("timestamp_ms", "at_home", "offset", "partition")]
-    return Newest(_first(of_partitions, ["topic", "key"], order) if scattered else of_partitions, scattered)
+    return Newest(first_of(of_partitions, ["topic", "key"], order) if scattered else of_partitions, scattered)
 
 
-def _first(rows: pa.Table, key: list[str], order: list[tuple[str, str]]) -> pa.Table:
+def first_of(rows: pa.Table, key: list[str], order: list[tuple[str, str]]) -> pa.Table:
     """The first row, in that order, of those with the same key."""
     ranked = pa.table({name: rows[name] for name in dict.fromkeys([*key, *(name for name, _ in order)])})
     for name, _ in order:
@@ -126,7 +126,7 @@ def strongest(claims: pa.Table, policy: Policy) -> pa.Table:
     facts = pa.table(
         {**{name: facts[name] for name in key}, "collides": pc.and_(mixed, differ), "claims": facts["count_all"]}
     )
-    best = _first(weighed, key, [*_rank(policy), *_WEAKER]).drop_columns(["live", "as"])
+    best = first_of(weighed, key, [*_rank(policy), *_WEAKER]).drop_columns(["live", "as"])
     there = rows_of(best, facts)
     return best.append_column("collides", facts["collides"].take(there)).append_column(
         "claims", facts["claims"].take(there)

@@ -7,6 +7,7 @@ keys: tests/core.
 
 from __future__ import annotations
 
+import io
 import json
 import struct
 from collections.abc import Callable
@@ -31,7 +32,7 @@ from eosctl.deadline import Clock
 from eosctl.errors import InputFileError, ProtocolError, UsageError
 from eosctl.fence.rules import parse_id_lines
 from eosctl.group import protocol as group_protocol
-from eosctl.offsets.files.rules import parse_offsets_file
+from eosctl.offsets.files.offsets_file import parse_offsets_file
 from eosctl.state.audit_file import entry_in
 from eosctl.state.journal import Journal
 from eosctl.upgrade import plan_file as upgrade_plan
@@ -87,9 +88,10 @@ DECODERS: dict[str, tuple[Decoder, tuple[type[Exception], ...], bytes]] = {
     "offset value": (offset_records.shown_value, (), b'{"position": 1e999, "t": "\\ud800"}'),
     "record file": (lambda data: list(read_records(lines(data), name="f")), (InputFileError,), RECORD * 2),
     "backup": (lambda data: list(read_documents(lines(data), name="f")), (InputFileError,), RECORD * 2),
-    "offsets file": (lambda data: parse_offsets_file(data, name="f"), (InputFileError, UsageError), RECORD),
+    "offsets file": (lambda data: parse_offsets_file(io.BytesIO(data), name="f"), (InputFileError, UsageError), RECORD),
     "offsets body": (
-        lambda data: parse_offsets_file(data, name="f", connectors=["c"]), (InputFileError, UsageError), BODY,
+        lambda data: parse_offsets_file(io.BytesIO(data), name="f", connectors=["c"]),
+        (InputFileError, UsageError), BODY,
     ),
     "ids": (lambda data: parse_id_lines(data, source="f"), (InputFileError,), b"g-1\r\n\n g-2\n"),
     "upgrade plan": (

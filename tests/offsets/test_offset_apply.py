@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,8 +26,8 @@ from eosctl.offsets import transactions
 from eosctl.offsets.apply import apply_plan
 from eosctl.offsets.edit.edit import ResetRequest, SetRequest, plan_offsets_reset, plan_offsets_set
 from eosctl.offsets.files.importing import ImportRequest, plan_offsets_import
+from eosctl.offsets.files.offsets_file import parse_offsets_file
 from eosctl.offsets.files.restore import RestoreRequest, plan_restore
-from eosctl.offsets.files.rules import parse_offsets_file
 from eosctl.offsets.journal import offsets_journal
 from eosctl.offsets.writes import MergeRequest, OffsetWritePlan, plan_offsets_merge, show_plan
 from eosctl.ports import TopicStore
@@ -272,7 +273,7 @@ def _reset_plan(app: App) -> OffsetWritePlan:
 def _import_plan(app: App) -> OffsetWritePlan:
     lines = [{"topic": OWN, "partition": 0, "key": f'["c",{{"filename":"{n}"}}]', "value": "{}"} for n in "fgh"]
     content = "\n".join(json.dumps(line) for line in lines).encode()
-    return plan_offsets_import(app, ImportRequest(parse_offsets_file(content, name="f"), store=OWN))
+    return plan_offsets_import(app, ImportRequest(parse_offsets_file(io.BytesIO(content), name="f"), store=OWN))
 
 
 def _restore_plan(app: App) -> OffsetWritePlan:

@@ -3,35 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from eosctl.app import App
 from eosctl.codes import Code
 from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.offsets import codes as topic_codes
-from eosctl.core.offsets.records import IgnoredKey
-from eosctl.core.offsets.views import PlannedWrite, Store
+from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.records import NewTopic, TopicDescription
 from eosctl.core.wording import counted
+from eosctl.engine.backups.entries import unlisted
+from eosctl.engine.backups.file import is_columnar, open_backup
+from eosctl.engine.incoming import (
+    Superseded,
+    beyond,
+    elsewhere,
+    ignored_faults,
+    imported,
+    newest_incoming,
+    of_backup,
+    with_partitions,
+)
 from eosctl.engine.planned import PlannedWrites
+from eosctl.engine.stores import ColumnStore
 from eosctl.errors import InputFileError, NotFoundError
 from eosctl.offsets import codes as offset_codes
 from eosctl.offsets.apply import prepare_writes
 from eosctl.offsets.files import codes
 from eosctl.offsets.files.export import store_topic
-from eosctl.offsets.files.rules import ImportPlan, OffsetsFile, Superseded, parse_offsets_file, plan_import
-from eosctl.offsets.stores.gather import OffsetStores, StoresOf, read_settled
+from eosctl.offsets.files.offsets_file import BACKUP, BODY, OffsetsFile, of_tables, parse_offsets_file, spelled
+from eosctl.offsets.stores.columns import ColumnStores, column_store, settled_columns
+from eosctl.offsets.stores.gather import StoresOf
 from eosctl.offsets.stores.targets import refuse_unfit_targets
 from eosctl.offsets.write_rows import IMPORT
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
 from eosctl.plan import Plan
 from eosctl.report import Problem
 from eosctl.state.backups import refuse_config
+
+if TYPE_CHECKING:
+    from eosctl.engine.columns import Table
 
 STDIN = "-"
 _MOST_SHOWN = 3
@@ -54,18 +71,28 @@ class ImportRequest:
 
 def read_offsets_file(path: str, *, stdin: BinaryIO, connectors: Sequence[str] = ()) -> OffsetsFile:
     """The offsets in a file, `-` is `stdin`; raises InputFileError that names file and line."""
-    name = "stdin" if path == STDIN else path
-    try:
-        content = stdin.read() if path == STDIN else Path(path).expanduser().read_bytes()
-    except OSError as exc:
-        raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
-    file = parse_offsets_file(content, name=name, connectors=connectors)
-    for each in file.incoming:
-        refuse_config(each.record.key, name=name)
-    if not file.incoming and not file.keyless:
+    name, there = ("stdin", None) if path == STDIN else (path, Path(path).expanduser())
+    if there is not None and is_columnar(there):
+        file = of_tables(_backup_tables(there), name=name, connectors=connectors, places=BACKUP)
+    else:
+        try:
+            with nullcontext(stdin) if there is None else there.open("rb") as content:
+                file = parse_offsets_file(content, name=name, connectors=connectors)
+        except OSError as exc:
+            raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
+    for key in unlisted(file.incoming["key"]):
+        refuse_config(key, name=name)
+    if not len(file.incoming) and not file.keyless:
         whose = f" of {', '.join(connectors)}" if connectors else ""
         raise InputFileError(f"{name} holds no offsets{whose}", hint="`eosctl offsets export` writes such files.")
     return file
+
+
+def _backup_tables(path: Path) -> Iterator[Table]:
+    first = 1
+    for batch in open_backup(path).batches():
+        yield of_backup(batch, first=first)
+        first += batch.num_rows
 
 
 def prepare_import(app: App, request: ImportRequest) -> Plan:
@@ -81,24 +108,64 @@ def plan_offsets_import(app: App, request: ImportRequest) -> OffsetWritePlan:
     hide what the store has.
     """
     found, topic = _gather(app, request)
-    store = found.stores[topic]
-    planned = plan_import(request.file, store, keep_partitions=request.keep_partitions, rewrite=request.rewrite)
-    refuse_hidden_keys(app, store, (write.key.raw for write in planned.writes))
+    planned = plan_import(
+        request.file, found.stores[topic], keep_partitions=request.keep_partitions, rewrite=request.rewrite
+    )
+    if found.stores[topic].hidden:
+        refuse_hidden_keys(app, found.stores[topic], planned.keys())
     creates: tuple[NewTopic, ...] = ()
-    if topic not in found.descriptions and any(write.sends() for write in planned.writes):
+    if topic not in found.descriptions and planned.writes.sends():
         like = found.descriptions[found.global_topic]
         creates = (NewTopic(topic, like.partitions, like.replication_factor),)
     return OffsetWritePlan(
         kinds=IMPORT,
-        writes=PlannedWrites.of(planned.writes),
+        writes=planned.writes,
         creates=creates,
         found=found,
         allowances=request.allowances,
-        problems=tuple(_problems(request, planned)),
+        problems=tuple(_problems(request.file, planned)),
     )
 
 
-def _gather(app: App, request: ImportRequest) -> tuple[OffsetStores, str]:
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """One write per key and partition, as a `table` (WRITES) too, and what fell under the table."""
+
+    table: Table
+    writes: PlannedWrites
+    superseded: Sequence[Superseded]
+
+    def keys(self) -> list[bytes]:
+        """Of all that is written or stays."""
+        found: list[bytes] = self.table["key"].to_pylist()
+        return found
+
+
+def plan_import(
+    file: OffsetsFile, store: ColumnStore, *, keep_partitions: bool = False, rewrite: bool = False
+) -> ImportPlan:
+    """What `store` must be given to hold what the file says: one write per key, or per key and recorded partition.
+
+    Raises InputFileError for a recorded partition that the topic has not, RefusedError where a key can't be chosen.
+    """
+    file = spelled(file, store)
+    placed = with_partitions(file.incoming, store.partitions, keep=keep_partitions)
+    _require_partitions(file, placed, store)
+    newest, superseded = newest_incoming(placed)
+    table = imported(newest, store, keep=keep_partitions, rewrite=rewrite)
+    return ImportPlan(table, PlannedWrites([table]), superseded)
+
+
+def _require_partitions(file: OffsetsFile, placed: Table, store: ColumnStore) -> None:
+    for line, partition in beyond(placed, store.partitions):
+        raise InputFileError(
+            f"{file.place(line)}: there is no partition {partition}: topic {store.topic} has "
+            f"{counted(store.partitions, 'partition')}",
+            hint="Without --keep-partitions each record goes where Connect's producer puts its key.",
+        )
+
+
+def _gather(app: App, request: ImportRequest) -> tuple[ColumnStores, str]:
     with app.topics() as topics:
         topic, global_topic = store_topic(app, topics, request.store, request.connectors), app.target.offset_topic
         refuse_unfit_targets(app, topics, [topic])
@@ -106,9 +173,10 @@ def _gather(app: App, request: ImportRequest) -> tuple[OffsetStores, str]:
         if topic not in descriptions:
             descriptions |= topics.describe([global_topic])
         if topic in descriptions:
-            store, bounds = read_settled(app, topics, topic)
+            read, behind = settled_columns(app, topics, topic)
+            store, bounds = column_store(read, behind), read.bounds
         else:
-            store, bounds = Store(topic, _like_global(topic, global_topic, descriptions).partitions), ()
+            store, bounds = ColumnStore(topic, _like_global(topic, global_topic, descriptions).partitions), ()
         found = StoresOf(
             cluster_id=topics.cluster_id(),
             global_topic=global_topic,
@@ -129,14 +197,13 @@ def _like_global(topic: str, global_topic: str, descriptions: dict[str, TopicDes
     return descriptions[global_topic]
 
 
-def _problems(request: ImportRequest, planned: ImportPlan) -> Iterable[Problem]:
-    sent = [write for write in planned.writes if write.sends()]
-    yield from _keyless(request.file)
-    yield from _ignored(sent)
-    yield from _superseded(planned.superseded)
+def _problems(file: OffsetsFile, planned: ImportPlan) -> Iterable[Problem]:
+    yield from _keyless(file)
+    yield from _ignored(planned)
+    yield from _superseded(file, planned.superseded)
     yield from _over_newer(planned.writes)
-    yield from _deletions(request.file, sent)
-    yield from _elsewhere(sent)
+    yield from _deletions(file, planned.writes)
+    yield from _elsewhere(planned)
 
 
 def _warning(code: Code, message: str, hint: str | None = None) -> Problem:
@@ -145,49 +212,56 @@ def _warning(code: Code, message: str, hint: str | None = None) -> Problem:
 
 def _keyless(file: OffsetsFile) -> Iterator[Problem]:
     if file.keyless:
-        message = f"{counted(len(file.keyless), 'record')} of {file.name} without a key"
+        message = f"{counted(file.keyless, 'record')} of {file.name} without a key"
         yield _warning(codes.NO_KEY, f"{message}: a compacted topic takes none; they are not imported")
 
 
-def _ignored(sent: Iterable[PlannedWrite]) -> Iterator[Problem]:
-    faults = [write.key.fault for write in sent if isinstance(write.key, IgnoredKey)]
+def _ignored(planned: ImportPlan) -> Iterator[Problem]:
+    faults = ignored_faults(planned.table)
     if faults:
         message = f"{len(faults)} of the keys are such that Connect ignores them ({', '.join(sorted(set(faults)))})"
         yield _warning(offset_codes.IGNORED_KEYS, f"{message}; they are written as they are")
 
 
-def _superseded(superseded: Sequence[Superseded]) -> Iterator[Problem]:
+def _superseded(file: OffsetsFile, superseded: Sequence[Superseded]) -> Iterator[Problem]:
     for each in superseded[:_MOST_SHOWN]:
-        message = f"{each.incoming.place} is not written: {each.by.place} is newer and falls on the same key"
+        message = f"{file.place(each.line)} is not written: {file.place(each.by)} is newer and falls on the same key"
         yield _warning(codes.SUPERSEDED, message)
     if len(superseded) > _MOST_SHOWN:
         records = counted(len(superseded), "record is", "records are")
         yield _warning(codes.SUPERSEDED, f"{records} not written in all, as newer ones fall on the same keys")
 
 
-def _over_newer(writes: Iterable[PlannedWrite]) -> Iterator[Problem]:
-    older = sum(write.reason == "over_newer" for write in writes)
+def _over_newer(writes: PlannedWrites) -> Iterator[Problem]:
+    older = writes.reasons["over_newer"]
     if older:
         newer = counted(older, "offset of the store is", "offsets of the store are")
         over = "it" if older == 1 else "them"
         yield _warning(codes.OVER_NEWER, f"{newer} newer than what the file puts over {over}")
 
 
-def _deletions(file: OffsetsFile, sent: Iterable[PlannedWrite]) -> Iterator[Problem]:
-    deletions = sum(write.after is None for write in sent)
-    if deletions and any(not each.spelled for each in file.incoming):
+def _deletions(file: OffsetsFile, writes: PlannedWrites) -> Iterator[Problem]:
+    deletions = writes.actions[KeyAction.DELETE]
+    if deletions and file.places == BODY:
         message = f"{counted(deletions, 'offset is', 'offsets are')} null in the file and will be deleted"
         hint = "A worker's GET also answers null for offsets that it can't find under REST's spelling of the key."
         yield _warning(codes.DELETES, message, hint)
 
 
-def _elsewhere(sent: Iterable[PlannedWrite]) -> Iterator[Problem]:
+def _elsewhere(planned: ImportPlan) -> Iterator[Problem]:
     """For keys that the topic has on another partition, too."""
-    for write in sent:
-        if write.before is not None and write.before.partition != write.partition:
-            message = (
-                f"topic {write.topic} has a key on partition {write.before.partition} too, its new record goes to "
-                f"{write.partition}: a worker takes the one that it happens to read last"
-            )
-            hint = f"`eosctl offsets lint --store {quote(write.topic)}` gives the repair."
-            yield _warning(topic_codes.SEVERAL_PARTITIONS, message, hint)
+    count, first = elsewhere(planned.table, _MOST_SHOWN)
+    topics = planned.writes.topics
+    for before, partition in first:
+        message = (
+            f"topic {topics[0]} has a key on partition {before} too, its new record goes to {partition}: a worker "
+            "takes the one that it happens to read last"
+        )
+        yield _warning(topic_codes.SEVERAL_PARTITIONS, message, _repair(topics[0]))
+    if count > len(first):
+        message = f"topic {topics[0]} has {count:,} such keys in all, which are then on two partitions"
+        yield _warning(topic_codes.SEVERAL_PARTITIONS, message, _repair(topics[0]))
+
+
+def _repair(topic: str) -> str:
+    return f"`eosctl offsets lint --store {quote(topic)}` gives the repair."

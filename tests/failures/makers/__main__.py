@@ -17,7 +17,6 @@ MAKERS = {
         clients.unstable_offsets,
         clients.stale_coordinator_epoch,
         clients.streams_without_a_transaction_log,
-        clients.moved_coordinators,
         flink.flink,
         workers.fencing,
         workers.unreachable_leader,

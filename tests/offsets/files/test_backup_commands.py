@@ -108,3 +108,11 @@ def test_configs_of_connectors_are_refused(run: Run, tmp_path: Path) -> None:
     path = write_columns(tmp_path / "b.parquet", [pa.Table.from_batches([batch])], cluster_id=None)
     done = run("restore", str(path), "--yes")
     assert (done.exit_code, "which are no offsets" in done.stderr) == (6, True)
+
+
+def test_it_is_imported_as_its_lines_are(run: Run, world: OffsetWorld, lines: Path, columns: str) -> None:
+    plans = [run("import", str(path), "--store", GLOBAL, "--dry-run", "-o", "json").json() for path in (lines, columns)]
+    assert plans[1]["data"]["rows"] == plans[0]["data"]["rows"]
+    assert plans[1]["data"]["summary"] == plans[0]["data"]["summary"]
+    assert run("import", columns, "--store", GLOBAL, "--connector", "c", "--yes").exit_code == 0
+    assert world.topics.newest(GLOBAL) == {A: None, B: b'{"n":7}'}

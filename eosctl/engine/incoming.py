@@ -1,0 +1,183 @@
+"""What the records of a file do to a store, as columns: of two on one key the newer counts, then keys are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eosctl.core.offsets.decision import KeyAction
+from eosctl.core.offsets.records import IgnoredKey, decode_key
+from eosctl.core.record_file import UNKNOWN
+from eosctl.engine.columns import arrow_schema, batch_of_columns, numbered, one_array, same
+from eosctl.engine.owners import owners_of
+from eosctl.engine.planned import WRITES, headers_at
+from eosctl.engine.read import homes_of
+from eosctl.engine.rule import first_of, is_sent, newest_per_key, places_of, rows_of
+from eosctl.engine.stores import ColumnStore
+
+INCOMING = arrow_schema(
+    "line long, topic string, partition int, offset long, timestamp_ms long, key binary, value value, headers string"
+)
+"""The records of a file, with the place of each in it; partition, offset and time are -1 where they are not known."""
+
+_KEEP, _WRITE, _DELETE = KeyAction.KEEP.value, KeyAction.WRITE.value, KeyAction.DELETE.value
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """The `line` of a record that is not written, because that in line `by` is newer and falls on the same key."""
+
+    line: int
+    by: int
+
+
+def belonging(incoming: pa.Table, connectors: Sequence[str]) -> pa.Table:
+    """Those of some connectors."""
+    owners = owners_of(one_array(incoming["key"]))
+    return incoming.filter(pc.is_in(owners, value_set=pa.array(list(connectors), pa.string())))
+
+
+def without_keyless(incoming: pa.Table) -> pa.Table:
+    """Those that have a key: a compacted topic takes no others."""
+    return incoming.filter(pc.is_valid(incoming["key"]))
+
+
+def with_keys(incoming: pa.Table, keys: Sequence[bytes]) -> pa.Table:
+    """The same with other keys."""
+    return incoming.set_column(incoming.column_names.index("key"), "key", pa.array(keys, pa.binary()))
+
+
+def one_table(tables: Sequence[pa.Table]) -> pa.Table:
+    """INCOMING of several."""
+    return pa.concat_tables([INCOMING.empty_table(), *tables])
+
+
+def with_partitions(incoming: pa.Table, partitions: int, *, keep: bool) -> pa.Table:
+    """The records with `to`, the partition that each goes to: that of the file with `keep`, else that of Connect."""
+    homes = pa.array(homes_of(incoming["key"].to_pylist(), repeat(partitions)), pa.int32())
+    if keep:
+        given = incoming["partition"]
+        homes = pc.if_else(pc.equal(given, UNKNOWN), homes, given)
+    return incoming.append_column("to", homes)
+
+
+def beyond(placed: pa.Table, partitions: int) -> list[tuple[int, int]]:
+    """Line and partition of the records that go to none of so many partitions, by line."""
+    wrong = placed.filter(pc.greater_equal(placed["to"], partitions))
+    return sorted(zip(wrong["line"].to_pylist(), wrong["to"].to_pylist(), strict=True))
+
+
+def newest_incoming(placed: pa.Table) -> tuple[pa.Table, list[Superseded]]:
+    """The record that counts of each key and `to`, by key, and those that do not, by line.
+
+    Within one partition the offset decides, across partitions the time, then the line.
+    """
+    order = [("key", "ascending"), ("to", "ascending")]
+    if pc.count_distinct(placed["key"]).as_py() == len(placed):
+        return placed.sort_by(order), []
+    ranked = placed.drop_columns(["value", "headers"]).append_column("row", numbered(len(placed)))
+    logs = first_of(ranked, ["key", "topic", "partition"], [("offset", "descending"), ("line", "descending")])
+    best = first_of(logs, ["key", "to"], [("timestamp_ms", "descending"), ("line", "descending")])
+    lost = ranked.filter(pc.invert(pc.is_in(ranked["line"], value_set=one_array(best["line"]))))
+    rivals = best.filter(pc.is_in(best["key"], value_set=one_array(lost["key"])))
+    by = dict(zip(_places(rivals), rivals["line"].to_pylist(), strict=True))
+    rows = zip(lost["line"].to_pylist(), _places(lost), strict=True)
+    superseded = sorted((Superseded(line, by[place]) for line, place in rows), key=lambda each: each.line)
+    return placed.take(one_array(best["row"])).sort_by(order), superseded
+
+
+def _places(rows: pa.Table) -> list[tuple[bytes, int]]:
+    return list(zip(rows["key"].to_pylist(), rows["to"].to_pylist(), strict=True))
+
+
+def imported(incoming: pa.Table, store: ColumnStore, *, keep: bool, rewrite: bool) -> pa.Table:
+    """What importing the newest records does, as WRITES; they are those of `newest_incoming`.
+
+    With `keep` a key is compared with what lies on its partition. `rewrite` writes what is there already once more: an
+    aborted record after it is then no longer the newest. So does a deletion of the key on another partition, which
+    would be younger than the value.
+    """
+    wanted = pa.table(
+        {"topic": pa.repeat(store.topic, len(incoming)), "partition": incoming["to"], "key": incoming["key"]}
+    )
+    there = store.records.filter(pc.is_in(store.records["key"], value_set=one_array(wanted["key"])))
+    newest = newest_per_key(there, once=True).records
+    newest, replaced = newest.take(rows_of(wanted, newest)), there.take(places_of(wanted, there))
+    value = incoming["value"]
+    action, reason = _decided(incoming, replaced if keep else newest, replaced)
+    is_kept = pc.equal(action, _KEEP)
+    after = pc.if_else(pc.and_(is_kept, pc.is_valid(newest["offset"])), newest["value"], value)
+    deleted = one_array(wanted["key"].filter(pc.equal(action, _DELETE)))
+    beside = pc.and_(pc.is_valid(after), pc.is_in(wanted["key"], value_set=deleted))
+    again = is_kept if rewrite else pc.and_(is_kept, beside)
+    action = pc.if_else(again, pc.if_else(pc.is_null(after), _DELETE, _WRITE), action)
+    reason = pc.if_else(again, "rewritten", reason)
+    is_live = pc.invert(pc.fill_null(newest["nothing"], fill_value=True))
+    differs = pc.and_(is_live, pc.invert(same(newest["value"], value)))
+    columns: dict[str, Any] = {name: wanted[name] for name in wanted.column_names} | {
+        "connector": owners_of(one_array(incoming["key"])),
+        "action": action,
+        "reason": reason,
+        "conflict": pc.and_(pc.not_equal(action, _KEEP), pc.and_not(differs, again)),
+        "after": after,
+        "headers": incoming["headers"],
+        "before_partition": newest["partition"],
+        "replaced_headers": _headers(store, replaced),
+    }
+    for name in ("offset", "timestamp_ms", "value"):
+        last = "" if name == "value" else f"_{name}"
+        columns |= {f"before{last}": newest[name], f"replaced{last}": replaced[name]}
+    return pa.table([columns[name] for name in WRITES.names], schema=WRITES)
+
+
+def _decided(incoming: pa.Table, there: pa.Table, replaced: pa.Table) -> tuple[Any, Any]:
+    """Action and reason, given what counts `there` now, and what lies on the partition that is written to."""
+    value, exists = incoming["value"], pc.is_valid(there["offset"])
+    as_it_is = pc.and_(same(there["value"], value), same(replaced["value"], value))
+    equal = pc.and_(pc.and_(exists, pc.is_valid(replaced["offset"])), as_it_is)
+    is_older = pc.and_(
+        pc.greater(incoming["timestamp_ms"], UNKNOWN),
+        pc.fill_null(pc.greater(there["timestamp_ms"], incoming["timestamp_ms"]), fill_value=False),
+    )
+    deletes = pc.is_null(value)
+    reason = pc.if_else(exists, pc.if_else(is_older, "over_newer", "differs"), "missing")
+    reason = pc.if_else(equal, "equal", pc.if_else(deletes, "deleted_in_file", reason))
+    return pc.if_else(equal, _KEEP, pc.if_else(deletes, _DELETE, _WRITE)), reason
+
+
+def _headers(store: ColumnStore, replaced: pa.Table) -> pa.Array:
+    there = {(store.topic, *place): found for place, found in store.headers.items()}
+    return headers_at(replaced["topic"], replaced["partition"], replaced["offset"], there)
+
+
+def ignored_faults(writes: pa.Table) -> list[str]:
+    """Why Connect ignores keys of the WRITES that put a record: one for each such key."""
+    odd = writes.filter(pc.and_(is_sent(writes), pc.is_null(writes["connector"])))["key"].to_pylist()
+    return [str(key.fault) for key in map(decode_key, odd) if isinstance(key, IgnoredKey)]
+
+
+def of_backup(batch: pa.RecordBatch, *, first: int) -> pa.Table:
+    """INCOMING of BACKUP; `first` is the number of its first record in the file."""
+    unknown = pa.scalar(UNKNOWN, pa.int64())
+    lines = pc.add(numbered(batch.num_rows), first)
+    numbers = [pc.fill_null(batch[name], unknown) for name in ("offset", "timestamp_ms")]
+    columns = [lines, batch["topic"], batch["partition"], *numbers, batch["key"], batch["value"], batch["headers"]]
+    return pa.Table.from_batches([batch_of_columns(columns, INCOMING)])
+
+
+def incoming_table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """INCOMING of some rows."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(INCOMING)
+    return pa.Table.from_batches([batch_of_columns(columns, INCOMING)])
+
+
+def elsewhere(writes: pa.Table, most: int) -> tuple[int, list[tuple[int, int]]]:
+    """How many WRITES put a record beside another one of their key, and where the first ones have it and put it."""
+    there = writes.filter(pc.and_(is_sent(writes), pc.not_equal(writes["before_partition"], writes["partition"])))
+    first = there.slice(0, most)
+    return len(there), list(zip(first["before_partition"].to_pylist(), first["partition"].to_pylist(), strict=True))

@@ -1,0 +1,172 @@
+"""What a file of offsets asks for: record files, backups in Parquet, and KIP-875 bodies.
+
+A record file carries keys as bytes; a KIP-875 body carries only what they mean, so its entries take the spelling that
+the store has, and only without one the spelling that Connect's REST interface would write.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import TYPE_CHECKING, BinaryIO
+
+from eosctl.core.java.json import encode_key, encode_offset
+from eosctl.core.kept.record_lines import read_lines
+from eosctl.core.offsets.records import OffsetKey, decode_key
+from eosctl.core.record_file import UNKNOWN
+from eosctl.engine.backups.lines import AT_ONCE
+from eosctl.engine.incoming import belonging, incoming_table, one_table, with_keys, without_keyless
+from eosctl.engine.planned import headers_text
+from eosctl.engine.stores import ColumnStore
+from eosctl.errors import InputFileError, RefusedError, UsageError
+
+if TYPE_CHECKING:
+    from eosctl.engine.columns import Table
+
+RECORD_FILE, BODY, BACKUP = "line {}", "offsets[{}]", "record {}"
+"""How a place in each is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsFile:
+    """What a file holds: `incoming` records (INCOMING) with a key, also one that Connect ignores, and how many
+    `keyless` ones, which are left out.
+
+    The keys of a body are a guess that the store may correct.
+    """
+
+    name: str
+    incoming: Table
+    keyless: int = 0
+    places: str = RECORD_FILE
+
+    def place(self, line: int) -> str:
+        """Where in the file a record is: `offsets.ndjson, line 7`."""
+        return f"{self.name}, {self.places.format(line)}"
+
+
+def parse_offsets_file(file: BinaryIO, *, name: str, connectors: Sequence[str] = ()) -> OffsetsFile:
+    """A record file (`offsets export`) or a KIP-875 body (`GET /connectors/NAME/offsets`), told apart by their shape.
+
+    With `connectors`, only what is theirs; a body does not name its connector, so it needs exactly one. Raises
+    InputFileError that names file and line, UsageError.
+    """
+    body, lines = _body(file, name=name)
+    if body is None:
+        return of_tables(map(incoming_table, _some(lines, name)), name=name, connectors=connectors)
+    if len(connectors) != 1:
+        raise UsageError(f"{name} does not name its connector", hint="Name the connector: --connector NAME.")
+    [connector] = connectors
+    rows = [_entry(entry, f"{name}, offsets[{number}]", number, connector) for number, entry in enumerate(body)]
+    return OffsetsFile(name, incoming_table(rows), places=BODY)
+
+
+def of_tables(
+    tables: Iterable[Table], *, name: str, connectors: Sequence[str], places: str = RECORD_FILE
+) -> OffsetsFile:
+    """The records of a file, of some connectors or of all, as they are read."""
+    found: list[Table] = []
+    keyless = 0
+    for table in tables:
+        mine = belonging(table, connectors) if connectors else table
+        keyed = without_keyless(mine)
+        keyless += len(mine) - len(keyed)
+        found.append(keyed)
+    return OffsetsFile(name, one_table(found), keyless, places)
+
+
+Row = tuple[int, str, int, int, int, bytes | None, bytes | None, str | None]
+
+
+def _some(lines: Iterable[bytes], name: str) -> Iterator[list[Row]]:
+    records = read_lines(lines, name=name, is_backup=False)
+    while some := list(islice(records, AT_ONCE)):
+        yield [
+            (line, *record[:6], headers_text(record.headers) if record.headers else None)
+            for line, record, *_more in some
+        ]
+
+
+def _table_of(rows: Sequence[Row]) -> Table:
+    return incoming_table(rows)
+
+
+def _body(file: BinaryIO, *, name: str) -> tuple[list[object] | None, Iterable[bytes]]:
+    """The list in `{"offsets": […]}`; None for anything else, which then has to be a record file, with its lines.
+
+    The first line shows a record file, so that a long one is not parsed as a whole.
+    """
+    before = list[bytes]()
+    for line in file:
+        before.append(line)
+        if line.strip():
+            break
+    first = before[-1].strip() if before else b""
+    if not first.startswith(b"{"):
+        return None, chain(before, file)
+    offsets = _offsets_of(first)
+    if offsets is None:
+        return None, chain(before, file)
+    if offsets is not _NO_JSON:
+        if any(line.strip() for line in file):
+            raise InputFileError(f"{name} holds more than a body", hint="Import one body at a time.")
+        return offsets, ()
+    content = b"".join(chain(before, file))
+    offsets = _offsets_of(content)
+    return (None if offsets is _NO_JSON else offsets), content.splitlines()
+
+
+_NO_JSON: list[object] = []
+
+
+def _offsets_of(text: bytes) -> list[object] | None:
+    """The list in a body; None for another document, `_NO_JSON` for none."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return _NO_JSON
+    offsets = document.get("offsets") if isinstance(document, dict) else None
+    return None if not isinstance(offsets, list) or "topic" in document else offsets
+
+
+def _entry(entry: object, place: str, number: int, connector: str) -> Row:
+    if not isinstance(entry, dict) or not {"partition", "offset"} <= set(entry):
+        raise InputFileError(f'{place}: expected {{"partition": {{…}}, "offset": {{…}} or null}}')
+    partition, offset = entry["partition"], entry["offset"]
+    if not isinstance(partition, dict) or not isinstance(offset, dict | None):
+        raise InputFileError(f'{place}: "partition" is an object, "offset" an object or null')
+    try:
+        raw = encode_key(connector, partition)
+        value = None if offset is None else encode_offset(offset)
+    except UsageError as exc:
+        raise InputFileError(f"{place}: {exc.message}", hint=exc.hint) from exc
+    return number, "", UNKNOWN, UNKNOWN, UNKNOWN, raw, value, None
+
+
+def spelled(file: OffsetsFile, store: ColumnStore) -> OffsetsFile:
+    """`file` with guessed keys replaced by the one spelling that the store has for the same source partition.
+
+    Raises RefusedError where there are several.
+    """
+    if file.places != BODY:
+        return file
+    keys: list[bytes] = file.incoming["key"].to_pylist()
+    guesses = [key for key in map(decode_key, keys) if isinstance(key, OffsetKey)]
+    there: dict[str, set[bytes]] = {}
+    for raw in store.newest({key.connector for key in guesses})["key"].to_pylist():
+        there.setdefault(decode_key(raw).identity, set()).add(raw)
+    rows = zip(guesses, file.incoming["line"].to_pylist(), strict=True)
+    found = [_respelled(key, there.get(key.identity, set()), file.place(line)) for key, line in rows]
+    return replace(file, incoming=with_keys(file.incoming, found))
+
+
+def _respelled(key: OffsetKey, spellings: set[bytes], place: str) -> bytes:
+    if len(spellings) > 1:
+        raise RefusedError(
+            f"{place}: the store has {len(spellings)} spellings of this source partition, and the file does "
+            "not say which is meant; nothing was written",
+            hint="`eosctl offsets lint` shows them; import a record file, which carries the key's bytes.",
+        )
+    return next(iter(spellings), key.raw)

@@ -1,0 +1,49 @@
+"""The rule of an import over columns is the one over single records, on any cases."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.records import decode_key
+from eosctl.core.records import Record
+from eosctl.engine.incoming import incoming_table
+from eosctl.engine.planned import PlannedWrites, headers_text
+from eosctl.offsets.files.importing import plan_import
+from eosctl.offsets.files.offsets_file import OffsetsFile
+from tests.core.offsets.stores import PARTITIONS, column_store, store
+from tests.offsets.files import import_rule
+
+KEYS = (b'["c",{"f":"a"}]', b'["c",{"f":"b"}]', b"\xff", b"", b'["d",{"f" : 1}]', b'["c",null]')
+VALUES = st.sampled_from([None, b"", b"null", b" null ", b'{"n":1}', b'{"n":2}', b"\xfe"])
+TIMES, HEADERS = st.integers(-1, 4), st.sampled_from([(), (("h", b"\xff"), ("h", None))])
+IN_FILE = st.builds(
+    Record, st.sampled_from(["t", "other"]), st.integers(-1, PARTITIONS - 1), st.integers(-1, 4), TIMES,
+    st.sampled_from(KEYS), VALUES, HEADERS,
+)  # fmt: skip
+PLACES = st.one_of(st.none(), st.integers(0, PARTITIONS - 1))
+THERE = st.tuples(st.sampled_from(KEYS), PLACES, st.integers(0, 4), VALUES, HEADERS)
+
+
+@given(st.lists(IN_FILE, max_size=12), st.lists(THERE, max_size=8), st.booleans(), st.booleans())
+def test_columns_decide_as_single_records(
+    in_file: list[Record],
+    there: list[tuple[bytes, int | None, int, bytes | None, tuple[tuple[str, bytes | None], ...]]],
+    keep: bool,
+    rewrite: bool,
+) -> None:
+    records = [
+        Record("t", partition_for(key, PARTITIONS) if place is None else place, offset, at, key, value, headers)
+        for offset, (key, place, at, value, headers) in enumerate(there)
+    ]
+    before = store(*records)
+    rows = [import_rule.Incoming("", n, each, decode_key(each.key)) for n, each in enumerate(in_file, start=1)]
+    expected = import_rule.plan_import(rows, before, keep_partitions=keep, rewrite=rewrite)
+    table = incoming_table([(n, *each[:6], headers_text(each.headers)) for n, each in enumerate(in_file, start=1)])
+    file = OffsetsFile("f", table)
+    found = plan_import(file, column_store(before), keep_partitions=keep, rewrite=rewrite)
+    assert list(found.writes) == list(PlannedWrites.of(expected.writes))
+    assert [(each.line, each.by) for each in found.superseded] == [
+        (each.incoming.line, each.by.line) for each in expected.superseded
+    ]
