@@ -151,8 +151,11 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
 
 
 def _local_sockets(folder: Path) -> dict[str, str]:
-    """JVM and Python talk through sockets in `folder`, which is its owner's alone: over TCP each task waits 40 ms."""
-    if len(os.fsencode(folder)) + _SOCKET_NAME > _SOCKET_PATH:
+    """JVM and Python talk through sockets in `folder`, which is its owner's alone: over TCP each task waits 40 ms.
+
+    A JVM that somebody else has started keeps the folder of its first context, which may be gone.
+    """
+    if "PYSPARK_GATEWAY_PORT" in os.environ or len(os.fsencode(folder)) + _SOCKET_NAME > _SOCKET_PATH:
         return {}
     name = "spark.python.unix.domain.socket"
     return {f"{name}.enabled": "true", f"{name}.dir": str(folder)}

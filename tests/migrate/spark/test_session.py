@@ -6,6 +6,8 @@ import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 from eosctl.migrate.spark.session import SessionSettings, _end_jvm, session_conf
 
 
@@ -29,11 +31,22 @@ def test_no_second_copies_of_tasks_even_if_asked_for(tmp_path: Path) -> None:
     assert session_conf(settings)["spark.speculation"] == "false"
 
 
-def test_tasks_talk_through_sockets_if_the_name_of_the_folder_is_short_enough(tmp_path: Path) -> None:
+def test_tasks_talk_through_sockets_if_the_name_of_the_folder_is_short_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Over TCP each task waited 40 ms. The path of a Unix socket has 103 bytes at most."""
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     long = tmp_path / ("long" * 25)
     long.mkdir()
     name = "spark.python.unix.domain.socket.enabled"
     assert name not in session_conf(SessionSettings(long, tmp_path / "log"))
     with tempfile.TemporaryDirectory(dir="/tmp") as short:
         assert session_conf(SessionSettings(Path(short), tmp_path / "log"))[name] == "true"
+
+
+def test_a_jvm_that_others_started_gets_no_folder_for_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It keeps that of its first context: the second command in it failed with `No such file or directory`."""
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        conf = session_conf(SessionSettings(Path(short), Path(short) / "log"))
+    assert not [name for name in conf if name.startswith("spark.python.unix.domain.socket")]
