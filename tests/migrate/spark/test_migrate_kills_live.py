@@ -19,15 +19,17 @@ pytestmark = [pytest.mark.live, pytest.mark.spark]
 
 RECORDS = 10_000
 """As many as two tasks are worth."""
-SEED, MOMENTS, KILLS_PER_PLAN = 20, 10, 3
+SEED, MOMENTS, KILLS_PER_PLAN = 20, 10, 5
 
 
 def test_ten_random_moments(cluster: Cluster, tmp_path: Path) -> None:
-    """Two of three hit a run that resumes."""
+    """Four of five hit a run that resumes."""
     cluster.create(cluster.name)
     cluster.write(cluster.name, source_lines(RECORDS))
     with warm_jvm(tmp_path) as jvm:
         moves = KilledMoves(cluster, tmp_path, jvm)
         moments = moves.moments(random.Random(SEED))  # noqa: S311 - no secrets
-        for _ in range(MOMENTS // KILLS_PER_PLAN):
-            print(*moves.killed_and_resumed(islice(moments, KILLS_PER_PLAN)), sep="\n")
+        told = list[str]()
+        while len(told) < MOMENTS:
+            told += moves.killed_and_resumed(islice(moments, min(KILLS_PER_PLAN, MOMENTS - len(told))))
+            print(*told, "", sep="\n")
