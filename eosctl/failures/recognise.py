@@ -57,7 +57,7 @@ def _row(each: Judged) -> FailureRow:
         code=found.failure.code,
         role=each.role,
         explained_by=list(each.explained_by),
-        meaning=found.failure.code.meaning,
+        meaning=_sentence(found.match.sign.means) or found.failure.code.meaning,
         count=found.count,
         first_line=found.line,
         last_line=found.last_line,
@@ -68,6 +68,11 @@ def _row(each: Judged) -> FailureRow:
         topic_partitions=names.get("topic_partition", []),
         entry=entry_part(found.failure, for_commands(names), fix=found.match.fix),
     )
+
+
+def _sentence(clause: str) -> str:
+    """A clause as a sentence; nothing of nothing."""
+    return f"{clause[:1].upper()}{clause[1:]}." if clause else ""
 
 
 def _nothing(tally: FailureTally, source: str) -> Problem:

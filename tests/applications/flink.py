@@ -30,18 +30,24 @@ class LineServer:
         self._listener.close()
 
 
-def start_flink(java: Any, cluster: Cluster, port: int, *, producer: Any = None, naming: str = "DEFAULT") -> Any:
-    """A job on a cluster inside the JVM: lines of a socket, exactly once to Kafka; it never makes a checkpoint.
-
-    `producer` are the properties of its producers, `naming` is a TransactionNamingStrategy.
-    """
+def local_environment(java: Any) -> Any:
+    """Where a job runs: a cluster inside the JVM, which listens on loopback and takes little memory."""
     flink = java.org.apache.flink
     settings = flink.configuration.Configuration()
     for name in _LOOPBACK:
         settings.setString(name, "127.0.0.1")
     for name in _SMALL:
         settings.setString(name, "8mb")
-    flow = flink.streaming.api.environment.StreamExecutionEnvironment.createLocalEnvironment(1, settings)
+    return flink.streaming.api.environment.StreamExecutionEnvironment.createLocalEnvironment(1, settings)
+
+
+def start_flink(java: Any, cluster: Cluster, port: int, *, producer: Any = None, naming: str = "DEFAULT") -> Any:
+    """A job on a cluster inside the JVM: lines of a socket, exactly once to Kafka; it never makes a checkpoint.
+
+    `producer` are the properties of its producers, `naming` is a TransactionNamingStrategy.
+    """
+    flink = java.org.apache.flink
+    flow = local_environment(java)
     text = flink.api.common.serialization.SimpleStringSchema()
     kafka = flink.connector.kafka.sink
     schema = kafka.KafkaRecordSerializationSchema.builder().setTopic(f"{cluster.name}-out")

@@ -37,6 +37,13 @@ def test_doctor_and_explain_name_the_same(trace: Trace) -> None:
     assert known.failure.code == trace.codes[0]
 
 
+def test_what_a_sign_means_is_said_before_what_its_entry_does() -> None:
+    """A request that a follower passed on was called a FAILED task whose fencing took too long."""
+    [row] = recognise(['{"error_code":500,"message":"IO Error trying to forward REST request: Idle timeout expired"}'],
+                      source="x").rows  # fmt: skip
+    assert row.meaning == "The leader did not answer a request within the 30 s of the follower that passed it on."
+
+
 def test_every_entry_says_all_that_it_must() -> None:
     for each in FAILURES:
         assert each.signs, each.code

@@ -12,9 +12,9 @@ from confluent_kafka import Producer
 from eosctl.sandbox.lock import read_lock
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
+from tests.applications.flink import LineServer, local_environment
 from tests.applications.jvm import jvm, locked, properties
 from tests.failures.makers.ground import Traces, abort_behind_its_back, logging_option
-from tests.txn.test_txn_applications_live import LOOPBACK, SMALL, LineServer
 
 
 def _sink(java: Any, stack: Stack, prefix: str, topic: str, timeout_ms: int) -> Any:
@@ -34,7 +34,7 @@ def _sink(java: Any, stack: Stack, prefix: str, topic: str, timeout_ms: int) -> 
 
 
 def flink(traces: Traces, folder: Path, version: str) -> None:
-    """A commit after the id was fenced, one after the transaction was aborted, and two sinks of a prefix."""
+    """Commits after the id was fenced, the transaction aborted or timed out, and two sinks of a prefix."""
     jars = [each for each in read_lock("4.3.1") if "log4j" in str(each)]
     stack = Stack.up(
         StackSpec(kafka_version=version, groups=()),
@@ -46,13 +46,7 @@ def flink(traces: Traces, folder: Path, version: str) -> None:
         ) as java:
 
             def job(*sinks: tuple[str, str], timeout_ms: int = 600_000) -> tuple[LineServer, Any]:
-                settings = java.org.apache.flink.configuration.Configuration()
-                for name in LOOPBACK:
-                    settings.setString(name, "127.0.0.1")
-                for name in SMALL:
-                    settings.setString(name, "8mb")
-                flow = java.org.apache.flink.streaming.api.environment.StreamExecutionEnvironment
-                flow = flow.createLocalEnvironment(1, settings)
+                flow = local_environment(java)
                 lines = LineServer()
                 stream = flow.socketTextStream("127.0.0.1", lines.port)
                 for prefix, topic in sinks:
@@ -79,6 +73,9 @@ def flink(traces: Traces, folder: Path, version: str) -> None:
             end(lines, running)
             lines, running = job(("late", "orders"))
             abort_behind_its_back(java, stack, opened("late"))
+            end(lines, running)
+            lines, running = job(("slow", "orders"), timeout_ms=2000)
+            time.sleep(16)
             end(lines, running)
             lines, running = job(("shared", "orders"), ("shared", "copies"))
             time.sleep(10)
