@@ -12,11 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import pyarrow as pa
 import pytest
 
 from eosctl.deadline import Clock
+from eosctl.engine.backups.file import BACKUP
 from eosctl.report import rfc3339
 from eosctl.sandbox.stack import Stack
+from eosctl.state.backups import write_columns
 from tests.command_tree import leaves
 from tests.conftest import Invoke
 from tests.sandbox_fixtures import GROUP, FileSource, wait_until
@@ -143,6 +146,8 @@ def _make_files(invoke: Invoke, stack: Stack) -> None:
     rehearsed = {"connector.class": "FileStreamSource", "file": "orders.txt", "topic": "orders"}
     Path("orders.json").write_text(json.dumps({"name": "orders", "config": rehearsed}), encoding="utf-8")
     Path("plugins").mkdir()
+    kept = pa.Table.from_pylist([], BACKUP)
+    write_columns(Path("backup.parquet"), [kept], cluster_id="of-a-migration")
     exported = invoke("offsets", "export", "--store", topics["config"], "connect-configs.ndjson", *reach)
     assert exported.exit_code == 0, exported.stderr
     profile = [f"bootstrap_server={stack.bootstrap_servers}", f"group_id={GROUP}"]
