@@ -22,10 +22,10 @@ def explain(words: tuple[str, ...]) -> Report:
     words of its message. docs/codes.md and docs/failures.md have the same tables. Without an argument all codes and
     words are listed.
 
-    FILE, stdin (`-`) and TEXT of several words or lines are searched for failures: stack traces, logs in any format,
-    of any length. Each failure is named once, with how often and when it is there, the most likely cause first; what
-    is only a consequence says of what. No message of the text is printed again. A word that is a code counts as one:
-    for a file of that name give ./FILE.
+    FILE, stdin (`-`) and TEXT of several words or lines are searched for failures: stack traces, logs in any format, of
+    any length; a FILE may be gzipped. Each failure is named once, with how often and when it is there, the most likely
+    cause first; what is only a consequence says of what. No message of the text is printed again. A word that is a code
+    counts as one: for a file of that name give ./FILE.
 
     Exit 0 when something was recognised, 1 when not. Needs no Kafka.
 

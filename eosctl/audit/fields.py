@@ -15,6 +15,12 @@ from eosctl.audit.log.field_paths import FieldPath
 from eosctl.audit.log.values import FieldValue
 from eosctl.core.batches import Place, Span
 from eosctl.core.records import Record
+from eosctl.deadline import Deadline
+from eosctl.ports import TopicStore
+
+OPEN_S = 5.0
+"""How long a reader waits for transactions that hide records of its window."""
+_AGAIN_S = 0.25
 
 
 @dataclass(slots=True)
@@ -29,8 +35,8 @@ class FieldRead:
 def read_field(app: App, path: FieldPath, spans: Iterable[Span], take: Callable[[FieldValue], object]) -> FieldRead:
     """Gives the field's value in each committed record of `spans` to `take`, in each partition's order.
 
-    A record is forgotten as soon as it was looked at. Raises what TopicStore.read raises; DeadlineError where the
-    time is too short for all.
+    A record is forgotten as soon as it was looked at. A transaction that was open when the log's end was looked up gets
+    a moment to end. Raises what TopicStore.read raises; DeadlineError where the time is too short for all.
     """
     read = FieldRead()
     by_topic: defaultdict[str, list[Span]] = defaultdict(list)
@@ -49,6 +55,7 @@ def read_field(app: App, path: FieldPath, spans: Iterable[Span], take: Callable[
 
     for topic, its in by_topic.items():
         with app.with_whole_timeout().topics() as store:
+            _await_open_transactions(app, store, its)
             bounds = store.read(
                 topic,
                 since={span.partition: span.first for span in its},
@@ -61,3 +68,13 @@ def read_field(app: App, path: FieldPath, spans: Iterable[Span], take: Callable[
             (topic, span.partition): stable[span.partition] for span in its if stable[span.partition] < span.stop
         }
     return read
+
+
+def _await_open_transactions(app: App, store: TopicStore, spans: Sequence[Span]) -> None:
+    """Until nothing in the spans of one topic is hidden, or OPEN_S have passed: a source at work is nearly always in a
+    transaction, and short ones end at once."""
+    stops = {span.partition: span.stop for span in spans}
+    for _ in Deadline.after(min(OPEN_S, app.deadline.remaining_s() / 2), app.clock).rounds(_AGAIN_S):
+        bounds = store.bounds(spans[0].topic)
+        if all(bound.lso >= stops.get(bound.partition, 0) for bound in bounds):
+            return

@@ -164,12 +164,14 @@ class DoctorFacts:
     """What doctor found: the findings that count, worst first, and the checks that could not run: check -> code; those
     that are to be ignored are left out of both.
 
-    `sentence` says what the group is; empty where it could not be looked at.
+    `sentence` says what the group is; empty where it could not be looked at. `by_check` has what each check found, or
+    had found before it could not run.
     """
 
     findings: tuple[Finding, ...]
     not_checked: Mapping[str, str] = field(default_factory=dict)
     sentence: str = ""
+    by_check: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
 
     def doubts(self) -> list[str]:
         """The checks that could not run and ought to. What is too large to be read again and again is known to be left

@@ -51,15 +51,7 @@ def merge_stores(pairs: Pairs, policy: Policy, *, fallback: bool, part_bytes: in
     """
     routes = [ConnectorRoute(connector, connector, target.topic) for connector, (_source, target) in pairs.items()]
     sources, targets = ({stores[side].topic: stores[side] for stores in pairs.values()} for side in (0, 1))
-    source, target = (
-        pa.concat_tables(
-            [
-                RECORDS.empty_table(),
-                *(store.newest(c for c, stores in pairs.items() if stores[side] is store) for store in found.values()),
-            ]
-        )
-        for side, found in enumerate((sources, targets))
-    )
+    source, target = (_newest_of(pairs, side) for side in (0, 1))
     sizes = {name: store.partitions for name, store in targets.items()}
     there = {(name, *place): found for name, store in targets.items() for place, found in store.headers.items()}
     for offered, held in _in_parts(source, target, part_bytes):
@@ -68,6 +60,15 @@ def merge_stores(pairs: Pairs, policy: Policy, *, fallback: bool, part_bytes: in
         only = held.filter(pc.is_null(rows_of(held, claims)))
         rows = pa.concat_tables([_decided(decisions, there), _kept(only, there)])
         yield rows.sort_by(_ORDER)
+
+
+def _newest_of(pairs: Pairs, side: int) -> pa.Table:
+    """The newest record of each key that a store on one side has of its connectors."""
+    connectors: dict[int, list[str]] = {}
+    for connector, stores in pairs.items():
+        connectors.setdefault(id(stores[side]), []).append(connector)
+    found = (pairs[names[0]][side].newest(names) for names in connectors.values())
+    return pa.concat_tables([RECORDS.empty_table(), *found])
 
 
 _ORDER = [("connector", "ascending"), ("key", "ascending")]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
+from zlib import error as ZlibError  # noqa: N812 - an exception of this name is read as one
 
 from msgspec import UNSET
 
@@ -69,8 +71,7 @@ def explain(words: Sequence[str], *, stdin: BinaryIO) -> Report:
     if text == _STDIN:
         return recognise(lines_of(stdin), source="stdin")
     if len(words) == 1 and (path := _file(text)) is not None:
-        with path:
-            return recognise(lines_of(path), source=text)
+        return _recognise_file(path, text)
     declared = {str(entry): entry for entry in known_entries()}
     if failures := [declared[known.code] for known in entries_named(text)]:
         return _entries(failures)
@@ -81,17 +82,36 @@ def explain(words: Sequence[str], *, stdin: BinaryIO) -> Report:
 
 
 _STDIN = "-"
-_SUFFIXES = (".log", ".txt", ".json", ".out", ".err", ".trace")
+_SUFFIXES = (".log", ".gz", ".txt", ".json", ".out", ".err", ".trace")
 
 
-def _file(name: str) -> BinaryIO | None:
+def _file(name: str) -> BufferedReader | None:
     """The file of that name, opened; None where the word is none. Raises InputFileError."""
     if "\n" in name or not (os.path.lexists(name) or os.sep in name or name.endswith(_SUFFIXES)):
         return None
     try:
         return Path(name).expanduser().open("rb")
     except OSError as error:
-        raise InputFileError(f"can't read {name}: {error.strerror or error}") from None
+        raise _unreadable(name, error) from None
+
+
+def _recognise_file(file: BufferedReader, name: str) -> Report:
+    """The failures in a file, which may be compressed by gzip, as rotated logs are. Raises InputFileError."""
+    with file:
+        try:
+            if not file.peek(2).startswith(b"\x1f\x8b"):
+                return recognise(lines_of(file), source=name)
+            import gzip
+
+            with gzip.open(file) as unpacked:
+                return recognise(lines_of(cast(BinaryIO, unpacked)), source=name)
+        except (OSError, EOFError, ZlibError) as error:
+            raise _unreadable(name, error) from None
+
+
+def _unreadable(name: str, error: Exception) -> InputFileError:
+    said = error.strerror if isinstance(error, OSError) else None
+    return InputFileError(f"can't read {name}: {said or error}")
 
 
 def known_columns() -> list[Code]:

@@ -6,6 +6,7 @@ import codecs
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
+from eosctl.core.wording import counted
 from eosctl.errors import ExitCode
 from eosctl.failures import codes
 from eosctl.failures.named_things import for_commands
@@ -15,6 +16,7 @@ from eosctl.report import Problem, Report
 
 _LONGEST_LINE = 1 << 20
 """In bytes: a longer line is read in parts."""
+_PART = 1 << 16
 
 
 def recognise(lines: Iterable[str], *, source: str) -> Report:
@@ -42,12 +44,26 @@ def lines_of(stream: BinaryIO) -> Iterator[str]:
     """The lines of a file or of stdin, one at a time; what is not UTF-8 is replaced. UTF-16 is known by its mark."""
     first = stream.readline(_LONGEST_LINE)
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # what PowerShell redirects
-        yield from (first + stream.read()).decode("utf-16", errors="replace").splitlines()
+        yield from _lines_of_utf16(first, stream)
         return
     line = first.removeprefix(codecs.BOM_UTF8)
     while line:
         yield line.decode("utf-8", errors="replace")
         line = stream.readline(_LONGEST_LINE)
+
+
+def _lines_of_utf16(first: bytes, stream: BinaryIO) -> Iterator[str]:
+    """Part by part: a line end is two bytes, one of which may stand in other characters, too."""
+    decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
+    part, rest = first, ""
+    while part:
+        *whole, rest = (rest + decoder.decode(part)).split("\n")
+        yield from whole
+        if len(rest) > _LONGEST_LINE:
+            yield rest
+            rest = ""
+        part = stream.read(_PART)
+    yield rest + decoder.decode(b"", final=True)
 
 
 def _row(each: Judged) -> FailureRow:
@@ -76,7 +92,7 @@ def _sentence(clause: str) -> str:
 
 
 def _nothing(tally: FailureTally, source: str) -> Problem:
-    looked = f"{tally.lines:,} lines of {source}, {tally.traces:,} stack traces"
+    looked = f"{counted(tally.lines, 'line')} of {source}, {counted(tally.traces, 'stack trace')}"
     return Problem(
         codes.FAILURE_NOT_KNOWN,
         f"no failure is known in {looked}",

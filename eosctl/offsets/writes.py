@@ -167,7 +167,10 @@ def _mergeable(found: ColumnStores, source: str, into: str) -> list[str]:
     names = found.connectors()
     if DEDICATED in (source, into):
         names = [name for name in names if found.dedicated.of(name) is not None]
-    return names if source in (GLOBAL, DEDICATED) else [n for n in names if n in found.of(n)[source].shown()]
+    if source in (GLOBAL, DEDICATED):
+        return names
+    shown = next((found.of(name)[source].shown() for name in names), set[str]())  # the same store of all
+    return [name for name in names if name in shown]
 
 
 def write_plan(

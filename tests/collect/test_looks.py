@@ -10,6 +10,7 @@ import pytest
 from eosctl.collect.collector import Collector
 from eosctl.collect.facts import (
     ConnectorFacts,
+    DoctorFacts,
     GroupFacts,
     HangingFacts,
     KafkaFacts,
@@ -22,9 +23,11 @@ from eosctl.collect.looks import offsets
 from eosctl.collect.looks.offsets import connector_of
 from eosctl.collect.looks.topics import NAMES_EVERY
 from eosctl.core.offsets.records import OffsetKey, decode_key
+from eosctl.errors import UnreachableError
 from tests.collect.scene import CONFIG_TOPIC, app_of, collector_of, config_records, created, group, source_of
 from tests.fakes.config_world import ConfigWorld
 from tests.fakes.doctor_scene import OFFSETS, W1
+from tests.fakes.faults import EVERY
 
 Facts = TypeVar("Facts")
 
@@ -235,3 +238,20 @@ def test_a_worker_that_hangs_holds_up_no_last_stable_offset(watched: Watched) ->
     for _ in range(NAMES_EVERY + 1):
         watched.look("topics")
     assert {each.topic for each in watched.facts(LsoFacts).topics} == {OFFSETS, CONFIG_TOPIC, "lines"}
+
+
+def test_what_a_check_found_stays_while_it_cannot_run(watched: Watched) -> None:
+    """A broker that goes away in the middle of a look takes no finding off the screen."""
+    watched.world.connect.connectors["orders"].tasks[0].state = "FAILED"
+    watched.look("doctor")
+    found = watched.facts(DoctorFacts)
+    assert "orders" in {each.subject.partition("/")[0] for each in found.findings}
+
+    def gone(_call: object) -> None:
+        raise UnreachableError("no worker answers")
+
+    watched.world.connect.before(EVERY, gone)
+    watched.look("doctor")
+    kept = watched.facts(DoctorFacts)
+    assert set(kept.not_checked) > set(found.not_checked)
+    assert all(each in kept.findings for each in found.findings)

@@ -46,12 +46,10 @@ _FROZEN = "the broker was stopped by SIGSTOP, max.block.ms=3000, then "
 _WORKER = "a FileStreamSource task of a worker with exactly.once.source.support=enabled, as REST shows it: "
 _SECURED = "a secured sandbox of three brokers, SCRAM user without ACLs: "
 _SHORT = "three brokers, min.insync.replicas=3 of __transaction_state, one broker stopped: "
-_ERRORS = "Errors.exception() of kafka-clients 4.3.1"
 _LATE = "its open transaction was aborted by an EndTxn with its own epoch, as if a request had been late, then it "
 _ROUND = "two workers, a connector of two tasks was changed, and tasks-fencing-CONNECTOR said "
 _FLINK = "log of a job of Flink 2.0.1 with connector 4.0.1, broker 4.3.1: "
 _NAMELESS = "two workers with rest.advertised.host.name=worker-2, the task of the follower"
-_HERDER = "DistributedHerder of connect-runtime 4.3.1"
 TRACES = (
     _sandbox("producer-fenced-commit-3.9.2.txt", "producer_fenced", how=_TWO + "committed"),
     _sandbox("producer-fenced-commit-4.3.1.txt", "producer_fenced", how=_TWO + "committed"),
@@ -243,10 +241,27 @@ TRACES = (
         "ghost-4.3.1.txt", "connector_is_a_ghost",
         how="an aborted config record of a connector, two preparing workers, and the log of one that became enabled",
     ),
-    _class("not-coordinator-errors-4.3.1.txt", "not_coordinator", how=_ERRORS),
-    _class("duplicate-sequence-errors-4.3.1.txt", "duplicate_sequence", how=_ERRORS),
-    _class("rebalance-expected-4.3.1.txt", "rebalance_expected", how=_HERDER + ", as REST answers it"),
-    _class("brokers-too-old-4.3.1.txt", "brokers_too_old", how="KafkaConfigBackingStore of connect-runtime 4.3.1"),
+    _sandbox(
+        "not-coordinator-producer-4.3.1.txt", "not_coordinator",
+        how="a KafkaProducer's log at DEBUG: the partitions of __transaction_state were given another leader, then it "
+        "committed, which succeeds; above DEBUG it says nothing",
+    ),
+    _class(
+        "duplicate-sequence-errors-4.3.1.txt", "duplicate_sequence",
+        how="Errors.exception() of kafka-clients 4.3.1; no class of the brokers 3.5.1, 3.9.2, 4.3.1 and 4.4.0 "
+        "throws it, and no public trace of it was found",
+    ),
+    _class(
+        "rebalance-expected-4.3.1.txt", "rebalance_expected",
+        how="DistributedHerder of connect-runtime 4.3.1, as REST answers it; 160 requests at the same moment to two "
+        "workers did not meet it",
+    ),
+    _class(
+        "brokers-too-old-4.3.1.txt", "brokers_too_old",
+        how="KafkaConfigBackingStore of connect-runtime 4.3.1; the sandbox has no broker before 2.5, "
+        "which needs ZooKeeper",
+    ),
+    _public("rebalance-conflict-docker.txt", "rebalance_expected", how="vdesabou/kafka-docker-playground#22"),
     _public("streams-unknown-producer-id-2.4.txt", "unknown_producer_id", how="apache/kafka#7748"),
     _public("flink-fenced-1.18.txt", "flink_commit_fenced", how="redpanda-data/redpanda#16250"),
     _public("flink-old-epoch-2.6.txt", "flink_commit_fenced", how="apache/flink-cdc#230"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -92,7 +94,7 @@ def test_a_code_is_a_code_though_a_file_has_its_name(
         ("missing.log", 2, "missing.log"),
         ("no/such/file", 2, "no/such/file"),
         ("InvalidPidMaping", 1, "Did you mean InvalidPidMapping"),
-        ("nothing at all", 1, "no failure is known in 1 lines"),
+        ("nothing at all", 1, "no failure is known in 1 line"),
         ("", 1, "there is no code"),
     ],
 )
@@ -116,3 +118,19 @@ def test_a_code_of_the_dictionary_has_its_entry(invoke: Invoke) -> None:
 def test_ndjson_is_a_line_a_failure(invoke: Invoke) -> None:
     lines = invoke("explain", str(PID), "-o", "ndjson").stdout.splitlines()
     assert [json.loads(line)["code"] for line in lines] == ["invalid_pid_mapping", "producer_in_error"]
+
+
+def test_a_rotated_log_is_read_as_it_lies_there(invoke: Invoke, tmp_path: Path) -> None:
+    """A .gz was searched as it is, and so nothing was ever found in one."""
+    packed = gzip.compress(PID.read_bytes())
+    (tmp_path / "server.log.gz").write_bytes(packed)
+    rows = invoke("explain", str(tmp_path / "server.log.gz"), "-o", "json").json()["data"]["rows"]
+    assert [row["code"] for row in rows] == ["invalid_pid_mapping", "producer_in_error"]
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-20], lambda data: data[:20] + b"\xff" * 40])
+def test_a_damaged_archive_is_said_to_be_one(invoke: Invoke, tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    (tmp_path / "a.gz").write_bytes(damage(gzip.compress(PID.read_bytes())))
+    outcome = invoke("explain", str(tmp_path / "a.gz"))
+    assert outcome.exit_code == 2
+    assert "can't read" in outcome.stderr

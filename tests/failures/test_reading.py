@@ -78,6 +78,25 @@ def test_powershell_redirects_utf16() -> None:
     assert each.found.failure.code == CODE
 
 
+def test_utf16_of_any_length_is_read_part_by_part() -> None:
+    """It used to be read as a whole."""
+    longest = 0
+
+    class Watched(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            nonlocal longest
+            data = super().read(size)
+            longest = max(longest, len(data))
+            return data
+
+    text = f"{LOGGED.strip()}\nĊ਀𝄞 ok\n" * 2000
+    report = recognise(lines_of(Watched(text.encode("utf-16"))), source="x")
+    [row] = report.rows
+    assert isinstance(row, FailureRow)
+    assert (row.code, row.count) == (CODE, 2000)
+    assert longest < len(text) / 10
+
+
 @pytest.mark.parametrize(
     ("line", "at"),
     [

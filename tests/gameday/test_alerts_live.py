@@ -1,7 +1,8 @@
 """Each alert of `eosctl exporter rules` fires on a real Prometheus when its incident is made, and resolves when healed.
 
-EosctlCollectionStale needs a look that takes longer than five intervals and a minute: promtool alone judges it
-(tests/exporter). The tests share one exporter, and run in this order: what takes the broker away comes last.
+Promtool alone judges (tests/exporter) EosctlCollectionStale, which needs a look that takes longer than five intervals
+and a minute, EosctlCollectionIncomplete, and EosctlNoWorker, for which all of the game's workers would have to go. The
+tests share one exporter, and run in this order: what takes the broker away comes last.
 """
 
 from __future__ import annotations

@@ -23,18 +23,22 @@ class DoctorLook:
 
     ignore: tuple[IgnoredFinding, ...] = ()
 
-    def __call__(self, app: App, _overview: Overview) -> DoctorFacts:
-        """Raises the first reason where no check could run."""
+    def __call__(self, app: App, overview: Overview) -> DoctorFacts:
+        """Raises the first reason where no check could run; of one that could not, what it found before stays."""
         mode = app.target.expect.get("mode")
         diagnosis = diagnose(app, validate=False, expected=Mode(mode) if mode else None, ignore=self.ignore)
         results = diagnosis.results
         reason = results.nothing_ran()
         if reason is not None:
             raise reason
-        every = (each for check in results.findings.values() for each in check)
-        found = worst_first(each for each in every if not _is_asked_for(each))
+        before = overview.facts(DoctorFacts)
+        by_check = {
+            check: tuple(each for each in its if not _is_asked_for(each)) for check, its in results.findings.items()
+        }
+        by_check |= {check: before.by_check.get(check, ()) for check in results.failed} if before else {}
+        found = worst_first(each for its in by_check.values() for each in its)
         failed = {check: str(error.code) for check, error in results.missed().items()}
-        return DoctorFacts(tuple(found), failed, _sentence(diagnosis.visit))
+        return DoctorFacts(tuple(found), failed, _sentence(diagnosis.visit), by_check)
 
 
 def _is_asked_for(finding: Finding) -> bool:

@@ -92,12 +92,17 @@ NOT_COORDINATOR = Failure(
         _of_transactions("NotCoordinatorException"), _of_transactions("NOT_COORDINATOR"),
         _of_transactions("This is not the correct coordinator"),
         _of_transactions("Broker: Not coordinator"),
+        sign("Received END_TXN response", "errorCode=16,"), sign("Received INIT_PRODUCER_ID response", "errorCode=16,"),
     ),
     means="the coordinator of its id has moved to another broker",
     causes=("A broker restarted or left, and another one leads the partition of __transaction_state now.",),
     is_not=("Not a failure by itself: clients find the new coordinator.",),
     fix="None, unless it lasts for minutes: then brokers do not agree on the leader",
     commands=(_COORDINATOR,),
+    versions=(
+        VersionNote("4.3.1", "a Java producer finds the other coordinator without a word: its log has an errorCode=16 "
+                    "at DEBUG, and \"Discovered transaction coordinator\" again (seen)"),
+    ),
     said_by=(_ERRORS + ".NOT_COORDINATOR (16), 0.11 to 4.3",),
     aliases=("NotCoordinator",),
 )  # fmt: skip

@@ -229,6 +229,10 @@ DUPLICATE = Failure(
     causes=("An answer was lost, and the batch was sent again after others had been written.",),
     is_not=("Not a duplicate in the topic: the second batch was refused. Java clients take it for success.",),
     fix="None, where only a broker's log has it; a client other than Java's that fails of it needs an upgrade",
+    versions=(
+        VersionNote("3.5 to 4.4", "no Apache broker throws it: in the jars of 3.5.1, 3.9.2, 4.3.1 and 4.4.0 only "
+                    "Errors names the class"),
+    ),
     said_by=(_ERRORS + ".DUPLICATE_SEQUENCE_NUMBER (46), 0.11 to 4.3", "kafka-clients: Sender.completeBatch"),
     aliases=("DuplicateSequence",),
 )  # fmt: skip

@@ -17,6 +17,7 @@ MAKERS = {
         clients.unstable_offsets,
         clients.stale_coordinator_epoch,
         clients.streams_without_a_transaction_log,
+        clients.moved_coordinators,
         flink.flink,
         workers.fencing,
         workers.unreachable_leader,

@@ -144,3 +144,47 @@ def streams_without_a_transaction_log(traces: Traces, folder: Path, version: str
         wait_until(lambda: lines_with(log, "initialize transactions", "initializing transactions"), what="the timeout")
         time.sleep(2)
         traces.write(f"streams-init-{version}.log", log.read_text())
+
+
+def moved_coordinators(traces: Traces, folder: Path, version: str) -> None:
+    """Three brokers: __consumer_offsets and __transaction_state get another leader while clients use them."""
+    spec = StackSpec(kafka_version=version, brokers=3, groups=())
+    stack = Stack.up(spec, folder / "stack", name="traces-moved", environ=os.environ)
+    try:
+        with jvm(read_lock(version), folder, options=[logging_option(folder, version, "debug")]) as java:
+            kafka = java.org.apache.kafka
+            asks = kafka.clients.admin.Admin.create(client(java, stack))
+            sender = producer(java, stack, "pay-5", max_block_ms="20000")
+            sender.beginTransaction()
+            sender.send(record(java, "payments")).get()
+            reader = kafka.clients.consumer.KafkaConsumer(client(java, stack, group_id=GROUP))
+            reader.subscribe(["payments"])
+
+            def read() -> None:
+                for _poll in range(20):
+                    reader.poll(java.java.time.Duration.ofMillis(200))
+
+            read()
+            for topic in ("__transaction_state", "__consumer_offsets"):
+                _move(java, asks, topic)
+            read()
+            try:
+                sender.commitTransaction()
+            finally:
+                traces.write(f"moved-{version}.log", (folder / "jvm.out").read_text())
+    finally:
+        stack.down()
+
+
+def _move(java: Any, asks: Any, topic: str) -> None:
+    """Makes the second replica of each partition its leader."""
+    kafka = java.org.apache.kafka
+    told = asks.describeTopics([topic]).allTopicNames().get().get(topic)
+    moves = {}
+    for each in told.partitions():
+        replicas = [node.id() for node in each.replicas()]
+        target = kafka.clients.admin.NewPartitionReassignment([*replicas[1:], replicas[0]])
+        moves[kafka.common.TopicPartition(topic, each.partition())] = java.java.util.Optional.of(target)
+    asks.alterPartitionReassignments(moves).all().get()
+    time.sleep(2)
+    asks.electLeaders(kafka.common.ElectionType.PREFERRED, java.java.util.HashSet(list(moves))).all().get()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -172,17 +174,20 @@ def guarded(step: Callable[[], None]) -> None:
 def races(traces: Traces, folder: Path, version: str) -> None:
     """Requests at the same moment, and task configs that lack their connector's others."""
     with workers(folder, version, Mode.ENABLED, Mode.ENABLED) as stack:
-        url = stack.urls(GROUP)[0]
         names = [f"orders{number}" for number in range(8)]
-        with ThreadPoolExecutor(8) as threads:
+        with ThreadPoolExecutor(24) as threads:
 
             def all_at_once(method: str, path: str = "", body: object = None) -> list[str]:
-                return list(threads.map(lambda name: answer(f"{url}/connectors/{name}{path}", method, body), names))
+                urls = [each for each in stack.urls(GROUP) for _name in names]
+                return list(
+                    threads.map(lambda u, n: answer(f"{u}/connectors/{n}{path}", method, body), urls, names * 2)
+                )
 
-            said = all_at_once("PUT", "/config", slow_config("orders", tasks=1, poll_ms=500))
-            time.sleep(5)
-            for method, path in (("PUT", "/stop"), ("PUT", "/resume"), ("DELETE", "")):
-                said += all_at_once(method, path)
+            said: list[str] = []
+            for _round in range(5):
+                said += all_at_once("PUT", "/config", slow_config("orders", tasks=1, poll_ms=500))
+                said += all_at_once("DELETE")
+        print(Counter(re.sub(r"\d", "", each)[:150] for each in said))
         conflicts = sorted({each for each in said if '"error_code":409' in each})
         traces.write(f"rebalance-expected-{version}.json", "\n".join(conflicts) or "\n".join(said)[:3000])
         for each in stack.urls(GROUP):
