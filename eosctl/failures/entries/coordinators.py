@@ -140,11 +140,11 @@ FENCED = Failure(
         "Leadership of a partition of __transaction_state moved while markers were on their way.",
         "An abort by hand with a coordinator epoch that is older than what the partition has seen.",
         "An abort by hand with one that is newer than the coordinator's own: then the coordinator's markers are "
-        "refused from then on, its log says \"has permanently failed\", and the transaction hangs (seen on 4.3.1).",
+        "refused from then on, and its log says \"has permanently failed\" (seen on 4.3.1).",
     ),
     is_not=("Not a producer that was fenced: it is about brokers alone.",),
     fix="None where leadership moved: the new coordinator sends the marker. Where a marker has permanently failed, "
-    "abort the transaction that hangs: `eosctl txn abort` reads the epoch anew",
+    "see whether a transaction hangs there: `eosctl txn abort` takes the epoch that the partition has seen last",
     commands=("eosctl txn hanging --topic {topic}",),
     said_by=(
         _ERRORS + ".TRANSACTION_COORDINATOR_FENCED (52), 0.11 to 4.3",
