@@ -63,7 +63,8 @@ def _lines_of_utf16(first: bytes, stream: BinaryIO) -> Iterator[str]:
             yield rest
             rest = ""
         part = stream.read(_PART)
-    yield rest + decoder.decode(b"", final=True)
+    if rest := rest + decoder.decode(b"", final=True):
+        yield rest
 
 
 def _row(each: Judged) -> FailureRow:

@@ -78,6 +78,12 @@ def test_powershell_redirects_utf16() -> None:
     assert each.found.failure.code == CODE
 
 
+@pytest.mark.parametrize("text", ["a\nb\n", "a\nb", ""])
+def test_utf16_has_as_many_lines_as_utf8(text: str) -> None:
+    counts = [len(list(lines_of(io.BytesIO(text.encode(how))))) for how in ("utf-8", "utf-16")]
+    assert counts[0] == counts[1]
+
+
 def test_utf16_of_any_length_is_read_part_by_part() -> None:
     """It used to be read as a whole."""
     longest = 0
