@@ -75,7 +75,10 @@ class HangingFacts:
 
 @frozen
 class WorkerFacts:
-    """A worker of the group: `mode` as `eosctl workers list` has it, `up` whether it answers its REST interface."""
+    """A worker of the group: `mode` as `eosctl workers list` has it, `up` whether it answers its REST interface.
+
+    Not `is_member` is what stands behind a given URL that no member of the group advertises.
+    """
 
     name: str
     mode: str
@@ -83,6 +86,7 @@ class WorkerFacts:
     version: str | None
     health: str
     up: bool
+    is_member: bool = True
 
 
 @frozen
@@ -174,10 +178,15 @@ class DoctorFacts:
     by_check: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
 
     def doubts(self) -> list[str]:
-        """The checks that could not run and ought to. What is too large to be read again and again is known to be left
-        out, and told by a line and a metric: nobody could mend it.
-        """
-        return [check for check, code in self.not_checked.items() if code != TOO_LARGE]
+        """The checks that could not run and ought to."""
+        return doubtful(self.not_checked)
+
+
+def doubtful(not_checked: Mapping[str, str]) -> list[str]:
+    """Of checks that could not run (check -> code) those that ought to. What is too large to be read again and again is
+    known to be left out, and told by a line and a metric: nobody could mend it.
+    """
+    return [check for check, code in not_checked.items() if code != TOO_LARGE]
 
 
 def unseen_parts(facts: object) -> int | None:

@@ -184,7 +184,7 @@ def lso_stuck(overview: Overview, top: int) -> Samples:
 
 def workers(overview: Overview, _top: int) -> Samples:
     group = overview.facts(GroupFacts)
-    for mode, count in Counter(each.mode for each in (group.workers if group else ())).items():
+    for mode, count in Counter(each.mode for each in (group.workers if group else ()) if each.is_member).items():
         yield (mode,), float(count)
 
 

@@ -7,6 +7,8 @@ from typing import TypeVar
 
 import pytest
 
+from eosctl.checks import codes
+from eosctl.checks.ignored import IgnoredFinding
 from eosctl.collect.collector import Collector
 from eosctl.collect.facts import (
     ConnectorFacts,
@@ -20,10 +22,14 @@ from eosctl.collect.facts import (
     TransactionFacts,
 )
 from eosctl.collect.looks import offsets
+from eosctl.collect.looks.doctor import DoctorLook
 from eosctl.collect.looks.offsets import connector_of
 from eosctl.collect.looks.topics import NAMES_EVERY
+from eosctl.collect.overview import Collected, Overview
+from eosctl.core.findings import Finding
 from eosctl.core.offsets.records import OffsetKey, decode_key
-from eosctl.errors import UnreachableError
+from eosctl.errors import UnauthorizedError, UnreachableError
+from eosctl.exporter.samples import workers
 from tests.collect.scene import CONFIG_TOPIC, app_of, collector_of, config_records, created, group, source_of
 from tests.fakes.config_world import ConfigWorld
 from tests.fakes.doctor_scene import OFFSETS, W1
@@ -255,3 +261,45 @@ def test_what_a_check_found_stays_while_it_cannot_run(watched: Watched) -> None:
     kept = watched.facts(DoctorFacts)
     assert set(kept.not_checked) > set(found.not_checked)
     assert all(each in kept.findings for each in found.findings)
+
+
+def test_names_are_asked_for_again_after_a_failed_start(watched: Watched) -> None:
+    """Brokers that come up after the exporter: its topics must not be unseen for ten looks."""
+    watched.world.connect.connectors["orders"].topics.add("lines")
+    watched.world.topics.add_topic("lines", 1)
+    away = True
+
+    def gone(_call: object) -> None:
+        if away:
+            raise UnreachableError("no broker answers")
+
+    watched.world.topics.before(EVERY, gone)
+    watched.world.connect.before(EVERY, gone)
+    watched.collector.look(source_of(watched.collector, "topics"))
+    assert watched.collector.overview().error("topics") is not None
+    away = False
+    watched.look("topics")
+    assert "lines" in [each.topic for each in watched.facts(LsoFacts).topics]
+
+
+@pytest.mark.parametrize(("ignore", "stays"), [([], True), ([IgnoredFinding("not_checked", "transactions")], False)])
+def test_a_finding_goes_with_its_check_where_that_is_accepted(
+    ignore: list[IgnoredFinding], stays: bool, tmp_path: Path
+) -> None:
+    """`--ignore not_checked:CHECK`: nobody says any more that it is not known, so it would stand there for ever."""
+    app = app_of(group(faults={"topic_partitions": UnauthorizedError("not allowed")}), tmp_path)
+    old = Finding(codes.HANGING_TRANSACTION, "error", "lines-0", "hangs", "Abort it.")
+    now_ms = app.clock.now_ms()
+    seen = Collected("doctor", 600.0, 120.0, DoctorFacts((old,), by_check={"transactions": (old,)}), now_ms)
+    facts = DoctorLook(tuple(ignore))(app, Overview(now_ms, now_ms, collected={"doctor": seen}))
+    assert ("transactions" in facts.not_checked, old in facts.findings) == (stays, stays)
+
+
+def test_a_url_without_a_member_is_no_worker_of_the_group(watched: Watched) -> None:
+    """Else a group whose workers are all gone would have one for ever, and nobody would be told."""
+    watched.look("group")
+    assert workers(watched.collector.overview(), 50) != []
+    watched.world.connect.stop_worker(W1)
+    watched.look("group")
+    assert [each.name for each in watched.facts(GroupFacts).workers] == [W1]
+    assert list(workers(watched.collector.overview(), 50)) == []

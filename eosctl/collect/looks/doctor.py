@@ -9,7 +9,7 @@ from eosctl.checks.group.state import group_state
 from eosctl.checks.ignored import IgnoredFinding
 from eosctl.checks.plan import diagnose
 from eosctl.checks.visit import Visit
-from eosctl.collect.facts import DoctorFacts
+from eosctl.collect.facts import DoctorFacts, doubtful
 from eosctl.collect.overview import Overview
 from eosctl.core.findings import INFO, Finding, worst_first
 from eosctl.core.workers.modes import Mode
@@ -24,7 +24,10 @@ class DoctorLook:
     ignore: tuple[IgnoredFinding, ...] = ()
 
     def __call__(self, app: App, overview: Overview) -> DoctorFacts:
-        """Raises the first reason where no check could run; of one that could not, what it found before stays."""
+        """Raises the first reason where no check could run; of one that could not, what it found before stays.
+
+        Not where that is accepted or lasts: nobody would say that the finding is an old one, and it would never go.
+        """
         mode = app.target.expect.get("mode")
         diagnosis = diagnose(app, validate=False, expected=Mode(mode) if mode else None, ignore=self.ignore)
         results = diagnosis.results
@@ -35,9 +38,9 @@ class DoctorLook:
         by_check = {
             check: tuple(each for each in its if not _is_asked_for(each)) for check, its in results.findings.items()
         }
-        by_check |= {check: before.by_check.get(check, ()) for check in results.failed} if before else {}
-        found = worst_first(each for its in by_check.values() for each in its)
         failed = {check: str(error.code) for check, error in results.missed().items()}
+        by_check |= {check: before.by_check.get(check, ()) for check in doubtful(failed)} if before else {}
+        found = worst_first(each for its in by_check.values() for each in its)
         return DoctorFacts(tuple(found), failed, _sentence(diagnosis.visit), by_check)
 
 

@@ -38,7 +38,7 @@ class ConnectGroupLook:
         return GroupFacts(
             group_id=group.group_id or "",
             state=group.state or "unknown",
-            workers=tuple(map(_worker, group.members)),
+            workers=tuple(_worker(each, is_known=group.state is not None) for each in group.members),
             connectors=connectors,
             exactly_once=exactly_once,
             unseen=_unseen(seen),
@@ -59,9 +59,11 @@ def _unseen(seen: Observation) -> Mapping[str, str]:
     return {what: why for what, why in seen.unseen.items() if what not in known}
 
 
-def _worker(told: WorkerObservation) -> WorkerFacts:
+def _worker(told: WorkerObservation, *, is_known: bool) -> WorkerFacts:
+    """`is_known`: whether the coordinator was asked for the group's members."""
     is_up = told.failure is None and told.health != "unreachable"
-    return WorkerFacts(told.name, told.mode.value, told.leader, told.version, told.health, is_up)
+    is_member = told.member_id is not None or not is_known
+    return WorkerFacts(told.name, told.mode.value, told.leader, told.version, told.health, is_up, is_member)
 
 
 def _connector(each: ObservedConnector, seen: Observation, lacking: Mapping[int, int]) -> ConnectorFacts:

@@ -31,14 +31,17 @@ class TopicsLook:
     output: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     looks: int = 0
+    are_names_due: bool = True
 
     def __call__(self, app: App, overview: Overview) -> LsoFacts:
         """Raises where no topic can be asked; a partition without a leader is counted.
 
         Workers that do not answer are no reason: names are asked for within a time of their own, and kept.
         """
-        if self.looks % NAMES_EVERY == 0:
-            self._learn_names(replace(app, deadline=app.deadline.half(at_most_s=NAMES_PATIENCE_S)))
+        if self.are_names_due or self.looks % NAMES_EVERY == 0:
+            self.are_names_due = not self._learn_names(
+                replace(app, deadline=app.deadline.half(at_most_s=NAMES_PATIENCE_S))
+            )
         self.looks += 1
         with app.topics() as store:
             kinds = dict.fromkeys(self._wanted(overview), OUTPUT) | dict.fromkeys(self.own, OFFSETS)
@@ -49,19 +52,20 @@ class TopicsLook:
         found = [self._topic(name, kinds[name], bounds[name], stood, now_ms) for name in kinds if name in bounds]
         return LsoFacts(tuple(found), unseen)
 
-    def _learn_names(self, app: App) -> None:
-        """What no worker tells now stays as it was told before."""
+    def _learn_names(self, app: App) -> bool:
+        """What no worker tells now stays as it was told before. False where Kafka does not answer either."""
         try:
             with app.topics() as store:
                 dedicated = gather_dedicated_topics(app, store)
             found = find_topics(app, dedicated.configs)
         except EosctlError:
-            return
+            return False
         if dedicated.connectors is not None:
             self.own = tuple(sorted(set(dedicated.configured.values())))
         written = {topic for each in found.of.values() for topic in each.written}
         before = self.output if found.untold or dedicated.connectors is None else ()
         self.output = tuple(sorted(written.union(before))[:MOST_OUTPUT_TOPICS])
+        return True
 
     def _wanted(self, overview: Overview) -> Collection[str]:
         """The group's output topics; where there are many, those with an open transaction alone."""
