@@ -68,9 +68,14 @@ class SessionSettings:
             return None
         return spark_class_archive(self.cache, java_home=self.java_home, work_dir=self.work_dir)
 
+    def effective_master(self) -> str:
+        """Where Spark runs: the user's own `conf` may name another master."""
+        return self.conf.get("spark.master", self.master)
+
     def runs_installed(self) -> bool:
         """Whether tasks find pyspark and eosctl where this process has them: on this machine, with the same Python."""
-        is_here = self.master == "local" or self.master.startswith("local[")
+        master = self.effective_master()
+        is_here = master == "local" or master.startswith("local[")
         is_unzipped = Path(pyspark.__file__).is_file()  # spark-submit puts Spark's own pyspark.zip before the installed
         return is_here and is_unzipped and "spark.pyspark.python" not in self.conf
 
@@ -135,7 +140,7 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    if settings.master.startswith("local"):
+    if settings.effective_master().startswith("local"):
         ours |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",

@@ -50,3 +50,11 @@ def test_a_jvm_that_others_started_gets_no_folder_for_sockets(monkeypatch: pytes
     with tempfile.TemporaryDirectory(dir="/tmp") as short:
         conf = session_conf(SessionSettings(Path(short), Path(short) / "log"))
     assert not [name for name in conf if name.startswith("spark.python.unix.domain.socket")]
+
+
+def test_the_users_own_master_decides_whether_tasks_run_here(tmp_path: Path) -> None:
+    own = {"spark.master": "spark://host:7077"}
+    conf = session_conf(SessionSettings(tmp_path, tmp_path / "log", conf=own))
+    here_alone = {"spark.python.daemon.module", "spark.python.unix.domain.socket.enabled", "spark.driver.bindAddress"}
+    assert not here_alone & set(conf)
+    assert conf["spark.submit.pyFiles"] == str(tmp_path / "eosctl.zip")
