@@ -53,13 +53,16 @@ _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # $http_
 
 @contextmanager
 def sandbox(spec: StackSpec, factory: pytest.TempPathFactory, *, name: str, **more: Any) -> Iterator[Stack]:
-    """A sandbox that runs until the block ends; `more` is for `Stack.up`. A run of all tests starts many."""
+    """A sandbox that runs until the block ends; `more` is for `Stack.up`. A run of all tests starts many.
+
+    The classes of the version that most of them have are kept before the first (tests/run/first_starts.py).
+    """
     folder = factory.mktemp(name) / "stack"
     started = Stack.up(spec, folder, name=name, environ=os.environ, **more)
     try:
         yield started
     finally:
-        started.down()
+        started.down(keeps_classes=False)
 
 
 @contextmanager

@@ -137,6 +137,11 @@ def test_one_that_makes_it_is_enough(start: Start, java: Path, tmp_path: Path) -
     assert (_stops(java), _kept(tmp_path)) == (1, [archive])
 
 
+def test_who_starts_it_once_has_nothing_of_it(start: Start, java: Path, tmp_path: Path) -> None:
+    start().down(keeps_classes=False)
+    assert (_stops(java), _kept(tmp_path)) == (0, [])
+
+
 @pytest.mark.parametrize(
     "what", [{"agent": "agent.jar"}, {"options": '"-Da=b"'}, {"secret": "secure"}], ids=["agent", "options", "secure"]
 )
