@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby
 from typing import Any, Protocol
 
 from eosctl.core.wording import counted
@@ -122,10 +122,8 @@ class _Reading:
         """What comes next that is inside the ranges, or nothing after a moment; raises KafkaException."""
         received = self._consumer.consume(_AT_ONCE, timeout=0.1)
         to_read, self.moved = len(self.ends), False
-        errors = [message.error() for message in received]
-        records = received
-        if any(error is not None for error in errors):
-            records = [message for message, error in zip(received, errors, strict=True) if error is None]
+        events = [message for message in received if message.error() is not None]
+        records = [message for message in received if message.error() is None] if events else received
         if received:
             self._faults.clear()  # who answers is not down any more
         for place, run in runs_of(records):
@@ -133,9 +131,8 @@ class _Reading:
             if inside:
                 self.moved = True
                 yield place, inside
-        for message, error in zip(received, errors, strict=True):
-            if error is not None:
-                self._note_event(message, error)
+        for message in events:
+            self._note_event(message, message.error())
         self.moved = self.moved or len(self.ends) < to_read
 
     def _inside(self, place: Place, run: Sequence[Message]) -> Sequence[Message]:
@@ -204,12 +201,12 @@ def learn_topics(client: Any, count: int) -> None:
 
 def runs_of(messages: Sequence[Message]) -> Iterator[tuple[Place, Sequence[Message]]]:
     """Messages cut where the next one is of another partition: they come in long runs."""
-    if not messages:
-        return
-    places = [(message.topic(), message.partition()) for message in messages]
-    cuts = [number for number, (before, after) in enumerate(pairwise(places), start=1) if before != after]
-    for start, stop in pairwise([0, *cuts, len(messages)]):
-        yield places[start], messages[start:stop]
+    places = zip([message.topic() for message in messages], [message.partition() for message in messages], strict=True)
+    start = 0
+    for place, same in groupby(places):
+        stop = start + len(list(same))
+        yield place, messages[start:stop]
+        start = stop
 
 
 def _refuse_fault(error: Any) -> None:

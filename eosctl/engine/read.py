@@ -112,7 +112,7 @@ def records_table(topic: str, records: Iterable[Record], *, partitions: int) -> 
     types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), VALUES)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
     topics = pa.repeat(pa.scalar(topic, pa.string()), len(arrays[0]))
-    return _as_records(topics, arrays, [partitions] * len(topics))
+    return _as_records(topics, arrays, pa.repeat(pa.scalar(partitions, pa.int32()), len(topics)))
 
 
 def homes_of(keys: Sequence[bytes | None], partitions: Iterable[int]) -> list[int | None]:
@@ -135,8 +135,7 @@ class Folding:
         self._newest: list[dict[bytes | None, int]] = [{} for _ in ranges]
         self._batches: list[pa.RecordBatch] = []
         self._rows = self._keys = self._older = self._read = self._kept_bytes = 0
-        self._bytes_at_once = bytes_at_once
-        self._compact_at, self._compact_at_bytes = _ROWS_AT_ONCE, bytes_at_once
+        self._bytes_at_once = self._compact_at_bytes = bytes_at_once
 
     def held_bytes(self) -> int:
         """How much there is by now, with what is superseded."""
@@ -174,12 +173,14 @@ class Folding:
         self._read += count
         self._kept_bytes += batch.nbytes
         many_bytes = self._kept_bytes >= self._compact_at_bytes and self._rows > self._keys
-        if many_bytes or self._rows >= self._compact_at:
+        if many_bytes or self._rows >= 2 * self._keys + _ROWS_AT_ONCE:
             self._compact()
 
     def fold(self) -> Fold:
         """What there is by now, which is held no more."""
-        self._compact()
+        rows = self._rows_that_count()
+        self._newest.clear()
+        self._let_go(rows)
         columns = [[batch.column(name) for batch in self._batches] for name in _COLUMNS.names]
         self._batches = []
         found = [_joined(columns.pop(0), field.type) for field in _COLUMNS]
@@ -187,23 +188,30 @@ class Folding:
         names = pa.array([one.name or one.topic for one in self._ranges], pa.string())
         sizes = pa.array([one.partitions for one in self._ranges], pa.int32())
         partitions = pa.array([one.partition for one in self._ranges], pa.int32())
-        records = _as_records(names.take(places), [partitions.take(places), *found[1:]], sizes.take(places).to_pylist())
+        records = _as_records(names.take(places), [partitions.take(places), *found[1:]], sizes.take(places))
         return Fold(records, self._older, self._read, {one.name or one.topic: one.partitions for one in self._ranges})
 
     def _compact(self) -> None:
-        """Lets go of what is superseded, batch by batch: a copy of all would take as much again while it is made."""
-        rows = sorted(chain.from_iterable(newest.values() for newest in self._newest))
+        """Lets go of what is superseded, and goes on with what is left."""
+        rows = self._rows_that_count()
         if len(rows) < self._rows:
-            self._batches = list(_larger(_taken(self._batches, rows)))
-            self._older += self._rows - len(rows)
             moved = array("q", bytes(8 * self._rows))
             for number, row in enumerate(rows):
                 moved[row] = number
             for newest in self._newest:
                 newest.update(zip(newest, map(moved.__getitem__, newest.values()), strict=True))
-        self._rows, self._kept_bytes = len(rows), sum(batch.nbytes for batch in self._batches)
-        self._compact_at = 2 * self._rows + _ROWS_AT_ONCE
+            self._let_go(rows)
+        self._kept_bytes = sum(batch.nbytes for batch in self._batches)
         self._compact_at_bytes = 2 * self._kept_bytes + self._bytes_at_once
+
+    def _rows_that_count(self) -> list[int]:
+        return sorted(chain.from_iterable(newest.values() for newest in self._newest))
+
+    def _let_go(self, rows: Sequence[int]) -> None:
+        """Keeps some rows, batch by batch: a copy of all would take as much again while it is made."""
+        if len(rows) < self._rows:
+            self._batches = list(_larger(_taken(self._batches, rows)))
+            self._older, self._rows = self._older + self._rows - len(rows), len(rows)
 
 
 def _taken(batches: list[pa.RecordBatch], rows: Sequence[int]) -> Iterator[pa.RecordBatch]:
@@ -237,10 +245,18 @@ def _joined(arrays: list[pa.Array], kind: pa.DataType) -> pa.Array:
     return pa.concat_arrays(arrays) if arrays else pa.array([], kind)
 
 
-def _as_records(topics: pa.Array, columns: Sequence[pa.Array], sizes: Sequence[int]) -> pa.Table:
+def _as_records(topics: pa.Array, columns: Sequence[pa.Array], sizes: pa.Array) -> pa.Table:
     """`columns` are partition, offset, timestamp_ms, key and value."""
     partitions, offsets, times_ms, keys, values = columns
-    homes = pa.array(homes_of(keys.to_pylist(), sizes), pa.int32())
-    at_home = pc.fill_null(pc.equal(homes, partitions), fill_value=False)
+    at_home = pc.fill_null(pc.equal(_homes(keys, sizes), partitions), fill_value=False)
     found = [topics, partitions, offsets, times_ms, keys, values, nothings(values), at_home, owners_of(keys)]
     return pa.Table.from_arrays(found, schema=RECORDS)
+
+
+def _homes(keys: pa.Array, sizes: pa.Array) -> pa.Array:
+    """`homes_of`, some at a time: as Python's bytes the keys take as much again."""
+    homes = [pa.array([], pa.int32())]
+    for first in range(0, len(keys), _ROWS_AT_ONCE):
+        some, partitions = (column.slice(first, _ROWS_AT_ONCE).to_pylist() for column in (keys, sizes))
+        homes.append(pa.array(homes_of(some, partitions), pa.int32()))
+    return pa.concat_arrays(homes)
