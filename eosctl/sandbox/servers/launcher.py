@@ -15,6 +15,7 @@ from eosctl.core.java.properties import properties_text
 from eosctl.errors import EosctlError
 from eosctl.machine.class_archive import ClassArchive, archive_name
 from eosctl.machine.kept_file import KeptFile
+from eosctl.sandbox.lock import connect_version
 from eosctl.sandbox.secure import SecureFiles, SecureListener, write_private
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.servers.ports import TakePorts, take_ports
@@ -61,7 +62,10 @@ class Launcher:
         return own if own.exists() else self._directory / f"java.{name}"
 
     def prepare(self, jars: Sequence[Path], kafka_version: str, *, broker_jars: Sequence[Path] | None = None) -> None:
-        """Writes what JVMs of the stack share: class path, logging, temporary files; brokers may have other jars."""
+        """Writes what JVMs of the stack share: class path, logging, temporary files; brokers may have other jars.
+
+        `kafka_version` is the brokers'.
+        """
         file_name, text, option = logging_files(kafka_version)
         (self._directory / file_name).write_text(text, encoding="utf-8")
         (self._directory / "tmp").mkdir()
@@ -70,7 +74,7 @@ class Launcher:
             f"{option}{(self._directory / file_name).as_uri()}",
             f"-Djava.io.tmpdir={self._directory / 'tmp'}",
         ]
-        self._write_shared("java", shared, jars, kafka_version)
+        self._write_shared("java", shared, jars, connect_version(kafka_version))
         if broker_jars is not None and list(broker_jars) != list(jars):
             self._write_shared("java.broker", shared, broker_jars, kafka_version)
 
