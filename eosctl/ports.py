@@ -149,8 +149,14 @@ class TopicStore(Protocol):
     def known_bounds(self, topic: str) -> KnownBounds:
         """`bounds` of those partitions whose leaders answer; raises UnreachableError where none does."""
 
-    def known_bounds_of(self, topics: Collection[str]) -> Mapping[str, KnownBounds]:
-        """`known_bounds` of many topics, by the same few requests; of one without any leader there are none."""
+    def known_bounds_of(
+        self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
+    ) -> Mapping[str, KnownBounds]:
+        """`known_bounds` of many topics, by the same few requests; of one without any leader there are none.
+
+        A topic of which `partitions` says how many it has is not described: more are not seen. Raises NotFoundError,
+        also where it has fewer.
+        """
 
     def read(
         self,

@@ -200,9 +200,11 @@ class FollowedStore:
         """As the store behind it."""
         return self._store.known_bounds(topic)
 
-    def known_bounds_of(self, topics: Collection[str]) -> Mapping[str, KnownBounds]:
+    def known_bounds_of(
+        self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
+    ) -> Mapping[str, KnownBounds]:
         """As the store behind it."""
-        return self._store.known_bounds_of(topics)
+        return self._store.known_bounds_of(topics, partitions=partitions)
 
     def stream(
         self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False, sieve: Sieve | None = None

@@ -66,6 +66,10 @@ class KnownBounds:
     known: tuple[Bounds, ...]
     missing: Mapping[int, str] = field(default_factory=dict)
 
+    def partitions(self) -> int:
+        """How many partitions the topic has."""
+        return len(self.known) + len(self.missing)
+
 
 @dataclass(frozen=True, slots=True)
 class TopicRead:

@@ -5,8 +5,10 @@ It only asks and creates; records are read by topic_reader and written by topic_
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from types import MappingProxyType
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -42,6 +44,8 @@ _LEADER_MOVES = (
     KafkaError.OFFSET_NOT_AVAILABLE,
     KafkaError._NOENT,  # librdkafka lost the connection while it asked for the leaders of a topic that is there
 )
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 
 Place = tuple[str, int]
 """A topic and a partition."""
@@ -148,31 +152,40 @@ class TopicAdmin:
             raise UnreachableError(next(iter(found.missing.values())), hint=_NO_LEADER_HINT)
         return found
 
-    def known_bounds_of(self, topics: Collection[str]) -> dict[str, KnownBounds]:
-        """As `known_bounds` of many topics, by the same few requests; of some there may be none."""
-        return self._bounds(topics, partly=True)
+    def known_bounds_of(
+        self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
+    ) -> dict[str, KnownBounds]:
+        """As `known_bounds` of many topics, by the same few requests; of some there may be none.
 
-    def _bounds(self, topics: Collection[str], *, partly: bool) -> dict[str, KnownBounds]:
+        Of those in `partitions`, which says how many each has, only offsets are asked: nothing describes them.
+        """
+        return self._bounds(topics, partly=True, counted=partitions or {})
+
+    def _bounds(
+        self, topics: Collection[str], *, partly: bool, counted: Mapping[str, int] = _NOTHING
+    ) -> dict[str, KnownBounds]:
         """The end is asked before the LSO, and the LSO is cut to it.
 
         A transaction that begins between the two questions is none of ours, and must not look like one that blocks.
         """
         election = self._deadline.half(at_most_s=LEADER_PATIENCE_S)
         while True:
-            places = self._led_places(topics)
+            places = self._led_places(topics, counted)
             begins = self._ask_offsets(_good(places), _EARLIEST, IsolationLevel.READ_UNCOMMITTED)
             ends = self._ask_offsets(begin := _good(begins), _LATEST, IsolationLevel.READ_UNCOMMITTED)
             stable = self._ask_offsets(end := _good(ends), _LATEST, IsolationLevel.READ_COMMITTED)
             asked = {**places, **begins, **ends, **stable}
             faults = {place: why for place, why in asked.items() if isinstance(why, EosctlError)}
-            if any(isinstance(why, NotFoundError) for why in faults.values()):
-                self.partition_counts(topics)  # raises where the topic is gone
+            gone = {topic for (topic, _partition), why in faults.items() if isinstance(why, NotFoundError)}
+            self.partition_counts(gone)  # raises where the topic is gone
             for why in faults.values():
                 final = not isinstance(why, UnreachableError if partly else _PASSING)
                 if final or (isinstance(why, _NoLeaderError) and not partly and election.expired()):
                     raise why
             if not faults or (partly and election.expired()):
                 break
+            faulty = {topic for topic, _partition in faults}
+            counted = _counts(place for place in places if place[0] not in faulty)  # to describe these again would leak
             self._deadline.check(f"waiting for leaders ({next(iter(faults.values())).message})")
             self._deadline.sleep(_POLL_S)
         known: dict[str, list[Bounds]] = {topic: [] for topic in topics}
@@ -184,17 +197,19 @@ class TopicAdmin:
             missing[topic][partition] = why.message
         return {topic: KnownBounds(tuple(known[topic]), missing[topic]) for topic in topics}
 
-    def _led_places(self, topics: Collection[str]) -> Answers:
-        """Every partition in order, 0 for one that has a leader; raises NotFoundError."""
-        described = self._described(topics)
-        for topic in topics:
+    def _led_places(self, topics: Collection[str], counted: Mapping[str, int]) -> Answers:
+        """Every partition in order, 0 for one that has a leader, or is `counted`; raises NotFoundError."""
+        unknown = [topic for topic in topics if topic not in counted]
+        described = self._described(unknown)
+        for topic in unknown:
             if topic not in described:
                 raise _missing(topic)
-        return {
+        places: Answers = dict.fromkeys(_places({topic: counted[topic] for topic in topics if topic in counted}), 0)
+        return places | {
             (topic, number): 0
             if part.leader is not None and part.leader.id >= 0
             else _NoLeaderError(f"partition {number} of topic {topic} has no leader", hint=_NO_LEADER_HINT)
-            for topic in topics
+            for topic in unknown
             for number, part in enumerate(described[topic].partitions)
         }
 
@@ -327,6 +342,10 @@ def _good(answers: Answers) -> dict[Place, int]:
 def _places(partitions: Mapping[str, int]) -> list[Place]:
     """Every partition, in order."""
     return [(topic, partition) for topic, count in partitions.items() for partition in range(count)]
+
+
+def _counts(places: Iterable[Place]) -> Mapping[str, int]:
+    return Counter(topic for topic, _partition in places)
 
 
 def _some(topics: Collection[str]) -> str:

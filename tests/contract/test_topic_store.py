@@ -185,8 +185,16 @@ def test_partitions_that_all_have_leaders_are_all_known(store: TopicStore, topic
     store.write(_at(topic, 1, (b"k", b"v")))
     assert store.known_bounds(topic) == KnownBounds(store.bounds(topic), {})
     assert store.known_bounds_of([topic]) == {topic: store.known_bounds(topic)}
+    assert store.known_bounds_of([topic], partitions={topic: PARTITIONS}) == {topic: store.known_bounds(topic)}
+    some = KnownBounds(store.bounds(topic)[:2], {})
+    assert store.known_bounds_of([topic], partitions={topic: 2, "contract-nowhere": 1}) == {topic: some}
     read = store.read(topic, partly=True)
     assert ([r.value for r in read.records], read.missing) == ([b"v"], {})
+
+
+def test_a_partition_that_a_topic_has_not_is_not_found(store: TopicStore, topic: str) -> None:
+    with pytest.raises(NotFoundError, match=topic):
+        store.known_bounds_of([topic], partitions={topic: PARTITIONS + 1})
 
 
 def test_a_missing_topic_is_not_found(store: TopicStore) -> None:
@@ -198,6 +206,8 @@ def test_a_missing_topic_is_not_found(store: TopicStore) -> None:
         store.known_bounds("contract-nowhere")
     with pytest.raises(NotFoundError, match="contract-nowhere"):
         store.known_bounds_of(["contract-nowhere"])
+    with pytest.raises(NotFoundError, match="contract-nowhere"):
+        store.known_bounds_of(["contract-nowhere"], partitions={"contract-nowhere": 1})
     with pytest.raises(NotFoundError, match="contract-nowhere"):
         store.bounds_of(["contract-nowhere"])
     with pytest.raises(NotFoundError, match="contract-nowhere"):

@@ -166,9 +166,11 @@ class FakeTopicStore(Faults):
         with self.call("known_bounds", topic):
             return self._led_bounds(topic)
 
-    def known_bounds_of(self, topics: Collection[str]) -> Mapping[str, KnownBounds]:
-        with self.call("known_bounds_of", topics):
-            return {topic: self._known_bounds(topic) for topic in topics}
+    def known_bounds_of(
+        self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
+    ) -> Mapping[str, KnownBounds]:
+        with self.call("known_bounds_of", topics, dict(partitions or {})):
+            return {topic: self._counted_bounds(topic, (partitions or {}).get(topic)) for topic in topics}
 
     def read(
         self,
@@ -264,6 +266,15 @@ class FakeTopicStore(Faults):
         led = [number for number in range(len(logs)) if self.state.leader_of(topic, number) is not None]
         missing = {n: f"partition {n} of topic {topic} has no leader" for n in range(len(logs)) if n not in led}
         return KnownBounds(tuple(Bounds(n, logs[n].begin, logs[n].lso, logs[n].end) for n in led), missing)
+
+    def _counted_bounds(self, topic: str, partitions: int | None) -> KnownBounds:
+        there = self._known_bounds(topic)
+        if partitions is None:
+            return there
+        if partitions > there.partitions():
+            raise NotFoundError(f"topic {topic} has no partition {partitions - 1}")
+        missing = {number: why for number, why in there.missing.items() if number < partitions}
+        return KnownBounds(tuple(each for each in there.known if each.partition < partitions), missing)
 
     def _led_bounds(self, topic: str) -> KnownBounds:
         found = self._known_bounds(topic)

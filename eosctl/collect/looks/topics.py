@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from eosctl.app import App
@@ -11,27 +11,42 @@ from eosctl.collect.overview import Overview
 from eosctl.connectors.dedicated import gather_dedicated_topics
 from eosctl.connectors.topics import find_topics
 from eosctl.core.records import KnownBounds
-from eosctl.errors import EosctlError, NotFoundError
+from eosctl.errors import (
+    DeadlineError,
+    EosctlError,
+    InterruptedByUserError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+)
 from eosctl.ports import TopicStore
 
 CONFIG, OFFSETS, OUTPUT = "config", "offsets", "output"
 NAMES_EVERY = 10
-"""In every so many looks the names of output topics are asked for again."""
+"""In every so many looks the names of output topics are asked for again, and how many partitions each topic has."""
 NAMES_PATIENCE_S = 10.0
 MOST_OUTPUT_TOPICS = 1_000
 
 _Place = tuple[str, int]
+_NO_TOPICS_FAULT = (UnreachableError, DeadlineError, InterruptedByUserError)
+_LASTING = (NotFoundError, UnauthorizedError)
 
 
 @dataclass(slots=True)
 class TopicsLook:
-    """Asks for the bounds of internal and output topics; remembers where each LSO stood, and the topics' names."""
+    """Asks for the bounds of internal and output topics; remembers where each LSO stood, and the topics' names.
+
+    Topics are described with their names alone, as that leaks memory (confluent-kafka 2.16): in between, `partitions`
+    has how many each has, and what is `failing` is not asked.
+    """
 
     stood: dict[_Place, tuple[int, int]] = field(default_factory=dict)
     output: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     looks: int = 0
     are_names_due: bool = True
+    partitions: dict[str, int] = field(default_factory=dict)
+    failing: dict[str, EosctlError] = field(default_factory=dict)
 
     def __call__(self, app: App, overview: Overview) -> LsoFacts:
         """Raises where no topic can be asked; a partition without a leader is counted.
@@ -39,6 +54,7 @@ class TopicsLook:
         Workers that do not answer are no reason: names are asked for within a time of their own, and kept.
         """
         if self.are_names_due or self.looks % NAMES_EVERY == 0:
+            self.partitions, self.failing = {}, {}
             self.are_names_due = not self._learn_names(
                 replace(app, deadline=app.deadline.half(at_most_s=NAMES_PATIENCE_S))
             )
@@ -46,7 +62,9 @@ class TopicsLook:
         with app.topics() as store:
             kinds = dict.fromkeys(self._wanted(overview), OUTPUT) | dict.fromkeys(self.own, OFFSETS)
             kinds |= {app.target.offset_topic: OFFSETS, app.target.config_topic: CONFIG}
-            bounds, unseen = _bounds(store, kinds)
+            bounds = self._bounds(store, [name for name in kinds if name not in self.failing])
+        unseen = sum(name in kinds and not isinstance(why, NotFoundError) for name, why in self.failing.items())
+        self._remember(bounds)
         now_ms = app.clock.now_ms()
         stood, self.stood = self.stood, {}
         found = [self._topic(name, kinds[name], bounds[name], stood, now_ms) for name in kinds if name in bounds]
@@ -76,6 +94,31 @@ class TopicsLook:
         held |= {each.topic for each in (hanging.hanging if hanging else ())}
         return [topic for topic in self.output if topic in held]
 
+    def _bounds(self, store: TopicStore, topics: Sequence[str]) -> Mapping[str, KnownBounds]:
+        """Of all by the same few requests; where that fails for one of them, of each half, until it is found."""
+        counted = {name: self.partitions[name] for name in topics if name in self.partitions}
+        try:
+            return store.known_bounds_of(topics, partitions=counted)
+        except _NO_TOPICS_FAULT:
+            raise
+        except EosctlError as exc:
+            if len(topics) > 1:
+                half = len(topics) // 2
+                return {**self._bounds(store, topics[:half]), **self._bounds(store, topics[half:])}
+            if counted:  # it may have been made anew
+                del self.partitions[topics[0]]
+                return self._bounds(store, topics)
+            self.failing[topics[0]] = exc
+            return {}
+
+    def _remember(self, bounds: Mapping[str, KnownBounds]) -> None:
+        """For the next look; raises where nothing was found."""
+        failing, self.failing = self.failing, {}
+        if failing and not bounds:
+            raise next(iter(failing.values()))
+        self.failing = {name: why for name, why in failing.items() if isinstance(why, _LASTING)}
+        self.partitions |= {name: each.partitions() for name, each in bounds.items()}
+
     def _topic(
         self, topic: str, kind: str, bounds: KnownBounds, stood: Mapping[_Place, tuple[int, int]], now_ms: int
     ) -> TopicFacts:
@@ -93,20 +136,3 @@ class TopicsLook:
             stuck_since_ms=min(stuck, default=None),
             unasked=len(bounds.missing),
         )
-
-
-def _bounds(store: TopicStore, topics: Collection[str]) -> tuple[Mapping[str, KnownBounds], int]:
-    """Of all by the same few requests; where that fails for one of them, of each by itself, and how many fail."""
-    try:
-        return store.known_bounds_of(topics), 0
-    except EosctlError:
-        found: dict[str, KnownBounds] = {}
-        failures: list[EosctlError] = []
-        for topic in topics:
-            try:
-                found |= store.known_bounds_of([topic])
-            except EosctlError as exc:
-                failures.append(exc)
-        if not found and failures:
-            raise failures[0] from None
-        return found, sum(not isinstance(each, NotFoundError) for each in failures)

@@ -91,9 +91,11 @@ class KafkaTopicStore:
         """`bounds` of those partitions whose leaders answer; raises UnreachableError where none does."""
         return self._admin.known_bounds(topic)
 
-    def known_bounds_of(self, topics: Collection[str]) -> Mapping[str, KnownBounds]:
-        """`known_bounds` of many topics, by the same few requests; of one without any leader there are none."""
-        return self._admin.known_bounds_of(topics)
+    def known_bounds_of(
+        self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
+    ) -> Mapping[str, KnownBounds]:
+        """`known_bounds` of many topics, by the same few requests; those in `partitions` are not described."""
+        return self._admin.known_bounds_of(topics, partitions=partitions)
 
     def read(
         self,
