@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from eosctl.core.versions import BrokerFeatures
     from eosctl.core.workers.connector_entry import ConnectorEntry
+    from eosctl.engine.columns import Table
     from eosctl.engine.read import TopicColumns
     from eosctl.errors import EosctlError
 
@@ -205,6 +206,12 @@ class TopicStore(Protocol):
         self, records: Iterable[OutRecord], *, transactional_id: TransactionalId | None = None
     ) -> Sequence[Written]:
         """Writes all records, in one transaction if an id is given; every delivery report is checked."""
+
+    def write_columns(self, rows: Table, *, transactional_id: TransactionalId) -> Mapping[tuple[str, int], int]:
+        """Writes records (`engine.columns.SENT`) in one transaction, deletions first; the last offset by partition.
+
+        The commit fails where one of them was not delivered.
+        """
 
 
 class BatchScan(Protocol):

@@ -31,6 +31,7 @@ from eosctl.errors import EosctlError, RefusedError, UnsupportedError
 from eosctl.ports import TopicStore
 
 if TYPE_CHECKING:
+    from eosctl.engine.columns import Table
     from eosctl.engine.read import TopicColumns
 
 
@@ -237,6 +238,10 @@ class FollowedStore:
     ) -> Sequence[Written]:
         """Refused."""
         _refuse(f"write {sum(1 for _ in records)} records as {transactional_id}")
+
+    def write_columns(self, rows: Table, *, transactional_id: TransactionalId) -> Mapping[tuple[str, int], int]:
+        """Refused."""
+        _refuse(f"write {len(rows)} records as {transactional_id}")
 
 
 def _refuse(what: str) -> NoReturn:

@@ -55,6 +55,9 @@ RECORDS = arrow_schema(
 """Records as they were read. `nothing`: the value is a deletion (`is_nothing`); `at_home`: the key is where Connect's
 producer puts it; `connector` is whose the key is (`key_owner`), null for nobody's. `timestamp_ms` is -1 for none."""
 
+SENT = arrow_schema("topic string, partition int, key binary, value value, headers string")
+"""Records that are sent: a null value is a tombstone, headers are the member of a record file, null for none."""
+
 Table, Batch = pa.Table, pa.RecordBatch
 """Arrow's, for those who only hand them on."""
 

@@ -21,10 +21,10 @@ from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.records import decode_key
 from eosctl.core.offsets.views import PlannedWrite
 from eosctl.core.record_file import decode_bytes, encode_bytes
-from eosctl.core.records import Headers, OutRecord, Record
+from eosctl.core.records import Headers, Record
 from eosctl.core.wording import encodable
-from eosctl.engine.backups.lines import AT_ONCE, backup_lines, few_at_once
-from eosctl.engine.columns import arrow_schema, batch_of_columns, dictionary_of, one_array
+from eosctl.engine.backups.lines import AT_ONCE, backup_lines
+from eosctl.engine.columns import SENT, arrow_schema, batch_of_columns, dictionary_of, one_array
 from eosctl.engine.files import Spilled
 from eosctl.engine.read import homes_of
 from eosctl.engine.rule import is_sent
@@ -36,6 +36,7 @@ WRITES = arrow_schema(
 )
 """PlannedWrite as columns: `before_partition` and `replaced_offset` are null where there is no such record. Headers are
 the member of a record file, null for none."""
+_SENT_OF = {"value": "after"}
 Shown = tuple[PlannedWrite, str | None]
 """A write, and what became of it."""
 
@@ -45,7 +46,7 @@ class PlannedWrites(Sequence[PlannedWrite]):
 
     def __init__(self, parts: Iterable[pa.Table | Spilled] = (), *, only_sends: bool = False) -> None:
         self._parts = tuple(parts)
-        self._only_sends = only_sends
+        self._only_sends, self._sends = only_sends, self if only_sends else None
         self.actions, self.reasons, self.conflicts = Counter[KeyAction](), Counter[str](), 0
         connectors, topics = set[str](), set[str]()
         for table in self._tables():
@@ -77,7 +78,9 @@ class PlannedWrites(Sequence[PlannedWrite]):
 
     def sends(self) -> PlannedWrites:
         """Those that put a record, in order."""
-        return PlannedWrites(self._parts, only_sends=True)
+        if self._sends is None:
+            self._sends = PlannedWrites(self._parts, only_sends=True)
+        return self._sends
 
     def __len__(self) -> int:
         return self.actions.total()
@@ -129,14 +132,15 @@ class PlannedWrites(Sequence[PlannedWrite]):
             found += rows_of(there.filter(pc.not_equal(there["before_partition"], homes)))
         return found
 
-    def in_order_of_sending(self) -> Iterator[OutRecord]:
-        """The records that are put: deletions first, topic by topic as planned.
+    def in_order_of_sending(self) -> Iterator[pa.Table]:
+        """The records (SENT) that are put: deletions first, topic by topic as planned.
 
         Workers that read what is not committed must not fall back on what is about to go.
         """
-        deletions = (table.filter(pc.is_null(table["after"])) for table in self.sends().tables())
-        values = (table.filter(pc.is_valid(table["after"])) for table in self.sends().tables())
-        return out_records(chain(deletions, values))
+        for is_next in (pc.is_null, pc.is_valid):
+            for table in self.sends().tables():
+                some = table.filter(is_next(table["after"]))
+                yield pa.table({name: some[_SENT_OF.get(name, name)] for name in SENT.names}, schema=SENT)
 
     def digest(self) -> str:
         """`sha256:…` of what is done to each key."""
@@ -227,16 +231,6 @@ def replaced_lines(table: pa.Table, *, cluster_id: str) -> bytes:
         "written": table["after"],
     }
     return backup_lines(pa.table(columns), cluster_id=cluster_id)
-
-
-def out_records(tables: Iterable[pa.Table]) -> Iterator[OutRecord]:
-    """The records that some WRITES put."""
-    names = ("topic", "key", "after", "partition", "headers")
-    for table in tables:
-        for some in few_at_once(table):
-            columns = (some[name].to_pylist() for name in names)
-            for topic, key, value, partition, headers in zip(*columns, strict=True):
-                yield OutRecord(topic, key, value, partition, None, headers_of(headers))
 
 
 def headers_text(headers: Headers) -> str | None:

@@ -1,29 +1,33 @@
-"""From columns to Kafka: records in transactions of confluent-kafka, one after the other.
+"""From columns to Kafka: records in transactions of confluent-kafka.
 
     counts = write_rows(client_properties, "my-id-0", placed(rule.sent(decisions)))
 
 A commit fails where one record of its transaction failed: only the last record of each partition reports its delivery,
-for its offset. Who writes again under the same transactional id fences what was left open. No Spark in it.
+for its offset. Who writes again under the same transactional id fences what was left open. No Spark in it. What is
+written in eosctl's own process goes through `kafka.topics.writer`, which sends it by `produce_rows`.
 """
 
 from __future__ import annotations
 
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.clients.librdkafka_limits import LARGEST_RECORD
-from eosctl.engine.columns import numbered, one_array
+from eosctl.core.records import Record
+from eosctl.engine.columns import SENT, batch_of_columns, numbered, one_array
+from eosctl.engine.planned import headers_of
 from eosctl.engine.ranges import ClientProperties, ProgressMeter, learn_topics
 from eosctl.engine.read import homes_of
 
+OnDelivery = Callable[[Any, Any], None]
+"""Takes confluent-kafka's error, or None, and its message."""
 Counts = dict[tuple[str, int], tuple[int, int, int]]
 """(topic, partition) -> (records written, tombstones among them, offset of the last)."""
 
@@ -31,7 +35,8 @@ _TRANSACTION_TIMEOUT_S = 600
 _FLUSH_S = 0.9 * _TRANSACTION_TIMEOUT_S
 _FIRST_BYTES, _GROWTH, _AROUND_BYTES = 1 << 18, 4, 100
 _MOMENT_S, _LONG_S = _TRANSACTION_TIMEOUT_S / 40, _TRANSACTION_TIMEOUT_S / 4
-_POLL_EVERY = 1000
+_TOMBSTONES_AT_ONCE = 50_000
+_POLL_EVERY, _FULL_POLL_S = 1000, 0.1
 _PURGED = ("_PURGE_QUEUE", "_PURGE_INFLIGHT")
 _PARTITIONS_AT_ONCE = 2000
 """Of one transaction: the coordinator keeps them all in one record, which takes 1 MiB (`max.message.bytes` of
@@ -55,6 +60,15 @@ def placed(decisions: pa.Table) -> pa.Table:
     homes = pa.array(homes_of(new["key"].to_pylist(), new["partitions"].to_pylist()), pa.int32())
     partitions = pc.replace_with_mask(given, is_new, homes)
     return decisions.select(["topic", "partition", "key", "value"]).set_column(1, "partition", partitions)
+
+
+def tombstones(copies: Iterable[Record]) -> Iterator[pa.Table]:
+    """What is sent (SENT) to delete some records where they are."""
+    copies = iter(copies)
+    while some := list(islice(copies, _TOMBSTONES_AT_ONCE)):
+        topics, partitions, keys = zip(*((each.topic, each.partition, each.key) for each in some), strict=True)
+        nothing = [None] * len(some)
+        yield pa.Table.from_batches([batch_of_columns([topics, partitions, keys, nothing, nothing], SENT)])
 
 
 def write_rows(
@@ -107,6 +121,12 @@ def _by_partition(rows: pa.Table) -> pa.Table:
     return rows.take(order)
 
 
+def deletions_first(rows: pa.Table) -> Iterator[pa.Table]:
+    """The tombstones, then the others, those of a partition together."""
+    for is_next in (pc.is_null, pc.is_valid):
+        yield _by_partition(rows.filter(is_next(rows["value"])))
+
+
 class _Pace:
     """How many bytes go into one transaction: few at first, and four times as many whenever that took but a moment.
 
@@ -119,9 +139,8 @@ class _Pace:
 
     def pieces(self, rows: pa.Table) -> Iterator[pa.Table]:
         """The rows of each transaction, which is over when the next ones are asked for."""
-        lengths = [pc.fill_null(pc.binary_length(rows[name]), 0).cast(pa.int64()) for name in ("key", "value")]
-        ends = pc.cumulative_sum(pc.add(pc.add(*lengths), _AROUND_BYTES)).to_pylist()
-        firsts = [*(first for first, *_ in _firsts(rows)), len(rows)]
+        ends = pc.cumulative_sum(record_sizes(rows)).to_pylist()
+        firsts = [*(first for first, *_ in first_rows_of(rows)), len(rows)]
         begin = 0
         while begin < len(ends):
             begun_s, done = self._now_s(), ends[begin - 1] if begin else 0
@@ -152,38 +171,14 @@ class _Sender:
 
         Where a transaction can't go on its records are only said to be purged: what it failed for tells the commit.
         """
-        for place, some in _partitions_of(rows):
-            for first in range(0, len(some), _POLL_EVERY):
-                piece = some.slice(first, _POLL_EVERY)
-                self._produce(place, piece, is_last=first + len(piece) == len(some))
-                self._sent += len(piece)
-                self._producer.poll(0)
-                self._tell()
+        for count in produce_rows(self._producer, rows, on_last=self._on_delivery):
+            self._sent += count
+            self._tell()
         left = self._producer.flush(_FLUSH_S)
         if self._purged and not self._failures:
             _until_done(self._producer.commit_transaction, timeout_s=_FLUSH_S)
         if lost := left + len(self._failures) + self._purged:
             raise RuntimeError(f"{lost} records were not delivered: {self._failures[:3]}")
-
-    def _produce(self, place: tuple[str, int], rows: pa.Table, *, is_last: bool) -> None:
-        topic, partition = place
-        keys, values = rows["key"].to_pylist(), rows["value"].to_pylist()
-        produce, last = self._producer.produce, len(keys) - 1 if is_last else len(keys)
-        for number in range(last):
-            try:
-                produce(topic, values[number], keys[number], partition)
-            except BufferError:
-                self._with_room(partial(produce, topic, values[number], keys[number], partition))
-        if is_last:
-            self._with_room(partial(produce, topic, values[-1], keys[-1], partition, self._on_delivery))
-
-    def _with_room(self, produce: Callable[[], None]) -> None:
-        """Calls `produce`, waiting while librdkafka's queue is full."""
-        while True:
-            try:
-                return produce()
-            except BufferError:
-                self._producer.poll(0.5)
 
     def committed(self, rows: pa.Table) -> None:
         """Counts the records of a transaction that is committed."""
@@ -207,13 +202,55 @@ class _Sender:
             self._last_offsets[place] = max(self._last_offsets.get(place, -1), message.offset())
 
 
+def produce_rows(producer: Any, rows: pa.Table, *, on_last: OnDelivery) -> Iterator[int]:
+    """Hands rows (SENT; headers may lack), partition by partition, to `producer`; says how many whenever it may be
+    looked at how that goes, which is also while librdkafka's queue is full.
+
+    `on_last` is told what became of the last record of each partition. Raises KafkaException.
+    """
+    produce = producer.produce
+    for (topic, partition), some in _partitions_of(rows):
+        for first in range(0, len(some), _POLL_EVERY):
+            piece = some.slice(first, _POLL_EVERY)
+            keys, values = piece["key"].to_pylist(), piece["value"].to_pylist()
+            more = _more_of(piece, on_last if first + len(piece) == len(some) else None)
+            for number in range(len(piece)):
+                while True:
+                    try:
+                        produce(topic, values[number], keys[number], partition, *more[number])
+                        break
+                    except BufferError:
+                        producer.poll(_FULL_POLL_S)
+                        yield 0
+            producer.poll(0)
+            yield len(piece)
+
+
+def _more_of(rows: pa.Table, on_last: OnDelivery | None) -> list[tuple[Any, ...]]:
+    """What confluent-kafka is told besides of each record: callback, the same again, timestamp and headers."""
+    more: list[tuple[Any, ...]] = [()] * len(rows)
+    if on_last is not None:
+        more[-1] = (on_last,)
+    if "headers" in rows.column_names and rows["headers"].null_count < len(rows):
+        for number, text in enumerate(rows["headers"].to_pylist()):
+            if text is not None:
+                more[number] = (*(more[number] or (None,)), None, 0, list(headers_of(text)))
+    return more
+
+
 def _partitions_of(rows: pa.Table) -> Iterator[tuple[tuple[str, int], pa.Table]]:
     """The rows of each partition, which stand together."""
-    for (first, topic, partition), (end, *_) in pairwise([*_firsts(rows), (len(rows), "", -1)]):
+    for (first, topic, partition), (end, *_) in pairwise([*first_rows_of(rows), (len(rows), "", -1)]):
         yield (topic, partition), rows.slice(first, end - first)
 
 
-def _firsts(rows: pa.Table) -> list[tuple[int, str, int]]:
+def record_sizes(rows: pa.Table) -> pa.Array:
+    """About how many bytes each record takes."""
+    lengths = [pc.fill_null(pc.binary_length(one_array(rows[name])), 0).cast(pa.int64()) for name in ("key", "value")]
+    return pc.add(pc.add(*lengths), _AROUND_BYTES)
+
+
+def first_rows_of(rows: pa.Table) -> list[tuple[int, str, int]]:
     """(row, topic, partition) of the first row of each partition."""
     places = pa.table({"topic": rows["topic"], "partition": rows["partition"]})
     grouped = places.append_column("row", numbered(len(rows))).group_by(places.column_names)

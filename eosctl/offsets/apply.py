@@ -23,6 +23,7 @@ from eosctl.deadline import Deadline
 from eosctl.engine.planned import places_in
 from eosctl.engine.read import TopicColumns, all_records
 from eosctl.engine.read_back import Held, Since, aborted, counts_of, held, outcomes
+from eosctl.engine.transactions import in_transactions
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError, UnreachableError
 from eosctl.events import Event
 from eosctl.offsets import codes
@@ -33,7 +34,6 @@ from eosctl.offsets.stores.columns import settled_columns
 from eosctl.offsets.stores.gather import StoresOf, away_bounds
 from eosctl.offsets.stores.new_topics import create_topics
 from eosctl.offsets.stores.targets import other_partitions
-from eosctl.offsets.transactions import in_transactions
 from eosctl.offsets.write_rows import SETTLED, ResultData, ResultSummary
 from eosctl.offsets.writes import (
     MergeRequest,
@@ -128,8 +128,8 @@ def send_to_topics(app: App, plan: OffsetWritePlan) -> None:
     for refusal in create_topics(app, plan.creates).refused.values():
         raise refusal
     with app.with_whole_timeout().topics() as topics:
-        for records in in_transactions(plan.writes.in_order_of_sending()):
-            topics.write(records, transactional_id=offsets_transactional_id(app.target.group_id))
+        for rows in in_transactions(plan.writes.in_order_of_sending()):
+            topics.write_columns(rows, transactional_id=offsets_transactional_id(app.target.group_id))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from eosctl.core.wording import counted
 from eosctl.engine.files import spilled_if_several
 from eosctl.engine.planned import PlannedWrites
 from eosctl.engine.stores import ColumnStore, merge_stores
+from eosctl.engine.transactions import are_several
 from eosctl.errors import RefusedError, UsageError
 from eosctl.offsets import codes
 from eosctl.offsets.guard import refuse_running, refuse_running_source, source_problem
@@ -34,7 +35,6 @@ from eosctl.offsets.stores.columns import ColumnStores, gather_columns
 from eosctl.offsets.stores.gather import StoresOf
 from eosctl.offsets.stores.on_disk import parts_folder
 from eosctl.offsets.stores.targets import refuse_unfit_targets
-from eosctl.offsets.transactions import are_several
 from eosctl.offsets.write_rows import (
     MERGE,
     ActionCounts,

@@ -10,7 +10,8 @@ import pytest
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord, Record
 from eosctl.core.transactions import TransactionDescription, TransactionState
-from eosctl.errors import BrokerError, DeadlineError, UsageError
+from eosctl.engine.columns import SENT, Table, batch_of_columns
+from eosctl.errors import BrokerError, DeadlineError, NotFoundError, UsageError
 from eosctl.ports import TopicStore
 from tests.contract.clusters import REAL, FakeSubject, Subject, on
 from tests.sandbox_fixtures import wait_until
@@ -97,6 +98,32 @@ def test_a_write_that_cannot_go_on_is_aborted(store: TopicStore, topic: str) -> 
         store.write(
             [*of(topic, b"good"), OutRecord(topic, b"bad", b"v", 7)], transactional_id=TransactionalId(f"{topic}-id")
         )
+    wait_until(lambda: all_read(store, topic), what="the marker")
+    assert store.read(topic).records == ()
+
+
+def rows(*records: tuple[str, int, bytes, bytes | None, str | None]) -> Table:
+    return Table.from_batches([batch_of_columns(list(zip(*records, strict=True)), SENT)])
+
+
+@on_all
+def test_columns_are_written_in_one_transaction_deletions_first(store: TopicStore, topic: str) -> None:
+    headers = '[{"name":"h","value":"x"},{"name":"n","value":null}]'
+    sent = rows((topic, 0, b"a", b"1", None), (topic, 0, b"b", None, None), (topic, 0, b"a", b"2", headers))
+    last = store.write_columns(sent, transactional_id=TransactionalId(f"{topic}-id"))
+    read = store.read(topic)
+    assert [record[4:] for record in read.records] == [
+        (b"b", None, ()), (b"a", b"1", ()), (b"a", b"2", (("h", b"x"), ("n", None))),
+    ]  # fmt: skip
+    assert (last, read.bounds[0].lso, read.bounds[0].end) == ({(topic, 0): 2}, 4, 4)
+
+
+@on_all
+def test_columns_that_cannot_go_on_are_aborted(store: TopicStore, topic: str) -> None:
+    for place, error in (((topic, 7), UsageError), ((f"{topic}-no", 0), NotFoundError)):
+        sent = rows((topic, 0, b"good", b"v", None), (*place, b"bad", b"v", None))
+        with pytest.raises(error):
+            store.write_columns(sent, transactional_id=TransactionalId(f"{topic}-id"))
     wait_until(lambda: all_read(store, topic), what="the marker")
     assert store.read(topic).records == ()
 

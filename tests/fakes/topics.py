@@ -19,8 +19,11 @@ from eosctl.core.records import (
 )
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.wording import counted
+from eosctl.engine.columns import Table
+from eosctl.engine.planned import headers_of
 from eosctl.engine.read import TopicColumns, records_table
 from eosctl.errors import BrokerError, DeadlineError, EosctlError, NotFoundError, UnreachableError, UsageError
+from eosctl.kafka.topics.store import last_offsets
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker_state import ENDING, BrokerState
 from tests.fakes.faults import Faults, KilledError
@@ -251,6 +254,14 @@ class FakeTopicStore(Faults):
             )
             self.written.append((transactional_id, tuple(done)))
             return answer
+
+    def write_columns(self, rows: Table, *, transactional_id: str) -> Mapping[tuple[str, int], int]:
+        rows_of = sorted(rows.to_pylist(), key=lambda row: row["value"] is not None)
+        records = [
+            OutRecord(row["topic"], row["key"], row["value"], row["partition"], None, headers_of(row["headers"]))
+            for row in rows_of
+        ]
+        return last_offsets(self.write(records, transactional_id=transactional_id))
 
     # -- how it is done
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from pyarrow import concat_tables
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
-from eosctl.events import Event
+from eosctl.engine.columns import SENT, Table, batch_of_columns
+from eosctl.errors import BrokerError
+from eosctl.events import Event, ignore_events
 from eosctl.kafka.topics.store import KafkaTopicStore
+from eosctl.kafka.topics.writer import TopicWriter
 from eosctl.sandbox.stack import Stack
 from tests.contract.clusters import RealProducer
+from tests.sandbox_fixtures import wait_until
 
 
 @pytest.fixture
@@ -47,3 +52,48 @@ def test_a_long_write_tells_how_far_it_is(store: KafkaTopicStore, events: list[E
     store.write([OutRecord(unique, b"k", b"v", 0)] * 15_000)
     told = [(event.done, event.total, event.unit) for event in events if event.done is not None]
     assert told == [(10_000, 15_000, "records"), (15_000, 15_000, "records")]
+
+
+@pytest.mark.live
+def test_columns_tell_how_far_they_are(store: KafkaTopicStore, events: list[Event], unique: str) -> None:
+    store.write_columns(_rows(unique, 25_000), transactional_id=TransactionalId(f"{unique}-id"))
+    told = [(event.done, event.total, event.unit) for event in events if event.done is not None]
+    done = [count for count, _total, _unit in told]
+    assert (done == sorted(done), told[-1]) == (True, (25_000, 25_000, "records"))
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("count", [1, 150_000], ids=["at-the-end", "while-sending"])
+def test_columns_whose_id_was_taken_over_say_so(stack: Stack, store: KafkaTopicStore, unique: str, count: int) -> None:
+    """More than librdkafka's queue holds: its error stands in the way of the next record, or only of the end."""
+    transactional_id = TransactionalId(f"{unique}-id")
+
+    def partitions_of(_topic: str) -> int:
+        RealProducer(stack.bootstrap_servers, transactional_id)
+        return 1
+
+    writer = TopicWriter(
+        ClientSettings((stack.bootstrap_servers,)), partitions_of,
+        transactional_id=transactional_id, deadline=Deadline.after(60), on_event=ignore_events,
+    )  # fmt: skip
+    with pytest.raises(BrokerError, match=f"took over transactional id {transactional_id}; nothing was written"):
+        writer.write_rows(_rows(unique, count))
+    wait_until(lambda: not store.read(unique).blocked(), what="the marker")
+    assert store.read(unique).records == ()
+
+
+@pytest.mark.live
+def test_one_record_that_is_too_large_aborts_all_columns(store: KafkaTopicStore, unique: str) -> None:
+    """It reports nothing itself: it is not the last of its partition."""
+    store.change_settings(unique, {"max.message.bytes": "100000"})
+    large = Table.from_batches([batch_of_columns([[unique], [0], [b"k"], [b"v" * 200_000], [None]], SENT)])
+    rows = concat_tables([_rows(unique, 10), large, _rows(unique, 10)])
+    with pytest.raises(BrokerError, match="MSG_SIZE_TOO_LARGE"):
+        store.write_columns(rows, transactional_id=TransactionalId(f"{unique}-id"))
+    wait_until(lambda: not store.read(unique).blocked(), what="the marker")
+    assert store.read(unique).records == ()
+
+
+def _rows(topic: str, count: int) -> Table:
+    columns = [[topic] * count, [0] * count, [b"k"] * count, [b"v"] * count, [None] * count]
+    return Table.from_batches([batch_of_columns(columns, SENT)])

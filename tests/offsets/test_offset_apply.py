@@ -13,6 +13,7 @@ import pytest
 from eosctl.app import App
 from eosctl.core.offsets.views import Prefer
 from eosctl.deadline import Deadline
+from eosctl.engine import transactions
 from eosctl.errors import (
     BrokerError,
     DeadlineError,
@@ -22,7 +23,6 @@ from eosctl.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from eosctl.offsets import transactions
 from eosctl.offsets.apply import apply_plan
 from eosctl.offsets.edit.edit import ResetRequest, SetRequest, plan_offsets_reset, plan_offsets_set
 from eosctl.offsets.files.importing import ImportRequest, plan_offsets_import

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.live
 
 def test_a_write_names_the_transactional_id_that_it_may_not_use(scene: Scene, tmp_path: Path) -> None:
     topic = scene.topic(f"{scene.unique}-offsets", **{"cleanup.policy": "compact"})
-    scene.grant(ResourceType.TOPIC, topic, "READ", "WRITE")
+    scene.grant(ResourceType.TOPIC, topic, "READ")
     path = tmp_path / "offsets.ndjson"
     line = {"topic": topic, "partition": 0, "key": f'["{scene.unique}",{{"f":"a"}}]', "value": '{"n":1}'}
     path.write_text(json.dumps(line) + "\n")
@@ -29,6 +29,9 @@ def test_a_write_names_the_transactional_id_that_it_may_not_use(scene: Scene, tm
     assert scene.super("offsets", "export", "--store", topic).stdout == ""
 
     scene.apply_hint(refused, "WRITE on TransactionalId")
+    no_topic = scene.run(*command, "-o", "json")
+    assert (no_topic.exit_code, no_topic.json()["errors"][0]["code"]) == (5, "not_authorized"), no_topic.stderr
+    scene.apply_hint(no_topic, f"WRITE on Topic {topic}")
     allowed = scene.run(*command, "-o", "json")
     assert allowed.exit_code == 0, allowed.stderr
     assert allowed.json()["data"]["summary"]["written"] == 1

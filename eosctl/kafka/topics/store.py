@@ -30,6 +30,7 @@ from eosctl.kafka.topics.tail_reader import read_tails
 from eosctl.kafka.topics.writer import TopicWriter
 
 if TYPE_CHECKING:
+    from eosctl.engine.columns import Table
     from eosctl.engine.read import TopicColumns
 
 _MARKER_PATIENCE_S, _MARKER_PATIENCE_EACH_S = 5.0, 0.05  # of a transaction, and more for each of its partitions
@@ -187,17 +188,31 @@ class KafkaTopicStore:
         Raises NotFoundError for a missing topic (before a record of it is sent), UsageError for a partition that is
         not there, EosctlError when one record was not delivered; a transaction is then aborted.
         """
-        writer = TopicWriter(
+        written = self._writer(transactional_id).write(records)
+        if transactional_id is not None:
+            self._wait_for_markers(last_offsets(written))
+        return written
+
+    def write_columns(self, rows: Table, *, transactional_id: TransactionalId) -> Mapping[tuple[str, int], int]:
+        """Writes records (`engine.columns.SENT`) in one transaction, deletions first; raises what `write` raises.
+
+        Returns the offset of the last one in each partition.
+        """
+        last = self._writer(transactional_id).write_rows(rows)
+        self._wait_for_markers(last)
+        return last
+
+    def _writer(self, transactional_id: TransactionalId | None) -> TopicWriter:
+        return TopicWriter(
             self._settings,
             lambda topic: self._admin.partition_counts([topic])[topic],
             transactional_id=transactional_id,
             deadline=self._deadline,
             on_event=self._on_event,
         )
-        written = writer.write(records)
-        if transactional_id is not None:
-            wait_for_markers(self.bounds_of, written, deadline=self._deadline, on_event=self._on_event)
-        return written
+
+    def _wait_for_markers(self, last: Mapping[tuple[str, int], int]) -> None:
+        wait_for_markers(self.bounds_of, last, deadline=self._deadline, on_event=self._on_event)
 
 
 def _narrowed(bounds: Bounds, since: Mapping[int, int], until: Mapping[int, int]) -> Bounds:
@@ -206,22 +221,27 @@ def _narrowed(bounds: Bounds, since: Mapping[int, int], until: Mapping[int, int]
     return replace(bounds, begin=begin, lso=min(bounds.lso, stop), end=min(bounds.end, stop))
 
 
+def last_offsets(written: Iterable[Written]) -> Mapping[tuple[str, int], int]:
+    """The offset of the last one in each partition."""
+    last: dict[tuple[str, int], int] = {}
+    for each in written:
+        last[each.topic, each.partition] = max(each.offset, last.get((each.topic, each.partition), -1))
+    return last
+
+
 def wait_for_markers(
     bounds_of: Callable[[Collection[str]], Mapping[str, tuple[Bounds, ...]]],
-    written: Sequence[Written],
+    last: Mapping[tuple[str, int], int],
     *,
     deadline: Deadline,
     on_event: OnEvent = ignore_events,
 ) -> None:
-    """Waits until read_committed sees what was committed.
+    """Waits until read_committed sees what was committed, the `last` offset of each partition.
 
     The coordinator answers EndTxn before the markers are written; on Kafka 4.3.1 an LSO was seen to lag after an
     abort, so a read right after a write must not rely on it. Another open transaction can hold the records back
     for longer; that is said, not waited for.
     """
-    last: dict[tuple[str, int], int] = {}
-    for each in written:
-        last[each.topic, each.partition] = max(each.offset, last.get((each.topic, each.partition), -1))
     patience_s = _MARKER_PATIENCE_S + _MARKER_PATIENCE_EACH_S * len(last)
     patience = Deadline.after(min(patience_s, deadline.remaining_s()), deadline.clock)
     for _ in patience.rounds(_MARKER_POLL_S):

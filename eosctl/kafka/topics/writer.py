@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from contextlib import suppress
 from functools import partial
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, murmur2
 
@@ -21,11 +21,15 @@ from eosctl.events import Event, OnEvent
 from eosctl.kafka.access import Access
 from eosctl.kafka.topics.librdkafka import ErrorLog, Properties, client_properties, error_of, quiet_logger, translate
 
+if TYPE_CHECKING:
+    from eosctl.engine.columns import Table
+
 _POLL_S = 0.1
 _PROGRESS_EVERY = 10_000
 _TRANSACTION_TIMEOUT_MS = 120_000  # how long readers may be blocked if eosctl dies in the middle
 _DELIVERY_TIMEOUT_MS = 60_000
 _ABORT_TIMEOUT_S = 10.0
+_FAILED_BEFORE = (KafkaError._STATE, KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 _FATAL = (KafkaException, SystemError)  # see _kafka_error
 
 
@@ -65,7 +69,8 @@ class TopicWriter:
         self._partitions: dict[str, int] = {}
         self._written: list[Written | None] = []
         self._failures: list[tuple[str, KafkaError]] = []
-        self._delivered = 0
+        self._last: dict[tuple[str, int], int] = {}
+        self._delivered = self._handed = self._reported = 0
         self._total: int | None = None
 
     def write(self, records: Iterable[OutRecord]) -> Sequence[Written]:
@@ -75,6 +80,19 @@ class TopicWriter:
         without one the message says how many were.
         """
         self._total = len(records) if isinstance(records, Sized) else None
+        self._run(partial(self._send_all, records=records))
+        return [written for written in self._written if written is not None]
+
+    def write_rows(self, rows: Table) -> Mapping[tuple[str, int], int]:
+        """Writes SENT in a transaction, deletions first; the offset of the last one in each partition.
+
+        Raises EosctlError when one was not delivered, which the commit tells of all but these.
+        """
+        self._total = len(rows)
+        self._run(partial(self._send_rows, rows=rows))
+        return self._last
+
+    def _run(self, send: Callable[[Producer], None]) -> None:
         properties = writer_properties(self._settings, transactional_id=self._id) | {"error_cb": self._errors}
         try:
             producer = Producer(properties, logger=quiet_logger())
@@ -82,38 +100,52 @@ class TopicWriter:
             raise translate(error_of(exc), "starting the producer") from exc
         try:
             if self._id is None:
-                self._send_all(producer, records)
+                self._send(producer, send)
             else:
-                self._send_in_transaction(producer, records)
+                self._send_in_transaction(producer, send)
         finally:
             with suppress(*_FATAL):  # a fenced producer raises its fatal error from every call
                 producer.purge()
                 producer.flush(1.0)
-        return [written for written in self._written if written is not None]
 
-    def _send_in_transaction(self, producer: Producer, records: Iterable[OutRecord]) -> None:
+    def _send_in_transaction(self, producer: Producer, send: Callable[[Producer], None]) -> None:
         self._transact(producer.init_transactions, "taking")
         producer.begin_transaction()
         try:
-            self._send_all(producer, records)
+            self._send(producer, send)
         except BaseException:
             self._abort(producer)
             raise
         self._commit(producer)
 
-    def _send_all(self, producer: Producer, records: Iterable[OutRecord]) -> None:
+    def _send(self, producer: Producer, send: Callable[[Producer], None]) -> None:
         try:
-            for record in records:
-                self._send(producer, record)
+            send(producer)
             while producer.flush(_POLL_S):
                 self._check(producer)
         except _FATAL as exc:  # poll and flush raise a fatal error too, such as being fenced
-            raise self._translated(_kafka_error(exc), f"writing records ({self._tally()})", None) from exc
+            error = _told(producer, _kafka_error(exc))
+            raise self._translated(error, f"writing records ({self._tally()})", None) from exc
         self._check(producer)
         self._report(self._delivered)
 
-    def _send(self, producer: Producer, record: OutRecord) -> None:
+    def _send_all(self, producer: Producer, *, records: Iterable[OutRecord]) -> None:
+        for record in records:
+            self._send_one(producer, record)
 
+    def _send_rows(self, producer: Producer, *, rows: Table) -> None:
+        from eosctl.engine.ranges import learn_topics
+        from eosctl.engine.write import deletions_first, first_rows_of, produce_rows
+
+        for _first, topic, partition in first_rows_of(rows):
+            self._require_partition(topic, partition)
+        learn_topics(producer, len(self._partitions))
+        for some in deletions_first(rows):
+            for count in produce_rows(producer, some, on_last=self._on_last):
+                self._handed += count
+                self._check(producer)
+
+    def _send_one(self, producer: Producer, record: OutRecord) -> None:
         partition = self._partition(record)
         index = len(self._written)
         self._written.append(None)
@@ -137,18 +169,22 @@ class TopicWriter:
             self._check(producer)
 
     def _partition(self, record: OutRecord) -> int:
-        if record.topic not in self._partitions:
-            self._partitions[record.topic] = self._partitions_of(record.topic)
-        partitions = self._partitions[record.topic]
-        if record.partition is None:
-            if record.key is None:
-                raise UsageError(f"a record for topic {record.topic} has neither a key nor a partition")
-            return murmur2(record.key, partitions)  # core.murmur2 in C: half the time of a bulk write
-        if not 0 <= record.partition < partitions:
-            raise UsageError(
-                f"there is no partition {record.partition}: topic {record.topic} has {counted(partitions, 'partition')}"
-            )
-        return record.partition
+        if record.partition is not None:
+            return self._require_partition(record.topic, record.partition)
+        if record.key is None:
+            raise UsageError(f"a record for topic {record.topic} has neither a key nor a partition")
+        return murmur2(record.key, self._partitions_in(record.topic))
+
+    def _require_partition(self, topic: str, partition: int) -> int:
+        partitions = self._partitions_in(topic)
+        if not 0 <= partition < partitions:
+            raise UsageError(f"there is no partition {partition}: topic {topic} has {counted(partitions, 'partition')}")
+        return partition
+
+    def _partitions_in(self, topic: str) -> int:
+        if topic not in self._partitions:
+            self._partitions[topic] = self._partitions_of(topic)
+        return self._partitions[topic]
 
     def _on_delivery(self, index: int, error: KafkaError | None, message: Message) -> None:
         topic = message.topic() or ""
@@ -160,13 +196,27 @@ class TopicWriter:
         if self._delivered % _PROGRESS_EVERY == 0:
             self._report(self._total)
 
+    def _on_last(self, error: KafkaError | None, message: Message) -> None:
+        topic = message.topic() or ""
+        if error is not None:
+            self._failures.append((topic, error))
+            return
+        place = topic, message.partition() or 0
+        self._last[place] = max(self._last.get(place, -1), message.offset() or 0)
+
     def _report(self, total: int | None) -> None:
         self._on_event(Event("writing", done=self._delivered, total=total, unit="records"))
 
     def _check(self, producer: Producer) -> None:
         """Raises when a record was not delivered, when no time is left, or when waiting longer is useless."""
+        if self._handed:
+            self._delivered = self._handed - len(producer)
+            if self._delivered - self._reported >= _PROGRESS_EVERY:
+                self._reported = self._delivered
+                self._report(self._total)
         if self._failures:
             topic, error = self._failures[0]
+            error = _told(producer, error)
             raise self._translated(error, f"writing to topic {topic} ({self._tally()})", topic)
         if len(producer):
             self._errors.check(f"writing records ({self._tally()})")
@@ -230,11 +280,25 @@ class TopicWriter:
                 f"{doing} failed: another producer took over transactional id {self._id}; nothing was written",
                 hint=f"See who uses it: eosctl txn describe {quote(self._id or '')}",
             )
+        if topic is None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            topic = max((each for each in self._partitions if each in error.str()), key=len, default=None)
         if topic is not None:
             access = Access("WRITE", "Topic", topic, self._settings)
         else:
             access = Access("WRITE", "TransactionalId", self._id or "", self._settings)
         return translate(error, doing, access=access, because=self._errors.reason())
+
+
+def _told(producer: Producer, error: KafkaError) -> KafkaError:
+    """What a transaction failed for, of an error that says only that it did: its commit tells."""
+    if error.code() not in _FAILED_BEFORE:
+        return error
+    try:
+        producer.poll(0)
+        producer.commit_transaction(_ABORT_TIMEOUT_S)
+    except _FATAL as exc:
+        return _kafka_error(exc)
+    return error
 
 
 def _kafka_error(exception: KafkaException | SystemError) -> KafkaError:
