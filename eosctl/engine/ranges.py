@@ -23,6 +23,8 @@ OpenConsumer = Callable[[ClientProperties], Any]
 """confluent-kafka's Consumer: librdkafka properties to one that is ready."""
 Place = tuple[str, int]
 """A topic's name and a partition."""
+Run = tuple[Place, Sequence[Message]]
+"""Messages of one partition, in the order of its log."""
 
 _AT_ONCE = 10_000
 _FEW_TOPICS = 20
@@ -199,7 +201,7 @@ def learn_topics(client: Any, count: int) -> None:
             client.list_topics(timeout=10.0)
 
 
-def runs_of(messages: Sequence[Message]) -> Iterator[tuple[Place, Sequence[Message]]]:
+def runs_of(messages: Sequence[Message]) -> Iterator[Run]:
     """Messages cut where the next one is of another partition: they come in long runs."""
     places = zip([message.topic() for message in messages], [message.partition() for message in messages], strict=True)
     start = 0

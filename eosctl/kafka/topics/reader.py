@@ -20,7 +20,7 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import Bounds, Headers, Record, Sieve
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
-from eosctl.engine.ranges import OffsetRange, runs_of
+from eosctl.engine.ranges import OffsetRange, Run, runs_of
 from eosctl.errors import BrokerError
 from eosctl.events import Event, OnEvent
 from eosctl.kafka.access import Access
@@ -104,8 +104,8 @@ class TopicReader:
         if not self._open:
             return folding.fold().records, headers
         with collector_paused(), self._consumer() as consumer:
-            for messages in self._consume(consumer, timeout_s=_BATCH_TIMEOUT_S):
-                for place, run in runs_of(messages):
+            for runs in self._consume(consumer, timeout_s=_BATCH_TIMEOUT_S):
+                for place, run in runs:
                     folding.add(place, run)
                     headers |= {
                         (place[1], message.offset()): tuple(found) for message in run if (found := message.headers())
@@ -135,8 +135,8 @@ class TopicReader:
         with self._consumer() as consumer:
             yield from self._sieved(self._consume(consumer, timeout_s=_BATCH_TIMEOUT_S))
 
-    def _sieved(self, batches: Iterator[list[Any]]) -> Iterator[Sequence[Record]]:
-        records = map(self._records, batches)
+    def _sieved(self, batches: Iterator[Sequence[Run]]) -> Iterator[Sequence[Record]]:
+        records = (self._records([message for _place, run in runs for message in run]) for runs in batches)
         return records if self._sieve is None else map(self._sieve, records)
 
     @contextmanager
@@ -151,7 +151,7 @@ class TopicReader:
         finally:
             consumer.close()
 
-    def _consume(self, consumer: Consumer, *, timeout_s: float) -> Iterator[list[Any]]:
+    def _consume(self, consumer: Consumer, *, timeout_s: float) -> Iterator[Sequence[Run]]:
         consumer.assign([TopicPartition(self._topic, p, self._position[p]) for p in sorted(self._open)])
         reported_s = self._deadline.clock.monotonic_s()
         while self._open:
@@ -167,8 +167,8 @@ class TopicReader:
                 self._report()
         self._report()
 
-    def _take(self, batch: Sequence[Any]) -> list[Any]:
-        """Moves the positions past `batch`; the messages in it that lie below the bounds.
+    def _take(self, batch: Sequence[Any]) -> list[Run]:
+        """Moves the positions past `batch`; the messages in it that lie below the bounds, by partition as they came.
 
         Every record passes here and in `_records`: what is written out, and what is distinguished afterwards, is so
         because a call or a condition more is paid for by the million.
@@ -178,16 +178,18 @@ class TopicReader:
             for message in batch:
                 if message.error() is not None:
                     self._heed(message.error(), message)
-        inside: list[Any] = []
-        for (_topic, partition), run in runs_of(good):
+        inside = list[Run]()
+        for place, run in runs_of(good):
+            partition = place[1]
             stop = self._stop[partition]
             if run[-1].offset() >= stop:
                 run = run[: bisect_left(run, stop, key=lambda message: message.offset())]
                 self._advance(partition, stop)
             else:
                 self._advance(partition, run[-1].offset() + 1)
-            inside += run
-        self.records_read += len(inside)
+            if run:
+                inside.append((place, run))
+                self.records_read += len(run)
         return inside
 
     def _records(self, messages: Sequence[Any]) -> list[Record]:
