@@ -76,8 +76,10 @@ def _as_backup(rows: pa.Table) -> pa.Table:
 
 
 def is_columnar(path: Path) -> bool:
-    """Whether a file is Parquet, by its first bytes; False for what can't be read."""
+    """Whether a file is Parquet, by its first bytes; False for what can't be read, or not twice, like a pipe."""
     try:
+        if not path.is_file():
+            return False
         with path.open("rb") as file:
             return file.read(len(_MAGIC)) == _MAGIC
     except OSError:

@@ -89,10 +89,6 @@ def _some(lines: Iterable[bytes], name: str) -> Iterator[list[Row]]:
         ]
 
 
-def _table_of(rows: Sequence[Row]) -> Table:
-    return incoming_table(rows)
-
-
 def _body(file: BinaryIO, *, name: str) -> tuple[list[object] | None, Iterable[bytes]]:
     """The list in `{"offsets": […]}`; None for anything else, which then has to be a record file, with its lines.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Sequence
 
 import pytest
@@ -15,7 +16,7 @@ from eosctl.core.record_file import record_line
 from eosctl.core.records import Record
 from eosctl.errors import InputFileError, RefusedError, UsageError
 from eosctl.offsets.files import importing, offsets_file
-from eosctl.offsets.files.importing import ImportPlan
+from eosctl.offsets.files.importing import ImportPlan, read_offsets_file
 from eosctl.offsets.files.offsets_file import OffsetsFile
 from eosctl.offsets.files.rules import rest_body
 from tests.core.offsets.stores import PARTITIONS, column_store, store
@@ -274,3 +275,15 @@ def test_a_body_is_text_that_people_read() -> None:
     body = rest_body(store(record('["c",{"f":"ü"}]'.encode(), b'{"n":1}')), "c")
     entry = '    {\n      "partition": {\n        "f": "ü"\n      },\n      "offset": {\n        "n": 1\n      }\n    }'
     assert body.text() == f'{{\n  "offsets": [\n{entry}\n  ]\n}}'
+
+
+def test_a_pipe_is_read_from_its_first_byte() -> None:
+    """`offsets import <(zcat FILE.gz)`: what was read to see whether it is Parquet could not be read again."""
+    out, into = os.pipe()
+    try:
+        with open(into, "wb") as writer:
+            writer.write(b'{"topic":"t","partition":0,"key":"[\\"a\\",{}]","value":"1"}\n')
+        file = read_offsets_file(f"/dev/fd/{out}", stdin=io.BytesIO())
+    finally:
+        os.close(out)
+    assert file.incoming["key"].to_pylist() == [b'["a",{}]']
