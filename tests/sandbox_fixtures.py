@@ -58,11 +58,11 @@ def sandbox(spec: StackSpec, factory: pytest.TempPathFactory, *, name: str, **mo
     The classes of the version that most of them have are kept before the first (tests/run/first_starts.py).
     """
     folder = factory.mktemp(name) / "stack"
-    started = Stack.up(spec, folder, name=name, environ=os.environ, **more)
+    started = Stack.up(spec, folder, name=name, environ=os.environ, records_classes=False, **more)
     try:
         yield started
     finally:
-        started.down(keeps_classes=False)
+        started.down()
 
 
 @contextmanager

@@ -33,10 +33,13 @@ _PORT_ATTEMPTS = 4
 class Stack:
     """A running stack; `Stack.up` makes one, `Stack.find` meets one that another process left running."""
 
-    def __init__(self, known: StackState, *, take_ports: TakePorts = take_ports) -> None:
+    def __init__(self, known: StackState, *, take_ports: TakePorts = take_ports, records_classes: bool = True) -> None:
         self.state = known
         cache = known.cache or known.directory  # a stack of an eosctl that wrote no cache down
-        self._launcher = Launcher(Path(known.java), Path(known.directory), Path(cache), take_ports=take_ports)
+        self._launcher = Launcher(
+            Path(known.java), Path(known.directory), Path(cache),
+            take_ports=take_ports, records_classes=records_classes,
+        )  # fmt: skip
 
     @classmethod
     def up(
@@ -50,11 +53,13 @@ class Stack:
         start_timeout_s: float = START_TIMEOUT_S,
         before_workers: Callable[[Stack], None] | None = None,
         take_ports: TakePorts = take_ports,
+        records_classes: bool = True,
     ) -> Stack:
         """Starts everything in `spec` below `directory` (which must not exist) and waits until all of it answers.
 
         `before_workers` is called with the brokers up. `start_timeout_s` counts from the moment when all jars are
-        there. On any failure, Ctrl-C included, what was started is killed and the directory is left for its logs.
+        there. Who starts a version once has nothing of `records_classes` (see `down`). On any failure, Ctrl-C
+        included, what was started is killed and the directory is left for its logs.
         Raises EosctlError (DeadlineError when the time is up) with the end of the log of the process that did not
         come up.
         """
@@ -77,6 +82,7 @@ class Stack:
                 cluster_id=kafka_uuid(),
             ),
             take_ports=take_ports,
+            records_classes=records_classes,
         )  # fmt: skip
         state.save(stack.state)
         deadline = Deadline.after(start_timeout_s)
@@ -174,15 +180,14 @@ class Stack:
         """Ends every process at once. None gets the time to clean up: what it would write is thrown away with it."""
         process.kill([node.process for node in self.state.nodes])
 
-    def down(self, *, keeps_classes: bool = True) -> None:
+    def down(self) -> None:
         """Kills everything and removes the directory; raises EosctlError where a process can't be ended.
 
         The first time, a process of each kind is stopped instead: then its JVM writes the archive of its classes, with
-        which the next ones start faster. That costs twice what it saves one start, so who starts this version once
-        says so with `keeps_classes`.
+        which the next ones start faster. To write down the classes and the archive costs more than twice what it saves
+        one start.
         """
-        kinds = ("worker", "broker") if keeps_classes else ()  # a worker without its broker takes long to end
-        for kind in kinds:
+        for kind in ("worker", "broker"):  # a worker without its broker takes long to end
             asked = [node for node in self.state.of_kind(kind) if self._launcher.lacks_classes_of(node)]
             self.stop_nodes([node.name for node in asked if node.process.alive() and answers(node)][:1])
         self.kill()

@@ -49,11 +49,19 @@ _ENVIRON = {"LC_ALL": "C.UTF-8"}
 class Launcher:
     """Starts the nodes of the stack in `directory` with `java`; `prepare` must have run there once.
 
-    `cache` is what all stacks share.
+    `cache` is what all stacks share. With `records_classes` a JVM of which no archive of classes is kept may make it.
     """
 
-    def __init__(self, java: Path, directory: Path, cache: Path, *, take_ports: TakePorts = take_ports) -> None:
-        self._java, self._directory, self._cache = java, directory, cache
+    def __init__(
+        self,
+        java: Path,
+        directory: Path,
+        cache: Path,
+        *,
+        take_ports: TakePorts = take_ports,
+        records_classes: bool = True,
+    ) -> None:
+        self._java, self._directory, self._cache, self._records = java, directory, cache, records_classes
         self._take_ports = partial(take_ports, folder=cache / "ports", owner=directory)
 
     def _shared_file(self, name: str, kind: str) -> Path:
@@ -188,7 +196,8 @@ class Launcher:
 
     def _may_record(self, node: Node) -> bool:
         """Whether the archive may come from this JVM: not with an agent or options of its own, not with passwords."""
-        return not (node.agent or _options_file(node).exists() or self.secure_files.directory.exists())
+        has_passwords = self.secure_files.directory.exists()
+        return self._records and not (node.agent or _options_file(node).exists() or has_passwords)
 
     def _node(self, name: str, kind: str, address: str, properties: Mapping[str, str]) -> Node:
         home = self._directory / name
