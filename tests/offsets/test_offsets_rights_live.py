@@ -31,7 +31,7 @@ def test_a_write_names_the_transactional_id_that_it_may_not_use(scene: Scene, tm
     scene.apply_hint(refused, "WRITE on TransactionalId")
     no_topic = scene.run(*command, "-o", "json")
     assert (no_topic.exit_code, no_topic.json()["errors"][0]["code"]) == (5, "not_authorized"), no_topic.stderr
-    scene.apply_hint(no_topic, f"WRITE on Topic {topic}")
+    scene.apply_hint(no_topic, "WRITE on Topic")
     allowed = scene.run(*command, "-o", "json")
     assert allowed.exit_code == 0, allowed.stderr
     assert allowed.json()["data"]["summary"]["written"] == 1
