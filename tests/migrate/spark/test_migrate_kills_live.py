@@ -13,7 +13,7 @@ import pytest
 
 from tests.migrate.spark.cluster import Cluster
 from tests.migrate.spark.killed_moves import KilledMoves, source_lines
-from tests.migrate.spark.warm_jvm import warm_jvm
+from tests.migrate.spark.warm_jvm import WarmJvm
 
 pytestmark = [pytest.mark.live, pytest.mark.spark]
 
@@ -22,14 +22,13 @@ RECORDS = 10_000
 SEED, MOMENTS, KILLS_PER_PLAN = 20, 10, 5
 
 
-def test_ten_random_moments(cluster: Cluster, tmp_path: Path) -> None:
+def test_ten_random_moments(cluster: Cluster, warm: WarmJvm, tmp_path: Path) -> None:
     """Four of five hit a run that resumes."""
     cluster.create(cluster.name)
     cluster.write(cluster.name, source_lines(RECORDS))
-    with warm_jvm(tmp_path) as jvm:
-        moves = KilledMoves(cluster, tmp_path, jvm)
-        moments = moves.moments(random.Random(SEED))  # noqa: S311 - no secrets
-        told = list[str]()
-        while len(told) < MOMENTS:
-            told += moves.killed_and_resumed(islice(moments, min(KILLS_PER_PLAN, MOMENTS - len(told))))
-            print(*told, "", sep="\n")
+    moves = KilledMoves(cluster, tmp_path, warm)
+    moments = moves.moments(random.Random(SEED))  # noqa: S311 - no secrets
+    told = list[str]()
+    while len(told) < MOMENTS:
+        told += moves.killed_and_resumed(islice(moments, min(KILLS_PER_PLAN, MOMENTS - len(told))))
+        print(*told, "", sep="\n")

@@ -27,6 +27,7 @@ from tests.migrate.spark.cluster import PARTITIONS, Cluster
 from tests.migrate.spark.driver import kill_driver
 from tests.migrate.spark.event_log import at_each_stage, logged_in, lost_tasks, speculative_tasks, stages
 from tests.migrate.spark.standalone import BIN, Standalone, standalone
+from tests.migrate.spark.warm_jvm import WarmJvm
 from tests.sandbox_fixtures import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.spark]
@@ -75,8 +76,9 @@ def _flags(conf: Mapping[str, str]) -> list[str]:
     return [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
 
 
-def _environ(folder: Path) -> dict[str, str]:
-    return {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "PYSPARK_PYTHON": sys.executable}
+def _environ(folder: Path, jvm: WarmJvm | None = None) -> dict[str, str]:
+    there = os.environ if jvm is None else jvm.environ
+    return {**there, "XDG_STATE_HOME": str(folder / "state"), "PYSPARK_PYTHON": sys.executable}
 
 
 @pytest.fixture(scope="module")
@@ -87,21 +89,26 @@ def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalo
 
 @pytest.fixture
 def run(cluster: Cluster, tmp_path: Path) -> Run:
-    """Runs `START… offsets WORDS…` on that Spark as a process of its own; `more` are settings of Spark."""
+    """Runs `START… offsets WORDS…` on that Spark as a process of its own; `more` are settings of Spark.
+
+    With `jvm` its driver is in there.
+    """
 
     def done(
-        spark: Standalone, start: list[str], *words: str, more: Mapping[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
+        spark: Standalone, start: list[str], *words: str, more: Mapping[str, str] | None = None,
+        jvm: WarmJvm | None = None,
+    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         conf = _flags({**_conf(spark), **(more or {})})
         where = ["--master", spark.master, *conf, "-b", cluster.servers, "--offset-topic", cluster.name]
         line = [*start, "offsets", *words, *where, "--timeout", "500s", "-o", "json"]
-        return subprocess.run(line, env=_environ(tmp_path), cwd=tmp_path, capture_output=True, text=True, timeout=550)
+        environ = _environ(tmp_path, jvm)
+        return subprocess.run(line, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=550)
 
     return done
 
 
 def test_a_master_and_two_workers_by_python_and_by_spark_submit(
-    cluster: Cluster, spark_cluster: Standalone, run: Run, tmp_path: Path
+    cluster: Cluster, spark_cluster: Standalone, run: Run, warm: WarmJvm, tmp_path: Path
 ) -> None:
     """Each worker has a task.
 
@@ -114,7 +121,7 @@ def test_a_master_and_two_workers_by_python_and_by_spark_submit(
     assert data["summary"]["transactions"] == 2
     assert spark.workers_at_work() == ["worker-1", "worker-2"]
 
-    _nobody_comes(spark, tmp_path)
+    _nobody_comes(spark, warm, tmp_path)
     plan = str(Path(data["snapshot"]) / "plan.json")
     submit = [str(BIN / "spark-submit"), "--master", spark.master, "--driver-java-options", spark.quick]
     submit += _flags(_conf(spark))
@@ -127,13 +134,13 @@ def test_a_master_and_two_workers_by_python_and_by_spark_submit(
 
 
 def test_a_snapshot_folder_that_one_worker_does_not_share(
-    cluster: Cluster, spark_cluster: Standalone, run: Run
+    cluster: Cluster, spark_cluster: Standalone, run: Run, warm: WarmJvm
 ) -> None:
     """The second worker has a folder of that name, and another one lies there: refused before anything is read."""
     cluster.create(cluster.name)
     cluster.write(cluster.name, KEYS.items())
     apart = spark_cluster.apart / "snapshots"
-    refused = run(spark_cluster, PYTHON, "migrate", *_everything(cluster), "--snapshot-dir", str(apart))
+    refused = run(spark_cluster, PYTHON, "migrate", *_everything(cluster), "--snapshot-dir", str(apart), jvm=warm)
     assert refused.returncode == ExitCode.USAGE, refused.stderr
     [error] = json.loads(refused.stdout)["errors"]
     here = f"{apart} is not the same folder on {platform.node()}, where executors run; nothing was read"
@@ -161,7 +168,7 @@ def test_an_executor_dies_in_every_stage(cluster: Cluster, spark_cluster: Standa
 
 
 def test_a_killed_driver_resumed_with_dynamic_allocation_and_speculation(
-    cluster: Cluster, spark_cluster: Standalone, run: Run, tmp_path: Path
+    cluster: Cluster, spark_cluster: Standalone, run: Run, warm: WarmJvm, tmp_path: Path
 ) -> None:
     """Executors end with their driver, and --resume ends in the same state.
 
@@ -180,7 +187,8 @@ def test_a_killed_driver_resumed_with_dynamic_allocation_and_speculation(
     [plan] = snapshots.glob("*/plan.json")
     flags = ["--plan", str(plan), "--yes", "--resume", "--force-running"]
     with at_each_stage(tmp_path / "more-events", partial(_hold_up_a_writer, spark_cluster)) as settings:
-        resumed = run(spark_cluster, PYTHON, "migrate", *flags, more={**settings, **DYNAMIC, **SPECULATIVE})
+        more = {**settings, **DYNAMIC, **SPECULATIVE}
+        resumed = run(spark_cluster, PYTHON, "migrate", *flags, more=more, jvm=warm)
     assert "backup" in _as_undisturbed(cluster, resumed)["skipped"]
     for connector in ("c0", "c1"):
         records = sum(1 for _ in cluster.messages(f"{cluster.name}-{connector}"))
@@ -247,11 +255,11 @@ with spark_context(quick_settings(folder, master=master, conf=conf)) as context:
 """
 
 
-def _nobody_comes(spark: Standalone, folder: Path) -> None:
+def _nobody_comes(spark: Standalone, jvm: WarmJvm, folder: Path) -> None:
     """A cluster that has no room for an executor was waited for without end."""
     (folder / "alone").mkdir()
     line = [sys.executable, "-c", _ALONE, spark.master, str(folder / "alone")]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(line, env=jvm.environ, capture_output=True, text=True, timeout=300)
     assert done.stdout == f"reading the source: no executor came to Spark master {spark.master} within 3 s\n", (
         done.stderr
     )

@@ -6,10 +6,9 @@ The migration runs as a process of its own, as a person runs it; the offsets sta
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from eosctl.kafka.topics.store import KafkaTopicStore
 from eosctl.sandbox.stack import Stack
 from tests.audit.proven import assert_exactly_once
 from tests.conftest import Invoke
+from tests.migrate.spark.warm_jvm import WarmJvm
 from tests.sandbox_fixtures import GROUP, PATIENCE_S, FileSource, once_there, rest
 
 pytestmark = [pytest.mark.live, pytest.mark.spark]
@@ -50,8 +50,9 @@ def sources(stack: Stack, tmp_path: Path, unique: str) -> Iterator[list[FileSour
 
 
 def test_switched_after_the_migration_every_line_comes_once(
-    stack: Stack, sources: list[FileSource], unique: str, tmp_path: Path, invoke: Invoke, target_flags: list[str]
-) -> None:
+    stack: Stack, sources: list[FileSource], unique: str, tmp_path: Path, invoke: Invoke, target_flags: list[str],
+    warm: WarmJvm,
+) -> None:  # fmt: skip
     """Two by `offsets switch`, one by its config alone, and one under another name; stopped while lines came in."""
     for source in sources:
         source.append(*lines(0))
@@ -68,7 +69,7 @@ def test_switched_after_the_migration_every_line_comes_once(
     names = [word for source in sources for word in ("--connector", source.name)]
     migrated = offsets_migrate(
         *(*target_flags, *names, "--rename", f"old{unique}=new{unique}", "--dedicated-topic", pattern),
-        state=tmp_path / "state",
+        environ={**warm.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
     )
     assert migrated["counts"] == {"write": len(sources), "delete": 0, "keep": 0, "conflict": 0}
     assert migrated["verified"] == len(sources)
@@ -97,7 +98,7 @@ def test_switched_after_the_migration_every_line_comes_once(
         assert_exactly_once(invoke, target_flags, source.name)
 
 
-def offsets_migrate(*words: str, state: Path) -> Any:
+def offsets_migrate(*words: str, environ: Mapping[str, str]) -> Any:
     """The summary of `offsets migrate WORDS… --yes`."""
     command = [
         sys.executable,
@@ -114,7 +115,6 @@ def offsets_migrate(*words: str, state: Path) -> Any:
         "--master",
         "local[2]",
     ]
-    environ = {**os.environ, "XDG_STATE_HOME": str(state)}
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout)["data"]["summary"]
