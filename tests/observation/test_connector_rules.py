@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from eosctl.core.ids import TransactionalId
@@ -10,6 +12,7 @@ from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.fence.pace import Pace, pace_of, pause_ms, round_s
 from eosctl.group.observation.id_collisions import our_ids, readings, rival_groups
 from eosctl.observation.connectors.property_names import idle_connector_names, idle_worker_names
+from tests.group.observations import SOURCE, good
 
 MS, MAX_MS = "retry.backoff.ms", "retry.backoff.max.ms"
 
@@ -134,3 +137,25 @@ def test_which_offsets_would_come_alive(uncommitted: TopicRead, committed: Topic
     value = None if repaired == "nothing" else repaired
     line = {"topic": "offsets", "partition": 0, "key": key.decode(), "value": value}
     assert found == ([] if repaired is None else [line])
+
+
+@pytest.mark.parametrize(
+    ("looked_ms", "written_ms", "age_ms"),
+    [(1_000, 400, 600), (1_000, 0, 1_000), (400, 1_000, 0), (1_000, 1_000, 0), (None, 400, None), (1_000, -1, None)],
+)
+def test_how_old_a_task_set_is(looked_ms: int | None, written_ms: int, age_ms: int | None) -> None:
+    """Of clocks that differ it is never younger than now; a record without a time has -1."""
+    seen = replace(good(), looked_ms=looked_ms, task_sets_ms={"c": written_ms})
+    assert (seen.task_set_age_ms("c"), seen.task_set_age_ms("another")) == (age_ms, None)
+
+
+def test_which_connectors_can_not_be_changed_on_the_way_back() -> None:
+    """Connect takes the value in any case (SourceConnectorConfig, Kafka 3.3 to 4.3)."""
+    asked = {"a": "required", "b": "Required", "c": "requested", "d": "", "e": "required"}
+    types = {"e": "sink"}
+    connectors = [
+        replace(SOURCE, name=name, type=types.get(name, "source"), config={"exactly.once.support": value})
+        for name, value in asked.items()
+    ]
+    seen = replace(good(), connectors=(*connectors, replace(SOURCE, name="f", config={})))
+    assert seen.requiring_exactly_once() == ["a", "b"]

@@ -41,6 +41,36 @@ def test_what_a_lacking_support_means_for_the_connector(changes: dict[str, Any],
     assert said in finding.message
 
 
+ISOLATION = "isolation.level"
+
+
+@pytest.mark.parametrize(
+    ("connector_class", "config", "codes"),
+    [
+        ("MirrorSourceConnector", {}, ["not_supported"]),
+        ("MirrorSourceConnector", {f"consumer.{ISOLATION}": "read_committed"}, []),
+        ("MirrorSourceConnector", {f"source.{ISOLATION}": "read_committed"}, []),
+        ("MirrorSourceConnector", {f"source.consumer.{ISOLATION}": "read_committed"}, []),
+        ("MirrorSourceConnector", {ISOLATION: "read_committed"}, ["not_supported"]),
+        ("MirrorSourceConnector",
+         {f"source.consumer.{ISOLATION}": "read_uncommitted", f"consumer.{ISOLATION}": "read_committed"},
+         ["not_supported"]),
+        ("MirrorSourceConnector",
+         {f"source.{ISOLATION}": "read_committed", f"consumer.{ISOLATION}": "read_uncommitted"}, []),
+        ("MirrorCheckpointConnector", {}, []),
+        ("MirrorHeartbeatConnector", {}, []),
+    ],
+)  # fmt: skip
+def test_mirror_makers_own_workers_validate_nothing(
+    connector_class: str, config: dict[str, str], codes: list[str]
+) -> None:
+    """Dedicated MirrorMaker has no REST API to ask: its config tells (MirrorSourceConnector, Kafka 3.5 to 4.3)."""
+    there = source(config={"connector.class": f"org.apache.kafka.connect.mirror.{connector_class}", **config})
+    findings = found(support, replace(good(), connectors=there, mirror_maker=True))
+    assert [each.code for each in findings] == codes
+    assert all(each.message.startswith("c: its source consumer's isolation.level is not ") for each in findings)
+
+
 @pytest.mark.parametrize("rule", [support, boundary])
 def test_what_was_not_validated_is_of_all_connectors(rule: Rule) -> None:
     [finding] = found(rule, good().without([VALIDATION], "it was not asked for"))
@@ -48,6 +78,7 @@ def test_what_was_not_validated_is_of_all_connectors(rule: Rule) -> None:
         "support_unknown", "info", "connectors", False
     )  # fmt: skip
     assert finding.message.endswith(": it was not asked for")
+    assert finding.fix.startswith("Leave out --no-validate")
 
 
 MIRROR = "org.apache.kafka.connect.mirror."

@@ -118,6 +118,26 @@ def test_findings_say_how_many_and_which(changes: dict[str, Any], alive: tuple[A
     assert words in finding.message
 
 
+@pytest.mark.parametrize(
+    ("changes", "alive", "count", "more"),
+    [
+        ({"task_count_record": 1, "task_count": 3}, None, 3, ""),
+        ({"task_count_record": 1, "task_count": 3}, (known(0), known(4, OPEN)), 5, ""),
+        ({"task_count_record": 1, "task_count": None}, (known(1, OPEN),), 2, ""),
+        ({"task_count_record": 10_001}, (), 2, ", `eosctl task-counts write --no-fence --count 2 --connector c`"),
+        ({"task_count_record": 10_001, "task_count": None}, (), 0,
+         ", `eosctl task-counts write --no-fence --count 0 --connector c`"),
+    ],
+)  # fmt: skip
+def test_what_heals_a_wrong_count(
+    changes: dict[str, Any], alive: tuple[AliveTask, ...] | None, count: int, more: str
+) -> None:
+    """As many ids are fenced as the newest task set has, or as are known to be alive."""
+    [finding] = find_problems(Case(state(**changes), "g", alive=alive))
+    commands = f"`eosctl connectors stop c`, `eosctl fence --tasks {count} --connector c`{more}, "
+    assert finding.fix.endswith(f"{commands}`eosctl connectors resume c`.")
+
+
 def test_a_sink_has_no_record_to_miss() -> None:
     case = Case(state(task_count_record=None, pending_fencing=True), "g", plugin_type="sink", alive=())
     assert find_problems(case) == []
@@ -152,6 +172,28 @@ def test_ill_written_records_are_findings_of_their_connector(
     row = rows((b"connector-c", CONFIG), (key, value))["c"]
     assert [(f.code, f.severity) for f in row.findings] == [(code, severity)]
     assert "offset 1" in row.findings[0].message
+
+
+WRITTEN_ANEW = "the leader writes the true count (only with exactly-once)."
+
+
+@pytest.mark.parametrize(
+    ("records", "fix"),
+    [
+        ([(b"tasks-fencing-c", b"{")], f"{{again}}: {WRITTEN_ANEW}"),
+        ([(b"tasks-fencing-c", None)],
+         "Running workers keep the old count, restarted ones forget it after compaction. "
+         f"{{again}}: {WRITTEN_ANEW}"),
+        ([(b"task-count-c", b'{"tasks":2}')],
+         "Delete it; a record that workers read has the key tasks-fencing-<connector>."),
+        ([(b"tasks-fencing-c", b"{"), (b"tasks-fencing-c", b'{"task-count":3}')],
+         "Nothing: workers take the newer record. `eosctl task-counts clean` takes this one out of the topic."),
+    ],
+)  # fmt: skip
+def test_what_heals_an_ill_written_record(records: list[tuple[bytes, bytes | None]], fix: str) -> None:
+    [finding] = rows((b"connector-c", CONFIG), *records)["c"].findings
+    again = "`eosctl connectors stop c` (Kafka 3.5 or newer), then `eosctl connectors resume c`"
+    assert finding.fix == fix.format(again=again)
 
 
 GOOD, BAD = (b"tasks-fencing-c", b'{"task-count":3}'), (b"tasks-fencing-c", b'{"tasks":3}')

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from eosctl.core.configs.fold import ConfigState, ConnectorState, fold_config_topic
-from eosctl.core.records import Record
+from eosctl.core.open_transactions import OpenTransaction
+from eosctl.core.records import Bounds, Record
 from eosctl.core.workers.modes import Mode, UpgradeWorker, plan_passes
 from eosctl.group.observation.rules import VALIDATION, Observation, RightsSeen, WorkerFile
 from eosctl.group.observation.stale import StaleOffsets
@@ -227,6 +228,15 @@ OF_SOURCES = (
     "fencing_pace",
     "tasks_exactly_once",
 )
+
+
+def test_who_holds_a_transaction_open_is_a_command_away() -> None:
+    held = OpenTransaction("offsets of a", Bounds(7, 0, 12, 20))
+    found = gate("no_open_transactions", replace(good(), open_transactions=(held,)))
+    assert (found.status, found.evidence) == ("fail", (
+        "offsets of a partition 7 has a transaction open since offset 12 "
+        "(`eosctl txn producers --topic 'offsets of a' --partition 7` shows the owner)"
+    ))  # fmt: skip
 
 
 @pytest.mark.parametrize(

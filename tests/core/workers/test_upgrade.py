@@ -11,7 +11,7 @@ import pytest
 
 from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import Bounds
-from eosctl.core.workers.modes import POSSIBLE, TARGETS, Mode, UpgradeWorker, plan_passes, what_is_lost
+from eosctl.core.workers.modes import POSSIBLE, TARGETS, Mode, UpgradeWorker, blocking_modes, plan_passes, what_is_lost
 from eosctl.group.observation.rules import RightsSeen, WorkerFile
 from eosctl.upgrade.gates import GATE_IDS, evaluate_gates
 from tests.group.observations import (
@@ -153,6 +153,27 @@ def test_a_worker_that_is_not_there_is_waited_for_by_nobody(mode: Mode) -> None:
 )
 def test_going_back_says_what_is_lost(modes: tuple[Mode, ...], target: Mode, sentences: int) -> None:
     assert len(what_is_lost(group(modes), target)) == sentences
+
+
+def test_connectors_that_require_exactly_once_are_named() -> None:
+    """With exactly.once.support=required they can't be changed on the way back."""
+    named = [what_is_lost(group([Mode.ENABLED]), Mode.PREPARING, requiring=some)[2] for some in ((), ("a", "b-c"))]
+    assert [each.partition("changed")[2] for each in named] == [".", ": here a, b-c."]
+
+
+@pytest.mark.parametrize(
+    ("modes", "to", "said"),
+    [
+        ((Mode.DISABLED, Mode.PREPARING), Mode.ENABLED, ["http://w0:8083 is disabled, so it may be disabled"]),
+        ((Mode.PREPARING, Mode.ENABLED), Mode.DISABLED, ["http://w1:8083 is enabled, so it may be enabled"]),
+        ((Mode.UNKNOWN,), Mode.ENABLED, ["http://w0:8083 is unknown, so it may be disabled"]),
+        ((Mode.UNKNOWN,), Mode.DISABLED, ["http://w0:8083 is unknown, so it may be enabled"]),
+        ((Mode.DISABLED, Mode.ENABLED), Mode.PREPARING, []),
+        ((Mode.PREPARING,), Mode.ENABLED, []),
+    ],
+)
+def test_enabled_beside_disabled_is_never_begun(modes: tuple[Mode, ...], to: Mode, said: list[str]) -> None:
+    assert blocking_modes(group(modes), to) == said
 
 
 def test_a_good_group_passes_every_gate() -> None:
