@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tests.conftest import Outcome
 from tests.schema_check import faults_of
+
+if TYPE_CHECKING:
+    from tests.conftest import Outcome
 
 STATUS_OF_EXIT = {0: "ok", 3: "findings", 6: "refused", 7: "partial"}  # any other code: error
 ENVELOPE = {"kind", "version", "status", "exit_code", "target", "data", "errors"}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
-
-from jsonschema import Draft202012Validator
+from typing import TYPE_CHECKING, Any
 
 from eosctl.explain.kinds import all_kinds, schema_of
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
 
 
 def faults_of(document: Any) -> list[str]:
@@ -21,6 +22,8 @@ def faults_of(document: Any) -> list[str]:
 @functools.cache
 def _validator(kind: str) -> Draft202012Validator:
     """That of a kind's schema; tests/test_schemas.py holds that it is one, which costs as much as many documents."""
+    from jsonschema import Draft202012Validator  # what programs that tests start need not import
+
     schema: Any = schema_of(kind)
     _close(schema["properties"]["data"]["properties"]["rows"])
     return Draft202012Validator(schema)

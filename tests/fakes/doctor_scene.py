@@ -6,14 +6,16 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eosctl.core.records import TopicDescription
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
-from tests.conftest import Invoke, Outcome
 from tests.envelope import envelope_of
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld, compacted
+
+if TYPE_CHECKING:  # programs that tests start import this module: pytest and hypothesis are half of their start
+    from tests.conftest import Invoke, Outcome
 
 WHERE = ("-b", "localhost:1", "-g", "g")
 W1, W2 = "http://w1:8083", "http://w2:8083"

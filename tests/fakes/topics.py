@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from eosctl.app import App
 from eosctl.core.offsets.murmur2 import partition_for
@@ -19,15 +20,16 @@ from eosctl.core.records import (
 )
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.wording import counted
-from eosctl.engine.columns import Table
-from eosctl.engine.planned import headers_of
-from eosctl.engine.read import TopicColumns, records_table
 from eosctl.errors import BrokerError, DeadlineError, EosctlError, NotFoundError, UnreachableError, UsageError
 from eosctl.kafka.topics.store import last_offsets
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker_state import ENDING, BrokerState
 from tests.fakes.faults import Faults, KilledError
 from tests.fakes.partitions import FakeTopic
+
+if TYPE_CHECKING:
+    from eosctl.engine.columns import Table
+    from eosctl.engine.read import TopicColumns
 
 KNOWN_SETTINGS = frozenset(
     {"cleanup.policy", "min.cleanable.dirty.ratio", "min.compaction.lag.ms", "min.insync.replicas", "retention.ms"}
@@ -211,6 +213,8 @@ class FakeTopicStore(Faults):
         since: Mapping[int, int] | None = None,
         partitions: Collection[int] | None = None,
     ) -> TopicColumns:
+        from eosctl.engine.read import TopicColumns, records_table  # pyarrow: not every program needs it
+
         read = self.read(topic, isolation=isolation, newest_per_key=True, since=since)
         wanted = [each for each in read.records if partitions is None or each.partition in partitions]
         headers = {(each.partition, each.offset): each.headers for each in wanted if each.headers}
@@ -256,6 +260,8 @@ class FakeTopicStore(Faults):
             return answer
 
     def write_columns(self, rows: Table, *, transactional_id: str) -> Mapping[tuple[str, int], int]:
+        from eosctl.engine.planned import headers_of
+
         rows_of = sorted(rows.to_pylist(), key=lambda row: row["value"] is not None)
         records = [
             OutRecord(row["topic"], row["key"], row["value"], row["partition"], None, headers_of(row["headers"]))
