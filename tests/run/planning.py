@@ -40,7 +40,7 @@ _LIVE_S = 150.0
 # What takes long, in seconds as once seen, live parts side by side: they start in this order; files of tests without a
 # broker are dealt out by it, the others by their size.
 _SECONDS = {
-    "stack and a Spark of their own": 911,
+    "stack+warm": 911,
     "three_brokers": 845,
     "stack": 708,
     "game_stack": 686,
@@ -55,6 +55,7 @@ _SECONDS = {
     "node+plane+stack": 200,
     "tests/sandbox/test_demo_live.py": 155,
     "tests/sandbox/test_sandbox.py": 138,
+    "stack and a Spark of their own": 110,
     "short ones": 89,
     "tests/clusters/test_broker_down_live.py": 74,
     "tests/rehearse/test_rehearse_live.py": 66,
