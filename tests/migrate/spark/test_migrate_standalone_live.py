@@ -205,11 +205,13 @@ def _hold_up_a_writer(spark: Standalone, stage: str) -> None:
     tasks = spark.tasks(first)
     for task in tasks:
         os.kill(task, signal.SIGSTOP)
-    wait_until(lambda: [each for each in _busy(spark) if each != first], what="the other executor")
-    time.sleep(3.0)
-    for task in tasks:
-        with suppress(ProcessLookupError):
-            os.kill(task, signal.SIGCONT)
+    try:
+        wait_until(lambda: [each for each in spark.executors() if each != first], what="the other executor")
+        time.sleep(3.0)
+    finally:
+        for task in tasks:
+            with suppress(ProcessLookupError):
+                os.kill(task, signal.SIGCONT)
 
 
 def _everything(cluster: Cluster) -> list[str]:
