@@ -40,7 +40,7 @@ _LIVE_S = 150.0
 # What takes long, in seconds as once seen, live parts side by side: they start in this order; files of tests without a
 # broker are dealt out by it, the others by their size.
 _SECONDS = {
-    "stack+warm": 911,
+    "stack+warm and a Spark of their own": 911,
     "three_brokers": 845,
     "stack": 708,
     "game_stack": 686,
