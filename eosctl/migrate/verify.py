@@ -25,7 +25,12 @@ from eosctl.report import Problem, Report, json_bytes
 
 
 def is_backup(path: Path) -> bool:
-    """Whether the file holds records, as columns or a line each, and no plan; False for what can't be read."""
+    """Whether the file holds records, as columns or a line each, and no plan; False for what can't be read.
+
+    Raises UsageError for a pipe: what is looked at is gone when it is read.
+    """
+    if path.is_fifo():
+        raise UsageError(f"{path} is a pipe, and would be read twice", hint="Write it to a file first.")
     if is_columnar(path):
         return True
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,8 @@ def unpack_backup(app: App, backup: str, *, connectors: tuple[str, ...] = (), pa
 
 def _unpacking(backup: str, connectors: tuple[str, ...]) -> _Unpacking:
     """Raises UsageError for what is readable and no Parquet: backups of a few keys are lines."""
-    if Path(backup).is_file() and not is_columnar(Path(backup)):
+    file = Path(backup)
+    if file.is_file() and os.access(file, os.R_OK) and not is_columnar(file):
         raise UsageError(f"{backup} is no Parquet file", hint="Is it NDJSON? Then it holds lines already.")
     return _Unpacking(open_backup(backup), connectors)
 

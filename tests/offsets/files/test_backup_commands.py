@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -93,6 +94,16 @@ def test_one_that_is_damaged_writes_nothing(run: Run, world: OffsetWorld, column
         done = run(*words)
         assert (done.exit_code, "is cut off or damaged" in done.stderr) == (2, True)
     assert world.topics.newest(OWN) == before
+
+
+def test_a_pipe_is_no_backup_to_verify(run: Run, lines: Path) -> None:
+    """Its first line was taken for a look, and the rest was read as all: `verify <(zcat FILE.gz)`."""
+    read_end, write_end = os.pipe()
+    os.write(write_end, lines.read_bytes())
+    os.close(write_end)
+    done = run("verify", f"/dev/fd/{read_end}")
+    os.close(read_end)
+    assert (done.exit_code, "is a pipe" in done.stderr) == (2, True)
 
 
 def test_that_of_another_cluster_is_refused(run: Run, lines: Path, tmp_path: Path) -> None:
