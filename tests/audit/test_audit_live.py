@@ -41,18 +41,20 @@ def ended(pair: Stack) -> Iterator[Mapping[str, str]]:
     """Cheat -> a connector that has written and is stopped; they run side by side, each with two tasks."""
     url = pair.urls(PAIR)[0]
     names = {cheat: f"audited-{cheat or 'honest'}" for cheat in CHEATS}
-    for cheat, name in names.items():
-        more = {"cheat": cheat, "own.brokers": pair.bootstrap_servers}
-        rest(f"{url}/connectors/{name}/config", "PUT", slow_config(f"topic-{name}", tasks=2, poll_ms=300, **more))
-    for name in names.values():
-        delivered(pair, f"topic-{name}", ENOUGH)
-    for name in names.values():
-        rest(f"{url}/connectors/{name}/stop", "PUT")
-    for name in names.values():
-        wait_until(lambda name=name: has_ended(rest(f"{url}/connectors/{name}/status")), what=f"{name} to stop")  # type: ignore[misc]
-    yield names
-    for name in names.values():
-        rest(f"{url}/connectors/{name}", "DELETE")
+    try:
+        for cheat, name in names.items():
+            more = {"cheat": cheat, "own.brokers": pair.bootstrap_servers}
+            rest(f"{url}/connectors/{name}/config", "PUT", slow_config(f"topic-{name}", tasks=2, poll_ms=300, **more))
+        for name in names.values():
+            delivered(pair, f"topic-{name}", ENOUGH)
+        for name in names.values():
+            rest(f"{url}/connectors/{name}/stop", "PUT")
+        for name in names.values():
+            wait_until(lambda name=name: has_ended(rest(f"{url}/connectors/{name}/status")), what=f"{name} to stop")  # type: ignore[misc]
+        yield names
+    finally:
+        for name in set(rest(f"{url}/connectors")) & set(names.values()):
+            rest(f"{url}/connectors/{name}", "DELETE")
 
 
 @pytest.mark.parametrize(
