@@ -45,6 +45,8 @@ def ended(pair: Stack) -> Iterator[Mapping[str, str]]:
         for cheat, name in names.items():
             more = {"cheat": cheat, "own.brokers": pair.bootstrap_servers}
             rest(f"{url}/connectors/{name}/config", "PUT", slow_config(f"topic-{name}", tasks=2, poll_ms=300, **more))
+        for name in names.values():  # the first rebalances of a group may take a minute each
+            wait_until(lambda name=name: _is_running(url, name), what=f"{name} to run", timeout_s=3 * PATIENCE_S)  # type: ignore[misc]
         for name in names.values():
             delivered(pair, f"topic-{name}", ENOUGH)
         for name in names.values():
@@ -55,6 +57,10 @@ def ended(pair: Stack) -> Iterator[Mapping[str, str]]:
     finally:
         for name in set(rest(f"{url}/connectors")) & set(names.values()):
             rest(f"{url}/connectors/{name}", "DELETE")
+
+
+def _is_running(url: str, name: str) -> bool:
+    return [task["state"] for task in rest(f"{url}/connectors/{name}/status")["tasks"]] == ["RUNNING"] * 2
 
 
 @pytest.mark.parametrize(
