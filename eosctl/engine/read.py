@@ -205,6 +205,7 @@ class Folding:
         self._compact_at_bytes = 2 * self._kept_bytes + self._bytes_at_once
 
     def _rows_that_count(self) -> list[int]:
+        """The rows that nothing supersedes, in order."""
         return sorted(chain.from_iterable(newest.values() for newest in self._newest))
 
     def _let_go(self, rows: Sequence[int]) -> None:

@@ -58,7 +58,7 @@ class Stack:
         """Starts everything in `spec` below `directory` (which must not exist) and waits until all of it answers.
 
         `before_workers` is called with the brokers up. `start_timeout_s` counts from the moment when all jars are
-        there. Who starts a version once has nothing of `records_classes` (see `down`). On any failure, Ctrl-C
+        there. `records_classes` pays only where the same version is started again (see `down`). On any failure, Ctrl-C
         included, what was started is killed and the directory is left for its logs.
         Raises EosctlError (DeadlineError when the time is up) with the end of the log of the process that did not
         come up.
