@@ -16,6 +16,6 @@ from eosctl.sandbox.downloads.jars import cache_dir
 
 def quick_settings(folder: Path, **more: Any) -> SessionSettings:
     """All that Spark writes goes to `folder`; `more` is of SessionSettings."""
-    java_home = spark_java_home(require_java(os.environ), folder)
     cache = cache_dir(os.environ) / "spark"
+    java_home = spark_java_home(require_java(os.environ), cache)
     return SessionSettings(folder, folder / "spark.log", java_home=java_home, cache=cache, **more)

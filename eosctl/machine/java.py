@@ -88,20 +88,28 @@ def _make_own_archive(java: Java) -> None:
         draft.unlink(missing_ok=True)
 
 
-def spark_java_home(java: Java, cache_dir: Path) -> Path:
-    """A JAVA_HOME that Spark 4 can start from: `java`'s own, or a shim where it lacks the incubator vector module."""
+def spark_java_home(java: Java, folder: Path, spare: Path | None = None) -> Path:
+    """A JAVA_HOME that Spark 4 can start from: `java`'s own, or a shim where it lacks the incubator vector module.
+
+    The shim is in `folder`, and in `spare` where `folder` can't be written; raises OSError where neither can.
+    """
     modules = subprocess.run([java.executable, "--list-modules"], capture_output=True, text=True).stdout
     if _VECTOR_MODULE in modules:
         return java.home
-    home = cache_dir / "spark-java-home"
+    home = folder / "spark-java-home"
     script = home / "bin" / "java"
-    script.parent.mkdir(parents=True, exist_ok=True)
     text = _SHIM.format(module=_VECTOR_MODULE, java=java.executable)
-    if not script.exists() or script.read_text(encoding="utf-8") != text:
-        draft = script.with_suffix(".new")
-        draft.write_text(text, encoding="utf-8")
-        draft.chmod(0o755)
-        draft.replace(script)
+    try:
+        script.parent.mkdir(parents=True, exist_ok=True)
+        if not script.exists() or script.read_text(encoding="utf-8") != text:
+            draft = script.with_name(f"java.{os.getpid()}")
+            draft.write_text(text, encoding="utf-8")
+            draft.chmod(0o755)
+            draft.replace(script)
+    except OSError:
+        if spare is None:
+            raise
+        return spark_java_home(java, spare)
     return home
 
 

@@ -111,6 +111,18 @@ def test_a_java_without_the_vector_module_gets_a_shim(tmp_path: Path) -> None:
     assert done.stdout == "-Xmx1g a b\n"
 
 
+def test_the_shim_is_elsewhere_where_the_cache_can_not_be_written(tmp_path: Path) -> None:
+    java = find_java({"EOSCTL_JAVA": str(_fake_java(tmp_path / "jdk", "25"))})
+    assert java is not None
+    (tmp_path / "cache").write_text("a file, no folder")
+    spare = tmp_path / "work"
+    home = spark_java_home(java, tmp_path / "cache", spare)
+    assert home.is_relative_to(spare)
+    assert (home / "bin" / "java").is_file()
+    with pytest.raises(OSError, match="cache"):
+        spark_java_home(java, tmp_path / "cache")
+
+
 def test_a_java_with_the_vector_module_is_taken_as_it_is(tmp_path: Path) -> None:
     executable = _fake_java(tmp_path / "jdk", "17", modules="java.base@17 jdk.incubator.vector@17")
     java = find_java({"EOSCTL_JAVA": str(executable)})

@@ -50,15 +50,15 @@ def spark_job(
         on_progress(
             f"{SPECULATION} stays off: a second copy of a task that writes would fence the first", None, None, ""
         )
-    java_home = spark_java_home(require_java(os.environ), snapshots)
+    java, cache = require_java(os.environ), cache_dir(os.environ) / "spark"
     with work_folder(Path(tempfile.gettempdir()), "eosctl-spark-") as work:
         settings = SessionSettings(
             work,
             snapshots / "spark.log",
             master=master,
-            java_home=java_home,
+            java_home=spark_java_home(java, cache, work),
             conf=conf,
-            cache=None if _SUBMITTED in os.environ else cache_dir(os.environ) / "spark",
+            cache=None if _SUBMITTED in os.environ else cache,
         )
         with spark_context(settings) as context:
             job = MigrationJob(context, client, on_progress, others)

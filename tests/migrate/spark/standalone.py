@@ -36,7 +36,7 @@ class Standalone:
     """`master` is its URL, `folder` has a log per process and a folder of work per worker.
 
     `quick` are options for JVMs that run some seconds only. `apart` is a folder that the second worker has as well, and
-    it is another one. `workers` are the pids.
+    it is another one. `workers` are the pids. `java_home` is what Spark's own programs need.
     """
 
     master: str
@@ -44,6 +44,7 @@ class Standalone:
     quick: str
     apart: Path
     workers: tuple[int, ...]
+    java_home: Path
 
     def workers_at_work(self) -> list[str]:
         """The names of the workers whose executors have finished tasks."""
@@ -90,7 +91,7 @@ def _processes() -> Iterator[_Process]:
 @contextmanager
 def standalone(folder: Path) -> Iterator[Standalone]:
     """Two workers of one core each, for executors of 512 MB; all of it is gone at the end of the block."""
-    java_home = spark_java_home(require_java(os.environ), folder)
+    java_home = spark_java_home(require_java(os.environ), cache_dir(os.environ) / "spark")
     quick, apart, pids = _quick(java_home, folder), folder / "apart", []
     apart.mkdir()
     with ExitStack() as processes:
@@ -106,7 +107,7 @@ def standalone(folder: Path) -> Iterator[Standalone]:
             _log, pid = processes.enter_context(_process(folder, java_home, quick, name, words, where=where))
             pids.append(pid)
         wait_until(lambda: len(_registered(master)) == len(_WORKERS), what="both workers")
-        yield Standalone(url, folder, quick, apart, tuple(pids))
+        yield Standalone(url, folder, quick, apart, tuple(pids), java_home)
 
 
 def _registered(log: Path) -> set[str]:

@@ -123,8 +123,8 @@ def test_a_master_and_two_workers_by_python_and_by_spark_submit(
 
     _nobody_comes(spark, warm, tmp_path)
     plan = str(Path(data["snapshot"]) / "plan.json")
-    submit = [str(BIN / "spark-submit"), "--master", spark.master, "--driver-java-options", spark.quick]
-    submit += _flags(_conf(spark))
+    submit = ["env", f"JAVA_HOME={spark.java_home}", str(BIN / "spark-submit"), "--master", spark.master]
+    submit += ["--driver-java-options", spark.quick, *_flags(_conf(spark))]
     verified = run(spark, [*submit, str(eosctl.__main__.__file__)], "verify", plan)
     assert verified.returncode == 0, verified.stdout + verified.stderr
     messages, brace, document = verified.stdout.partition("{\n")  # spark-submit prints the driver's stderr there, too
