@@ -93,6 +93,8 @@ def spark_java_home(java: Java, folder: Path, spare: Path | None = None) -> Path
 
     The shim is in `folder`, and in `spare` where `folder` can't be written; raises OSError where neither can.
     """
+    if _is_shim(java.executable):
+        return java.home  # $JAVA_HOME of Spark's own process: a shim of that one would start itself
     modules = subprocess.run([java.executable, "--list-modules"], capture_output=True, text=True).stdout
     if _VECTOR_MODULE in modules:
         return java.home
@@ -111,6 +113,12 @@ def spark_java_home(java: Java, folder: Path, spare: Path | None = None) -> Path
             raise
         return spark_java_home(java, spare)
     return home
+
+
+def _is_shim(executable: Path) -> bool:
+    start = _SHIM.partition("{module}")[0].encode()
+    with executable.open("rb") as file:
+        return file.read(len(start)) == start
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:

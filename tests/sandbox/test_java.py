@@ -111,6 +111,18 @@ def test_a_java_without_the_vector_module_gets_a_shim(tmp_path: Path) -> None:
     assert done.stdout == "-Xmx1g a b\n"
 
 
+def test_a_shim_is_never_one_of_itself(tmp_path: Path) -> None:
+    """Spark's processes have the shim as $JAVA_HOME, and eosctl in spark-submit made it one that started itself."""
+    java = find_java({"EOSCTL_JAVA": str(_fake_java(tmp_path / "jdk", "25"))})
+    assert java is not None
+    home = spark_java_home(java, tmp_path / "cache")
+    again = find_java({"JAVA_HOME": str(home)})
+    assert again is not None
+    assert spark_java_home(again, tmp_path / "cache") == home
+    done = subprocess.run([home / "bin" / "java", "a b"], capture_output=True, text=True, timeout=20)
+    assert done.stdout == "a b\n"
+
+
 def test_the_shim_is_elsewhere_where_the_cache_can_not_be_written(tmp_path: Path) -> None:
     java = find_java({"EOSCTL_JAVA": str(_fake_java(tmp_path / "jdk", "25"))})
     assert java is not None
