@@ -207,10 +207,13 @@ class TopicStore(Protocol):
     ) -> Sequence[Written]:
         """Writes all records, in one transaction if an id is given; every delivery report is checked."""
 
-    def write_columns(self, rows: Table, *, transactional_id: TransactionalId) -> Mapping[tuple[str, int], int]:
-        """Writes records (`engine.columns.SENT`) in one transaction, deletions first; the last offset by partition.
+    def write_columns(
+        self, transactions: Iterable[Table], *, total: int, transactional_id: TransactionalId
+    ) -> Mapping[tuple[str, int], int]:
+        """Writes records (`engine.columns.SENT`), those of a table in a transaction, of each the deletions first.
 
-        The commit fails where one of them was not delivered.
+        Returns the last offset by partition. They are `total` altogether, for those who wait. A commit fails where one
+        of its records was not delivered: what was committed before stays.
         """
 
 

@@ -239,9 +239,11 @@ class FollowedStore:
         """Refused."""
         _refuse(f"write {sum(1 for _ in records)} records as {transactional_id}")
 
-    def write_columns(self, rows: Table, *, transactional_id: TransactionalId) -> Mapping[tuple[str, int], int]:
+    def write_columns(
+        self, transactions: Iterable[Table], *, total: int, transactional_id: TransactionalId
+    ) -> Mapping[tuple[str, int], int]:
         """Refused."""
-        _refuse(f"write {len(rows)} records as {transactional_id}")
+        _refuse(f"write {total} records in {sum(1 for _ in transactions)} transactions as {transactional_id}")
 
 
 def _refuse(what: str) -> NoReturn:

@@ -87,12 +87,20 @@ def batch_of_rows(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Reco
 
 def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """A column as one array."""
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    chunks = [chunk for chunk in column.chunks if len(chunk)]
+    return chunks[0] if len(chunks) == 1 else column.combine_chunks()
+
+
+def those(rows: pa.Table, which: pa.ChunkedArray | pa.Array) -> pa.Table:
+    """The rows for which it is true: where these are all, nothing is copied."""
+    return rows if pc.all(which, skip_nulls=False).as_py() else rows.filter(which)
 
 
 def numbered(count: int) -> pa.Array:
     """The numbers of so many rows."""
-    return pa.array(range(count), pa.int64())
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)
 
 
 def meaning(value: Any, nothing: Any) -> Any:

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from eosctl.core.offsets.decision import mismatch
 from eosctl.core.offsets.migration_results import Comparison, Mismatch
-from eosctl.engine.columns import NO_BYTES, meaning, one_array, same
+from eosctl.engine.columns import NO_BYTES, meaning, one_array, same, those
 from eosctl.engine.rule import is_sent, rows_of, sent
 
 
@@ -91,7 +91,7 @@ def stale_copies(target: pa.Table, decisions: pa.Table) -> pa.Table:
 
 def without_cleaned(records: pa.Table, stale: pa.Table) -> pa.Table:
     """`records` of the target without the tombstones in places of `stale` copies: those are ours."""
-    return records.filter(pc.invert(pc.and_(_is_in(records, stale), records["nothing"])))
+    return those(records, pc.invert(pc.and_(_is_in(records, stale), records["nothing"])))
 
 
 def uncleaned(records: pa.Table, stale: pa.Table, decisions: pa.Table, *, limit: int) -> Comparison:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.records import IgnoredKey, decode_key
 from eosctl.core.record_file import UNKNOWN
-from eosctl.engine.columns import arrow_schema, batch_of_columns, numbered, one_array, same
+from eosctl.engine.columns import arrow_schema, batch_of_columns, numbered, one_array, same, those
 from eosctl.engine.owners import owners_of
 from eosctl.engine.planned import WRITES, headers_at
 from eosctl.engine.read import homes_of
@@ -39,12 +39,12 @@ class Superseded:
 def belonging(incoming: pa.Table, connectors: Sequence[str]) -> pa.Table:
     """Those of some connectors."""
     owners = owners_of(one_array(incoming["key"]))
-    return incoming.filter(pc.is_in(owners, value_set=pa.array(list(connectors), pa.string())))
+    return those(incoming, pc.is_in(owners, value_set=pa.array(list(connectors), pa.string())))
 
 
 def without_keyless(incoming: pa.Table) -> pa.Table:
     """Those that have a key: a compacted topic takes no others."""
-    return incoming.filter(pc.is_valid(incoming["key"]))
+    return those(incoming, pc.is_valid(incoming["key"]))
 
 
 def with_keys(incoming: pa.Table, keys: Sequence[bytes]) -> pa.Table:

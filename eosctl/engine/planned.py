@@ -23,11 +23,11 @@ from eosctl.core.offsets.views import PlannedWrite
 from eosctl.core.record_file import decode_bytes, encode_bytes
 from eosctl.core.records import Headers, Record
 from eosctl.core.wording import encodable
-from eosctl.engine.backups.lines import AT_ONCE, backup_lines
-from eosctl.engine.columns import SENT, arrow_schema, batch_of_columns, dictionary_of, one_array
+from eosctl.engine.backups.lines import AT_ONCE
+from eosctl.engine.columns import SENT, arrow_schema, batch_of_columns, dictionary_of, one_array, those
 from eosctl.engine.files import Spilled
 from eosctl.engine.read import homes_of
-from eosctl.engine.rule import is_sent
+from eosctl.engine.rule import sent
 
 WRITES = arrow_schema(
     "connector string, topic string, partition int, key binary, action string, reason string, conflict boolean, "
@@ -47,6 +47,7 @@ class PlannedWrites(Sequence[PlannedWrite]):
     def __init__(self, parts: Iterable[pa.Table | Spilled] = (), *, only_sends: bool = False) -> None:
         self._parts = tuple(parts)
         self._only_sends, self._sends = only_sends, self if only_sends else None
+        self._digest = ""
         self.actions, self.reasons, self.conflicts = Counter[KeyAction](), Counter[str](), 0
         connectors, topics = set[str](), set[str]()
         for table in self._tables():
@@ -54,7 +55,7 @@ class PlannedWrites(Sequence[PlannedWrite]):
                 self.actions[KeyAction(row["values"])] += row["counts"]
             self.reasons.update({row["values"]: row["counts"] for row in pc.value_counts(table["reason"]).to_pylist()})
             self.conflicts += pc.sum(table["conflict"]).as_py() or 0
-            sends = table.filter(is_sent(table))
+            sends = sent(table)
             connectors |= set(pc.unique(sends["connector"]).drop_null().to_pylist())
             topics |= set(pc.unique(sends["topic"]).to_pylist())
         self.connectors, self.topics = sorted(connectors), sorted(topics)
@@ -68,7 +69,7 @@ class PlannedWrites(Sequence[PlannedWrite]):
     def _tables(self) -> Iterator[pa.Table]:
         for part in self._parts:
             table = part if isinstance(part, pa.Table) else part.table()
-            yield table.filter(is_sent(table)) if self._only_sends else table
+            yield sent(table) if self._only_sends else table
             if isinstance(part, Spilled):
                 part.forget()
 
@@ -139,16 +140,18 @@ class PlannedWrites(Sequence[PlannedWrite]):
         """
         for is_next in (pc.is_null, pc.is_valid):
             for table in self.sends().tables():
-                some = table.filter(is_next(table["after"]))
+                some = those(table, is_next(table["after"]))
                 yield pa.table({name: some[_SENT_OF.get(name, name)] for name in SENT.names}, schema=SENT)
 
     def digest(self) -> str:
         """`sha256:…` of what is done to each key."""
-        sha256 = hashlib.sha256()
-        for table in self._tables():
-            for batch in table.select(["topic", "partition", "key", "action", "after"]).to_batches(AT_ONCE):
-                sha256.update(repr([column.to_pylist() for column in batch.columns]).encode())
-        return f"sha256:{sha256.hexdigest()}"
+        if not self._digest:
+            sha256 = hashlib.sha256()
+            for table in self._tables():
+                for batch in _as_told(table).to_batches(AT_ONCE):
+                    sha256.update(batch.serialize())
+            self._digest = f"sha256:{sha256.hexdigest()}"
+        return self._digest
 
     def first(self, limit: int, outcomes: Iterable[pa.Array] = (), *, settled: Collection[str] = ()) -> list[Shown]:
         """The first to show, with their outcomes: an array of text for each part, or none yet.
@@ -172,6 +175,20 @@ class PlannedWrites(Sequence[PlannedWrite]):
             found += zip(one_array(ranks).take(wanted).to_pylist(), rows, strict=True)
         shown = found if len(self) <= limit else nsmallest(limit, found, key=itemgetter(0))
         return [row for _rank, row in shown]
+
+
+def _as_told(writes: pa.Table) -> pa.Table:
+    """What is done to each key; the same has the same bytes, for which there are no nulls: bits that say where they are
+    have others after them that say nothing."""
+    columns = dict(zip(writes.column_names, writes.combine_chunks().columns, strict=True))
+    names = ["topic", "partition", "key", "action", "after"]
+    told = {name: columns[name] for name in names} | {
+        "keyless": pc.is_null(columns["key"]).cast(pa.int8()),
+        "deletes": pc.is_null(columns["after"]).cast(pa.int8()),
+    }
+    return pa.table(
+        {name: pc.fill_null(column, b"") if name in ("key", "after") else column for name, column in told.items()}
+    )
 
 
 def _table_of(writes: Sequence[PlannedWrite]) -> pa.Table:
@@ -222,15 +239,15 @@ def places_in(rows: pa.Table) -> dict[str, set[int]]:
     return found
 
 
-def replaced_lines(table: pa.Table, *, cluster_id: str) -> bytes:
-    """The lines of a backup of what some WRITES replace; of a key that has no record, one without an offset."""
+def replaced(table: pa.Table) -> pa.Table:
+    """What a backup keeps of what some WRITES replace; of a key that has no record, without an offset."""
     columns = {
         **{name: table[name] for name in ("topic", "partition", "key")},
         **{name: table[f"replaced_{name}"] for name in ("offset", "timestamp_ms", "headers")},
         "value": table["replaced"],
         "written": table["after"],
     }
-    return backup_lines(pa.table(columns), cluster_id=cluster_id)
+    return pa.table(columns)
 
 
 def headers_text(headers: Headers) -> str | None:

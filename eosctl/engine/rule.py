@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import ConnectorRoute
-from eosctl.engine.columns import DECISIONS, RECORDS, dictionary_of, meaning, numbered, one_array, same
+from eosctl.engine.columns import DECISIONS, RECORDS, dictionary_of, meaning, numbered, one_array, same, those
 from eosctl.engine.owners import renamed
 
 _SENDS = pa.array([KeyAction.WRITE.value, KeyAction.DELETE.value], pa.string())
@@ -80,7 +80,7 @@ def claims_of(newest: pa.Table, routes: Sequence[ConnectorRoute], *, sources: Se
 
     `value` is null for every deletion, however it was spelled: nothing else is ever sent for one.
     """
-    chosen = newest.filter(pc.is_in(newest["connector"], value_set=_texts(route.connector for route in routes)))
+    chosen = those(newest, pc.is_in(newest["connector"], value_set=_texts(route.connector for route in routes)))
     connectors = one_array(chosen["connector"])
     names = dictionary_of(connectors, {r.connector: r.target_connector for r in routes}, pa.string())
     topics = dictionary_of(connectors, {r.connector: r.target_topic for r in routes}, pa.string())
@@ -157,7 +157,7 @@ def _all(count: int, *, value: bool) -> pa.Array:
 
 def rows_of(rows: pa.Table, others: pa.Table) -> pa.Array:
     """For each of `rows` where in `others` its topic and key are, which are there once; null for nowhere."""
-    if not len(others):
+    if not (len(rows) and len(others)):
         return pa.nulls(len(rows), pa.int32())
     topics = pc.unique(others["topic"])
     if len(topics) == 1:
@@ -271,4 +271,4 @@ def is_sent(decisions: pa.Table) -> Any:
 
 def sent(decisions: pa.Table) -> pa.Table:
     """Those decisions that send something."""
-    return decisions.filter(is_sent(decisions))
+    return those(decisions, is_sent(decisions))

@@ -13,7 +13,7 @@ from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import PART_BYTES, ConnectorRoute
 from eosctl.core.offsets.views import AnyStore
 from eosctl.core.records import Headers
-from eosctl.engine.columns import RECORDS, one_array, row_sizes
+from eosctl.engine.columns import RECORDS, one_array, row_sizes, those
 from eosctl.engine.planned import WRITES, headers_at
 from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, rows_of, strongest
 from eosctl.engine.write import placed
@@ -34,8 +34,7 @@ class ColumnStore(AnyStore):
     def newest(self, connectors: Iterable[str]) -> pa.Table:
         """The newest record of each key of some connectors."""
         chosen = pc.is_in(self.records["connector"], value_set=pa.array(list(connectors), pa.string()))
-        records = self.records if pc.all(chosen).as_py() else self.records.filter(chosen)
-        return newest_per_key(records, once=True).records
+        return newest_per_key(those(self.records, chosen), once=True).records
 
 
 Pairs = Mapping[str, tuple[ColumnStore, ColumnStore]]

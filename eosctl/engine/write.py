@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from eosctl.core.clients.librdkafka_limits import LARGEST_RECORD
 from eosctl.core.records import Record
-from eosctl.engine.columns import SENT, batch_of_columns, numbered, one_array
+from eosctl.engine.columns import SENT, batch_of_columns, numbered, one_array, those
 from eosctl.engine.planned import headers_of
 from eosctl.engine.ranges import ClientProperties, ProgressMeter, learn_topics
 from eosctl.engine.read import homes_of
@@ -56,7 +56,7 @@ def placed(decisions: pa.Table) -> pa.Table:
     """Where the records of decisions go: `partition` is where the target has the key, else where Connect puts it."""
     given = one_array(decisions["partition"])
     is_new = pc.is_null(given)
-    new = decisions.filter(is_new)
+    new = decisions.select(["key", "partitions"]).filter(is_new)
     homes = pa.array(homes_of(new["key"].to_pylist(), new["partitions"].to_pylist()), pa.int32())
     partitions = pc.replace_with_mask(given, is_new, homes)
     return decisions.select(["topic", "partition", "key", "value"]).set_column(1, "partition", partitions)
@@ -124,7 +124,7 @@ def _by_partition(rows: pa.Table) -> pa.Table:
 def deletions_first(rows: pa.Table) -> Iterator[pa.Table]:
     """The tombstones, then the others, those of a partition together."""
     for is_next in (pc.is_null, pc.is_valid):
-        yield _by_partition(rows.filter(is_next(rows["value"])))
+        yield _by_partition(those(rows, is_next(rows["value"])))
 
 
 class _Pace:

@@ -21,7 +21,7 @@ def delete_copies(app: App, plan: MigrationPlan, copies: Iterable[Record]) -> in
     here, count = app_of(app, plan.targets[0]), 0
     for rows in in_transactions(tombstones(copies)):
         with here.with_whole_timeout().topics() as topics:
-            last_offsets = topics.write_columns(rows, transactional_id=plan.cleaning_id())
+            last_offsets = topics.write_columns([rows], total=len(rows), transactional_id=plan.cleaning_id())
         wait_until_visible(here.with_whole_timeout(), last_offsets)
         count += len(rows)
     return count

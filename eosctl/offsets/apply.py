@@ -128,8 +128,11 @@ def send_to_topics(app: App, plan: OffsetWritePlan) -> None:
     for refusal in create_topics(app, plan.creates).refused.values():
         raise refusal
     with app.with_whole_timeout().topics() as topics:
-        for rows in in_transactions(plan.writes.in_order_of_sending()):
-            topics.write_columns(rows, transactional_id=offsets_transactional_id(app.target.group_id))
+        topics.write_columns(
+            in_transactions(plan.writes.in_order_of_sending()),
+            total=len(plan.sends()),
+            transactional_id=offsets_transactional_id(app.target.group_id),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from eosctl.engine.planned import PlannedWrites
 
 Piece = TypeVar("Piece")
+MOST_LINES = 100_000
+"""Keys of a backup that is NDJSON."""
 
 
 class BackupEntry(NamedTuple):
@@ -47,12 +49,18 @@ class BackupEntry(NamedTuple):
 
 
 def keep_backup(app: App, writes: PlannedWrites, *, name: str, cluster_id: str) -> Path:
-    """Stores what `writes` will replace under the state directory, synced; returns the new file's path."""
-    from eosctl.engine.backups.lines import few_at_once
-    from eosctl.engine.planned import replaced_lines
+    """Stores what `writes` will replace under the state directory, synced; returns the new file's path.
 
+    More than MOST_LINES go into a Parquet file, as those of a migration do.
+    """
+    from eosctl.engine.backups.lines import backup_lines, few_at_once
+    from eosctl.engine.planned import replaced
+
+    if len(writes) > MOST_LINES:
+        path = _new_path(app, name).with_suffix(".parquet")
+        return write_columns(path, map(replaced, writes.tables()), cluster_id=cluster_id, make_directory=True)
     some = chain.from_iterable(map(few_at_once, writes.tables()))
-    return _keep(app, (replaced_lines(each, cluster_id=cluster_id) for each in some), name=name)
+    return _keep(app, (backup_lines(replaced(each), cluster_id=cluster_id) for each in some), name=name)
 
 
 def keep_record_backup(app: App, before: Record, written: bytes | None, *, name: str, cluster_id: str) -> Path:
@@ -76,14 +84,19 @@ def _keep(app: App, blocks: Iterable[bytes], *, name: str) -> Path:
             sha256.update(block)
             yield block
 
-    moment = datetime.fromtimestamp(app.clock.now_ms() / 1000, tz=UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
-    folder = app.state_dir / "backups"
+    path = _new_path(app, name)
     return write_blocks(
-        folder / f"{name}-{moment}Z",
+        path,
         digested(),
         make_directory=True,
-        final=lambda: folder / f"{name}-{moment}Z-{sha256.hexdigest()[:8]}.ndjson",
+        final=lambda: path.with_name(f"{path.name}-{sha256.hexdigest()[:8]}.ndjson"),
     )
+
+
+def _new_path(app: App, name: str) -> Path:
+    """Where a file with this name is kept, and now."""
+    moment = datetime.fromtimestamp(app.clock.now_ms() / 1000, tz=UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
+    return app.state_dir / "backups" / f"{name}-{moment}Z"
 
 
 def undo_command(path: Path) -> str:
@@ -140,11 +153,15 @@ def write_blocks(
     )
 
 
-def write_columns(path: Path, tables: Iterable[Table], *, cluster_id: str | None) -> Path:
+def write_columns(path: Path, tables: Iterable[Table], *, cluster_id: str | None, make_directory: bool = False) -> Path:
     """`write_blocks` of a backup in Parquet, for many keys; the tables are those of `backup_file.write_tables`."""
     from eosctl.engine.backups.file import write_tables
 
-    return _write_whole(path, lambda file: write_tables(file, _as_read(tables, path), cluster_id=cluster_id))
+    return _write_whole(
+        path,
+        lambda file: write_tables(file, _as_read(tables, path), cluster_id=cluster_id),
+        make_directory=make_directory,
+    )
 
 
 def _write_whole(

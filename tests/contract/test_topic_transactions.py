@@ -110,7 +110,7 @@ def rows(*records: tuple[str, int, bytes, bytes | None, str | None]) -> Table:
 def test_columns_are_written_in_one_transaction_deletions_first(store: TopicStore, topic: str) -> None:
     headers = '[{"name":"h","value":"x"},{"name":"n","value":null}]'
     sent = rows((topic, 0, b"a", b"1", None), (topic, 0, b"b", None, None), (topic, 0, b"a", b"2", headers))
-    last = store.write_columns(sent, transactional_id=TransactionalId(f"{topic}-id"))
+    last = store.write_columns([sent], total=3, transactional_id=TransactionalId(f"{topic}-id"))
     read = store.read(topic)
     assert [record[4:] for record in read.records] == [
         (b"b", None, ()), (b"a", b"1", ()), (b"a", b"2", (("h", b"x"), ("n", None))),
@@ -123,7 +123,7 @@ def test_columns_that_cannot_go_on_are_aborted(store: TopicStore, topic: str) ->
     for place, error in (((topic, 7), UsageError), ((f"{topic}-no", 0), NotFoundError)):
         sent = rows((topic, 0, b"good", b"v", None), (*place, b"bad", b"v", None))
         with pytest.raises(error):
-            store.write_columns(sent, transactional_id=TransactionalId(f"{topic}-id"))
+            store.write_columns([sent], total=2, transactional_id=TransactionalId(f"{topic}-id"))
     wait_until(lambda: all_read(store, topic), what="the marker")
     assert store.read(topic).records == ()
 

@@ -14,8 +14,9 @@ from eosctl.core.offsets.records import decode_key
 from eosctl.core.offsets.views import PlannedWrite
 from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.records import Record
+from eosctl.engine.backups.lines import backup_lines
 from eosctl.engine.files import Spilled, spilled_if_several
-from eosctl.engine.planned import PlannedWrites, headers_text, replaced_lines
+from eosctl.engine.planned import PlannedWrites, headers_text, replaced
 from tests.engine.test_rule import table
 
 KEYS = st.sampled_from([b'["a",{"p":1}]', b'["\xc3\xbc", {"q":2}]', b"\xff\x00", b"", b'["b",null]', b'["\\ud800",{}]'])
@@ -85,7 +86,7 @@ def test_the_lines_of_a_backup_are_the_lines_one_by_one(rows: list[PlannedWrite]
         absent = Record(write.topic, write.partition, -1, -1, write.key.raw, None)
         more = {"written": encode_bytes(write.after), "cluster_id": 'abc"'}
         expected += f"{record_line(write.replaces or absent, more)}\n"
-    found = b"".join(replaced_lines(each, cluster_id='abc"') for each in PlannedWrites.of(rows).tables())
+    found = b"".join(backup_lines(replaced(each), cluster_id='abc"') for each in PlannedWrites.of(rows).tables())
     assert found.decode() == expected
 
 

@@ -259,15 +259,22 @@ class FakeTopicStore(Faults):
             self.written.append((transactional_id, tuple(done)))
             return answer
 
-    def write_columns(self, rows: Table, *, transactional_id: str) -> Mapping[tuple[str, int], int]:
+    def write_columns(
+        self, transactions: Iterable[Table], *, total: int, transactional_id: str
+    ) -> Mapping[tuple[str, int], int]:
         from eosctl.engine.planned import headers_of
 
-        rows_of = sorted(rows.to_pylist(), key=lambda row: row["value"] is not None)
-        records = [
-            OutRecord(row["topic"], row["key"], row["value"], row["partition"], None, headers_of(row["headers"]))
-            for row in rows_of
-        ]
-        return last_offsets(self.write(records, transactional_id=transactional_id))
+        last = dict[tuple[str, int], int]()
+        for rows in transactions:
+            rows_of = sorted(rows.to_pylist(), key=lambda row: row["value"] is not None)
+            records = [
+                OutRecord(row["topic"], row["key"], row["value"], row["partition"], None, headers_of(row["headers"]))
+                for row in rows_of
+            ]
+            last |= last_offsets(self.write(records, transactional_id=transactional_id))
+            total -= len(records)
+        assert total == 0, "what is told to those who wait is how many there are"
+        return last
 
     # -- how it is done
 

@@ -56,7 +56,7 @@ def test_a_long_write_tells_how_far_it_is(store: KafkaTopicStore, events: list[E
 
 @pytest.mark.live
 def test_columns_tell_how_far_they_are(store: KafkaTopicStore, events: list[Event], unique: str) -> None:
-    store.write_columns(_rows(unique, 25_000), transactional_id=TransactionalId(f"{unique}-id"))
+    store.write_columns([_rows(unique, 25_000)], total=25_000, transactional_id=TransactionalId(f"{unique}-id"))
     told = [(event.done, event.total, event.unit) for event in events if event.done is not None]
     done = [count for count, _total, _unit in told]
     assert (done == sorted(done), told[-1]) == (True, (25_000, 25_000, "records"))
@@ -77,7 +77,7 @@ def test_columns_whose_id_was_taken_over_say_so(stack: Stack, store: KafkaTopicS
         transactional_id=transactional_id, deadline=Deadline.after(60), on_event=ignore_events,
     )  # fmt: skip
     with pytest.raises(BrokerError, match=f"took over transactional id {transactional_id}; nothing was written"):
-        writer.write_rows(_rows(unique, count))
+        writer.write_rows([_rows(unique, count)], total=count)
     wait_until(lambda: not store.read(unique).blocked(), what="the marker")
     assert store.read(unique).records == ()
 
@@ -89,7 +89,7 @@ def test_one_record_that_is_too_large_aborts_all_columns(store: KafkaTopicStore,
     large = Table.from_batches([batch_of_columns([[unique], [0], [b"k"], [b"v" * 200_000], [None]], SENT)])
     rows = concat_tables([_rows(unique, 10), large, _rows(unique, 10)])
     with pytest.raises(BrokerError, match="MSG_SIZE_TOO_LARGE"):
-        store.write_columns(rows, transactional_id=TransactionalId(f"{unique}-id"))
+        store.write_columns([rows], total=21, transactional_id=TransactionalId(f"{unique}-id"))
     wait_until(lambda: not store.read(unique).blocked(), what="the marker")
     assert store.read(unique).records == ()
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.migration import PART_BYTES, PART_RECORDS
 from eosctl.core.records import Headers, Record
-from eosctl.engine.columns import arrow_schema, batch_of_columns, nothings, numbered, one_array, row_sizes, same
+from eosctl.engine.columns import arrow_schema, batch_of_columns, nothings, numbered, one_array, row_sizes, same, those
 from eosctl.engine.files import Spilled
 from eosctl.engine.owners import owners_of
 from eosctl.engine.planned import WRITES, headers_at
@@ -137,7 +137,7 @@ def _as_table(piece: pa.RecordBatch) -> pa.Table:
 def without_absent(entries: pa.Table, topics: Collection[str]) -> pa.Table:
     """Without the keys that had no record, of topics other than these."""
     there = pc.is_in(entries["topic"], value_set=pa.array(list(topics), pa.string()))
-    return entries.filter(pc.or_(there, pc.is_valid(entries["offset"])))
+    return those(entries, pc.or_(there, pc.is_valid(entries["offset"])))
 
 
 def keys_of(entries: pa.Table, topic: str) -> list[bytes]:

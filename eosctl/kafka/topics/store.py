@@ -193,12 +193,15 @@ class KafkaTopicStore:
             self._wait_for_markers(last_offsets(written))
         return written
 
-    def write_columns(self, rows: Table, *, transactional_id: TransactionalId) -> Mapping[tuple[str, int], int]:
-        """Writes records (`engine.columns.SENT`) in one transaction, deletions first; raises what `write` raises.
+    def write_columns(
+        self, transactions: Iterable[Table], *, total: int, transactional_id: TransactionalId
+    ) -> Mapping[tuple[str, int], int]:
+        """Writes records (`engine.columns.SENT`), those of a table in a transaction, of each the deletions first.
 
-        Returns the offset of the last one in each partition.
+        Returns the offset of the last one in each partition. They are `total` altogether, for those who wait. Raises
+        what `write` raises; what was committed before stays.
         """
-        last = self._writer(transactional_id).write_rows(rows)
+        last = self._writer(transactional_id).write_rows(transactions, total=total)
         self._wait_for_markers(last)
         return last
 

@@ -70,7 +70,7 @@ class TopicWriter:
         self._written: list[Written | None] = []
         self._failures: list[tuple[str, KafkaError]] = []
         self._last: dict[tuple[str, int], int] = {}
-        self._delivered = self._handed = self._reported = 0
+        self._delivered = self._handed = self._reported = self._committed = 0
         self._total: int | None = None
 
     def write(self, records: Iterable[OutRecord]) -> Sequence[Written]:
@@ -80,36 +80,39 @@ class TopicWriter:
         without one the message says how many were.
         """
         self._total = len(records) if isinstance(records, Sized) else None
-        self._run(partial(self._send_all, records=records))
+        self._run([partial(self._send_all, records=records)])
         return [written for written in self._written if written is not None]
 
-    def write_rows(self, rows: Table) -> Mapping[tuple[str, int], int]:
-        """Writes SENT in a transaction, deletions first; the offset of the last one in each partition.
+    def write_rows(self, transactions: Iterable[Table], *, total: int) -> Mapping[tuple[str, int], int]:
+        """Writes SENT, each table in a transaction, deletions first; the offset of the last one in each partition.
 
         Raises EosctlError when one was not delivered, which the commit tells of all but these.
         """
-        self._total = len(rows)
-        self._run(partial(self._send_rows, rows=rows))
+        self._total = total
+        self._run(partial(self._send_rows, rows=rows) for rows in transactions)
         return self._last
 
-    def _run(self, send: Callable[[Producer], None]) -> None:
+    def _run(self, sends: Iterable[Callable[[Producer], None]]) -> None:
+        """Sends what each of `sends` has, in a transaction if there is an id."""
         properties = writer_properties(self._settings, transactional_id=self._id) | {"error_cb": self._errors}
         try:
             producer = Producer(properties, logger=quiet_logger())
         except KafkaException as exc:
             raise translate(error_of(exc), "starting the producer") from exc
         try:
-            if self._id is None:
-                self._send(producer, send)
-            else:
-                self._send_in_transaction(producer, send)
+            if self._id is not None:
+                self._transact(producer.init_transactions, "taking")
+            for send in sends:
+                if self._id is None:
+                    self._send(producer, send)
+                else:
+                    self._send_in_transaction(producer, send)
         finally:
             with suppress(*_FATAL):  # a fenced producer raises its fatal error from every call
                 producer.purge()
                 producer.flush(1.0)
 
     def _send_in_transaction(self, producer: Producer, send: Callable[[Producer], None]) -> None:
-        self._transact(producer.init_transactions, "taking")
         producer.begin_transaction()
         try:
             self._send(producer, send)
@@ -117,6 +120,7 @@ class TopicWriter:
             self._abort(producer)
             raise
         self._commit(producer)
+        self._committed = self._delivered
 
     def _send(self, producer: Producer, send: Callable[[Producer], None]) -> None:
         try:
@@ -224,9 +228,13 @@ class TopicWriter:
 
     def _tally(self) -> str:
         if self._id is not None:
-            return "the transaction is aborted, nothing was written"
+            return f"the transaction is aborted, {self._what_is_written()}"
         sent = counted(len(self._written), "record was", "records were")
         return f"{self._delivered} of {sent} confirmed, the others may or may not be written"
+
+    def _what_is_written(self) -> str:
+        some = counted(self._committed, "record was", "records were")
+        return f"{some} written before" if self._committed else "nothing was written"
 
     def _transact(self, step: Callable[[float], None], verb: str) -> None:
         """Runs `step(timeout_s)`, again while its error is retriable.
@@ -277,7 +285,7 @@ class TopicWriter:
     def _translated(self, error: KafkaError, doing: str, topic: str | None) -> EosctlError:
         if error.code() in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
             return BrokerError(
-                f"{doing} failed: another producer took over transactional id {self._id}; nothing was written",
+                f"{doing} failed: another producer took over transactional id {self._id}; {self._what_is_written()}",
                 hint=f"See who uses it: eosctl txn describe {quote(self._id or '')}",
             )
         if topic is None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
