@@ -185,8 +185,12 @@ class TopicStore(Protocol):
         isolation: str = "read_committed",
         since: Mapping[int, int] | None = None,
         partitions: Collection[int] | None = None,
+        bare: bool = False,
     ) -> TopicColumns:
-        """What `read` has of each partition and key, of all `partitions` or some, as columns of Arrow."""
+        """What `read` has of each partition and key, of all `partitions` or some, as columns of Arrow.
+
+        `bare`: without whose each key is and where it should be.
+        """
 
     def stream(
         self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False, sieve: Sieve | None = None

@@ -159,11 +159,12 @@ class FollowedStore:
         isolation: str = "read_committed",
         since: Mapping[int, int] | None = None,
         partitions: Collection[int] | None = None,
+        bare: bool = False,
     ) -> TopicColumns:
         """As `TopicStore.read_columns`; raises TooLargeError as `read`."""
         if since is None and partitions is None:
             self._require_small(topic)
-        return self._store.read_columns(topic, isolation=isolation, since=since, partitions=partitions)
+        return self._store.read_columns(topic, isolation=isolation, since=since, partitions=partitions, bare=bare)
 
     def _require_small(self, topic: str) -> None:
         offsets = sum(each.end - each.begin for each in self._store.known_bounds(topic).known)

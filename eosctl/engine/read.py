@@ -106,13 +106,14 @@ def read_newest(
     yield folding.fold()
 
 
-def records_table(topic: str, records: Iterable[Record], *, partitions: int) -> pa.Table:
-    """Records that are in memory, as RECORDS of a topic that has so many partitions."""
+def records_table(topic: str, records: Iterable[Record], *, partitions: int, bare: bool = False) -> pa.Table:
+    """Records that are in memory, as RECORDS of a topic that has so many partitions; `bare` as in `Folding`."""
     columns = list(zip(*(record[1:6] for record in records), strict=True)) or [()] * 5
     types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), VALUES)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
     topics = pa.repeat(pa.scalar(topic, pa.string()), len(arrays[0]))
-    return _as_records(topics, arrays, pa.repeat(pa.scalar(partitions, pa.int32()), len(topics)))
+    sizes = pa.repeat(pa.scalar(partitions, pa.int32()), len(topics))
+    return _as_records(topics, arrays, sizes, bare=bare)
 
 
 def homes_of(keys: Sequence[bytes | None], partitions: Iterable[int]) -> list[int | None]:
@@ -129,8 +130,11 @@ class Folding:
     Of `ranges` it needs the topic, the partition and how many there are.
     """
 
-    def __init__(self, ranges: Sequence[OffsetRange], *, bytes_at_once: int = BYTES_AT_ONCE) -> None:
-        self._ranges = ranges
+    def __init__(
+        self, ranges: Sequence[OffsetRange], *, bytes_at_once: int = BYTES_AT_ONCE, bare: bool = False
+    ) -> None:
+        """`bare`: nobody asks where a key should be (`at_home`) nor whose it is (`connector`): they are null."""
+        self._ranges, self._bare = ranges, bare
         self._number_of: dict[Place, int] = {(one.topic, one.partition): i for i, one in enumerate(ranges)}
         self._newest: list[dict[bytes | None, int]] = [{} for _ in ranges]
         self._batches: list[pa.RecordBatch] = []
@@ -181,14 +185,15 @@ class Folding:
         rows = self._rows_that_count()
         self._newest.clear()
         self._let_go(rows)
-        columns = [[batch.column(name) for batch in self._batches] for name in _COLUMNS.names]
+        pieces = [[batch.column(name) for batch in self._batches] for name in _COLUMNS.names]
         self._batches = []
-        found = [_joined(columns.pop(0), field.type) for field in _COLUMNS]
+        found = [_joined(pieces.pop(0), field.type) for field in _COLUMNS]
         places = found[0]
         names = pa.array([one.name or one.topic for one in self._ranges], pa.string())
         sizes = pa.array([one.partitions for one in self._ranges], pa.int32())
         partitions = pa.array([one.partition for one in self._ranges], pa.int32())
-        records = _as_records(names.take(places), [partitions.take(places), *found[1:]], sizes.take(places))
+        columns = [partitions.take(places), *found[1:]]
+        records = _as_records(names.take(places), columns, sizes.take(places), bare=self._bare)
         return Fold(records, self._older, self._read, {one.name or one.topic: one.partitions for one in self._ranges})
 
     def _compact(self) -> None:
@@ -246,12 +251,14 @@ def _joined(arrays: list[pa.Array], kind: pa.DataType) -> pa.Array:
     return pa.concat_arrays(arrays) if arrays else pa.array([], kind)
 
 
-def _as_records(topics: pa.Array, columns: Sequence[pa.Array], sizes: pa.Array) -> pa.Table:
+def _as_records(topics: pa.Array, columns: Sequence[pa.Array], sizes: pa.Array, *, bare: bool) -> pa.Table:
     """`columns` are partition, offset, timestamp_ms, key and value."""
-    partitions, offsets, times_ms, keys, values = columns
-    at_home = pc.fill_null(pc.equal(_homes(keys, sizes), partitions), fill_value=False)
-    found = [topics, partitions, offsets, times_ms, keys, values, nothings(values), at_home, owners_of(keys)]
-    return pa.Table.from_arrays(found, schema=RECORDS)
+    partitions, _offsets, _times_ms, keys, values = columns
+    if bare:
+        found = [pa.nulls(len(keys), RECORDS.field(name).type) for name in ("at_home", "connector")]
+    else:
+        found = [pc.fill_null(pc.equal(_homes(keys, sizes), partitions), fill_value=False), owners_of(keys)]
+    return pa.Table.from_arrays([topics, *columns, nothings(values), *found], schema=RECORDS)
 
 
 def _homes(keys: pa.Array, sizes: pa.Array) -> pa.Array:

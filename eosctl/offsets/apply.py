@@ -206,7 +206,7 @@ def _read_since(app: App, topics: TopicStore, found: StoresOf[AnyStore], there: 
     for topic, partitions in places_in(sends).items():
         if topic in there:
             ends = {bound.partition: bound.lso for bound in found.bounds.get(topic, ())}
-            read, hidden = settled_columns(app, topics, topic, since=ends, partitions=partitions)
+            read, hidden = settled_columns(app, topics, topic, since=ends, partitions=partitions, bare=True)
             reads.append(read)
             behind += hidden
     blocked = frozenset((read.topic, bound.partition) for read in reads for bound in read.blocked())
@@ -215,7 +215,7 @@ def _read_since(app: App, topics: TopicStore, found: StoresOf[AnyStore], there: 
 
 def _aborted(topics: TopicStore, sends: Table, found: Held, there: Sequence[str]) -> int:
     reads = [
-        topics.read_columns(topic, isolation="read_uncommitted", partitions=partitions)
+        topics.read_columns(topic, isolation="read_uncommitted", partitions=partitions, bare=True)
         for topic, partitions in places_in(sends).items()
         if topic in there
     ]

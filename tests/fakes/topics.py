@@ -212,13 +212,15 @@ class FakeTopicStore(Faults):
         isolation: str = "read_committed",
         since: Mapping[int, int] | None = None,
         partitions: Collection[int] | None = None,
+        bare: bool = False,
     ) -> TopicColumns:
         from eosctl.engine.read import TopicColumns, records_table  # pyarrow: not every program needs it
 
         read = self.read(topic, isolation=isolation, newest_per_key=True, since=since)
         wanted = [each for each in read.records if partitions is None or each.partition in partitions]
         headers = {(each.partition, each.offset): each.headers for each in wanted if each.headers}
-        return TopicColumns(topic, read.bounds, records_table(topic, wanted, partitions=len(read.bounds)), headers)
+        records = records_table(topic, wanted, partitions=len(read.bounds), bare=bare)
+        return TopicColumns(topic, read.bounds, records, headers)
 
     def stream(
         self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False, sieve: Sieve | None = None

@@ -95,11 +95,15 @@ class TopicReader:
         with collector_paused():
             return tuple(chain.from_iterable(_in_order(self._batches(), sorted(self._stop), newest_per_key=True)))
 
-    def read_columns(self, partitions: int) -> tuple[Table, dict[tuple[int, int], Headers]]:
-        """What `read_newest` has of a topic with so many partitions, as RECORDS, and the headers of those with any."""
+    def read_columns(self, partitions: int, *, bare: bool = False) -> tuple[Table, dict[tuple[int, int], Headers]]:
+        """What `read_newest` has of a topic with so many partitions, as RECORDS, and the headers of those with any.
+
+        `bare` as in `Folding`.
+        """
         from eosctl.engine.read import Folding
 
-        folding = Folding([OffsetRange(self._topic, each, 0, 0, partitions) for each in sorted(self._stop)])
+        ranges = [OffsetRange(self._topic, each, 0, 0, partitions) for each in sorted(self._stop)]
+        folding = Folding(ranges, bare=bare)
         headers: dict[tuple[int, int], Headers] = {}
         if not self._open:
             return folding.fold().records, headers

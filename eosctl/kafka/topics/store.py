@@ -137,8 +137,12 @@ class KafkaTopicStore:
         isolation: str = "read_committed",
         since: Mapping[int, int] | None = None,
         partitions: Collection[int] | None = None,
+        bare: bool = False,
     ) -> TopicColumns:
-        """What `read` has of each partition and key, as columns: 200 bytes a key. Raises what `read` raises."""
+        """What `read` has of each partition and key, as columns: 200 bytes a key. Raises what `read` raises.
+
+        `bare`: without whose each key is and where it should be.
+        """
         from eosctl.engine.read import TopicColumns
 
         bounds = self.bounds(topic)
@@ -147,7 +151,7 @@ class KafkaTopicStore:
             self._settings, topic, [_narrowed(one, since or {}, {}) for one in wanted],
             isolation=isolation, deadline=self._deadline, on_event=self._on_event,
         )  # fmt: skip
-        return TopicColumns(topic, bounds, *reader.read_columns(len(bounds)))
+        return TopicColumns(topic, bounds, *reader.read_columns(len(bounds), bare=bare))
 
     def stream(
         self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False, sieve: Sieve | None = None

@@ -113,7 +113,7 @@ def look_at_parts(
             require_topics(sorted(wanted), there)
             reads, stores, hidden = [], {}, list[Record]()
             for topic, partitions in sorted(wanted.items()):
-                read, behind = settled_columns(app, topics, topic, partitions=partitions)
+                read, behind = settled_columns(app, topics, topic, partitions=partitions, bare=True)
                 bounds.setdefault(topic, read.bounds)
                 stores[topic] = column_store(read, behind)
                 reads.append(read)

@@ -49,13 +49,15 @@ def settled_columns(
     *,
     since: Mapping[int, int] | None = None,
     partitions: Collection[int] | None = None,
+    bare: bool = False,
 ) -> tuple[TopicColumns, Sequence[Record]]:
     """The newest committed records of a topic, and those behind transactions that stay open for more than a moment.
 
-    Partitions in `since` are read from the offset there; of `partitions`, None is all.
+    Partitions in `since` are read from the offset there; of `partitions`, None is all. `bare`: without whose each key
+    is and where it should be.
     """
     for _ in patience(app).rounds(0.5):
-        read = topics.read_columns(topic, since=since, partitions=partitions)
+        read = topics.read_columns(topic, since=since, partitions=partitions, bare=bare)
         if not read.blocked():
             return read, ()
     return read, topics.read_behind(topic, read.blocked())
