@@ -54,7 +54,9 @@ class ExportOptions:
 
 @click.command("export", cls=EosctlCommand)
 @click.option("--store", metavar="STORE", help="global, dedicated (with --connector), TOPIC or TOPIC@PROFILE.")
-@click.option("--backup", metavar="FILE", help="A .parquet backup, as `offsets migrate` keeps it, instead of a store.")
+@click.option(
+    "--backup", metavar="FILE", help="A .parquet backup, as eosctl keeps it of many keys, instead of a store."
+)
 @click.option(
     "--connector", "connectors", multiple=True, metavar="NAME", help="Only offsets of this connector (repeatable)."
 )
@@ -81,9 +83,9 @@ def export_command(app: App, options: ExportOptions) -> Report | None:
     hold is reported. FILE is replaced after everything was read; without FILE, or with -, the lines go to stdout, and
     -o json is refused. Needs Kafka 0.11 or newer.
 
-    With --backup, the .parquet backup of `offsets migrate` is written as NDJSON, for grep and jq: a line per key,
-    with what was there and what was `written` over it. No broker is asked. `restore`, `verify` and `import` take
-    either form.
+    With --backup, the .parquet backup of `offsets migrate`, or of another write of more than 100,000 keys, is written
+    as NDJSON, for grep and jq: a line per key, with what was there and what was `written` over it. No broker is asked.
+    `restore`, `verify` and `import` take either form.
 
     \b
     Example:

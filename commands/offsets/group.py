@@ -233,7 +233,7 @@ def merge_command(app: App, options: MergeOptions, *, yes: bool, dry_run: bool) 
 @pass_app
 @pass_request(RestoreOptions)
 def restore_command(app: App, options: RestoreOptions, *, yes: bool, dry_run: bool) -> Report:
-    """Restore what a write replaced, byte for byte, from its backup: NDJSON, or Parquet, as `offsets migrate` keeps it.
+    """Restore what a write replaced, byte for byte, from its backup: NDJSON, or Parquet, as eosctl keeps many keys.
 
     A key that had no record before gets a tombstone, which Connect reads as no offset. The command is refused if
     someone wrote since. Restoring keeps a backup, too. Needs Kafka 0.11 or newer.

@@ -119,6 +119,23 @@ def test_columns_are_written_in_one_transaction_deletions_first(store: TopicStor
 
 
 @on_all
+def test_columns_of_several_transactions_that_cannot_go_on_end_with_the_last_that_could(
+    store: TopicStore, topic: str
+) -> None:
+    sent = [rows((topic, 0, key, b"v", None)) for key in (b"a", b"b")]
+    last = store.write_columns(sent, total=2, transactional_id=TransactionalId(f"{topic}-id"))
+    assert last == {(topic, 0): 2}, "each has a marker behind it"
+    with pytest.raises(UsageError):
+        store.write_columns(
+            [rows((topic, 0, b"c", b"v", None)), rows((topic, 7, b"d", b"v", None))],
+            total=2,
+            transactional_id=TransactionalId(f"{topic}-id"),
+        )
+    wait_until(lambda: all_read(store, topic), what="the marker")
+    assert keys(store.read(topic).records) == [b"a", b"b", b"c"]
+
+
+@on_all
 def test_columns_that_cannot_go_on_are_aborted(store: TopicStore, topic: str) -> None:
     for place, error in (((topic, 7), UsageError), ((f"{topic}-no", 0), NotFoundError)):
         sent = rows((topic, 0, b"good", b"v", None), (*place, b"bad", b"v", None))

@@ -1,9 +1,14 @@
-"""Arrow without pandas, where pandas is installed."""
+"""Small words of Arrow; and Arrow without pandas, where pandas is installed."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+
+import pyarrow as pa
+import pytest
+
+from eosctl.engine.columns import numbered, one_array, those
 
 _PROBE = """
 import sys
@@ -19,3 +24,22 @@ def test_pandas_is_not_loaded_and_can_be_later() -> None:
     """pyarrow loads it with its first array: 0.4 s and 40 MiB for each process, for nothing."""
     done = subprocess.run([sys.executable, "-c", _PROBE], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["False", "[False, True] [1.0, None]"]
+
+
+@pytest.mark.parametrize("mask", [[True, True], [True, False], [True, None], [None, None], [False, False]])
+def test_those_are_what_a_filter_leaves_and_no_copy_where_that_is_all(mask: list[bool | None]) -> None:
+    rows, which = pa.table({"n": [1, 2]}), pa.array(mask, pa.bool_())
+    assert those(rows, which).equals(rows.filter(which))
+    assert (those(rows, which) is rows) == all(mask)
+
+
+def test_a_column_of_one_piece_is_that_piece() -> None:
+    piece, empty = pa.array([1, 2]), pa.array([], pa.int64())
+    assert one_array(pa.chunked_array([empty, piece, empty])).equals(piece)
+    assert one_array(pa.chunked_array([piece, piece])).to_pylist() == [1, 2, 1, 2]
+    assert one_array(pa.chunked_array([empty, empty])).equals(empty)
+    assert one_array(piece) is piece
+
+
+def test_rows_are_numbered_from_zero() -> None:
+    assert [numbered(count).to_pylist() for count in (0, 1, 3)] == [[], [0], [0, 1, 2]]

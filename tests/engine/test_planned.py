@@ -65,6 +65,20 @@ def test_columns_are_the_writes_one_by_one(rows: list[PlannedWrite], cut: int) -
     assert sent == [(w.topic, w.partition, w.key.raw, w.after, headers_text(w.headers)) for w in one_by_one(rows)]
 
 
+def test_what_is_done_to_no_key_and_to_an_empty_one_is_not_the_same() -> None:
+    """Nor are a tombstone and an empty value, nor a text that ends in the next one's."""
+    records = [Record("t", 0, 0, 0, key, value) for key, value in [(b"", None), (b"", b""), (b"a", b"b"), (b"ab", b"")]]
+    writes = [
+        PlannedWrite(KeyAction.WRITE, "missing", decode_key(each.key or b""), "t", 0, None, each.value, None, False, ())
+        for each in records
+    ]
+    digests = {PlannedWrites.of([write]).digest() for write in writes}
+    keyless = PlannedWrites.of(writes[:1])
+    [table_of] = keyless.tables()
+    nobody = table_of.set_column(table_of.column_names.index("key"), "key", pa.nulls(1, pa.binary()))
+    assert len(digests | {PlannedWrites([nobody]).digest()}) == 5
+
+
 @given(MANY, st.integers(1, 3), st.lists(st.sampled_from(["written", "differs", "unchanged"]), min_size=8))
 def test_of_many_those_that_went_wrong_come_first_then_those_that_change(
     rows: list[PlannedWrite], limit: int, outcomes: list[str]

@@ -1,4 +1,4 @@
-"""`restore`, `verify` and `export --backup` of a backup in Parquet, as `offsets migrate` keeps it; topics in memory."""
+"""`restore`, `verify` and `export --backup` of a backup in Parquet, as eosctl keeps many keys; topics in memory."""
 
 from __future__ import annotations
 
@@ -63,6 +63,18 @@ def test_it_is_verified_and_restored_as_lines_are(run: Run, world: OffsetWorld, 
     assert run("restore", columns, "--yes").exit_code == 0
     assert world.topics.newest(OWN) == {A: None, B: b'{"n":7}'}
     assert run("verify", columns, "--before").exit_code == 0
+
+
+def test_a_merge_of_many_keys_keeps_its_own_so(run: Run, world: OffsetWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eosctl.state.backups.MOST_LINES", 1)
+    words = ("merge", "--connector", "c", "--into", "dedicated", "--prefer", "global", "--yes", "-o", "json")
+    kept = Path(run(*words).json()["data"]["backup"])
+    assert (kept.suffix, kept.stat().st_mode & 0o777) == (".parquet", 0o600)
+    assert run("verify", str(kept)).exit_code == 0
+    undone = run("restore", str(kept), "--yes", "-o", "json").json()["data"]
+    assert world.topics.newest(OWN) == {A: None, B: b'{"n":7}'}
+    assert Path(undone["backup"]).suffix == ".parquet"
+    assert run("verify", str(kept), "--before").exit_code == 0
 
 
 def test_it_is_exported_as_the_lines_that_it_stands_for(run: Run, lines: Path, columns: str, tmp_path: Path) -> None:
