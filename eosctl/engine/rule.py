@@ -170,6 +170,12 @@ def rows_of(rows: pa.Table, others: pa.Table) -> pa.Array:
 def places_of(rows: pa.Table, others: pa.Table) -> pa.Array:
     """As `rows_of`, by topic, partition and key."""
     topics = pc.unique(others["topic"])
+    if len(topics) == 1 and pc.count_distinct(others["key"], mode="all").as_py() == len(others):
+        there = one_array(pc.index_in(rows["key"], value_set=one_array(others["key"])))
+        is_there = pc.and_(
+            pc.equal(rows["topic"], topics[0]), pc.equal(rows["partition"], others["partition"].take(there))
+        )
+        return one_array(pc.if_else(is_there, there, pa.scalar(None, pa.int32())))
     sides = (
         _places(side, topics, pa.scalar(b"/", pa.binary()), side["partition"].cast(pa.string()).cast(pa.binary()))
         for side in (rows, others)

@@ -186,16 +186,22 @@ def test_empty_sides(policy: Policy) -> None:
     assert decided(nothing, table(source), policy).num_rows == 0
 
 
-def test_a_record_is_found_by_its_topic_partition_and_key_alone() -> None:
+@pytest.mark.parametrize(("topics", "repeats"), [(13, 26), (1, 26), (1, 1)], ids=["many", "one", "each key once"])
+def test_a_record_is_found_by_its_topic_partition_and_key_alone(topics: int, repeats: int) -> None:
     """The eleventh topic's partition 5 was once taken for partition 15 of the first."""
     rng = random.Random(20)  # noqa: S311 # a seed, so that a failure can be repeated
-    keys = (b'["a",{}]', b"5", b"-", b"+", b"", None)
+    keys = (b'["a",{}]', b"5", b"-", b"+", b"", None, *(b"k%d" % number for number in range(20)))
     places = [(f"topic-{topic}", partition, key) for topic in range(13) for partition in range(26) for key in keys]
     for _ in range(20):
-        there, asked = rng.sample(places, 500), rng.sample(places, 500)
+        held = [each for each in places if each[0] in {f"topic-{number}" for number in range(topics)}]
+        if repeats == 1:
+            held = [rng.choice([each for each in held if each[2] == key]) for key in keys]
+        there, asked = rng.sample(held, min(500, len(held))), [*rng.sample(places, 500), *rng.sample(held, len(keys))]
         numbers = {place: number for number, place in enumerate(there)}
         asked_rows, rows = (
             pa.table([pa.array(column) for column in zip(*some, strict=True)], names=["topic", "partition", "key"])
             for some in (asked, there)
         )
-        assert rule.places_of(asked_rows, rows).to_pylist() == [numbers.get(place) for place in asked]
+        expected = [numbers.get(place) for place in asked]
+        assert rule.places_of(asked_rows, rows).to_pylist() == expected
+        assert any(number is not None for number in expected)

@@ -111,9 +111,11 @@ class TopicReader:
             for runs in self._consume(consumer, timeout_s=_BATCH_TIMEOUT_S):
                 for place, run in runs:
                     folding.add(place, run)
-                    headers |= {
-                        (place[1], message.offset()): tuple(found) for message in run if (found := message.headers())
-                    }
+                    if any(found := [message.headers() for message in run]):
+                        offsets = (message.offset() for message in run)
+                        headers |= {
+                            (place[1], offset): tuple(some) for offset, some in zip(offsets, found, strict=True) if some
+                        }
             return folding.fold().records, headers
 
     def stream(self, *, newest_per_key: bool) -> Iterator[Sequence[Record]]:
