@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from shlex import quote
@@ -45,7 +45,8 @@ from eosctl.offsets.rows import (
     ignored_parts,
     view_members,
 )
-from eosctl.offsets.stores.gather import OffsetStores, StoresOf, gather_stores
+from eosctl.offsets.stores.gather import ROWS, OffsetStores, Reader, S, StoresOf, gather_with
+from eosctl.offsets.stores.large import LISTED, LargeStore, ListedStores, PlainViews, rows_of
 from eosctl.offsets.view_rows import ViewRows
 from eosctl.report import Problem, Report, Row
 from eosctl.txn.open_transactions import find_open_transactions
@@ -67,9 +68,12 @@ class OffsetQuery:
 
 
 def list_offsets(app: App, query: OffsetQuery) -> Report:
-    """Every source partition with its value in each store; exit 0 whatever is found."""
-    found = _gather(app, query)
-    views = _views(app, found, query, only=query.stores)
+    """Every source partition with its value in each store; exit 0 whatever is found.
+
+    Of plain keys in a large topic the rows are made of columns.
+    """
+    found = _gather(app, query, LISTED)
+    views = _views_to_list(app, found, query)
     rows = ViewRows(views, now_ms=app.clock.now_ms())
     ignored = ListData(ignored=ignored_parts(_ignored(found)))
     summary = OffsetsSummary(**_summary(found, views))
@@ -82,7 +86,7 @@ def get_offsets(app: App, query: OffsetQuery, *, partition: str | None = None, r
     With `rest`, each row also reports what a worker answers (KIP-875), and whether that is what a task would get.
     Raises NotFoundError when no store has that source partition.
     """
-    found = _gather(app, query)
+    found = _gather(app, query, ROWS)
     of_connectors = _views(app, found, query)
     if partition is not None:
         wanted = {typed_partition(connector, partition).identity for connector in query.connectors}
@@ -108,7 +112,7 @@ def diff_offsets(
 
     Exit 7, or 3 where it is to be `strict`, when an open transaction hides one in either.
     """
-    found = _gather(app, OffsetQuery(query.connectors, (*query.stores, left, right), query.dedicated_topic))
+    found = _gather(app, OffsetQuery(query.connectors, (*query.stores, left, right), query.dedicated_topic), ROWS)
     for connector in query.connectors or found.connectors():
         for side in (left, right):
             require_store(found, connector, side)
@@ -193,10 +197,10 @@ def refuse_unknown(found: StoresOf[AnyStore], connector: str) -> None:
         )
 
 
-def _gather(app: App, query: OffsetQuery) -> OffsetStores:
+def _gather(app: App, query: OffsetQuery, reader: Reader[S]) -> StoresOf[S]:
     _require_group(app)
     extra = tuple(name for name in query.stores if name not in (GLOBAL, DEDICATED))
-    return gather_stores(app, connectors=query.connectors or None, pattern=query.dedicated_topic, extra=extra)
+    return gather_with(reader, app, connectors=query.connectors or None, pattern=query.dedicated_topic, extra=extra)
 
 
 def _require_group(app: App) -> None:
@@ -207,16 +211,35 @@ def _require_group(app: App) -> None:
     require_ever_there(app, Known(may_be_new=True))
 
 
-def _views(app: App, found: OffsetStores, query: OffsetQuery, *, only: Sequence[str] = ()) -> list[OffsetViews]:
-    """The views of each connector; with `only`, of what one of these stores has."""
-    connectors = sorted(set(query.connectors)) or found.connectors()
-    views = []
-    for done, connector in enumerate(connectors, start=1):
+def _views(app: App, found: OffsetStores, query: OffsetQuery) -> list[OffsetViews]:
+    """The views of each connector."""
+    return [
+        offset_views(found.of(connector), connector, dedicated_in_use=found.has_own(connector), gone=gone)
+        for connector, gone in _connectors(app, found, query)
+    ]
+
+
+def _views_to_list(app: App, found: ListedStores, query: OffsetQuery) -> list[OffsetViews | PlainViews]:
+    """The views of each connector; where stores are asked for, of what one of these has."""
+    views: list[OffsetViews | PlainViews] = []
+    for connector, gone in _connectors(app, found, query):
         stores = found.of(connector)
-        in_use, gone = DEDICATED in stores, found.dedicated.is_gone(connector)
-        views.append(offset_views(stores, connector, dedicated_in_use=in_use, gone=gone, only=only))
-        app.on_event(Event("comparing stores", done, len(connectors), "connectors"))
+        store = stores[GLOBAL]
+        is_all = GLOBAL in (query.stores or (GLOBAL,)) and [*stores] == [GLOBAL]
+        if is_all and isinstance(store, LargeStore) and store.is_plain(connector):
+            views.append(PlainViews(store, connector, gone))
+        else:
+            own, rows = DEDICATED in stores, rows_of(stores, connector)
+            views.append(offset_views(rows, connector, dedicated_in_use=own, gone=gone, only=query.stores))
     return views
+
+
+def _connectors(app: App, found: StoresOf[AnyStore], query: OffsetQuery) -> Iterator[tuple[str, bool]]:
+    """The connectors that are asked for, and whether each is gone."""
+    connectors = sorted(set(query.connectors)) or found.connectors()
+    for done, connector in enumerate(connectors, start=1):
+        yield connector, found.dedicated.is_gone(connector)
+        app.on_event(Event("comparing stores", done, len(connectors), "connectors"))
 
 
 def _members(app: App, views: Sequence[OffsetView]) -> list[dict[str, Any]]:
@@ -224,27 +247,26 @@ def _members(app: App, views: Sequence[OffsetView]) -> list[dict[str, Any]]:
     return [view_members(view, now_ms=now_ms) for view in views]
 
 
-def _ignored(found: OffsetStores) -> list[IgnoredOffsetRecord]:
+def _ignored(found: OffsetStores | ListedStores) -> list[IgnoredOffsetRecord]:
     return [each for store in found.stores.values() for each in store.ignored]
 
 
-def _summary(found: OffsetStores, views: Sequence[OffsetViews]) -> dict[str, int]:
-    effective = (pair for each in views for pair in each.effective())
+def _summary(found: OffsetStores | ListedStores, views: Sequence[OffsetViews | PlainViews]) -> dict[str, int]:
     return {
         "connectors": sum(bool(each) for each in views),
         "source_partitions": sum(map(len, views)),
-        "not_seen_at_runtime": sum(documented is not runtime for documented, runtime in effective),
+        "not_seen_at_runtime": sum(each.unseen_at_runtime() for each in views),
         "ignored_keys": len(_ignored(found)),
     }
 
 
-def _all_problems(app: App, found: OffsetStores, views: Sequence[OffsetViews]) -> list[Problem]:
+def _all_problems(app: App, found: StoresOf[AnyStore], views: Sequence[OffsetViews | PlainViews]) -> list[Problem]:
     return [*_problems(app, found), *_gone_problems(views)]
 
 
-def _gone_problems(views: Sequence[OffsetViews]) -> list[Problem]:
+def _gone_problems(views: Sequence[OffsetViews | PlainViews]) -> list[Problem]:
     """A warning for offsets that nobody uses, and that would be used again by whoever takes the name."""
-    gone = [each.keys[0].connector for each in views if each.gone and any(one for one, _other in each.effective())]
+    gone = [each.connector for each in views if each.gone and each.is_live()]
     if not gone:
         return []
     shown = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if len(gone) > _MOST_NAMED else "")
@@ -257,7 +279,7 @@ def _gone_problems(views: Sequence[OffsetViews]) -> list[Problem]:
     return [Problem(codes.CONNECTOR_GONE, message, hint=hint, severity="warning")]
 
 
-def _problems(app: App, found: OffsetStores) -> list[Problem]:
+def _problems(app: App, found: StoresOf[AnyStore]) -> list[Problem]:
     """What could not be seen, and who holds open the transactions that hide it."""
     open_ones, unknown = find_open_transactions(app, found.stuck())
     named = [open_transaction_finding(each, now_ms=app.clock.now_ms()) for each in open_ones]

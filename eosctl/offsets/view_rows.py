@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import NoReturn, overload
 
 import msgspec
 
-from eosctl.core.offsets.views import OffsetView, OffsetViews
+from eosctl.core.offsets.views import Flag, OffsetView, OffsetViews
+from eosctl.offsets.history.sources import lsn_texts
 from eosctl.offsets.rows import ViewRow, view_members
+from eosctl.offsets.stores.large import PlainViews
 from eosctl.output.documents import exact_text
-from eosctl.report import Encode, plain
+from eosctl.report import Encode, plain, rfc3339
 
 
 class _FractionError(Exception):
@@ -32,7 +35,7 @@ def _exact_value(value: bytes | None) -> object:
 class ViewRows(Sequence[ViewRow]):
     """The rows of `views`, those of some connectors one after the other."""
 
-    def __init__(self, views: Sequence[OffsetViews], *, now_ms: int) -> None:
+    def __init__(self, views: Sequence[OffsetViews | PlainViews], *, now_ms: int) -> None:
         self._views, self._now_ms = views, now_ms
 
     def __len__(self) -> int:
@@ -55,12 +58,41 @@ class ViewRows(Sequence[ViewRow]):
 
     def texts(self, encode: Encode, *members: str | None) -> Iterator[Sequence[str]]:
         """What `encode` makes of these members of each row; None is the whole row."""
-        for view in chain.from_iterable(self._views):
-            if members == (None,) and (text := self._quick_text(view)) is not None:
-                yield (text,)
-                continue
-            row = plain(self._row(view))
-            yield [encode(row if member is None else row[member]) for member in members]
+        for each in self._views:
+            if members == (None,) and isinstance(each, PlainViews):
+                yield from zip(self._plain_texts(each, encode), strict=True)
+            else:
+                yield from (self._texts_of(view, encode, members) for view in each)
+
+    def _texts_of(self, view: OffsetView, encode: Encode, members: Sequence[str | None]) -> Sequence[str]:
+        if members == (None,) and (text := self._quick_text(view)) is not None:
+            return (text,)
+        row = plain(self._row(view))
+        return [encode(row if member is None else row[member]) for member in members]
+
+    def _plain_texts(self, views: PlainViews, encode: Encode) -> Iterator[str]:
+        """The rows of plain keys, in a fifth of the time: all parts of them are JSON already."""
+        connector, topic, now_ms = encode(views.connector), encode(views.store.topic), self._now_ms
+        begin, spaced = len(f'["{views.connector}",'), partial(msgspec.json.format, indent=0)
+        flags = encode([Flag.CONNECTOR_GONE.value] if views.gone else [])
+        for rows in views.rows():
+            odd = [row for row in rows if row.value is None]
+            odd_views = iter(views.views_of(odd)) if odd else iter(())
+            for (_topic, partition, offset, time_ms, *_), key, value in rows:
+                if value is None:
+                    yield self._texts_of(next(odd_views), encode, (None,))[0]
+                    continue
+                time = rfc3339(time_ms)
+                at, age = ("null", "null") if time is None else (f'"{time}"', max(0, now_ms - time_ms))
+                lsns = lsn_texts(_exact_json(value)) if '"lsn":' in value else None
+                lsn = f', "lsn": {spaced(msgspec.json.encode(lsns).decode())}' if lsns else ""
+                quoted, said = key.replace('"', '\\"'), spaced(value)
+                yield (
+                    f'{{"connector": {connector}, "source_partition": {spaced(key[begin:-1])}, "key": "{quoted}", '
+                    f'"stores": {{"global": {{"topic": {topic}, "partition": {partition}, "offset": {offset}, '
+                    f'"timestamp": {at}, "timestamp_ms": {time_ms}, "value": {said}{lsn}}}, "dedicated": null}}, '
+                    f'"effective": {{"documented": {said}, "runtime": {said}}}, "age_ms": {age}, "flags": {flags}}}'
+                )
 
     def _quick_text(self, view: OffsetView) -> str | None:
         """The row in a third of the time; None where msgspec reads or writes something otherwise than `json` does."""

@@ -341,6 +341,25 @@ def test_an_unreachable_worker_leaves_the_list_with_a_warning(run: Run, world: O
     assert run("merge", "--connector", "reddit", "--into", "dedicated", "--yes").exit_code == 2
 
 
+def test_the_global_topic_has_two_names(run: Run) -> None:
+    """By its own, `list` found nothing in it, and `merge` and `diff` ended with an unexpected error."""
+    listed = run("list", "--store", GLOBAL, "-o", "json").json()["data"]["rows"]
+    by_role = run("list", "--store", "global", "-o", "json").json()["data"]["rows"]
+    assert [row["key"] for row in listed] == [row["key"] for row in by_role]
+    assert all(row["stores"][GLOBAL] == row["stores"]["global"] for row in listed)
+    reddit = ("--connector", "reddit")
+    merged, by_role = (
+        run("merge", *reddit, "--from", name, "--into", "dedicated", "--dry-run", "-o", "json").json()
+        for name in (GLOBAL, "global")
+    )
+    assert merged["data"]["rows"] == by_role["data"]["rows"] != []
+    compared = run("diff", GLOBAL, "dedicated", *reddit, "-o", "json").json()
+    assert [row["status"] for row in compared["data"]["rows"]] == ["differs", "only_left", "only_right"]
+    assert run("diff", GLOBAL, "global", *reddit).exit_code == 0
+    itself = run("merge", "--from", GLOBAL, "--into", "global", *reddit, "--yes", "-o", "json").json()
+    assert (itself["exit_code"], itself["data"]["summary"]["counts"]["write"]) == (0, 0)
+
+
 def test_a_comparison_does_not_claim_what_an_open_transaction_hides(run: Run, world: OffsetWorld) -> None:
     """Equal records were called `same` while a newer one lay behind an open transaction, and a new key was not seen."""
     new = b'["fresh",{"table":"new"}]'

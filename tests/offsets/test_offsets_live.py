@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections import Counter
 from collections.abc import Callable
@@ -58,6 +59,22 @@ def test_the_example_of_kip_618(topics: KafkaTopicStore, eosctl: Eosctl, unique:
     undone = eosctl(*shlex.split(merged["data"]["undo"])[2:], "--yes")
     assert undone["exit_code"] == 0
     assert effective("runtime") == {**promised, "apachekafka": None}
+
+
+def test_a_large_topic_is_listed_as_a_small_one(
+    topics: KafkaTopicStore, invoke: Invoke, target_flags: list[str], unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = [*target_flags, "--offset-topic", unique, "offsets", "list", "-o", "ndjson"]
+    keys = [f'["{unique}-{number % 3}",{{"f":"{number}"}}]'.encode() for number in range(3000)]
+    topics.create(unique, partitions=7, replication_factor=1, config={"cleanup.policy": "compact"})
+    topics.write([OutRecord(unique, key, b'{"lsn":%d}' % number) for number, key in enumerate(keys)])
+    topics.write([OutRecord(unique, key, None if number else b"{ }") for number, key in enumerate(keys[:10])])
+    small = [json.loads(line) for line in invoke(*where).stdout.splitlines()]
+    monkeypatch.setattr("eosctl.offsets.stores.large.MANY_OFFSETS", 1)
+    large = [json.loads(line) for line in invoke(*where).stdout.splitlines()]
+    for row in (*small, *large):
+        row.pop("age_ms")
+    assert (len(large), large) == (3000, small)
 
 
 def delivered(topics: KafkaTopicStore, source: FileSource, count: int) -> Counter[bytes | None]:

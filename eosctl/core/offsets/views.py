@@ -227,6 +227,19 @@ class OffsetViews:
         """The views of the keys with these identities."""
         return replace(self, keys=[key for key in self.keys if key.identity in identities])
 
+    @property
+    def connector(self) -> str:
+        """Whose they are; there is one at least."""
+        return self.keys[0].connector
+
+    def unseen_at_runtime(self) -> int:
+        """For how many `documented` is not `runtime`."""
+        return sum(documented is not runtime for documented, runtime in self.effective())
+
+    def is_live(self) -> bool:
+        """Whether there is an offset that counts."""
+        return any(documented for documented, _runtime in self.effective())
+
     def effective(self) -> Iterator[tuple[Record | None, Record | None]]:
         """`documented` and `runtime` of each view, without making it."""
         nothing: Mapping[bytes, Record] = {}

@@ -150,7 +150,11 @@ def lsn_number(text: object) -> int | None:
 
 def lsn_texts(offset: object) -> dict[str, str] | None:
     """The members of an offset that are log sequence numbers of PostgreSQL, as it prints them; None without any."""
-    if not isinstance(offset, Mapping) or "lsn" not in offset:
+    if not isinstance(offset, dict) or "lsn" not in offset:
         return None
-    found = {name: offset.get(name) for name in _LSN_MEMBERS}
-    return {name: lsn_text(value) for name, value in found.items() if type(value) is int and value >= 0} or None
+    found = dict[str, str]()
+    for name in _LSN_MEMBERS:
+        value = offset.get(name)
+        if type(value) is int and value >= 0:
+            found[name] = lsn_text(value)
+    return found or None

@@ -70,6 +70,10 @@ class StoresOf(Generic[S]):
         away = {name: there.store for name, there in self.away.items()}
         return named | {topic: self.stores[topic] for topic in self.extra} | away
 
+    def has_own(self, connector: str) -> bool:
+        """Whether a connector has a dedicated store."""
+        return DEDICATED in self.of(connector)
+
     def has_dedicated_here(self) -> bool:
         """Whether a dedicated topic was read on this cluster."""
         return any(topic not in (self.global_topic, *self.extra) for topic in self.stores)
@@ -126,7 +130,7 @@ def gather_stores(
     app: App, *, connectors: Collection[str] | None = None, pattern: str | None = None, extra: Sequence[str] = ()
 ) -> OffsetStores:
     """`gather_with`, as rows."""
-    return gather_with(_ROWS, app, connectors=connectors, pattern=pattern, extra=extra)
+    return gather_with(ROWS, app, connectors=connectors, pattern=pattern, extra=extra)
 
 
 def gather_with(
@@ -152,8 +156,7 @@ def gather_with(
         own, unseen = _read_own(reader, app, dedicated, connectors)
         known = reading.connectors().union(dedicated.configured, *(there.store.names() for there in away.values()))
         reading.read_those_there(_own_topics(dedicated, known if connectors is None else connectors))
-        others = tuple(topic for topic in here if topic != reading.global_topic)
-        found = replace(reading.found(), dedicated=dedicated, extra=others, away=away, own=own, unseen=unseen)
+        found = replace(reading.found(), dedicated=dedicated, extra=tuple(here), away=away, own=own, unseen=unseen)
     _require_connectors(app, found, connectors or ())
     return found
 
@@ -232,7 +235,7 @@ def _away_with(reader: Reader[S], app: App, name: str) -> AwayStore[S]:
 def gather_topics(app: App, names: Sequence[str]) -> OffsetStores:
     """Reads the topics `names` as they are, whoever uses them; raises NotFoundError for a missing one."""
     with app.topics() as topics:
-        reading = _Reading(_ROWS, app, topics)
+        reading = _Reading(ROWS, app, topics)
         reading.read_all(names)
         return reading.found()
 
@@ -258,7 +261,7 @@ def settled_bounds(app: App, topics: TopicStore, topic: str) -> tuple[Bounds, ..
     return bounds
 
 
-_ROWS = Reader(read_settled, lambda topic, partitions, like: Store(topic, partitions, partition_for=like))
+ROWS = Reader(read_settled, lambda topic, partitions, like: Store(topic, partitions, partition_for=like))
 
 
 def patience(app: App) -> Deadline:

@@ -1,0 +1,130 @@
+"""`offsets list` of a large topic, read as columns, prints what it prints of the same topic read as rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.names import GLOBAL
+from eosctl.core.offsets.views import OffsetViews, fold_store, offset_views
+from eosctl.core.records import Bounds, OutRecord, Record, TopicRead
+from eosctl.engine.listed import Listed
+from eosctl.engine.read import home_of, records_table
+from eosctl.offsets.stores.large import LargeStore, PlainViews
+from eosctl.offsets.view_rows import ViewRows
+from tests.conftest import Outcome
+from tests.fakes.offset_topics import IN_OWN, OWN, OffsetWorld
+from tests.fakes.world import OFFSETS
+from tests.offsets.test_view_rows import VALUES
+
+Run = Callable[..., Outcome]
+NAMES = st.sampled_from(["c", "d", "a:", "a:5"])
+TEXTS = st.sampled_from(['"f"', '"f:5"', '"a,"', '":"', '""', "0", "-0", "17", "-3", "true", "null", "1.5", "{}"])
+MEMBERS = st.lists(st.tuples(st.sampled_from(["a", "b", "a:", "a:5", ":", "lsn", "lsn_proc", ""]), TEXTS), max_size=3)
+MAPS = MEMBERS.map(lambda pairs: "{" + ",".join(f'"{name}":{value}' for name, value in pairs) + "}")
+SPELLINGS = st.builds(lambda name, source: f'["{name}",{source}]'.encode(), NAMES, MAPS)
+ODD_KEYS = st.sampled_from([None, b"", b"x", b'["c",null]', b'["c", {"a":0}]', b'["\\ud800",{"a":1}]', b'["c",{"a":0}'])
+PLACES = st.sampled_from(["home", "home", "home", "elsewhere"])
+FOUND = st.tuples(SPELLINGS | ODD_KEYS, MAPS.map(str.encode) | VALUES, st.integers(-1, 300_000_000_000_000), PLACES)
+BOUNDS = tuple(Bounds(number, 0, 99, 99) for number in range(3))
+
+
+def _records(found: Sequence[tuple[bytes | None, bytes | None, int, str]]) -> list[Record]:
+    newest: dict[object, Record] = {}
+    for number, (key, value, time_ms, where) in enumerate(found):
+        partition = (partition_for(key or b"", 3) + (where != "home")) % 3
+        newest[number if key is None else (key, partition)] = Record("t", partition, number, time_ms, key, value)
+    return sorted(newest.values(), key=lambda record: record[1:3])
+
+
+@given(st.lists(FOUND, max_size=6), st.booleans())
+@example([(b'["c",{"a":1,"b":2}]', b"{}", 1, "home"), (b'["c",{"b":2,"a":1}]', b"{}", 1, "home")], False)
+@example([(b'["c",{"a":1}]', b'{"a":1,"a":2}', 1, "home"), (b'["c",{"a":2}]', b'{"lsn":28717056}', 1, "home")], True)
+@example([(b'["c",{"a":-0}]', b"{}", 1, "home"), (b'["c",{"a":0}]', b"{}", 1, "home")], False)
+@example([(b'["c",{"a:":"x","b":1}]', b'{"a:":":","b":":5"}', 1, "home")], False)
+def test_rows_of_columns_are_the_rows(found: list[tuple[bytes | None, bytes | None, int, str]], gone: bool) -> None:
+    records = _records(found)
+    rows = fold_store(TopicRead("t", BOUNDS, tuple(records), len(records)))
+    listed = Listed(records_table("t", records, partitions=3))
+    rest = fold_store(TopicRead("t", BOUNDS, tuple(listed.nobodys()), 0))
+    large = LargeStore("t", 3, listed, rest, BOUNDS, partition_for=home_of)
+    assert (large.names(), sorted(map(repr, large.ignored))) == (rows.names(), sorted(map(repr, rows.ignored)))
+    for connector in sorted(rows.names()):
+        expected = offset_views({GLOBAL: rows}, connector, dedicated_in_use=False, gone=gone)
+        views: OffsetViews | PlainViews = PlainViews(large, connector, gone)
+        if not large.is_plain(connector):
+            views = offset_views({GLOBAL: large.of(connector)}, connector, dedicated_in_use=False, gone=gone)
+        assert (len(views), list(views), views.connector) == (len(expected), list(expected), connector)
+        assert views.unseen_at_runtime() == expected.unseen_at_runtime()
+        assert views.is_live() == expected.is_live()
+        texts, wanted = (
+            [text for (text,) in ViewRows([some], now_ms=1_800_000_000_000).texts(_encode, None)]
+            for some in (views, expected)
+        )
+        assert texts == wanted
+
+
+def _encode(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def test_plain_keys_are_made_of_columns() -> None:
+    """Or nothing here would look at them."""
+    keys = [b'["c",{"file":"/a:%d","n":%d}]' % (number, number) for number in range(50)]
+    records = [Record("t", partition_for(key, 3), n, n, key, b'{"lsn":%d,"x":"y"}' % n) for n, key in enumerate(keys)]
+    listed = Listed(records_table("t", records, partitions=3))
+    assert (listed.odd, listed.slices) == (set(), {"c": (0, 50)})
+    [rows] = listed.rows("c")
+    assert [(row.key.encode(), row.value) for row in rows] == [
+        (key, f'{{"lsn":{n},"x":"y"}}') for key, n in sorted(zip(keys, range(50), strict=True))
+    ]
+
+
+@pytest.fixture
+def world() -> OffsetWorld:
+    """Connectors that are plain, gone, odd, with a topic of their own, and one of which something is hidden."""
+    world = OffsetWorld()
+    world.topics.add_topic(OFFSETS, 5)
+    world.topics.add_topic(OWN, 5)
+    for number in range(30):
+        world.topics.put(OFFSETS, b'["plain",{"f":"%d"}]' % number, b'{"position":%d}' % number if number else None)
+        world.topics.put(OFFSETS, b'["gone",{"f":"%d"}]' % number, b'{"lsn":%d}' % number)
+        world.topics.put(OFFSETS, b'["c",{"f":"%d"}]' % number, b"{ }")
+    world.topics.put(OWN, b'["c",{"f":"7"}]', b'{"n":7}')
+    for key, value in [(b'["odd",{"f":1.5}]', b"{}"), (b'["odd",null]', b"\xff"), (b"nobody's", b"{}")]:
+        world.topics.put(OFFSETS, key, value)
+    elsewhere = (partition_for(b'["away",{}]', 5) + 1) % 5
+    world.topics.write([OutRecord(OFFSETS, b'["away",{}]', b'{"x":1}', elsewhere)])
+    hidden = b'["hidden",{"f":"new"}]'
+    world.topics.put(OFFSETS, b'["hidden",{"f":"old"}]', b'{"x":1}')
+    world.topics.open_transaction(OFFSETS, partition_for(hidden, 5), key=hidden)
+    for name, config in [("plain", {}), ("c", IN_OWN), ("odd", {}), ("away", {}), ("hidden", {})]:
+        world.connect.add(name, config)
+    return world
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("-o", form) for form in ("text", "wide", "json", "ndjson", "yaml")),
+        *(("--connector", name, "-o", "json") for name in ("plain", "odd", "c", "hidden")),
+        *(("--store", store, "-o", "json") for store in ("global", "dedicated", OWN, OFFSETS)),
+        ("--dedicated-topic", "offsets-{connector}", "-o", "json"),
+    ],
+    ids=" ".join,
+)
+def test_a_large_topic_is_listed_as_a_small_one(
+    run: Run, world: OffsetWorld, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    now_s = world.time.now_s
+    small = run("list", *words)
+    world.time.now_s = now_s  # a while of it was waited for what is hidden
+    monkeypatch.setattr("eosctl.offsets.stores.large.MANY_OFFSETS", 1)
+    large = run("list", *words)
+    assert (large.stdout, large.stderr, large.exit_code) == (small.stdout, small.stderr, 0)
+    assert '"f":' in small.stdout or '"f": ' in small.stdout
