@@ -127,10 +127,14 @@ def test_only_what_a_sieve_keeps_is_held(store: TopicStore, topic: str) -> None:
     assert [r.offset for r in store.read(topic, newest_per_key=True, sieve=even).records] == [4]
 
 
-def test_a_stream_has_what_a_read_has_in_the_same_order(store: TopicStore, topic: str) -> None:
-    """A read held everything in memory; a stream takes the bounds at which it ends."""
+@pytest.mark.parametrize("at_once", [30, 50_000])
+def test_a_stream_has_what_a_read_has_in_the_same_order(
+    store: TopicStore, topic: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read held everything in memory; a stream takes the bounds at which it ends, and some partitions at a time."""
+    monkeypatch.setattr("eosctl.kafka.topics.reader.PART_OFFSETS", at_once)
     pairs = [(f"k{n % 7}".encode(), str(n).encode()) for n in range(20)]
-    store.write([record for p in (2, 0) for record in _at(topic, p, *pairs)])
+    store.write([record for p in (2, 0, 1) for record in _at(topic, p, *pairs)])
     bounds, seen = store.bounds(topic), list[Record]()
 
     def see(records: Sequence[Record]) -> Sequence[Record]:

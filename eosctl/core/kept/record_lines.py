@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -13,7 +14,7 @@ from eosctl.core.records import Record
 from eosctl.errors import InputFileError
 
 
-class _Line(msgspec.Struct, omit_defaults=True):
+class _Line(msgspec.Struct, omit_defaults=True, gc=False):
     """A record without headers whose key and value are text, or null; its members in the order of a line."""
 
     topic: str
@@ -98,18 +99,27 @@ def _read_slowly(line: bytes, number: int, *, name: str, is_backup: bool) -> Ite
         yield ReadLine(number, record, written, "written" in document, cluster_id)
 
 
+_headers = attrgetter("headers")
 _encode_lines = msgspec.json.Encoder().encode_lines
 
 
 def record_lines(records: Sequence[Record]) -> bytes:
     """The lines of `records`, each with its line feed."""
-    if not any(record[6] for record in records):
+    if not any(map(_headers, records)):
         try:
-            return _encode_lines([_Line(*record[:4], _text(record[4]), _text(record[5])) for record in records])
+            return _encode_lines(
+                [
+                    _Line(
+                        topic,
+                        partition,
+                        offset,
+                        timestamp_ms,
+                        None if key is None else key.decode(),
+                        None if value is None else value.decode(),
+                    )
+                    for topic, partition, offset, timestamp_ms, key, value, _none in records
+                ]
+            )
         except UnicodeDecodeError:
             pass
     return "".join(f"{record_line(record)}\n" for record in records).encode()
-
-
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -31,9 +31,11 @@ if TYPE_CHECKING:
 
 _BATCH = 5000
 _BATCH_TIMEOUT_S = 0.1  # consume() waits this long for a full batch even at the end of all partitions
-_PART_TIMEOUT_S = 0.02  # the same at the end of each part of a topic
-_PART_OFFSETS = 50_000  # of partitions that are read together: what is in memory at once, unless one has more
+_PART_TIMEOUT_S = 0.004  # the same at the end of each part of a stream
 _PROGRESS_EVERY_S = 0.5
+
+PART_OFFSETS = 50_000
+"""Of partitions that are streamed together: what is in memory at once, unless one has more."""
 
 
 def reader_properties(settings: ClientSettings, *, isolation: str) -> Properties:
@@ -108,6 +110,7 @@ class TopicReader:
         if not self._open:
             return folding.fold().records, headers
         with collector_paused(), self._consumer() as consumer:
+            self._assign(consumer, self._open)
             for runs in self._consume(consumer, timeout_s=_BATCH_TIMEOUT_S):
                 for place, run in runs:
                     folding.add(place, run)
@@ -122,23 +125,29 @@ class TopicReader:
         """What `read_all` or `read_newest` has, some at a time, and no more than that in memory.
 
         Partitions are read one after the other, small ones together; of the newest per key, those of a few partitions
-        are kept.
+        are kept. Two consumers take turns, so that librdkafka fetches the next partitions while some are used.
         """
-        parts = parts_of({each: self._stop[each] - self._position[each] for each in sorted(self._open)})
-        with collector_paused(), self._consumer() as consumer:
-            for part in parts:
+        parts = list(parts_of({each: self._stop[each] - self._position[each] for each in sorted(self._open)}))
+        with collector_paused(), ExitStack() as stack:
+            consumers = [stack.enter_context(self._consumer()) for _part in parts[:2]]
+            for consumer, part in zip(consumers, parts, strict=False):
+                self._assign(consumer, part)
+            for number, part in enumerate(parts):
+                consumer = consumers[number % 2]
                 self._open = set(part)
                 batches = self._sieved(self._consume(consumer, timeout_s=_PART_TIMEOUT_S))
                 if len(part) == 1 and not newest_per_key:
                     yield from batches
                 else:
                     yield from _in_order(batches, part, newest_per_key=newest_per_key)
+                self._assign(consumer, parts[number + 2] if number + 2 < len(parts) else ())
 
     def _batches(self) -> Iterator[Sequence[Record]]:
         """What the sieve keeps of the records below the bounds, a list for each batch: a call per record is slow."""
         if not self._open:
             return
         with self._consumer() as consumer:
+            self._assign(consumer, self._open)
             yield from self._sieved(self._consume(consumer, timeout_s=_BATCH_TIMEOUT_S))
 
     def _sieved(self, batches: Iterator[Sequence[Run]]) -> Iterator[Sequence[Record]]:
@@ -157,8 +166,10 @@ class TopicReader:
         finally:
             consumer.close()
 
+    def _assign(self, consumer: Consumer, partitions: Iterable[int]) -> None:
+        consumer.assign([TopicPartition(self._topic, each, self._position[each]) for each in sorted(partitions)])
+
     def _consume(self, consumer: Consumer, *, timeout_s: float) -> Iterator[Sequence[Run]]:
-        consumer.assign([TopicPartition(self._topic, p, self._position[p]) for p in sorted(self._open)])
         reported_s = self._deadline.clock.monotonic_s()
         while self._open:
             left = sum(self._stop[partition] - self._position[partition] for partition in self._open)
@@ -262,7 +273,7 @@ def parts_of(offsets: Mapping[int, int]) -> Iterator[Sequence[int]]:
     """The partitions of `offsets`, how many each has, in order: as many together as are few."""
     part: list[int] = []
     for partition, count in offsets.items():
-        if part and sum(offsets[each] for each in part) + count > _PART_OFFSETS:
+        if part and sum(offsets[each] for each in part) + count > PART_OFFSETS:
             yield part
             part = []
         part.append(partition)
