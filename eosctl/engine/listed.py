@@ -4,8 +4,8 @@ all says Arrow."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,24 +13,64 @@ import pyarrow.compute as pc
 from eosctl.core.records import Record
 from eosctl.engine.columns import NO_BYTES, one_array
 
-_AT_ONCE = 20_000
+_AT_ONCE = 5_000
+_MOST_BYTES = 4_096
+"""Of a key or value that is a column's: its row has it three times."""
 _MOST_SHAPES = 10_000
-_TEXT, _NAME = r"[ !#-\[\]-~]*", r"[ !#-9;-\[\]-~]*"
-"""ASCII without escapes; and without colons."""
+_ALL, _NO_COLON, _NO_COMMA, _NEITHER = (
+    r"[ !#-\[\]-~]", r"[ !#-9;-\[\]-~]", r"[ !#-+\--\[\]-~]", r"[ !#-+\--9;-\[\]-~]",
+)  # fmt: skip
+_TEXT, _NAME = rf"(?:{_NEITHER}|{_NO_COLON}{_ALL}*{_NO_COMMA})?", f"{_NEITHER}*"
+"""ASCII without escapes, no colon at the begin and no comma at the end; and with neither anywhere."""
 _SCALAR = f'(?:"{_TEXT}"|0|-?[1-9][0-9]{{0,17}}|true|false|null)'
 _MAP = rf'\{{(?:"{_NAME}":{_SCALAR}(?:,"{_NAME}":{_SCALAR})*)?\}}'
-"""A plain map. The first colon stands before a value, and the next one after that, and so on."""
+"""A plain map: between members is what `,"` is, between a name and its value what `":` is, and nothing else is."""
 _KEY = rf'\["{_NAME}",{_MAP}\]'
 _NEWEST = ("topic", "partition", "offset", "timestamp_ms", "key", "value")
+_YEAR_10000_MS = 253_402_300_800_000
 
 
-class PlainRow(NamedTuple):
-    """A record with a plain key as text, and its `value` as text where that is plain, too: what is read and written
-    again as it is, but for spaces."""
+class PlainRows:
+    """Some records of one connector with plain keys: columns of their JSON, as `json` spells it, to be joined.
 
-    record: Record
-    key: str
-    value: str | None
+    `value` is null where a value is not plain, `timestamp` where a year has more than four digits or there is none.
+    """
+
+    def __init__(self, rows: pa.Table, connector: str) -> None:
+        self._rows = rows
+        keys, times = _texts_of(rows["key"]), one_array(rows["timestamp_ms"])
+        self._bare_value = _plain_values(one_array(rows["value"]))
+        self.value = _spaced(self._bare_value)
+        self.key = pc.replace_substring(keys, '"', '\\"')
+        self.source_partition = _spaced(pc.utf8_slice_codeunits(keys, len(f'["{connector}",'), -1))
+        self.partition, self.offset, self.timestamp_ms = (
+            _texts_of(rows[name]) for name in ("partition", "offset", "timestamp_ms")
+        )
+        is_known = pc.and_(pc.greater_equal(times, 0), pc.less(times, _YEAR_10000_MS))
+        moments = _texts_of(pc.if_else(is_known, times, None).cast(pa.timestamp("ms")))
+        self.timestamp = pc.replace_substring(moments, " ", "T")
+
+    def age_ms(self, now_ms: int) -> pa.Array:
+        """How long they have been there."""
+        return _texts_of(pc.max_element_wise(0, pc.subtract(now_ms, one_array(self._rows["timestamp_ms"]))))
+
+    def of_values(self, holding: str, text_of: Callable[[str], str]) -> str | pa.Array:
+        """`text_of` the values that hold something; nothing for others."""
+        if not pc.any(pc.match_substring(self._bare_value, holding)).as_py():
+            return ""
+        values = self._bare_value.to_pylist()
+        return pa.array([text_of(value) if value and holding in value else "" for value in values], pa.large_string())
+
+    def records(self, where: Sequence[int]) -> list[Record]:
+        """Some of the records, by number."""
+        return _records(self._rows.take(where)) if where else []
+
+
+def joined(*pieces: str | pa.Array) -> list[str | None]:
+    """A text of each row; None where a column has none."""
+    arrow = [pa.scalar(piece, pa.large_string()) if isinstance(piece, str) else piece for piece in pieces]
+    texts: list[str | None] = pc.binary_join_element_wise(*arrow, pa.scalar("", pa.large_string())).to_pylist()
+    return texts
 
 
 class Listed:
@@ -60,20 +100,18 @@ class Listed:
         """Whether one of its records is more than a deletion."""
         return not pc.all(self._slice(connector)["nothing"]).as_py()
 
-    def rows(self, connector: str) -> Iterator[list[PlainRow]]:
+    def rows(self, connector: str) -> Iterator[PlainRows]:
         """A connector's records by key, a few at a time; it is none of the odd ones."""
         found = self._slice(connector)
         for first in range(0, len(found), _AT_ONCE):
-            some = found.slice(first, _AT_ONCE)
-            keys = some["key"].cast(pa.string()).to_pylist()
-            yield list(map(PlainRow, _records(some), keys, _plain_values(one_array(some["value"]))))
+            yield PlainRows(found.slice(first, _AT_ONCE), connector)
 
     def _slice(self, connector: str) -> pa.Table:
         return self._rows.slice(*self.slices.get(connector, (0, 0)))
 
     def _odd(self) -> set[str]:
         keys = one_array(self._rows["key"])
-        is_plain = pc.and_(pc.match_substring_regex(keys, f"^{_KEY}$"), self._rows["at_home"])
+        is_plain = pc.and_(_are(_KEY, keys), self._rows["at_home"])
         odd = set(pc.unique(self._rows["connector"].filter(pc.invert(is_plain))).to_pylist())
         shapes = pc.unique(_shapes(keys.filter(is_plain))).to_pylist()
         if len(shapes) > _MOST_SHAPES:
@@ -91,16 +129,30 @@ def _records(rows: pa.Table) -> list[Record]:
     return list(map(Record, *(rows[name].to_pylist() for name in _NEWEST)))
 
 
-def _plain_values(values: pa.Array) -> list[str | None]:
-    """The values that are plain maps with each name once."""
-    plain = pc.fill_null(pc.match_substring_regex(values, f"^{_MAP}$"), fill_value=False)
+def _texts_of(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return one_array(column).cast(pa.large_string())
+
+
+def _are(form: str, texts: pa.Array) -> pa.Array:
+    """Which are of a form, and short enough; none that is null."""
+    are = pc.and_(pc.match_substring_regex(texts, f"^{form}$"), pc.less_equal(pc.binary_length(texts), _MOST_BYTES))
+    return pc.fill_null(are, fill_value=False)
+
+
+def _plain_values(values: pa.Array) -> pa.Array:
+    """The values that are plain maps with each name once, as text."""
+    plain = _are(_MAP, values)
     shapes = _shapes(pc.if_else(plain, values, b"{}"))
     distinct = pc.unique(shapes).to_pylist()
     good = [shape for shape in distinct if len(dict(pairs := _pairs(shape))) == len(pairs)]
     if len(good) < len(distinct):
         plain = pc.and_(plain, pc.is_in(shapes, value_set=pa.array(good, shapes.type)))
-    texts: list[str | None] = pc.if_else(plain, values, NO_BYTES).cast(pa.large_string()).to_pylist()
-    return texts
+    return _texts_of(pc.if_else(plain, values, NO_BYTES))
+
+
+def _spaced(maps: pa.Array) -> pa.Array:
+    """Plain maps with a space after each comma and colon that separates."""
+    return pc.replace_substring(pc.replace_substring(maps, '":', '": '), ',"', ', "')
 
 
 def _shapes(plain: pa.Array) -> pa.Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import chain, islice
 from typing import NoReturn, overload
 
@@ -14,7 +13,7 @@ from eosctl.offsets.history.sources import lsn_texts
 from eosctl.offsets.rows import ViewRow, view_members
 from eosctl.offsets.stores.large import PlainViews
 from eosctl.output.documents import exact_text
-from eosctl.report import Encode, plain, rfc3339
+from eosctl.report import Encode, plain
 
 
 class _FractionError(Exception):
@@ -30,6 +29,12 @@ _exact_json = msgspec.json.Decoder(float_hook=_refuse_fraction).decode
 
 def _exact_value(value: bytes | None) -> object:
     return None if value is None else _exact_json(value)
+
+
+def _lsn_member(value: str) -> str:
+    lsns = lsn_texts(_exact_json(value)) or {}
+    members = ", ".join([f'"{name}": "{text}"' for name, text in lsns.items()])
+    return f', "lsn": {{{members}}}' if lsns else ""
 
 
 class ViewRows(Sequence[ViewRow]):
@@ -71,28 +76,23 @@ class ViewRows(Sequence[ViewRow]):
         return [encode(row if member is None else row[member]) for member in members]
 
     def _plain_texts(self, views: PlainViews, encode: Encode) -> Iterator[str]:
-        """The rows of plain keys, in a fifth of the time: all parts of them are JSON already."""
-        connector, topic, now_ms = encode(views.connector), encode(views.store.topic), self._now_ms
-        begin, spaced = len(f'["{views.connector}",'), partial(msgspec.json.format, indent=0)
+        """The rows of plain keys, in a tenth of the time: all parts of them are JSON already."""
+        from eosctl.engine.listed import joined
+
+        connector, topic = encode(views.connector), encode(views.store.topic)
         flags = encode([Flag.CONNECTOR_GONE.value] if views.gone else [])
         for rows in views.rows():
-            odd = [row for row in rows if row.value is None]
-            odd_views = iter(views.views_of(odd)) if odd else iter(())
-            for (_topic, partition, offset, time_ms, *_), key, value in rows:
-                if value is None:
-                    yield self._texts_of(next(odd_views), encode, (None,))[0]
-                    continue
-                time = rfc3339(time_ms)
-                at, age = ("null", "null") if time is None else (f'"{time}"', max(0, now_ms - time_ms))
-                lsns = lsn_texts(_exact_json(value)) if '"lsn":' in value else None
-                lsn = f', "lsn": {spaced(msgspec.json.encode(lsns).decode())}' if lsns else ""
-                quoted, said = key.replace('"', '\\"'), spaced(value)
-                yield (
-                    f'{{"connector": {connector}, "source_partition": {spaced(key[begin:-1])}, "key": "{quoted}", '
-                    f'"stores": {{"global": {{"topic": {topic}, "partition": {partition}, "offset": {offset}, '
-                    f'"timestamp": {at}, "timestamp_ms": {time_ms}, "value": {said}{lsn}}}, "dedicated": null}}, '
-                    f'"effective": {{"documented": {said}, "runtime": {said}}}, "age_ms": {age}, "flags": {flags}}}'
-                )
+            texts = joined(
+                f'{{"connector": {connector}, "source_partition": ', rows.source_partition,
+                ', "key": "', rows.key, f'", "stores": {{"global": {{"topic": {topic}, "partition": ',
+                rows.partition, ', "offset": ', rows.offset, ', "timestamp": "', rows.timestamp, 'Z", "timestamp_ms": ',
+                rows.timestamp_ms, ', "value": ', rows.value, rows.of_values('"lsn":', _lsn_member),
+                '}, "dedicated": null}, "effective": {"documented": ', rows.value, ', "runtime": ', rows.value,
+                '}, "age_ms": ', rows.age_ms(self._now_ms), f', "flags": {flags}}}',
+            )  # fmt: skip
+            others = rows.records([number for number, text in enumerate(texts) if text is None])
+            odd_views = iter(views.views_of(others)) if others else iter(())
+            yield from (self._texts_of(next(odd_views), encode, (None,))[0] if text is None else text for text in texts)
 
     def _quick_text(self, view: OffsetView) -> str | None:
         """The row in a third of the time; None where msgspec reads or writes something otherwise than `json` does."""

@@ -18,6 +18,7 @@ from eosctl.report import Report, TextRows, plain, row_texts
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode  # dumps makes an encoder per call
 _quick_encode = msgspec.json.Encoder().encode
+_BLOCK = 1 << 16  # characters that are written at once: a call per row takes as long as making it
 _MANY_ROWS = 100  # from here on it pays to look at the types of rows first
 
 
@@ -32,9 +33,15 @@ def write_json(report: Report, stream: IO[str]) -> None:
 
 
 def write_ndjson(report: Report, stream: IO[str]) -> None:
-    """One row a line, written as it is taken from `report.rows`; none is kept."""
+    """One row a line, written as they are taken from `report.rows`; no more than some are kept."""
+    some, size = list[str](), 0
     for text in _texts(report.rows):
-        stream.write(text + "\n")
+        some.append(text)
+        size += len(text)
+        if size >= _BLOCK:
+            stream.write("\n".join([*some, ""]))
+            some, size = [], 0
+    stream.write("\n".join([*some, ""]))
 
 
 def _texts(rows: Sequence[Any]) -> Iterable[str]:

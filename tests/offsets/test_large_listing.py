@@ -13,7 +13,7 @@ from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.offsets.views import OffsetViews, fold_store, offset_views
 from eosctl.core.records import Bounds, OutRecord, Record, TopicRead
-from eosctl.engine.listed import Listed
+from eosctl.engine.listed import Listed, joined
 from eosctl.engine.read import home_of, records_table
 from eosctl.offsets.stores.large import LargeStore, PlainViews
 from eosctl.offsets.view_rows import ViewRows
@@ -23,9 +23,13 @@ from tests.fakes.world import OFFSETS
 from tests.offsets.test_view_rows import VALUES
 
 Run = Callable[..., Outcome]
-NAMES = st.sampled_from(["c", "d", "a:", "a:5"])
-TEXTS = st.sampled_from(['"f"', '"f:5"', '"a,"', '":"', '""', "0", "-0", "17", "-3", "true", "null", "1.5", "{}"])
-MEMBERS = st.lists(st.tuples(st.sampled_from(["a", "b", "a:", "a:5", ":", "lsn", "lsn_proc", ""]), TEXTS), max_size=3)
+NAMES = st.sampled_from(["c", "d", "a:", "a:5", "a,"])
+TEXTS = st.sampled_from(
+    ['"f"', '"f:5"', '"a,"', '",a"', '","', '"a,b: c"', '":"', '""', "0", "-0", "17", "-3", "true", "null", "1.5", "{}"]
+)
+MEMBERS = st.lists(
+    st.tuples(st.sampled_from(["a", "b", "a:", "a:5", ":", "a,", ",", "lsn", "lsn_proc", ""]), TEXTS), max_size=3
+)
 MAPS = MEMBERS.map(lambda pairs: "{" + ",".join(f'"{name}":{value}' for name, value in pairs) + "}")
 SPELLINGS = st.builds(lambda name, source: f'["{name}",{source}]'.encode(), NAMES, MAPS)
 ODD_KEYS = st.sampled_from([None, b"", b"x", b'["c",null]', b'["c", {"a":0}]', b'["\\ud800",{"a":1}]', b'["c",{"a":0}'])
@@ -47,6 +51,8 @@ def _records(found: Sequence[tuple[bytes | None, bytes | None, int, str]]) -> li
 @example([(b'["c",{"a":1}]', b'{"a":1,"a":2}', 1, "home"), (b'["c",{"a":2}]', b'{"lsn":28717056}', 1, "home")], True)
 @example([(b'["c",{"a":-0}]', b"{}", 1, "home"), (b'["c",{"a":0}]', b"{}", 1, "home")], False)
 @example([(b'["c",{"a:":"x","b":1}]', b'{"a:":":","b":":5"}', 1, "home")], False)
+@example([(b'["c",{"a":"%s"}]' % (5000 * b"x"), b"{}", 1, "home")], False)
+@example([(b'["c",{"a":0}]', b'{"b":"%s"}' % (5000 * b"x"), 1, "home"), (b'["c",{"a":1}]', b"{}", 1, "home")], False)
 def test_rows_of_columns_are_the_rows(found: list[tuple[bytes | None, bytes | None, int, str]], gone: bool) -> None:
     records = _records(found)
     rows = fold_store(TopicRead("t", BOUNDS, tuple(records), len(records)))
@@ -80,8 +86,8 @@ def test_plain_keys_are_made_of_columns() -> None:
     listed = Listed(records_table("t", records, partitions=3))
     assert (listed.odd, listed.slices) == (set(), {"c": (0, 50)})
     [rows] = listed.rows("c")
-    assert [(row.key.encode(), row.value) for row in rows] == [
-        (key, f'{{"lsn":{n},"x":"y"}}') for key, n in sorted(zip(keys, range(50), strict=True))
+    assert joined(rows.offset, " ", rows.value) == [
+        f'{n} {{"lsn": {n}, "x": "y"}}' for _key, n in sorted(zip(keys, range(50), strict=True))
     ]
 
 

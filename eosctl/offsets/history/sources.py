@@ -152,9 +152,8 @@ def lsn_texts(offset: object) -> dict[str, str] | None:
     """The members of an offset that are log sequence numbers of PostgreSQL, as it prints them; None without any."""
     if not isinstance(offset, dict) or "lsn" not in offset:
         return None
-    found = dict[str, str]()
-    for name in _LSN_MEMBERS:
-        value = offset.get(name)
-        if type(value) is int and value >= 0:
-            found[name] = lsn_text(value)
-    return found or None
+    return {
+        name: lsn_text(value)
+        for name in _LSN_MEMBERS
+        if name in offset and type(value := offset[name]) is int and value >= 0
+    } or None

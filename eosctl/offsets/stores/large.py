@@ -24,7 +24,7 @@ from eosctl.offsets.stores.gather import Reader, StoresOf, read_settled
 from eosctl.ports import TopicStore
 
 if TYPE_CHECKING:
-    from eosctl.engine.listed import Listed, PlainRow
+    from eosctl.engine.listed import Listed, PlainRows
 
 MANY_OFFSETS = 50_000
 """From here on it pays to load Arrow."""
@@ -102,15 +102,15 @@ class PlainViews:
         return self.store.listed.slices[self.connector][1]
 
     def __iter__(self) -> Iterator[OffsetView]:
-        return (view for rows in self.rows() for view in self.views_of(rows))
+        return iter(self.views_of(self.store.listed.records(self.connector)))
 
-    def rows(self) -> Iterator[list[PlainRow]]:
+    def rows(self) -> Iterator[PlainRows]:
         """The records by key, a few at a time."""
         return self.store.listed.rows(self.connector)
 
-    def views_of(self, rows: Sequence[PlainRow]) -> OffsetViews:
+    def views_of(self, records: Sequence[Record]) -> OffsetViews:
         """The views of some of them."""
-        stores = {GLOBAL: self.store.with_records([row.record for row in rows])}
+        stores = {GLOBAL: self.store.with_records(records)}
         return offset_views(stores, self.connector, dedicated_in_use=False, gone=self.gone)
 
     def unseen_at_runtime(self) -> int:
