@@ -38,14 +38,18 @@ ENOUGH = 40
 
 @pytest.fixture(scope="module")
 def ended(pair: Stack) -> Iterator[Mapping[str, str]]:
-    """Cheat -> a connector that has written and is stopped; they run side by side, each with two tasks."""
+    """Cheat -> a connector that has written and is stopped; they run side by side, each with two tasks.
+
+    One is created after the other: Connect may start a task in the rebalance of another connector just before it sees
+    that task's configs, then stops it, and waits a minute for a task that waits for that very thread to be fenced.
+    """
     url = pair.urls(PAIR)[0]
     names = {cheat: f"audited-{cheat or 'honest'}" for cheat in CHEATS}
     try:
         for cheat, name in names.items():
             more = {"cheat": cheat, "own.brokers": pair.bootstrap_servers}
             rest(f"{url}/connectors/{name}/config", "PUT", slow_config(f"topic-{name}", tasks=2, poll_ms=300, **more))
-        for name in names.values():  # the first rebalances of a group may take a minute each
+            # the first rebalances of a group may take a minute each
             wait_until(lambda name=name: _is_running(url, name), what=f"{name} to run", timeout_s=3 * PATIENCE_S)  # type: ignore[misc]
         for name in names.values():
             delivered(pair, f"topic-{name}", ENOUGH)

@@ -123,10 +123,10 @@ public class SlowSource extends SourceConnector {
                 if (cheat.equals("skip") && isTenth) {
                     continue;
                 }
-                records.add(record(value, next));
                 if (cheat.equals("twice") && isTenth) {
-                    records.add(record(value, next + 1));
+                    records.add(record(value, next - 1));
                 }
+                records.add(record(value, next)); // the last offset of a batch: from there on it is read again
                 if (own != null) {
                     own.send(new ProducerRecord<>(topic, "own " + value));
                 }
