@@ -15,10 +15,10 @@ from typing import Any, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from eosctl.codes import Code
 from eosctl.core.frozen import frozen
+from eosctl.core.records import YEAR_10000_MS
 from eosctl.errors import EosctlError, ExitCode
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_YEAR_10000_MS = 253_402_300_800_000
 _CALENDAR_YEARS = 400  # after which the calendar repeats itself, weekdays and all
 _CALENDAR_MS = 146_097 * 86_400_000
 
@@ -199,7 +199,7 @@ def rfc3339(timestamp_ms: int | None) -> str | None:
 @functools.lru_cache(maxsize=4096)  # rows of a topic are often of the same seconds
 def _second(seconds: int) -> str:
     timestamp_ms = 1000 * seconds
-    later, within_ms = divmod(timestamp_ms, _CALENDAR_MS) if timestamp_ms >= _YEAR_10000_MS else (0, timestamp_ms)
+    later, within_ms = divmod(timestamp_ms, _CALENDAR_MS) if timestamp_ms >= YEAR_10000_MS else (0, timestamp_ms)
     moment = _EPOCH + timedelta(milliseconds=within_ms)
     text = moment.isoformat(timespec="seconds").removesuffix("+00:00")
     return f"+{moment.year + later * _CALENDAR_YEARS}{text[4:]}" if later else text

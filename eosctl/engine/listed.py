@@ -1,5 +1,4 @@
-"""The newest offsets of a topic by connector and key, a few at a time as rows; which of them have the form of nearly
-all says Arrow."""
+"""The newest offsets of a topic by connector and key, a few at a time as rows; Arrow tells which of them are plain."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eosctl.core.records import Record
+from eosctl.core.records import YEAR_10000_MS, Record
 from eosctl.engine.columns import NO_BYTES, one_array
 
 _AT_ONCE = 5_000
@@ -21,13 +20,12 @@ _ALL, _NO_COLON, _NO_COMMA, _NEITHER = (
     r"[ !#-\[\]-~]", r"[ !#-9;-\[\]-~]", r"[ !#-+\--\[\]-~]", r"[ !#-+\--9;-\[\]-~]",
 )  # fmt: skip
 _TEXT, _NAME = rf"(?:{_NEITHER}|{_NO_COLON}{_ALL}*{_NO_COMMA})?", f"{_NEITHER}*"
-"""ASCII without escapes, no colon at the begin and no comma at the end; and with neither anywhere."""
+"""ASCII without escapes, no colon at the beginning and no comma at the end; and with neither anywhere."""
 _SCALAR = f'(?:"{_TEXT}"|0|-?[1-9][0-9]{{0,17}}|true|false|null)'
 _MAP = rf'\{{(?:"{_NAME}":{_SCALAR}(?:,"{_NAME}":{_SCALAR})*)?\}}'
 """A plain map: between members is what `,"` is, between a name and its value what `":` is, and nothing else is."""
 _KEY = rf'\["{_NAME}",{_MAP}\]'
 _NEWEST = ("topic", "partition", "offset", "timestamp_ms", "key", "value")
-_YEAR_10000_MS = 253_402_300_800_000
 
 
 class PlainRows:
@@ -46,7 +44,7 @@ class PlainRows:
         self.partition, self.offset, self.timestamp_ms = (
             _texts_of(rows[name]) for name in ("partition", "offset", "timestamp_ms")
         )
-        is_known = pc.and_(pc.greater_equal(times, 0), pc.less(times, _YEAR_10000_MS))
+        is_known = pc.and_(pc.greater_equal(times, 0), pc.less(times, YEAR_10000_MS))
         moments = _texts_of(pc.if_else(is_known, times, None).cast(pa.timestamp("ms")))
         self.timestamp = pc.replace_substring(moments, " ", "T")
 
@@ -94,7 +92,11 @@ class Listed:
 
     def records(self, connector: str) -> list[Record]:
         """A connector's records, by key."""
-        return _records(self._slice(connector))
+        return [record for some in self.some_records(connector) for record in some]
+
+    def some_records(self, connector: str) -> Iterator[list[Record]]:
+        """A connector's records, by key, a few at a time."""
+        return map(_records, self._pieces(connector))
 
     def is_live(self, connector: str) -> bool:
         """Whether one of its records is more than a deletion."""
@@ -102,9 +104,11 @@ class Listed:
 
     def rows(self, connector: str) -> Iterator[PlainRows]:
         """A connector's records by key, a few at a time; it is none of the odd ones."""
+        return (PlainRows(some, connector) for some in self._pieces(connector))
+
+    def _pieces(self, connector: str) -> Iterator[pa.Table]:
         found = self._slice(connector)
-        for first in range(0, len(found), _AT_ONCE):
-            yield PlainRows(found.slice(first, _AT_ONCE), connector)
+        return (found.slice(first, _AT_ONCE) for first in range(0, len(found), _AT_ONCE))
 
     def _slice(self, connector: str) -> pa.Table:
         return self._rows.slice(*self.slices.get(connector, (0, 0)))

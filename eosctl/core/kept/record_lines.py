@@ -117,7 +117,7 @@ def record_lines(records: Sequence[Record]) -> bytes:
                         None if key is None else key.decode(),
                         None if value is None else value.decode(),
                     )
-                    for topic, partition, offset, timestamp_ms, key, value, _none in records
+                    for topic, partition, offset, timestamp_ms, key, value, _no_headers in records
                 ]
             )
         except UnicodeDecodeError:

@@ -20,7 +20,7 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import Bounds, Headers, Record, Sieve
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
-from eosctl.engine.ranges import OffsetRange, Run, runs_of
+from eosctl.engine.ranges import CONSUMER, OffsetRange, Run, runs_of
 from eosctl.errors import BrokerError
 from eosctl.events import Event, OnEvent
 from eosctl.kafka.access import Access
@@ -39,22 +39,10 @@ PART_OFFSETS = 50_000
 
 
 def reader_properties(settings: ClientSettings, *, isolation: str) -> Properties:
-    """Consumer properties for a bounded read: assign only, nothing committed; 2.7 times the speed of the defaults.
-
-    `fetch.queue.backoff.ms` matters most: by default a partition rests a second whenever the local queue is full; with
-    0 librdkafka asks itself all the time whether it still is, and takes a core for it.
-    """
+    """Consumer properties for a bounded read (`CONSUMER`), with a queue that bounds what is in memory."""
     return client_properties(settings) | {
-        "group.id": "eosctl-unused",
-        "enable.auto.commit": False,
-        "enable.auto.offset.store": False,
-        "auto.offset.reset": "error",
-        "enable.partition.eof": True,
+        **CONSUMER,
         "isolation.level": isolation,
-        "allow.auto.create.topics": False,
-        "fetch.queue.backoff.ms": 20,
-        "fetch.wait.max.ms": 50,
-        "queued.min.messages": 100_000,
         "queued.max.messages.kbytes": 16_384,
         "max.partition.fetch.bytes": 1 << 20,
     }

@@ -102,7 +102,7 @@ class PlainViews:
         return self.store.listed.slices[self.connector][1]
 
     def __iter__(self) -> Iterator[OffsetView]:
-        return iter(self.views_of(self.store.listed.records(self.connector)))
+        return (view for some in self.store.listed.some_records(self.connector) for view in self.views_of(some))
 
     def rows(self) -> Iterator[PlainRows]:
         """The records by key, a few at a time."""
