@@ -6,21 +6,14 @@ can't say different facts.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum, unique
 from typing import Any, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from eosctl.codes import Code
 from eosctl.core.frozen import frozen
-from eosctl.core.records import YEAR_10000_MS
 from eosctl.errors import EosctlError, ExitCode
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_CALENDAR_YEARS = 400  # after which the calendar repeats itself, weekdays and all
-_CALENDAR_MS = 146_097 * 86_400_000
 
 Json = object  # whatever json.dumps takes; a recursive alias makes messages unreadable
 Row = Mapping[str, Json]
@@ -183,23 +176,3 @@ def json_bytes(data: bytes | None) -> str | dict[str, str] | None:
         import base64
 
         return {"base64": base64.b64encode(data).decode("ascii")}
-
-
-def rfc3339(timestamp_ms: int | None) -> str | None:
-    """A Kafka timestamp (ms since the epoch; negative or None means absent) as RFC 3339 UTC.
-
-    Clients choose it, so it may lie behind the year 9999: then the year is written as Java's `Instant` does, `+10000`.
-    """
-    if timestamp_ms is None or timestamp_ms < 0:
-        return None
-    seconds, within_ms = divmod(timestamp_ms, 1000)
-    return f"{_second(seconds)}.{within_ms:03d}Z"
-
-
-@functools.lru_cache(maxsize=4096)  # rows of a topic are often of the same seconds
-def _second(seconds: int) -> str:
-    timestamp_ms = 1000 * seconds
-    later, within_ms = divmod(timestamp_ms, _CALENDAR_MS) if timestamp_ms >= YEAR_10000_MS else (0, timestamp_ms)
-    moment = _EPOCH + timedelta(milliseconds=within_ms)
-    text = moment.isoformat(timespec="seconds").removesuffix("+00:00")
-    return f"+{moment.year + later * _CALENDAR_YEARS}{text[4:]}" if later else text

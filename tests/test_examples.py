@@ -15,9 +15,9 @@ import click
 import pyarrow as pa
 import pytest
 
+from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
 from eosctl.engine.backups.file import BACKUP
-from eosctl.report import rfc3339
 from eosctl.sandbox.stack import Stack
 from eosctl.state.backups import write_columns
 from tests.command_tree import leaves

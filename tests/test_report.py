@@ -10,12 +10,13 @@ import pytest
 from msgspec import UNSET, UnsetType
 
 from eosctl.codes import warning
+from eosctl.core.wording import rfc3339
 from eosctl.errors import EosctlError, ExitCode, RefusedError
 from eosctl.output import render_problems, render_report
 from eosctl.output.cells import Column, format_cell, printable
 from eosctl.output.rows import Printed
 from eosctl.output.text import plain_table
-from eosctl.report import Problem, Report, Row, error_report, json_bytes, rfc3339
+from eosctl.report import Problem, Report, Row, error_report, json_bytes
 
 
 def test_envelope_keys() -> None:

@@ -15,8 +15,7 @@ from eosctl.audit.log.timeline import ABORTED, COMMITTED, OPEN, Timeline
 from eosctl.audit.rows import AuditedConnector, AuditRow, Verdict, proven_text
 from eosctl.audit.verdict import KnownProducer, Whose
 from eosctl.core.findings import SEVERITIES
-from eosctl.core.wording import counted
-from eosctl.report import rfc3339
+from eosctl.core.wording import counted, rfc3339
 from eosctl.state.backups import write_blocks
 
 _WIDTH, _HEIGHT = 1000, 28

@@ -131,7 +131,7 @@ def _names(names: Iterable[str]) -> str:
 
 def proven_text(window: WindowPart) -> str:
     """The proven window in words."""
-    from eosctl.report import rfc3339
+    from eosctl.core.wording import rfc3339
 
     if window.proven_until_ms is None:
         return "nothing"

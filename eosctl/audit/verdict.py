@@ -17,8 +17,7 @@ from eosctl.audit.rules import OutputPartitions, Unjudged, successors_overtaken
 from eosctl.codes import Code
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING
 from eosctl.core.ids import Owner, ProducerId, TransactionalId, task_of
-from eosctl.core.wording import counted
-from eosctl.report import rfc3339
+from eosctl.core.wording import counted, rfc3339
 
 
 @unique

@@ -12,11 +12,11 @@ from eosctl.core.configs.fold import ConfigState, ConnectorState
 from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.offsets.names import GLOBAL
+from eosctl.core.wording import rfc3339
 from eosctl.group.observation.rules import ObservedConnector
 from eosctl.offsets.switch import codes as switch_codes
 from eosctl.offsets.switch.journal import newest_target, unfinished_switch
 from eosctl.offsets.switch.traces import begun_before_the_config
-from eosctl.report import rfc3339
 from eosctl.rescue import codes as rescue_codes
 from eosctl.rescue.journal import unfinished_rescue
 from eosctl.state.journal import journal_of

@@ -9,8 +9,6 @@ from typing import NamedTuple
 from eosctl.core.offsets.murmur2 import Partitioner, partition_for
 
 Headers = tuple[tuple[str, bytes | None], ...]
-YEAR_10000_MS = 253_402_300_800_000
-"""A timestamp is the client's choice: from here on its year has more than four digits."""
 
 
 class Record(NamedTuple):

@@ -1,8 +1,16 @@
-"""Wording that messages share: counts, so that none says "1 tasks" or "1 partition(s)", and names that were meant."""
+"""Wording that messages share: counts, so that none says "1 tasks" or "1 partition(s)", times, and meant names."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+YEAR_10000_MS = 253_402_300_800_000
+"""A timestamp is the client's choice: from here on its year has more than four digits."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CALENDAR_YEARS = 400  # after which the calendar repeats itself, weekdays and all
+_CALENDAR_MS = 146_097 * 86_400_000
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
@@ -28,3 +36,23 @@ def alike_first(wanted: str, names: Iterable[str]) -> list[str]:
     from difflib import SequenceMatcher  # for an error only
 
     return sorted(names, key=lambda name: (-SequenceMatcher(None, wanted, name).ratio(), name))
+
+
+def rfc3339(timestamp_ms: int | None) -> str | None:
+    """A Kafka timestamp (ms since the epoch; negative or None means absent) as RFC 3339 UTC.
+
+    Clients choose it, so it may lie behind the year 9999: then the year is written as Java's `Instant` does, `+10000`.
+    """
+    if timestamp_ms is None or timestamp_ms < 0:
+        return None
+    seconds, within_ms = divmod(timestamp_ms, 1000)
+    return f"{_second(seconds)}.{within_ms:03d}Z"
+
+
+@functools.lru_cache(maxsize=4096)  # rows of a topic are often of the same seconds
+def _second(seconds: int) -> str:
+    timestamp_ms = 1000 * seconds
+    later, within_ms = divmod(timestamp_ms, _CALENDAR_MS) if timestamp_ms >= YEAR_10000_MS else (0, timestamp_ms)
+    moment = _EPOCH + timedelta(milliseconds=within_ms)
+    text = moment.isoformat(timespec="seconds").removesuffix("+00:00")
+    return f"+{moment.year + later * _CALENDAR_YEARS}{text[4:]}" if later else text

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eosctl.core.records import YEAR_10000_MS, Record
+from eosctl.core.records import Record
+from eosctl.core.wording import YEAR_10000_MS
 from eosctl.engine.columns import NO_BYTES, one_array
 
 _AT_ONCE = 5_000

@@ -33,6 +33,7 @@ from eosctl.core.offsets.migration import (
 )
 from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCounts, Snapshot
 from eosctl.core.records import Record
+from eosctl.core.wording import rfc3339
 from eosctl.errors import NotFoundError
 from eosctl.events import Event
 from eosctl.machine.kept_file import sync_directory, sync_file
@@ -47,7 +48,7 @@ from eosctl.migrate.topics import (
     refuse_open_transactions,
     some,
 )
-from eosctl.report import plain, rfc3339
+from eosctl.report import plain
 from eosctl.state.work_folders import work_folder
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from pathlib import Path
 from shlex import quote
 
 from eosctl.app import App
-from eosctl.core.wording import counted
+from eosctl.core.wording import counted, rfc3339
 from eosctl.offsets import codes
-from eosctl.report import Problem, rfc3339
+from eosctl.report import Problem
 from eosctl.state.backups import undo_command
 from eosctl.state.journal import EndEntry, Journal
 

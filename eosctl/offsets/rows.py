@@ -11,11 +11,12 @@ from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.records import IgnoredKey, OffsetKey, as_plain_json, shown_partition, shown_value
 from eosctl.core.offsets.views import DiffStatus, IgnoredOffsetRecord, OffsetView
 from eosctl.core.records import Record
+from eosctl.core.wording import rfc3339
 from eosctl.offsets.history.sources import lsn_texts
 from eosctl.output.cells import duration, format_cell, summary_lines
 from eosctl.output.parts import Counts, Place
 from eosctl.output.rows import BytesText, Header, Kind, Members, Printed, Text, Time
-from eosctl.report import Report, json_bytes, rfc3339
+from eosctl.report import Report, json_bytes
 
 ValueOf = Callable[[bytes | None], object]
 

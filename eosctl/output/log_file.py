@@ -8,10 +8,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError
 from eosctl.events import Event, OnEvent
-from eosctl.report import rfc3339
 
 
 class LogFile(io.TextIOWrapper):

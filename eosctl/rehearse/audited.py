@@ -7,11 +7,10 @@ from eosctl.audit import codes
 from eosctl.audit.audit import audit
 from eosctl.audit.rows import AuditData, AuditRow
 from eosctl.audit.scope import BEGINNING, AuditRequest
-from eosctl.core.wording import counted
+from eosctl.core.wording import counted, rfc3339
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.rehearse.proof import Asked, AuditSaid
 from eosctl.rehearse.rows import FaultVerdict, FoundPart
-from eosctl.report import rfc3339
 
 _COUNTED = "info"
 _STRANGE = (codes.PRODUCER_UNKNOWN, codes.FOREIGN_PRODUCER)

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
+from eosctl.core.wording import rfc3339
 from eosctl.output.cells import duration
 from eosctl.rehearse.rows import FaultRow, FaultVerdict, RehearsalSummary, Surroundings
-from eosctl.report import Report, rfc3339
+from eosctl.report import Report
 from eosctl.state.backups import write_blocks
 
 _STYLE = """

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from enum import StrEnum, unique
 from typing import Annotated
 
+from eosctl.core.wording import rfc3339
 from eosctl.output.cells import duration, format_cell, summary_lines
 from eosctl.output.rows import Header, Kind, Printed, Text
-from eosctl.report import Report, rfc3339
+from eosctl.report import Report
 
 
 @unique

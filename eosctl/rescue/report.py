@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from msgspec import UNSET, UnsetType, structs
 
 from eosctl.app import App
+from eosctl.core.wording import rfc3339
 from eosctl.fence.pace import cure_of
 from eosctl.fence.rows import FencePart
 from eosctl.group.observation.override_policy import override_policy
 from eosctl.output.rows import Kind
-from eosctl.report import Problem, Report, rfc3339
+from eosctl.report import Problem, Report
 from eosctl.rescue import codes
 from eosctl.rescue.plan import STEPS, RescuePlan, describe_step
 from eosctl.rescue.rows import RESCUE_PLAN, RESCUE_RESULT, RescueData, RescueResultData, RescueRow, RescueSummary

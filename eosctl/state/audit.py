@@ -21,10 +21,11 @@ from pathlib import Path
 from uuid import uuid4
 
 from eosctl.core.frozen import NamedTuple, frozen
+from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.machine.kept_file import sync_directory
-from eosctl.report import AlikeRows, Json, Problem, Report, plain, rfc3339
+from eosctl.report import AlikeRows, Json, Problem, Report, plain
 from eosctl.state.audit_file import append_entry, appending, entry_in, lock_now, read_entries, write_all
 from eosctl.state.touched import Touched
 from eosctl.target import Target

@@ -19,10 +19,11 @@ from typing import Any, TypeVar
 
 from eosctl.app import App
 from eosctl.core.kept.typed_json import WrongMemberError, typed
+from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.machine.kept_file import sync_directory
-from eosctl.report import Json, Problem, rfc3339
+from eosctl.report import Json, Problem
 from eosctl.state import codes
 from eosctl.state.audit_file import lock_now
 

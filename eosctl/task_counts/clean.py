@@ -20,6 +20,7 @@ from eosctl.core.configs.cleaning import (
     forgotten_by_compaction,
     stop_and_resume,
 )
+from eosctl.core.wording import rfc3339
 from eosctl.errors import RefusedError, StalePlanError
 from eosctl.group.absent import Known, refuse_never_there
 from eosctl.group.gather import read_group
@@ -27,7 +28,7 @@ from eosctl.group.observation.absence import Recorded
 from eosctl.group.topics.config import read_config_topic
 from eosctl.group.topics.config_reader import ConfigTopic
 from eosctl.output.rows import Kind
-from eosctl.report import Problem, Report, rfc3339
+from eosctl.report import Problem, Report
 from eosctl.state.journal import EndEntry, Journal, journal_of
 from eosctl.task_counts import codes
 from eosctl.task_counts.record import refuse_hidden_records

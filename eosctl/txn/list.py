@@ -23,10 +23,11 @@ from eosctl.core.transactions import (
     TransactionListings,
     TransactionState,
 )
+from eosctl.core.wording import rfc3339
 from eosctl.errors import UnauthorizedError, UnsupportedError, UsageError
 from eosctl.output.parts import Place
 from eosctl.ports import TransactionAdmin
-from eosctl.report import Problem, Report, rfc3339
+from eosctl.report import Problem, Report
 from eosctl.txn.faults import NOT_CHECKED
 from eosctl.txn.hanging import unjudged
 from eosctl.txn.hidden_ids import hidden_ids_warning

@@ -11,9 +11,10 @@ from eosctl.app import App
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Record, TopicRead
 from eosctl.core.transaction_log import TOPIC, LoggedTransaction, decode_key, decode_value
+from eosctl.core.wording import rfc3339
 from eosctl.errors import ExitCode, ProtocolError
 from eosctl.output.parts import Place
-from eosctl.report import Problem, Report, rfc3339
+from eosctl.report import Problem, Report
 from eosctl.txn import codes
 from eosctl.txn.faults import NOT_CHECKED
 from eosctl.txn.owners import owners_of_ids

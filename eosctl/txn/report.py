@@ -9,10 +9,10 @@ from eosctl.app import App
 from eosctl.core.acls.lines import grant_hint
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, ActiveProducer, KafkaFault, TransactionListings
-from eosctl.core.wording import counted
+from eosctl.core.wording import counted, rfc3339
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, UnauthorizedError
 from eosctl.output.rows import Kind
-from eosctl.report import Problem, Report, rfc3339
+from eosctl.report import Problem, Report
 from eosctl.txn import codes
 from eosctl.txn.faults import AUTHORIZATION_CODES, exit_code_of_faults
 from eosctl.txn.rows import WriterRow

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from eosctl.core.wording import rfc3339
 from eosctl.core.workers.modes import TARGETS, Mode, UpgradeWorker
 from eosctl.group.mirror_makers import KnownNodes
 from eosctl.group.protocol import Work
-from eosctl.report import rfc3339
 
 _Value = TypeVar("_Value")
 

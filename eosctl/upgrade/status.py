@@ -8,13 +8,14 @@ from dataclasses import replace
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.findings import ERROR, Finding
+from eosctl.core.wording import rfc3339
 from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.errors import ExitCode
 from eosctl.group import codes as group_codes
 from eosctl.group.observation.rules import Observation
 from eosctl.group.rows import WorkersSummary
 from eosctl.output.parts import finding_row
-from eosctl.report import Problem, Report, rfc3339
+from eosctl.report import Problem, Report
 from eosctl.state.journal import Journal
 from eosctl.upgrade import codes
 from eosctl.upgrade.drivers import OwnsWorkers

@@ -6,9 +6,9 @@ import select
 from collections.abc import Callable, Sequence
 from typing import IO
 
+from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
 from eosctl.output.screen.terminal import LiveTerminal
-from eosctl.report import rfc3339
 from eosctl.watch.layout import Heading, Size
 from eosctl.watch.rows import WatchRow, watch_row
 from eosctl.watch.rules import LineChange, Watched

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, cast
 
 from msgspec import structs
 
+from eosctl.core.wording import rfc3339
 from eosctl.output.cells import printable
 from eosctl.output.findings import finding_lines
 from eosctl.output.parts import (
@@ -21,7 +22,7 @@ from eosctl.output.parts import (
     finding_row,
 )
 from eosctl.output.rows import Kind, Printed, Text, Time
-from eosctl.report import Report, rfc3339
+from eosctl.report import Report
 from eosctl.watch.rules import ChangeWord, WatchLine
 
 Event = Literal["appeared", "changed", "gone", "stands"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.report import rfc3339
+from eosctl.core.wording import rfc3339
 from tests.audit.happenings import (
     a_disabled_worker,
     codes,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
-from eosctl.core.wording import counted
+from eosctl.core.wording import counted, rfc3339
 from eosctl.engine.backups.entries import BackupEntries, keys_of, restored, values_of
 from eosctl.engine.files import Spilled
 from eosctl.engine.planned import PlannedWrites
@@ -23,7 +23,7 @@ from eosctl.offsets.stores.on_disk import parts_folder
 from eosctl.offsets.write_rows import RESTORE, Newer
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
 from eosctl.plan import Plan
-from eosctl.report import Problem, rfc3339
+from eosctl.report import Problem
 from eosctl.txn.parts import owner_part
 
 if TYPE_CHECKING:

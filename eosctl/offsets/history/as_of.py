@@ -9,11 +9,11 @@ from shlex import quote
 
 from eosctl.app import App
 from eosctl.core.offsets.records import json_text
+from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
 from eosctl.errors import RefusedError
 from eosctl.offsets.history.events import State, Version, version_at
 from eosctl.offsets.history.log import LogQuery, OffsetLogs, read_logs
-from eosctl.report import rfc3339
 from eosctl.state.history import since_ms
 
 _MOST_NAMED = 10

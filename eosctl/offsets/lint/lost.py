@@ -14,11 +14,11 @@ from eosctl.core.findings import Finding
 from eosctl.core.offsets.views import Store, fold_store
 from eosctl.core.records import Record
 from eosctl.core.topic_names import is_topic_name
+from eosctl.core.wording import rfc3339
 from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.offsets.history.rules import OffsetHistory
 from eosctl.offsets.lint.rules import WatchedTopic, lost_offsets
 from eosctl.ports import TopicStore
-from eosctl.report import rfc3339
 
 
 def find_lost_offsets(app: App, watched: Mapping[str, WatchedTopic], dedicated: DedicatedTopics) -> list[Finding]:

@@ -11,7 +11,7 @@ from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
 from eosctl.connectors.look import PAUSED, STOPPED, describe_store, look_at, switch_command
 from eosctl.core.offsets.names import GLOBAL
-from eosctl.core.wording import counted
+from eosctl.core.wording import counted, rfc3339
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
 from eosctl.offsets.switch import codes
@@ -38,7 +38,7 @@ from eosctl.offsets.switch.rows import (
 )
 from eosctl.offsets.write_rows import CopiedRow, ResultData, WriteRow, topic_parts, write_row
 from eosctl.output.rows import Kind
-from eosctl.report import Problem, Report, rfc3339
+from eosctl.report import Problem, Report
 from eosctl.state.steps import Progress
 
 _LOOK_S = 5.0

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from eosctl.app import App
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import KafkaFault
-from eosctl.core.wording import counted
-from eosctl.report import Problem, Report, rfc3339
+from eosctl.core.wording import counted, rfc3339
+from eosctl.report import Problem, Report
 from eosctl.txn import codes
 from eosctl.txn.applications.facts import ApplicationFacts, BrokerLimits, facts_of, remarks_of
 from eosctl.txn.applications.gather import IdsOfCluster, describe_some, look_at_cluster
