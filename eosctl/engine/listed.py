@@ -53,12 +53,20 @@ class PlainRows:
         """How long they have been there."""
         return _texts_of(pc.max_element_wise(0, pc.subtract(now_ms, one_array(self._rows["timestamp_ms"]))))
 
-    def of_values(self, holding: str, text_of: Callable[[str], str]) -> str | pa.Array:
-        """`text_of` the values that hold something; nothing for others."""
-        if not pc.any(pc.match_substring(self._bare_value, holding)).as_py():
+    def numbers(
+        self, member: str, names: Sequence[str], text_of: Callable[[int], str], *, holding: str
+    ) -> str | pa.Array:
+        """`, "member": {"name": "text"}`: `text_of` the numbers, 0 or more, that values have under some of the names.
+
+        It is nothing for values that have none of them, or no member `holding`.
+        """
+        is_asked = pc.match_substring(self._bare_value, f'"{holding}":')
+        if not pc.any(is_asked).as_py():
             return ""
-        values = self._bare_value.to_pylist()
-        return pa.array([text_of(value) if value and holding in value else "" for value in values], pa.large_string())
+        asked = pc.if_else(is_asked, self._bare_value, "")
+        members = _of_pieces(*(_members(asked, name, text_of) for name in names))
+        wrapped = _of_pieces(f', "{member}": {{', pc.utf8_slice_codeunits(members, len(", ")), "}")
+        return pc.if_else(pc.equal(members, ""), "", wrapped)
 
     def records(self, where: Sequence[int]) -> list[Record]:
         """Some of the records, by number."""
@@ -67,8 +75,7 @@ class PlainRows:
 
 def joined(*pieces: str | pa.Array) -> list[str | None]:
     """A text of each row; None where a column has none."""
-    arrow = [pa.scalar(piece, pa.large_string()) if isinstance(piece, str) else piece for piece in pieces]
-    texts: list[str | None] = pc.binary_join_element_wise(*arrow, pa.scalar("", pa.large_string())).to_pylist()
+    texts: list[str | None] = _of_pieces(*pieces).to_pylist()
     return texts
 
 
@@ -132,6 +139,21 @@ class Listed:
 
 def _records(rows: pa.Table) -> list[Record]:
     return list(map(Record, *(rows[name].to_pylist() for name in _NEWEST)))
+
+
+def _of_pieces(*pieces: str | pa.Array) -> pa.Array:
+    arrow = [pa.scalar(piece, pa.large_string()) if isinstance(piece, str) else piece for piece in pieces]
+    return pc.binary_join_element_wise(*arrow, pa.scalar("", pa.large_string()))
+
+
+def _members(maps: pa.Array, name: str, text_of: Callable[[int], str]) -> str | pa.Array:
+    """`, "name": "text"` of the plain maps with such a number; nothing of others."""
+    if not pc.any(pc.match_substring(maps, f'"{name}":')).as_py():
+        return ""
+    found = pc.struct_field(pc.extract_regex(maps, f'"{name}":(?P<number>[0-9]+)'), "number")
+    numbers = found.cast(pa.int64()).to_pylist()
+    texts = pa.array([None if number is None else text_of(number) for number in numbers], pa.large_string())
+    return pc.fill_null(_of_pieces(f', "{name}": "', texts, '"'), "")
 
 
 def _texts_of(column: pa.ChunkedArray | pa.Array) -> pa.Array:

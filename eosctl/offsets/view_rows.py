@@ -9,7 +9,7 @@ from typing import NoReturn, overload
 import msgspec
 
 from eosctl.core.offsets.views import Flag, OffsetView, OffsetViews
-from eosctl.offsets.history.sources import lsn_texts
+from eosctl.offsets.history.sources import LSN, LSN_MEMBERS, lsn_text
 from eosctl.offsets.rows import ViewRow, view_members
 from eosctl.offsets.stores.large import PlainViews
 from eosctl.output.documents import exact_text
@@ -29,12 +29,6 @@ _exact_json = msgspec.json.Decoder(float_hook=_refuse_fraction).decode
 
 def _exact_value(value: bytes | None) -> object:
     return None if value is None else _exact_json(value)
-
-
-def _lsn_member(value: str) -> str:
-    lsns = lsn_texts(_exact_json(value)) or {}
-    members = ", ".join([f'"{name}": "{text}"' for name, text in lsns.items()])
-    return f', "lsn": {{{members}}}' if lsns else ""
 
 
 class ViewRows(Sequence[ViewRow]):
@@ -86,7 +80,7 @@ class ViewRows(Sequence[ViewRow]):
                 f'{{"connector": {connector}, "source_partition": ', rows.source_partition,
                 ', "key": "', rows.key, f'", "stores": {{"global": {{"topic": {topic}, "partition": ',
                 rows.partition, ', "offset": ', rows.offset, ', "timestamp": "', rows.timestamp, 'Z", "timestamp_ms": ',
-                rows.timestamp_ms, ', "value": ', rows.value, rows.of_values('"lsn":', _lsn_member),
+                rows.timestamp_ms, ', "value": ', rows.value, rows.numbers("lsn", LSN_MEMBERS, lsn_text, holding=LSN),
                 '}, "dedicated": null}, "effective": {"documented": ', rows.value, ', "runtime": ', rows.value,
                 '}, "age_ms": ', rows.age_ms(self._now_ms), f', "flags": {flags}}}',
             )  # fmt: skip

@@ -35,6 +35,10 @@ SPELLINGS = st.builds(lambda name, source: f'["{name}",{source}]'.encode(), NAME
 ODD_KEYS = st.sampled_from([None, b"", b"x", b'["c",null]', b'["c", {"a":0}]', b'["\\ud800",{"a":1}]', b'["c",{"a":0}'])
 PLACES = st.sampled_from(["home", "home", "home", "elsewhere"])
 FOUND = st.tuples(SPELLINGS | ODD_KEYS, MAPS.map(str.encode) | VALUES, st.integers(-1, 300_000_000_000_000), PLACES)
+OF_LSNS = (
+    b'{"lsn":0}', b'{"lsn":null,"lsn_proc":999999999999999999}', b'{"lsn_commit":1,"lsn":-3,"lsn_proc":17}',
+    b'{"lsn_proc":17}', b'{"lsn":"17"}', b'{"lsn":true}', b'{"n":":17","b":"lsn"}', b'{"lsn":1,"lsn":2}', b"{}", None,
+)  # fmt: skip
 BOUNDS = tuple(Bounds(number, 0, 99, 99) for number in range(3))
 
 
@@ -53,6 +57,7 @@ def _records(found: Sequence[tuple[bytes | None, bytes | None, int, str]]) -> li
 @example([(b'["c",{"a:":"x","b":1}]', b'{"a:":":","b":":5"}', 1, "home")], False)
 @example([(b'["c",{"a":"%s"}]' % (5000 * b"x"), b"{}", 1, "home")], False)
 @example([(b'["c",{"a":0}]', b'{"b":"%s"}' % (5000 * b"x"), 1, "home"), (b'["c",{"a":1}]', b"{}", 1, "home")], False)
+@example([(b'["c",{"a":%d}]' % number, value, 1, "home") for number, value in enumerate(OF_LSNS)], False)
 def test_rows_of_columns_are_the_rows(found: list[tuple[bytes | None, bytes | None, int, str]], gone: bool) -> None:
     records = _records(found)
     rows = fold_store(TopicRead("t", BOUNDS, tuple(records), len(records)))

@@ -133,7 +133,9 @@ def _has(members: Mapping[str, object], alternatives: Collection[frozenset[str]]
     return any(each <= members.keys() for each in alternatives)
 
 
-_LSN_MEMBERS = ("lsn", "lsn_proc", "lsn_commit")
+LSN = "lsn"
+"""Without this member, the others are not log sequence numbers."""
+LSN_MEMBERS = (LSN, "lsn_proc", "lsn_commit")
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 
 
@@ -150,10 +152,10 @@ def lsn_number(text: object) -> int | None:
 
 def lsn_texts(offset: object) -> dict[str, str] | None:
     """The members of an offset that are log sequence numbers of PostgreSQL, as it prints them; None without any."""
-    if not isinstance(offset, dict) or "lsn" not in offset:
+    if not isinstance(offset, dict) or LSN not in offset:
         return None
     return {
         name: lsn_text(value)
-        for name in _LSN_MEMBERS
+        for name in LSN_MEMBERS
         if name in offset and type(value := offset[name]) is int and value >= 0
     } or None
