@@ -13,7 +13,7 @@ from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.offsets.views import OffsetViews, fold_store, offset_views
 from eosctl.core.records import Bounds, OutRecord, Record, TopicRead
-from eosctl.engine.listed import Listed, joined
+from eosctl.engine.listed import LARGE, Listed, joined
 from eosctl.engine.read import home_of, records_table
 from eosctl.offsets.stores.large import LargeStore, PlainViews
 from eosctl.offsets.view_rows import ViewRows
@@ -50,18 +50,27 @@ def _records(found: Sequence[tuple[bytes | None, bytes | None, int, str]]) -> li
     return sorted(newest.values(), key=lambda record: record[1:3])
 
 
-@given(st.lists(FOUND, max_size=6), st.booleans())
-@example([(b'["c",{"a":1,"b":2}]', b"{}", 1, "home"), (b'["c",{"b":2,"a":1}]', b"{}", 1, "home")], False)
-@example([(b'["c",{"a":1}]', b'{"a":1,"a":2}', 1, "home"), (b'["c",{"a":2}]', b'{"lsn":28717056}', 1, "home")], True)
-@example([(b'["c",{"a":-0}]', b"{}", 1, "home"), (b'["c",{"a":0}]', b"{}", 1, "home")], False)
-@example([(b'["c",{"a:":"x","b":1}]', b'{"a:":":","b":":5"}', 1, "home")], False)
-@example([(b'["c",{"a":"%s"}]' % (5000 * b"x"), b"{}", 1, "home")], False)
-@example([(b'["c",{"a":0}]', b'{"b":"%s"}' % (5000 * b"x"), 1, "home"), (b'["c",{"a":1}]', b"{}", 1, "home")], False)
-@example([(b'["c",{"a":%d}]' % number, value, 1, "home") for number, value in enumerate(OF_LSNS)], False)
-def test_rows_of_columns_are_the_rows(found: list[tuple[bytes | None, bytes | None, int, str]], gone: bool) -> None:
+@pytest.mark.parametrize("many", [0, LARGE])
+@given(found=st.lists(FOUND, max_size=6), gone=st.booleans())
+@example(found=[(b'["c",{"a":1,"b":2}]', b"{}", 1, "home"), (b'["c",{"b":2,"a":1}]', b"{}", 1, "home")], gone=False)
+@example(
+    found=[(b'["c",{"a":1}]', b'{"a":1,"a":2}', 1, "home"), (b'["c",{"a":2}]', b'{"lsn":28717056}', 1, "home")],
+    gone=True,
+)
+@example(found=[(b'["c",{"a":-0}]', b"{}", 1, "home"), (b'["c",{"a":0}]', b"{}", 1, "home")], gone=False)
+@example(found=[(b'["c",{"a:":"x","b":1}]', b'{"a:":":","b":":5"}', 1, "home")], gone=False)
+@example(found=[(b'["c",{"a":"%s"}]' % (5000 * b"x"), b"{}", 1, "home")], gone=False)
+@example(
+    found=[(b'["c",{"a":0}]', b'{"b":"%s"}' % (5000 * b"x"), 1, "home"), (b'["c",{"a":1}]', b"{}", 1, "home")],
+    gone=False,
+)
+@example(found=[(b'["c",{"a":%d}]' % number, value, 1, "home") for number, value in enumerate(OF_LSNS)], gone=False)
+def test_rows_of_columns_are_the_rows(
+    found: list[tuple[bytes | None, bytes | None, int, str]], gone: bool, many: int
+) -> None:
     records = _records(found)
     rows = fold_store(TopicRead("t", BOUNDS, tuple(records), len(records)))
-    listed = Listed(records_table("t", records, partitions=3))
+    listed = Listed(records_table("t", records, partitions=3), large=many)
     rest = fold_store(TopicRead("t", BOUNDS, tuple(listed.nobodys()), 0))
     large = LargeStore("t", 3, listed, rest, BOUNDS, partition_for=home_of)
     assert (large.names(), sorted(map(repr, large.ignored))) == (rows.names(), sorted(map(repr, rows.ignored)))
