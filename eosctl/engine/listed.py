@@ -14,7 +14,7 @@ from eosctl.core.records import Record
 from eosctl.core.wording import YEAR_10000_MS
 from eosctl.engine.columns import NO_BYTES, one_array
 
-_AT_ONCE = 5_000
+_AT_ONCE = 10_000
 _MOST_BYTES = 4_096
 """Of a key or value that is a column's: its row has it three times."""
 _MOST_SHAPES = 10_000
@@ -41,7 +41,7 @@ class PlainRows:
     def __init__(self, rows: pa.Table, connector: str) -> None:
         self._rows = rows
         keys, times = _texts_of(rows["key"]), one_array(rows["timestamp_ms"])
-        self._bare_value = _plain_values(one_array(rows["value"]))
+        self._bare_value, self._shapes = _plain_values(one_array(rows["value"]))
         self.value = _spaced(self._bare_value)
         self.key = pc.replace_substring(keys, '"', '\\"')
         self.source_partition = _spaced(pc.utf8_slice_codeunits(keys, len(f'["{connector}",'), -1))
@@ -63,11 +63,11 @@ class PlainRows:
 
         It is nothing for values that have none of them, or no member `holding`.
         """
-        is_asked = pc.match_substring(self._bare_value, f'"{holding}":')
-        if not pc.any(is_asked).as_py():
+        there = [name for name in (holding, *names) if any(f'"{name}":'.encode() in shape for shape in self._shapes)]
+        if holding not in there:
             return ""
-        asked = pc.if_else(is_asked, self._bare_value, "")
-        members = _of_pieces(*(_members(asked, name, text_of) for name in names))
+        asked = pc.if_else(pc.match_substring(self._bare_value, f'"{holding}":'), self._bare_value, "")
+        members = _of_pieces(*(_members(asked, name, text_of) for name in names if name in there))
         wrapped = _of_pieces(f', "{member}": {{', pc.utf8_slice_codeunits(members, len(", ")), "}")
         return pc.if_else(pc.equal(members, ""), "", wrapped)
 
@@ -90,6 +90,7 @@ class Listed:
 
     def __init__(self, records: pa.Table, *, large: int = LARGE) -> None:
         self._nobodys = records.filter(pc.is_null(records["connector"]))
+        records = records.set_column(0, "topic", records["topic"].dictionary_encode()).combine_chunks()  # sorts sooner
         self._rows = records.sort_by([("connector", "ascending"), ("key", "ascending")])
         self._rows = self._rows.slice(0, len(records) - len(self._nobodys)).combine_chunks()
         self.slices = dict[str, tuple[int, int]]()
@@ -154,10 +155,8 @@ def _of_pieces(*pieces: str | pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(*arrow, pa.scalar("", pa.large_string()))
 
 
-def _members(maps: pa.Array, name: str, text_of: Callable[[int], str]) -> str | pa.Array:
+def _members(maps: pa.Array, name: str, text_of: Callable[[int], str]) -> pa.Array:
     """`, "name": "text"` of the plain maps with such a number; nothing of others."""
-    if not pc.any(pc.match_substring(maps, f'"{name}":')).as_py():
-        return ""
     found = pc.struct_field(pc.extract_regex(maps, f'"{name}":(?P<number>[0-9]+)'), "number")
     numbers = found.cast(pa.int64()).to_pylist()
     texts = pa.array([None if number is None else text_of(number) for number in numbers], pa.large_string())
@@ -189,12 +188,12 @@ def _plain(form: str, texts: pa.Array) -> tuple[pa.Array, list[bytes]]:
     return plain, pc.unique(_shapes(texts.filter(plain))).to_pylist()
 
 
-def _plain_values(values: pa.Array) -> pa.Array:
-    """The values that are plain maps with each name once, as text."""
+def _plain_values(values: pa.Array) -> tuple[pa.Array, list[bytes]]:
+    """The values that are plain maps with each name once, as text, and the shapes of plain maps."""
     plain, shapes = _plain(_MAP, values)
     if bad := [shape for shape in shapes if _names(_pairs(shape)) is None]:
         plain = pc.and_(plain, pc.invert(pc.is_in(_shapes(values), value_set=pa.array(bad, values.type))))
-    return _texts_of(pc.if_else(plain, values, NO_BYTES))
+    return _texts_of(pc.if_else(plain, values, NO_BYTES)), shapes
 
 
 def _spaced(maps: pa.Array) -> pa.Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from typing import NoReturn, overload
+from typing import NoReturn, cast, overload
 
 import msgspec
 
@@ -85,8 +85,12 @@ class ViewRows(Sequence[ViewRow]):
                 '}, "age_ms": ', rows.age_ms(self._now_ms), f', "flags": {flags}}}',
             )  # fmt: skip
             others = rows.records([number for number, text in enumerate(texts) if text is None])
-            odd_views = iter(views.views_of(others)) if others else iter(())
-            yield from (self._texts_of(next(odd_views), encode, (None,))[0] if text is None else text for text in texts)
+            odd_texts = (
+                self._texts_of(view, encode, (None,))[0] for view in (views.views_of(others) if others else ())
+            )
+            yield from (
+                (next(odd_texts) if text is None else text for text in texts) if others else cast("list[str]", texts)
+            )
 
     def _quick_text(self, view: OffsetView) -> str | None:
         """The row in a third of the time; None where msgspec reads or writes something otherwise than `json` does."""
