@@ -1,4 +1,4 @@
-"""Wording that messages share: counts, so that none says "1 tasks" or "1 partition(s)", times, and meant names."""
+"""Wording that messages share: counts (never "1 tasks" or "1 partition(s)"), times, and what a wrong name may mean."""
 
 from __future__ import annotations
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from typing import NoReturn, cast, overload
+from typing import NoReturn, overload
 
 import msgspec
 
 from eosctl.core.offsets.views import Flag, OffsetView, OffsetViews
-from eosctl.offsets.history.sources import LSN, LSN_MEMBERS, lsn_text
+from eosctl.offsets.history.sources import LSN_MEMBERS, lsn_text
 from eosctl.offsets.rows import ViewRow, view_members
 from eosctl.offsets.stores.large import PlainViews
 from eosctl.output.documents import exact_text
@@ -80,17 +80,16 @@ class ViewRows(Sequence[ViewRow]):
                 f'{{"connector": {connector}, "source_partition": ', rows.source_partition,
                 ', "key": "', rows.key, f'", "stores": {{"global": {{"topic": {topic}, "partition": ',
                 rows.partition, ', "offset": ', rows.offset, ', "timestamp": "', rows.timestamp, 'Z", "timestamp_ms": ',
-                rows.timestamp_ms, ', "value": ', rows.value, rows.numbers("lsn", LSN_MEMBERS, lsn_text, holding=LSN),
+                rows.timestamp_ms, ', "value": ', rows.value, rows.numbers("lsn", LSN_MEMBERS, lsn_text),
                 '}, "dedicated": null}, "effective": {"documented": ', rows.value, ', "runtime": ', rows.value,
                 '}, "age_ms": ', rows.age_ms(self._now_ms), f', "flags": {flags}}}',
             )  # fmt: skip
             others = rows.records([number for number, text in enumerate(texts) if text is None])
-            odd_texts = (
-                self._texts_of(view, encode, (None,))[0] for view in (views.views_of(others) if others else ())
-            )
-            yield from (
-                (next(odd_texts) if text is None else text for text in texts) if others else cast("list[str]", texts)
-            )
+            if not others:
+                yield from filter(None, texts)  # all of them
+                continue
+            odd_views = iter(views.views_of(others))
+            yield from (self._texts_of(next(odd_views), encode, (None,))[0] if text is None else text for text in texts)
 
     def _quick_text(self, view: OffsetView) -> str | None:
         """The row in a third of the time; None where msgspec reads or writes something otherwise than `json` does."""

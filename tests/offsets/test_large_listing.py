@@ -39,6 +39,7 @@ OF_LSNS = (
     b'{"lsn":0}', b'{"lsn":null,"lsn_proc":999999999999999999}', b'{"lsn_commit":1,"lsn":-3,"lsn_proc":17}',
     b'{"lsn_proc":17}', b'{"lsn":"17"}', b'{"lsn":true}', b'{"n":":17","b":"lsn"}', b'{"lsn":1,"lsn":2}', b"{}", None,
 )  # fmt: skip
+MANY_MEMBERS = b"{%s}" % b",".join(b'"%x":0' % number for number in range(500))  # a shape is a regular expression, too
 BOUNDS = tuple(Bounds(number, 0, 99, 99) for number in range(3))
 
 
@@ -64,6 +65,7 @@ def _records(found: Sequence[tuple[bytes | None, bytes | None, int, str]]) -> li
     found=[(b'["c",{"a":0}]', b'{"b":"%s"}' % (5000 * b"x"), 1, "home"), (b'["c",{"a":1}]', b"{}", 1, "home")],
     gone=False,
 )
+@example(found=[(b'["c",{"a":0}]', MANY_MEMBERS, 1, "home"), (b'["c",{"a":1}]', MANY_MEMBERS, 1, "home")], gone=False)
 @example(found=[(b'["c",{"a":%d}]' % number, value, 1, "home") for number, value in enumerate(OF_LSNS)], gone=False)
 def test_rows_of_columns_are_the_rows(
     found: list[tuple[bytes | None, bytes | None, int, str]], gone: bool, many: int

@@ -133,9 +133,8 @@ def _has(members: Mapping[str, object], alternatives: Collection[frozenset[str]]
     return any(each <= members.keys() for each in alternatives)
 
 
-LSN = "lsn"
-"""Without this member, the others are not log sequence numbers."""
-LSN_MEMBERS = (LSN, "lsn_proc", "lsn_commit")
+LSN_MEMBERS = ("lsn", "lsn_proc", "lsn_commit")
+"""Of Debezium's PostgresOffsetContext; where there is not the first, the others may be something else."""
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 
 
@@ -152,7 +151,7 @@ def lsn_number(text: object) -> int | None:
 
 def lsn_texts(offset: object) -> dict[str, str] | None:
     """The members of an offset that are log sequence numbers of PostgreSQL, as it prints them; None without any."""
-    if not isinstance(offset, dict) or LSN not in offset:
+    if not isinstance(offset, dict) or LSN_MEMBERS[0] not in offset:
         return None
     return {
         name: lsn_text(value)
