@@ -10,7 +10,6 @@ import pytest
 from msgspec import UNSET, UnsetType
 
 from eosctl.codes import warning
-from eosctl.core.wording import rfc3339
 from eosctl.errors import EosctlError, ExitCode, RefusedError
 from eosctl.output import render_problems, render_report
 from eosctl.output.cells import Column, format_cell, printable
@@ -79,24 +78,6 @@ def test_bytes_that_are_not_text_are_base64() -> None:
     assert json_bytes(b"\xff\x00") == {"base64": "/wA="}
     assert json_bytes("é".encode()) == "é"
     assert json_bytes(None) is None
-
-
-@pytest.mark.parametrize(
-    ("ms", "text"),
-    [
-        (0, "1970-01-01T00:00:00.000Z"),
-        (1_700_000_000_042, "2023-11-14T22:13:20.042Z"),
-        (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
-        (253_402_300_800_000, "+10000-01-01T00:00:00.000Z"),
-        (2**63 - 1, "+292278994-08-17T07:12:55.807Z"),
-        (-1, None),
-        (-(2**63), None),
-        (None, None),
-    ],
-)
-def test_times_are_rfc3339_utc(ms: int | None, text: str | None) -> None:
-    """A timestamp behind the year 9999 ended `txn producers` with an unexpected error: clients choose it."""
-    assert rfc3339(ms) == text
 
 
 def test_plain_table_cuts_nothing_and_pads_no_last_column() -> None:
