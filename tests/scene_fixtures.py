@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,5 +37,10 @@ def stage() -> Iterator[Scene]:
 
 @pytest.fixture
 def run(world: OffsetWorld | SwitchWorld, invoke: Invoke) -> Callable[..., Outcome]:
-    """`run("lint", …)` is `eosctl offsets lint …` on `world`."""
-    return lambda *words, **more: invoke(*world.flags, "offsets", *words, **world.surroundings, **more)
+    """`run("lint", …)` is `eosctl offsets lint …` on `world`; `url=False` names no worker."""
+
+    def offsets(*words: str, url: bool = True, **more: Any) -> Outcome:
+        where = world.flags if url else world.flags[:4]
+        return invoke(*where, "offsets", *words, **{**world.surroundings, **more})
+
+    return offsets

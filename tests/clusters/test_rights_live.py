@@ -6,9 +6,9 @@ A printed `kafka-acls` line is believed only after it was parsed, applied, and m
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]  # not listed as re-exported
 
+from tests.open_transactions import zombie
 from tests.sandbox_fixtures import PATIENCE_S
 from tests.secure_user import Scene, error
 
@@ -110,13 +110,7 @@ def test_producers_need_read_on_the_topic(scene: Scene, command: list[str]) -> N
 def test_an_abort_marker_needs_alter_on_the_cluster(scene: Scene) -> None:
     """The marker is forced upon an ordinary open transaction: only the right to write it is looked at here."""
     topic = scene.topic(scene.unique)
-    producer = Producer(
-        {"bootstrap.servers": scene.secure.stack.bootstrap_servers, "transactional.id": scene.unique, "log_level": 0}
-    )
-    producer.init_transactions(PATIENCE_S)
-    producer.begin_transaction()
-    producer.produce(topic, b"uncommitted")
-    assert producer.flush(PATIENCE_S) == 0
+    producer = zombie(scene.secure.stack, scene.unique, topic)
     scene.grant(ResourceType.TRANSACTIONAL_ID, scene.unique, "DESCRIBE")
     scene.grant(ResourceType.TOPIC, topic, "READ")
     command = ["txn", "abort", "--topic", topic, "--partition", "0", "--start-offset", "0", "--force"]

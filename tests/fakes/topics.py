@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
-from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import (
     Bounds,
     KnownBounds,
@@ -19,13 +18,12 @@ from eosctl.core.records import (
     Written,
 )
 from eosctl.core.topic_names import is_topic_name
-from eosctl.core.wording import counted
-from eosctl.errors import BrokerError, DeadlineError, EosctlError, NotFoundError, UnreachableError, UsageError
+from eosctl.errors import BrokerError, DeadlineError, EosctlError, NotFoundError, UnreachableError
 from eosctl.kafka.topics.store import last_offsets
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker_state import ENDING, BrokerState
-from tests.fakes.faults import Faults, KilledError
-from tests.fakes.partitions import FakeTopic
+from tests.fakes.faults import KilledError
+from tests.fakes.topic_contents import PATIENCE, FakeTopics
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
@@ -35,20 +33,16 @@ KNOWN_SETTINGS = frozenset(
     {"cleanup.policy", "min.cleanable.dirty.ratio", "min.compaction.lag.ms", "min.insync.replicas", "retention.ms"}
     | {"segment.ms"}
 )
-PATIENCE = 250  # looks at a transaction before a write gives up on it
 
 
-class FakeTopicStore(Faults):
-    """The topics of a BrokerState; `written` is the log of its writes, `put` and others write as somebody else.
+class FakeTopicStore(FakeTopics):
+    """The store of these topics; Faults knows its methods, and `record`: one of a write, before and after it is there.
 
-    Besides the methods of TopicStore, Faults knows `record`: one record of a write, before and after it is appended.
     `denied` are topics that may not be created, and what says so.
     """
 
     def __init__(self, state: BrokerState | None = None, *, cluster_id: str = "fake-cluster-id") -> None:
-        super().__init__()
-        self.state = state or BrokerState(cluster_id=cluster_id, brokers=3)
-        self.written: list[tuple[str | None, tuple[OutRecord, ...]]] = []
+        super().__init__(state or BrokerState(cluster_id=cluster_id, brokers=3))
         self.denied: dict[str, EosctlError] = {}
 
     def open(self, _app: App) -> FakeTopicStore:
@@ -60,55 +54,6 @@ class FakeTopicStore(Faults):
 
     def __exit__(self, *_exc: object) -> None:
         return None
-
-    # -- what a test puts there, and looks at
-
-    @property
-    def topics(self) -> dict[str, FakeTopic]:
-        """The topics by name."""
-        return self.state.topics
-
-    @property
-    def writes(self) -> int:
-        """How many records came through `write`."""
-        return sum(len(records) for _id, records in self.written)
-
-    def add_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
-        """A topic that is there from the start."""
-        self.state.add_topic(name, partitions, config)
-
-    def put(self, topic: str, key: bytes | None, value: bytes | None, *, partition: int | None = None) -> Record:
-        """Appends one record, where Connect's producer would unless told otherwise."""
-        out = OutRecord(topic, key, value, partition=0 if key is None else partition)
-        where = self._partition(out)
-        self.state.append(out, where, self.state.new_producer(), transactional=False)
-        return self.state.log(topic, where).records[-1]
-
-    def records(self, topic: str) -> list[Record]:
-        """The committed records, also those that an open transaction hides, the oldest first."""
-        there = (record for log in self.topics[topic].partitions for record in log.committed())
-        return sorted(there, key=lambda record: record.timestamp_ms)
-
-    def newest(self, topic: str) -> dict[bytes | None, bytes | None]:
-        """Key -> value of the newest committed record, tombstones included."""
-        return {record.key: record.value for record in self.records(topic)}
-
-    def open_transaction(self, topic: str, partition: int, *, key: bytes = b"open") -> None:
-        """Somebody writes a record there in a transaction, and leaves it open."""
-        self.state.open_transaction(_id_of(topic, partition), (topic, partition), key=key)
-
-    def close_transaction(self, topic: str, partition: int) -> None:
-        """Aborts what `open_transaction` began."""
-        self.state.expire(_id_of(topic, partition))
-
-    def write_aborted(self, records: Iterable[OutRecord]) -> None:
-        """A transaction of somebody's that was begun with `records` and aborted."""
-        producer = self._take_id("aborted")
-        for record in records:
-            self.state.write_in("aborted", producer, record, self._partition(record))
-        self.state.end_transaction("aborted", producer, commit=False)
-
-    # -- TopicStore
 
     def cluster_id(self) -> str:
         with self.call("cluster_id"):
@@ -139,11 +84,11 @@ class FakeTopicStore(Faults):
 
     def own_settings(self, topic: str) -> Mapping[str, str]:
         with self.call("own_settings", topic):
-            return dict(sorted(self._topic(topic).given.items()))
+            return dict(sorted(self.named(topic).given.items()))
 
     def change_settings(self, topic: str, settings: Mapping[str, str | None]) -> None:
         with self.call("change_settings", topic, dict(settings)):
-            there = self._topic(topic)
+            there = self.named(topic)
             if unknown := sorted(set(settings) - KNOWN_SETTINGS):
                 raise BrokerError(f"changing the config of topic {topic} failed: {unknown[0]} (INVALID_CONFIG)")
             given = {**there.given, **settings}
@@ -195,7 +140,7 @@ class FakeTopicStore(Faults):
             bounds = self._led_bounds(topic) if partly else KnownBounds(self._bounds(topic))
             records: list[Record] = []
             count = 0
-            for number, log in enumerate(self._topic(topic).partitions):
+            for number, log in enumerate(self.named(topic).partitions):
                 if number in bounds.missing:
                     continue
                 first, stop = (since or {}).get(number, 0), (until or {}).get(number, log.end)
@@ -228,7 +173,7 @@ class FakeTopicStore(Faults):
         with self.call("stream", topic):
             self._bounds(topic)
             for bound in bounds:
-                visible = self._topic(topic).partitions[bound.partition].visible("read_committed")
+                visible = self.named(topic).partitions[bound.partition].visible("read_committed")
                 some = [each for each in visible if bound.begin <= each.offset < bound.lso]
                 kept = some if sieve is None else sieve(some)
                 yield _newest(kept) if newest_per_key else kept
@@ -238,7 +183,7 @@ class FakeTopicStore(Faults):
             found: dict[str, list[Record]] = {topic: [] for topic in topics}
             for topic in topics:
                 self._bounds(topic)
-                for log in self._topic(topic).partitions:
+                for log in self.named(topic).partitions:
                     after = max(log.begin, log.lso - offsets)
                     found[topic] += [record for record in log.visible("read_committed") if record.offset >= after]
             return found
@@ -246,7 +191,7 @@ class FakeTopicStore(Faults):
     def read_behind(self, topic: str, bounds: Sequence[Bounds]) -> tuple[Record, ...]:
         with self.call("read_behind", topic):
             self._bounds(topic)
-            logs = self._topic(topic).partitions
+            logs = self.named(topic).partitions
             behind = ([r for r in logs[one.partition].records if r.offset >= one.lso] for one in bounds)
             return tuple(record for records in behind for record in _newest(records))
 
@@ -287,7 +232,7 @@ class FakeTopicStore(Faults):
         return found.known
 
     def _known_bounds(self, topic: str) -> KnownBounds:
-        logs = self._topic(topic).partitions
+        logs = self.named(topic).partitions
         self.state.look_at(topic)
         led = [number for number in range(len(logs)) if self.state.leader_of(topic, number) is not None]
         missing = {n: f"partition {n} of topic {topic} has no leader" for n in range(len(logs)) if n not in led}
@@ -309,7 +254,7 @@ class FakeTopicStore(Faults):
         return found
 
     def _append(self, record: OutRecord, done: list[OutRecord]) -> Written:
-        partition = self._partition(record)
+        partition = self.partition_of(record)
         with self.call("record", record):
             done.append(record)
             offset = self.state.append(record, partition, self.state.new_producer(), transactional=False)
@@ -318,7 +263,7 @@ class FakeTopicStore(Faults):
     def _write_in_transaction(
         self, records: Iterable[OutRecord], transactional_id: str, done: list[OutRecord]
     ) -> list[Written]:
-        producer = self._take_id(transactional_id)
+        producer = self.take_id(transactional_id)
         try:
             answer = list(self._send(records, transactional_id, producer, done))
         except (KilledError, UnreachableError):
@@ -331,18 +276,11 @@ class FakeTopicStore(Faults):
         self._wait_until_visible(transactional_id)
         return answer
 
-    def _take_id(self, transactional_id: str) -> tuple[int, int]:
-        for _ in range(PATIENCE):
-            error, producer_id, epoch = self.state.init_producer_id(transactional_id, 120_000)
-            if error == codes.NONE:
-                return producer_id, epoch
-        raise DeadlineError(f"timed out while taking transactional id {transactional_id} (CONCURRENT_TRANSACTIONS)")
-
     def _send(
         self, records: Iterable[OutRecord], transactional_id: str, producer: tuple[int, int], done: list[OutRecord]
     ) -> Iterator[Written]:
         for record in records:
-            partition = self._partition(record)
+            partition = self.partition_of(record)
             with self.call("record", record):
                 offset = self.state.write_in(transactional_id, producer, record, partition)
                 if offset < 0:
@@ -357,18 +295,6 @@ class FakeTopicStore(Faults):
                 return
             for topic in {topic for topic, _partition in known.partitions}:
                 self.state.look_at(topic)
-
-    def _partition(self, record: OutRecord) -> int:
-        partitions = len(self._topic(record.topic).partitions)
-        if record.partition is None:
-            if record.key is None:
-                raise UsageError(f"a record for topic {record.topic} has neither a key nor a partition")
-            return partition_for(record.key, partitions)
-        if not 0 <= record.partition < partitions:
-            raise UsageError(
-                f"there is no partition {record.partition}: topic {record.topic} has {counted(partitions, 'partition')}"
-            )
-        return record.partition
 
     def _create_each(self, topics: Sequence[NewTopic]) -> dict[str, EosctlError]:
         refused: dict[str, EosctlError] = {}
@@ -396,15 +322,6 @@ class FakeTopicStore(Faults):
         if new.replication_factor > len(self.state.nodes):
             return BrokerError(f"creating topic {new.topic} failed: INVALID_REPLICATION_FACTOR")
         return None
-
-    def _topic(self, name: str) -> FakeTopic:
-        if name not in self.topics:
-            raise NotFoundError(f"topic {name} does not exist")
-        return self.topics[name]
-
-
-def _id_of(topic: str, partition: int) -> str:
-    return f"open {topic}-{partition}"
 
 
 def _fenced(transactional_id: str, doing: str) -> BrokerError:

@@ -1,4 +1,4 @@
-"""fence and txn on a real broker and a real worker: zombies really end, live tasks are really protected."""
+"""fence on a real broker and a real worker: zombies really end, live tasks are really protected."""
 
 from __future__ import annotations
 
@@ -14,18 +14,13 @@ import urllib.request
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not listed as re-exported
-    AdminClient,
-    NewTopic,
-)
+from confluent_kafka import KafkaError, KafkaException
 
 from tests.faults.proxy import Api, Fate, Proxy
 from tests.hanging_transactions import (
     offsets,
-    unverified_transactions,
-    write_in_a_transaction_that_no_coordinator_knows,
 )
+from tests.open_transactions import zombie
 from tests.sandbox_fixtures import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.live
@@ -33,23 +28,6 @@ pytestmark = pytest.mark.live
 Invoke = Any
 GROUP = "connect-eos"
 MANY, HELD_AFTER = 20_000, 1_000  # ids
-
-
-def zombie(stack: Any, transactional_id: str, topic: str) -> Producer:
-    """A producer with an open transaction that holds one record."""
-    producer = Producer(
-        {
-            "bootstrap.servers": stack.bootstrap_servers,
-            "transactional.id": transactional_id,
-            "transaction.timeout.ms": 600_000,  # not over before a loaded machine has come to the end of the test
-            "log_level": 0,
-        }
-    )
-    producer.init_transactions(PATIENCE_S)
-    producer.begin_transaction()
-    producer.produce(topic, b"uncommitted")
-    assert producer.flush(PATIENCE_S) == 0
-    return producer
 
 
 def test_a_zombie_is_fenced_and_its_transaction_aborted(
@@ -245,71 +223,6 @@ def test_a_leader_that_loses_its_id_fails_one_write_and_takes_it_back(
     (now,) = invoke("txn", "describe", leader_id, "-o", "json", *target_flags).json()["data"]["rows"]
     assert (now["producer_id"], now["producer_epoch"]) > tuple(fenced["after"].values())
     assert now["transaction_timeout_ms"] == 60_000, "the leader's own again"
-
-
-def test_txn_commands_agree_about_one_transaction(
-    invoke: Invoke, stack: Any, target_flags: list[str], unique: str
-) -> None:
-    transactional_id = f"{GROUP}-{unique}-3"
-    producer = zombie(stack, transactional_id, unique)
-
-    def rows(*words: str) -> Any:
-        outcome = invoke(*words, "-o", "json", *target_flags)
-        assert outcome.exit_code == 0, outcome.stderr
-        return outcome.json()["data"]["rows"]
-
-    (listed,) = rows("txn", "list", "--state", "ongoing", "--match", f".*{unique}.*")
-    assert rows("txn", "list", "--state", "Ongoing", "--match", f".*{unique}.*", "--client-side") == [listed]
-    assert listed["owner"] == {"kind": "task", "connector": unique, "task": 3, "application": None}
-    (held,) = rows("txn", "producers", "--topic", unique)
-    assert (held["producer_id"], held["transactional_id"]) == (listed["producer_id"], transactional_id)
-    assert held["start_offset"] == 0
-    (where,) = rows("txn", "coordinator", transactional_id)
-    (logged,) = rows("txn", "log", transactional_id)
-    assert (logged["state"], logged["producer_id"]) == ("Ongoing", listed["producer_id"])
-    assert logged["partition"] == where["partition"]
-    assert logged["partitions"] == [{"topic": unique, "partition": 0}]
-    assert rows("txn", "hanging", "--topic", unique, "--max-transaction-timeout", "1ms") == []
-    refused = invoke(
-        "txn", "abort", "--topic", unique, "--partition", "0", "--start-offset", "0", "--yes", *target_flags
-    )
-    assert refused.exit_code == 6
-    producer.abort_transaction(PATIENCE_S)
-    producer.close()
-    wait_until(  # the markers are written after the abort was answered
-        lambda: rows("txn", "describe", transactional_id)[0]["state"] == "CompleteAbort", what="the end of the abort"
-    )
-    assert [row["state"] for row in rows("txn", "log", transactional_id, "--all-records")][-1] == "CompleteAbort"
-
-
-@pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")  # kafka-python, when imported
-def test_a_really_hanging_transaction_is_found_and_aborted(
-    invoke: Invoke, stack: Any, target_flags: list[str], unique: str
-) -> None:
-    admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
-    admin.create_topics([NewTopic(unique, 1, 1)])[unique].result(PATIENCE_S)
-    with unverified_transactions(stack):
-        wait_until(
-            lambda: write_in_a_transaction_that_no_coordinator_knows(stack, unique, producer_id=987_654_321),
-            what="the broker to take the batch",
-        )
-        assert offsets(stack, unique) == (0, 1)
-
-        found = invoke("txn", "hanging", "--topic", unique, "-o", "json", *target_flags)
-        assert found.exit_code == 3, found.stderr
-        (row,) = found.json()["data"]["rows"]
-        assert (row["producer_id"], row["start_offset"], row["reason"]) == (987_654_321, 0, "no_transactional_id")
-        everywhere = invoke("txn", "hanging", "--all", "-o", "json", *target_flags).json()["data"]["rows"]
-        assert unique in [row["topic"] for row in everywhere]
-
-        arguments = ["txn", "abort", "--topic", unique, "--partition", "0", "--start-offset", "0", "-o", "json"]
-        planned = invoke(*arguments, "--dry-run", *target_flags)
-        assert (planned.exit_code, offsets(stack, unique)) == (0, (0, 1))
-        aborted = invoke(*arguments, "--yes", *target_flags)
-    assert aborted.exit_code == 0, aborted.stderr
-    (row,) = aborted.json()["data"]["rows"]
-    assert (row["outcome"], row["lso_before"], row["lso_after"]) == ("aborted", 0, 2)  # the record and the marker
-    assert invoke("txn", "hanging", "--topic", unique, *target_flags).exit_code == 0
 
 
 def test_as_a_process_ids_come_from_stdin_and_stdout_is_one_document(target_flags: list[str], unique: str) -> None:

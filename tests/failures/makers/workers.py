@@ -24,6 +24,7 @@ from eosctl.sandbox.servers import process
 from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import Stack
 from tests.failures.makers.ground import Traces, lines_with
+from tests.open_transactions import zombie
 from tests.sandbox_fixtures import SLOW_SOURCE, rest, slow_config, wait_until
 
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
@@ -72,17 +73,6 @@ def write(stack: Stack, topic: str, *records: tuple[str, object]) -> None:
     for key, value in records:
         producer.produce(topic, json.dumps(value).encode(), key.encode())
     producer.flush()
-
-
-def open_transaction(stack: Stack, topic: str, key: str, value: bytes) -> Producer:
-    """A record in a transaction that stays open."""
-    producer = Producer({"bootstrap.servers": stack.bootstrap_servers, "transactional.id": f"open-{topic}-{key}",
-                         "transaction.timeout.ms": 300_000})  # fmt: skip
-    producer.init_transactions()
-    producer.begin_transaction()
-    producer.produce(topic, value, key.encode())
-    producer.flush()
-    return producer
 
 
 def _leader(stack: Stack) -> str:
@@ -267,7 +257,9 @@ def _behind_an_open_transaction(traces: Traces, stack: Stack, url: str, folder: 
     time.sleep(6)
     rest(f"{url}/connectors/late/stop", "PUT")
     time.sleep(4)
-    thief = open_transaction(stack, f"{GROUP}-offsets", '["other",{"filename":"x"}]', b'{"position":1}')
+    thief = zombie(
+        stack, "open-offsets", f"{GROUP}-offsets", key=b'["other",{"filename":"x"}]', value=b'{"position":1}'
+    )
     offsets = {"offsets": [{"partition": {"filename": str(folder / "late.txt")}, "offset": {"position": 1}}]}
     with ThreadPoolExecutor(3) as threads:
         patched = [
@@ -298,7 +290,8 @@ def ghost(traces: Traces, folder: Path, version: str) -> None:
         url = stack.urls(GROUP)[0]
         properties = {"properties": {**slow_config("ghost-out", tasks=4, poll_ms=500), "name": "ghost"}}
         record = json.dumps(properties).encode()
-        open_transaction(stack, f"{GROUP}-configs", "connector-ghost", record).abort_transaction()
+        writer = zombie(stack, "open-configs", f"{GROUP}-configs", key=b"connector-ghost", value=record)
+        writer.abort_transaction()
         wait_until(lambda: len(rest(f"{url}/connectors/ghost/status")["tasks"]) == 4, what="the ghost's tasks")
         time.sleep(3)
         for number in range(2):
