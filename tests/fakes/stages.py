@@ -39,7 +39,8 @@ from tests.fakes.decided_keys import (
     replaced_copy,
 )
 from tests.fakes.faults import Faults
-from tests.fakes.topics import PATIENCE, FakeTopicStore
+from tests.fakes.topic_contents import PATIENCE
+from tests.fakes.topics import FakeTopicStore
 
 
 class FakeStages(Faults):
