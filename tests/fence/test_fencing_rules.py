@@ -248,9 +248,16 @@ def test_who_answered_is_the_coordinator_and_else_who_was_asked() -> None:
     (item,) = plan({"x": state_of("x")})
     moved = Coordinator(2, "b2", 9092)
     assert settled(item, FenceAnswer(TransactionalId("x"), moved, ProducerId(7), 4)).coordinator == moved
+    assert settled(item, FenceAnswer(TransactionalId("x"), moved, fault=DENIED)).coordinator == moved
     assert (
         settled(item, FenceAnswer(TransactionalId("x"), None, fault=TIMED_OUT, confirmed=False)).coordinator == BROKER
     )
+
+
+def test_a_fenced_item_still_says_which_task_ran() -> None:
+    task = LiveTask("c", 0, W1)
+    (item,) = plan({"g-c-0": state_of("g-c-0")}, live=held(task))
+    assert settled(item, FenceAnswer(TransactionalId("g-c-0"), BROKER, ProducerId(7), 4)).live == task
 
 
 @pytest.mark.parametrize(("producer_id", "epoch"), [(7, None), (None, 4), (None, None)])

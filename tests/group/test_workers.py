@@ -146,6 +146,21 @@ def test_localhost_is_named_as_what_it_is(urls: list[str], hosts: list[str], cod
     problems = [each for each in list_workers(world.app()).problems if each.code != "config_topic_unread"]
     assert [each.code for each in problems] == codes
     assert words in " ".join(each.message for each in problems)
+    assert {each.severity for each in problems} <= {"warning"}
+    assert all("rest.advertised.host.name" in str(each.hint) for each in problems)
+
+
+def test_a_member_with_a_name_of_its_own_hides_no_other() -> None:
+    """The look at the members ended at the first one that was well."""
+    world = World({"http://w0:8083": "enabled", "http://localhost:8083": "enabled"})
+    described = world.connect.describe
+
+    def seen(group_id: str | None = None) -> RawGroup:
+        raw = described(group_id)
+        return raw._replace(members=tuple(each._replace(host="/10.0.0.1") for each in raw.members))
+
+    world.brokers.state.groups["g"] = seen
+    assert "loopback_url" in [each.code for each in list_workers(world.app()).problems]
 
 
 def test_members_are_joined_with_what_they_say_themselves(world: World) -> None:

@@ -106,6 +106,8 @@ PLAN = MigrationPlan(
 def test_what_a_plan_tells_of_itself() -> None:
     assert PLAN.name() == PLAN.digest()[:16]
     assert PLAN.transactional_id() == f"eosctl-migrate-{PLAN.name()}"
+    assert PLAN.cleaning_id() == f"{PLAN.transactional_id()}-stale"
+    assert PLAN.renames() == {"y": "x"}
     assert PLAN.profiles() == ["east", "west"]
     assert PLAN.connectors() == ["b", "x", "y"]
     assert (PLAN.connectors_of("source"), PLAN.connectors_of("target")) == ({"b", "y"}, {"b", "x"})

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import TopicDescription
 from eosctl.group.modes import NOT_ENABLED_TEXT
-from eosctl.group.observation.rules import OwnCluster, Quiet
+from eosctl.group.observation.rules import BROKER_SETTINGS, OTHER_GROUPS, OwnCluster, Quiet, WorkerFile
 from eosctl.observation.connectors.collisions import collisions, leader_collisions
 from eosctl.observation.connectors.commit_age import commit_age
 from eosctl.observation.connectors.rules import (
@@ -277,6 +278,52 @@ def test_who_else_has_an_id_is_said_as_far_as_it_is_known(
     [finding] = [*found(collisions, seen), *leader_collisions(seen)]
     assert finding.subject == subject
     assert finding.message.endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("rule", "what", "changes", "code"),
+    [
+        (collisions, OTHER_GROUPS, {}, "id_collision_unknown"),
+        (broker_maximum, BROKER_SETTINGS, {"max_transaction_timeout_ms": None}, "broker_maximum_unknown"),
+        (broker_maximum, BROKER_SETTINGS, {"max_transaction_timeout_ms": None, **configured(**{TIMEOUT: "900000"})},
+         "broker_maximum_unknown"),
+    ],
+)  # fmt: skip
+def test_what_one_may_not_see_is_told_once_for_all_connectors(
+    rule: Rule, what: str, changes: dict[str, Any], code: str
+) -> None:
+    [finding] = found(rule, replace(good(), **changes).without([what], "no right", forbidden=True))
+    assert (finding.code, finding.severity, finding.subject, finding.certain) == (code, "info", "connectors", False)
+
+
+POLICY_OF_WORKERS = file(**{"connector.client.config.override.policy": "None"})
+
+
+@pytest.mark.parametrize(
+    ("files", "timeout", "pace"),
+    [
+        ((), "Lower producer.override.transaction.timeout.ms, or", "in its config"),
+        (
+            (POLICY_OF_WORKERS,),
+            "Lower producer.transaction.timeout.ms in the workers' files (",
+            "in the workers' files,",
+        ),
+    ],
+)
+def test_a_remedy_is_where_the_workers_policy_lets_it_be(
+    files: tuple[WorkerFile, ...], timeout: str, pace: str
+) -> None:
+    seen = replace(good(), files=files, max_transaction_timeout_ms=1, crowding={"c": 91})
+    assert found(broker_maximum, seen)[0].fix.startswith(timeout)
+    assert pace in found(fencing_pace, seen)[0].message
+
+
+def test_a_command_for_an_offsets_topic_has_the_clients_settings() -> None:
+    mine = TopicDescription("mine", "id", 25, 3, {"cleanup.policy": "delete"})
+    client = ClientSettings(("far:9092",))
+    seen = replace(good(), **configured(**OWN_TOPIC), topics={"mine": mine}, client=client)
+    [finding] = found(offsets_topic, seen)
+    assert "far:9092" in finding.fix
 
 
 def test_sinks_are_passed_over_and_sources_asked_everything() -> None:

@@ -104,3 +104,20 @@ def test_who_copies_nothing_need_not_declare_it_but_where_it_is_required(
 
     assert said() == codes
     assert said(**{"exactly.once.support": "required"}) == ["support_undeclared", "not_supported"]
+
+
+def test_mirror_makers_workers_are_asked_for_nothing_but_what_the_file_says() -> None:
+    """One that was not validated has to be read in the file; a boundary is asked about where the config has one."""
+    seen = replace(good(), mirror_maker=True).without([VALIDATION], "there is no REST interface")
+    [finding] = found(support, seen)
+    assert finding.fix.startswith("Set SOURCE.consumer.isolation.level=read_committed in MirrorMaker's file")
+    assert found(boundary, seen) == []
+    asked = replace(seen, connectors=source(config={"transaction.boundary": "connector"}))
+    assert [each.code for each in found(boundary, asked)] == ["support_unknown"]
+
+
+def test_a_connector_that_is_not_mirror_makers_is_not_judged_by_its_config() -> None:
+    other = source(config={"connector.class": "org.example.FileStreamSource"}, support_errors=None)
+    assert [each.code for each in found(support, replace(good(), connectors=other, mirror_maker=True))] == [
+        "support_unknown"
+    ]

@@ -98,6 +98,7 @@ BAD_COMMIT, COMMIT = (b"commit-c", b'{"tasks":"1"}'), (b"commit-c", b'{"tasks":0
         ((GOOD, BAD), ""),
         ((BAD,), f"{ANEW}(the leader writes it anew; only with exactly-once), then "),
         ((GOOD, COMMIT, BAD), f"{ANEW}(the leader writes it anew; only with exactly-once), then "),
+        ((GOOD, BAD, COMMIT), f"{ANEW}(the leader writes it anew; only with exactly-once), then "),
         ((BAD_COMMIT,), f"{ANEW}(it writes its tasks anew), then "),
         ((BAD_COMMIT, COMMIT), ""),
     ],

@@ -54,6 +54,11 @@ def test_the_leader_fences_the_recorded_ids_and_not_the_present_ones(
         ({"task_count_record": None, **PENDING}, None, [("missing", "warning")]),
         ({"task_count_record": None, **PENDING}, (known(0),), [("missing", "error")]),
         ({"task_count_record": None, "commit_offset": None}, (), []),  # created STOPPED: nothing ever ran
+        ({"task_count_record": None, "task_count": 0}, (), []),  # has no task to fence
+        ({"task_count_record": None, "task_count": 1}, (), [("missing", "warning")]),
+        ({"task_count_record": 0, "task_count": None}, (known(0),), []),
+        ({"forgotten_commit": 3}, (), [("tasks_forgotten", "error")]),
+        ({"forgotten_commit": 3, "config": None}, (), [("orphan", "info")]),
         ({"task_count_record": 1}, None, [("too_low", "error")]),
         ({"task_count_record": 1}, (known(1),), [("too_low", "error")]),
         ({}, (known(2, OPEN),), [("too_low", "error")]),

@@ -25,6 +25,13 @@ def test_a_plan_names_the_workers_of_each_pass() -> None:
     assert PLAN.passes == (PlannedPass(Mode.PREPARING, ("w1",)), PlannedPass(Mode.DISABLED, ("w0", "w1")))
 
 
+def test_the_version_of_a_node_without_rest_makes_no_plan_stale() -> None:
+    """It is known only while a connector runs there that shows it."""
+    node = UpgradeWorker("10.0.0.1", Mode.NOT_ENABLED, version="4.1.0", setting="b.exactly.once.source.support")
+    plan = make_plan([node], Mode.ENABLED, kafka_cluster_id="k", group_id="g")
+    assert plan.workers == (PlannedWorker("10.0.0.1", Mode.NOT_ENABLED, None),)
+
+
 def test_a_plan_file_gives_the_plan_back() -> None:
     text = plan_file_text(PLAN)
     again: UpgradePlan = read_plan(text, path="plan.json")

@@ -176,6 +176,40 @@ def test_flags() -> None:
     assert flags(both) == {CATS: (Flag.SEVERAL_PARTITIONS,)}
 
 
+def test_each_flag_is_told_beside_the_others() -> None:
+    wrong = (partition_for(CATS, PARTITIONS) + 1) % PARTITIONS
+    there = store(record(CATS, b"1", at=1), record(CATS, None, at=5, partition=wrong), behind=[record(CATS, b"2")])
+    assert flags(there) == {CATS: (Flag.DELETED, Flag.SEVERAL_PARTITIONS, Flag.WRONG_PARTITION, Flag.HIDDEN)}
+    spelled = b'["reddit", {"subreddit":"apachekafka"}]'
+    mixed = flags(store(record(APACHE, b"1"), record(spelled, b"1"), record(CATS, b"1")))
+    assert mixed[CATS] == (), "the spelling of another key is none of its"
+    of_nobody = offset_views({"global": GLOBAL_STORE}, "reddit", dedicated_in_use=False, gone=True)
+    assert {view.flags for view in of_nobody} == {(Flag.CONNECTOR_GONE,)}
+
+
+def test_two_records_of_one_partition_are_no_key_of_several() -> None:
+    there = store(record(CATS, b"1", offset=3), record(CATS, b"2", offset=4))
+    assert (there.several, there.records[CATS].value) == ({}, b"2")
+
+
+def test_a_store_knows_what_is_blocked_and_where_its_reader_puts_a_key() -> None:
+    read = TopicRead("t", (Bounds(0, 0, 5, 5), Bounds(1, 0, 5, 9)), (), 0, partition_for=lambda _key, count: count - 1)
+    assert (fold_store(read).blocked, fold_store(read).home(CATS)) == ({1}, 1)
+
+
+def test_what_views_tell_without_being_made() -> None:
+    stores = {"global": GLOBAL_STORE, "dedicated": DEDICATED_STORE}
+    views = offset_views(stores, "reddit", dedicated_in_use=True)
+    assert list(views.effective()) == [(view.documented, view.runtime) for view in views]
+    assert (views.unseen_at_runtime(), views.is_live(), views.connector) == (1, True, "reddit")
+    deleted = {"global": store(record(APACHE, None))}
+    assert not offset_views(deleted, "reddit", dedicated_in_use=False).is_live()
+    cats = views.of({key.identity for key in views.keys if key.raw == CATS})
+    assert [key.raw for key in cats.keys] == [CATS]
+    only = offset_views(stores, "reddit", dedicated_in_use=True, only=["dedicated", "nosuch"])
+    assert {view.key.raw for view in only} == {CATS, CHEESE}
+
+
 HOME = partition_for(CATS, PARTITIONS)
 
 

@@ -143,6 +143,8 @@ def test_what_was_reset_in_a_dedicated_topic_is_deleted_from_the_global_one_that
     assert (write.reason, write.after, write.sends()) == ("deleted_in_use", None, True)
     [never_ran] = plan_takeover(store("now", [(A, None)]), following, "c", fallback=following, deletions=False)
     assert (never_ran.reason, never_ran.after) == ("only_in_target", b"7")
+    [nowhere] = plan_takeover(store("now", [(A, None)]), store("next", []), "c", fallback=None, deletions=False)
+    assert (nowhere.reason, nowhere.after, nowhere.conflict) == ("no_offset", None, False)
 
 
 def test_what_a_connector_gets_lies_where_its_tasks_write() -> None:

@@ -246,3 +246,9 @@ def test_offsets_that_cannot_be_read_are_no_deletion() -> None:
     """A deletion in between was meant; a value that is no JSON was not."""
     assert not judged(watched(GLOBAL, log(GLOBAL, (F, at(40)), (F, None), (F, at(3)))))
     assert the_one(judged(watched(GLOBAL, log(GLOBAL, (F, at(40)), (F, b"["), (F, at(3))))))
+
+
+def test_a_source_partition_that_no_json_can_show_is_its_bytes() -> None:
+    deep = b'["c",{"filename":' + b"[" * 850 + b"1.5" + b"]" * 850 + b"}]"
+    finding = the_one(judged(watched(GLOBAL, log(GLOBAL, (deep, at(1)))), watched(OWN)))
+    assert finding.evidence["source_partitions"] == [deep.decode()]
