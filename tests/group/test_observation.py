@@ -24,5 +24,5 @@ def test_what_could_not_be_looked_at_is_forbidden_only_where_a_right_is_lacking(
     unseen = good().without(["topics", "kafka"], "away")
     assert (unseen.why_unseen("kafka"), unseen.forbidden) == ("away", frozenset())
     refused = unseen.without(["topics"], "no right", forbidden=True)
-    assert (refused.why_unseen("topics"), refused.forbidden) == ("no right", {"topics"})
+    assert (refused.why_unseen("topics"), refused.forbidden) == ("no right", frozenset({"topics"}))
     assert refused.without(["topics"], "away again").forbidden == frozenset()
