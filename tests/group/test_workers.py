@@ -152,7 +152,7 @@ def test_localhost_is_named_as_what_it_is(urls: list[str], hosts: list[str], cod
 
 def test_a_member_with_a_name_of_its_own_hides_no_other() -> None:
     """The look at the members ended at the first one that was well."""
-    world = World({"http://w0:8083": "enabled", "http://localhost:8083": "enabled"})
+    world = World({"http://a:8083": "enabled", "http://localhost:8083": "enabled"})
     described = world.connect.describe
 
     def seen(group_id: str | None = None) -> RawGroup:

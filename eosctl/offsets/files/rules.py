@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from eosctl.codes import Code
 from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.offsets.records import OffsetKey, is_nothing
-from eosctl.core.offsets.views import Store
+from eosctl.core.offsets.views import Store, connector_keys
 from eosctl.core.records import Record
 from eosctl.offsets.files import codes
 
@@ -34,7 +34,7 @@ def rest_body(store: Store, connector: str) -> RestBody:
     """
     found: dict[str, tuple[Record, OffsetKey]] = {}
     left_out: list[tuple[Record, Code]] = []
-    for key in sorted(store.connectors.get(connector, ()), key=lambda key: key.raw):
+    for key in connector_keys([store], connector):
         record = store.records[key.raw]
         reason = _unfit(key, record)
         if reason is not None:
