@@ -192,11 +192,11 @@ def test_two_records_of_one_partition_are_no_key_of_several() -> None:
     assert (there.several, there.records[CATS].value) == ({}, b"2")
 
 
-def test_a_store_knows_what_is_blocked_and_where_its_reader_puts_a_key() -> None:
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_store_knows_what_is_blocked_and_where_its_reader_puts_a_key(place: int) -> None:
     bounds = (Bounds(0, 0, 5, 5), Bounds(1, 0, 5, 9))
-    for place in (0, 1):
-        there = fold_store(TopicRead("t", bounds, (), 0, partition_for=lambda _key, _count, place=place: place))
-        assert (there.blocked, there.home(CATS)) == (frozenset({1}), place)
+    there = fold_store(TopicRead("t", bounds, (), 0, partition_for=lambda _key, _count: place))
+    assert (there.blocked, there.home(CATS)) == (frozenset({1}), place)
 
 
 def test_what_views_tell_without_being_made() -> None:
