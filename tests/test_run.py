@@ -238,12 +238,13 @@ def test_files_whose_tests_are_live_are_collected() -> None:
 
 def test_a_live_part_that_nobody_has_timed_does_not_start_last() -> None:
     """One of a single test, which took a minute, was taken to take a second, and ran alone at the end."""
-    files = ("tests/sandbox/test_truststore.py", "new_live.py", "tests/sandbox/test_jars.py")
+    timed = "tests/sandbox/test_demo_live.py"
+    files = ("tests/sandbox/test_truststore.py", timed, "new_live.py", "tests/sandbox/test_jars.py")
     tests = [Collected(f"{file}::one", frozenset({"live"}), frozenset()) for file in files]
     tests.append(Collected("a.py::one", frozenset({"live"}), frozenset({"stack"})))
     parts = planning.live_parts(tests)
-    assert [part.name for part in parts] == ["stack", "new_live.py", "short ones"]
-    assert parts[-1].tests == (f"{files[0]}::one", f"{files[2]}::one"), "known to be short, and one part together"
+    assert [part.name for part in parts] == ["stack", "short ones", "new_live.py", timed]
+    assert parts[1].tests == (f"{files[0]}::one", f"{files[3]}::one"), "known to be short, and one part together"
 
 
 @pytest.mark.parametrize("is_last", ["collection", "first start of kafka"])
