@@ -40,6 +40,12 @@ def test_a_worker_that_does_not_reach_the_groups_offset_is_an_error_with_both(wo
     assert seen == {W0: (3, 0), W1: (1, 2)}
 
 
+def test_a_node_without_a_url_is_named_by_its_member_id(world: World) -> None:
+    world.connect.mirror_maker = True
+    [finding] = behind(world, b'{"task-count":2}', age_s=180)
+    assert finding.subject in {str(each.member_id) for each in world.connect.describe().members}
+
+
 def test_a_worker_that_a_record_stops_is_not_to_be_restarted_before_that_is_gone(world: World) -> None:
     [finding] = behind(world, b'{"tasks":1}', b'{"task-count":1}', age_s=180)
     assert finding.fix.startswith(
