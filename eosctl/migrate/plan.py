@@ -238,8 +238,8 @@ def spark_stages(
         from eosctl.kafka.topics.librdkafka import client_properties
         from eosctl.migrate.spark.start import spark_job
 
-        client = client_properties(app.target.client) if app.target.client else {}
-        others = {name: client_properties(app.elsewhere(name).target.require_client()) for name in profiles}
+        client = partial(client_properties, app.target.client) if app.target.client else dict
+        others = {name: partial(client_properties, app.elsewhere(name).target.require_client()) for name in profiles}
         app.on_event(Event("starting Spark"))
         with spark_job(
             client, snapshots=snapshots, master=master, conf=conf or {}, others=others,

@@ -43,7 +43,7 @@ def stage(request: pytest.FixtureRequest, subject: Subject) -> Iterator[Stage]:
         context = request.getfixturevalue("spark").sparkContext
         servers = request.getfixturevalue("stack").bootstrap_servers
         client = {"bootstrap.servers": servers, "socket.timeout.ms": 1000 * PATIENCE_S}
-        yield Stage(subject, MigrationJob(context, client), store)
+        yield Stage(subject, MigrationJob(context, lambda: client), store)
 
 
 @pytest.fixture(scope="module")

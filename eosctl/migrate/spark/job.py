@@ -25,7 +25,7 @@ from eosctl.core.records import Record
 from eosctl.engine.columns import Table
 from eosctl.engine.files import land, next_reader, older_in, part_file, part_files, read_table
 from eosctl.engine.places import Places
-from eosctl.engine.ranges import ClientProperties, OffsetRange
+from eosctl.engine.ranges import MakeProperties, OffsetRange
 from eosctl.engine.write import Counts, write_rows
 from eosctl.errors import UsageError
 from eosctl.machine.kept_file import sync_directory
@@ -46,15 +46,15 @@ _WORTH_A_TASK = 10_000
 
 @dataclass(frozen=True, slots=True)
 class MigrationJob:
-    """The stages; `client` are librdkafka properties, `others` those of other clusters by the profile that names them.
+    """The stages; `client` leads each task to the cluster, `others` to other ones, by the profile that names them.
 
     Secrets travel in task closures, never in the conf.
     """
 
     context: SparkContext
-    client: ClientProperties
+    client: MakeProperties
     on_progress: OnProgress = lambda _doing, _done, _total, _unit: None
-    others: Mapping[str, ClientProperties] = field(default_factory=dict)
+    others: Mapping[str, MakeProperties] = field(default_factory=dict)
     executor_patience_s: float = EXECUTOR_PATIENCE_S
 
     def require_shared(self, folder: Path) -> None:
@@ -110,7 +110,7 @@ class MigrationJob:
         first = next_reader(folder)
         return land_bins(self.context, self._client(profile), some, folder, places, counts=counts, first=first)
 
-    def _client(self, profile: str | None) -> ClientProperties:
+    def _client(self, profile: str | None) -> MakeProperties:
         return self.others[profile] if profile else self.client
 
     def decide(self, folder: Path, plan: MigrationPlan) -> Tally:
@@ -205,11 +205,11 @@ class MigrationJob:
 
     def _writer(self, decisions: Path, plan: MigrationPlan, counts: RecordCounts) -> Callable[[int], Counts]:
         """Writes a part in its task, which has a transactional id of its own: a retried one fences its predecessor."""
-        client, name = dict(self._client(plan.target_profile())), plan.transactional_id()
+        client, name = self._client(plan.target_profile()), plan.transactional_id()
 
         def write_part(number: int) -> Counts:
             rows = tasks_of.to_write(part_file(decisions, number))
-            return write_rows(client, f"{name}-{number}", rows, progress=counts.of_task(number))
+            return write_rows(client(), f"{name}-{number}", rows, progress=counts.of_task(number))
 
         return write_part
 

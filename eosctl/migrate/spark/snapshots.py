@@ -19,7 +19,7 @@ from eosctl.core.offsets.migration import Parts
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.engine.files import land, whole_file
 from eosctl.engine.places import Places
-from eosctl.engine.ranges import ClientProperties, OffsetRange
+from eosctl.engine.ranges import MakeProperties, OffsetRange
 from eosctl.engine.read import read_newest
 from eosctl.migrate.spark.record_counts import RecordCounts
 from eosctl.migrate.spark.tasks import run_tasks
@@ -65,7 +65,7 @@ class _Bins(msgspec.Struct, frozen=True):
 
 def land_bins(
     context: SparkContext,
-    client: ClientProperties,
+    client: MakeProperties,
     bins: Sequence[Sequence[OffsetRange]],
     folder: Path,
     places: Places,
@@ -75,16 +75,16 @@ def land_bins(
 ) -> Snapshot:
     """Reads each bin in a task of its own, into the files of the readers from number `first` on.
 
-    `client` are librdkafka properties; `counts` are told how many offsets are read. Tasks find their bins in a file:
-    Spark writes a task's closure to disk where it is large, and the client's passwords are in it.
+    `counts` are told how many offsets are read. Tasks find their bins in a file: Spark writes a task's closure to disk
+    where it is large, and the client's passwords are in it.
     """
-    settings, file = dict(client), folder / f"bins-{first:05}.json"
+    file = folder / f"bins-{first:05}.json"
     with whole_file(file) as draft:
         Path(draft).write_bytes(msgspec.json.encode(_Bins(bins, places.parts, places.renames)))
 
     def land_bin(number: int) -> Snapshot:
         work = msgspec.json.decode(file.read_bytes(), type=_Bins)
-        folds = read_newest(settings, work.bins[number], progress=counts.of_task(number))
+        folds = read_newest(client(), work.bins[number], progress=counts.of_task(number))
         return land(folder, first + number, folds, Places(work.parts, work.renames))
 
     return Snapshot.united(run_tasks(context, len(bins), land_bin))

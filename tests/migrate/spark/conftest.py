@@ -35,6 +35,6 @@ def engine(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> Engine:
 
     @contextmanager
     def opened() -> Iterator[Any]:
-        yield MigrationJob(spark.sparkContext, {"bootstrap.servers": cluster.servers})
+        yield MigrationJob(spark.sparkContext, lambda: {"bootstrap.servers": cluster.servers})
 
     return Engine(tmp_path / "migrations", open_stages=opened)

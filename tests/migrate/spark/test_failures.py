@@ -134,7 +134,7 @@ def test_what_the_log_says_of_a_spark_that_did_not_start(tmp_path: Path, log: st
 @pytest.mark.spark
 def test_a_failing_task_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
     topic = PlannedTopic("t", "id", 1, 1, (Bounds(0, 0, 1, 1),))
-    job = MigrationJob(spark.sparkContext, {"bootstrap.servers": "127.0.0.1:1", "no.such.setting": "1"})
+    job = MigrationJob(spark.sparkContext, lambda: {"bootstrap.servers": "127.0.0.1:1", "no.such.setting": "1"})
     with pytest.raises(EosctlError) as caught:
         job.snapshot([topic], tmp_path / "source")
     assert "no.such.setting" in caught.value.message

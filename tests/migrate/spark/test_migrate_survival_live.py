@@ -78,7 +78,8 @@ class Scene:
         self.cluster.write(self.target, THERE.items())
 
     def job(self, faults: dict[str, Any], **more: Any) -> ClumsyJob:
-        return ClumsyJob(self.context, {"bootstrap.servers": self.cluster.servers, **SLOW, **faults}, **more)
+        properties = {"bootstrap.servers": self.cluster.servers, **SLOW, **faults}
+        return ClumsyJob(self.context, lambda: properties, **more)
 
     def engine(self, job: ClumsyJob) -> Engine:
         @contextmanager

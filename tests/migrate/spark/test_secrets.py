@@ -11,10 +11,13 @@ import pytest
 CANARY = "canary-618-password"
 PROGRAM = """
 import sys
+from functools import partial
 from pathlib import Path
+from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.offsets.migration import PlannedTopic
 from eosctl.core.records import Bounds
 from eosctl.errors import EosctlError
+from eosctl.kafka.topics.librdkafka import client_properties
 from eosctl.migrate.spark.job import MigrationJob
 from eosctl.migrate.spark.session import spark_context
 from tests.quick_spark import quick_settings
@@ -22,7 +25,8 @@ from tests.quick_spark import quick_settings
 folder, secret = Path(sys.argv[1]), sys.argv[2][::-1]
 conf = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
 conf["spark.eventLog.dir"] = (folder / "events").as_uri()
-client = {"bootstrap.servers": "127.0.0.1:1", "sasl.password": secret, "no.such.setting": "1"}
+settings = ClientSettings(("127.0.0.1:1",), sasl_password=Secret(secret), extra={"no.such.setting": "1"})
+client = partial(client_properties, settings)
 with spark_context(quick_settings(folder, master="local[1]", conf=conf)) as context:
     job = MigrationJob(context, client, others={"old": client})
     for name in ("t", "t@old"):
