@@ -5,17 +5,17 @@ A file is there whole or not at all, and a task that is tried again writes the s
 
 from __future__ import annotations
 
+import json
 import platform
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import astuple
 from pathlib import Path
 from uuid import uuid4
 
-import msgspec
 from pyspark import SparkContext
 
-from eosctl.core.offsets.migration import Parts
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.engine.files import land, whole_file
 from eosctl.engine.places import Places
@@ -55,14 +55,6 @@ def hosts_without(context: SparkContext, folder: Path, *, tasks: int) -> list[st
     return sorted({host for host, found in seen if found != token})
 
 
-class _Bins(msgspec.Struct, frozen=True):
-    """What the readers of a side are given: the ranges of each, and where their keys go."""
-
-    bins: Sequence[Sequence[OffsetRange]]
-    parts: Parts
-    renames: Mapping[str, str]
-
-
 def land_bins(
     context: SparkContext,
     client: MakeProperties,
@@ -80,11 +72,25 @@ def land_bins(
     """
     file = folder / f"bins-{first:05}.json"
     with whole_file(file) as draft:
-        Path(draft).write_bytes(msgspec.json.encode(_Bins(bins, places.parts, places.renames)))
+        _write_bins(Path(draft), bins, places)
 
     def land_bin(number: int) -> Snapshot:
-        work = msgspec.json.decode(file.read_bytes(), type=_Bins)
-        folds = read_newest(client(), work.bins[number], progress=counts.of_task(number))
-        return land(folder, first + number, folds, Places(work.parts, work.renames))
+        ranges, where = _read_bin(file, number)
+        folds = read_newest(client(), ranges, progress=counts.of_task(number))
+        return land(folder, first + number, folds, where)
 
     return Snapshot.united(run_tasks(context, len(bins), land_bin))
+
+
+def _write_bins(file: Path, bins: Sequence[Sequence[OffsetRange]], places: Places) -> None:
+    """What the readers of a side are given: the ranges of each, and where their keys go.
+
+    By `json`, for executors read it: of all that eosctl needs they have confluent-kafka and pyarrow.
+    """
+    ranges = [[astuple(one) for one in some] for some in bins]
+    file.write_text(json.dumps({"bins": ranges, "parts": places.parts, "renames": dict(places.renames)}))
+
+
+def _read_bin(file: Path, number: int) -> tuple[list[OffsetRange], Places]:
+    found = json.loads(file.read_text())
+    return [OffsetRange(*one) for one in found["bins"][number]], Places(found["parts"], found["renames"])
