@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -65,9 +66,9 @@ class Cluster:
             self._limits.deadline = before  # None where the thread had no limit of its own, and so goes by `renew`
 
     @contextmanager
-    def one_of(self, brokers: int) -> Iterator[None]:
+    def one_of(self, brokers: int, *, at_most_s: float = math.inf) -> Iterator[None]:
         """Around the questions to one of so many brokers: half of the time is for the others, if there are any."""
-        with self.within(self.deadline().half() if brokers > 1 else self.deadline()):
+        with self.within(self.deadline().half(at_most_s=at_most_s) if brokers > 1 else self.deadline()):
             yield
 
     def deadline(self) -> Deadline:

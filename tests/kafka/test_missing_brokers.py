@@ -169,6 +169,23 @@ def test_a_coordinator_that_never_loads_leaves_half_of_the_time(cluster: FakeClu
         assert 23 <= time_left(admin) <= 31
 
 
+def test_a_broker_that_freezes_when_it_is_to_list_has_not_all_of_the_time(cluster: FakeCluster) -> None:
+    """It had just said that it was ready: half of --timeout was waited for it, long after its ids had moved."""
+    time = FakeTime()
+
+    def freeze(seen: Seen, frame: bytes) -> bytes:
+        if (seen.node, seen.api) == (LOST, "DescribeTransactions") and LOST not in cluster.frozen:
+            cluster.frozen.add(LOST)
+            time.later(9, lambda: cluster.stop_broker(LOST))
+        return frame
+
+    cluster.tamper = freeze
+    with in_memory(cluster, time) as admin:
+        listings = admin.list_transactions()
+        assert (listed(listings), listings.missing) == ({*IDS}, ())
+        assert time_left(admin) >= 40
+
+
 def test_a_listing_of_a_frozen_broker_is_left_out(cluster: FakeCluster) -> None:
     with in_memory(cluster) as admin:
         assert admin.cluster_id()

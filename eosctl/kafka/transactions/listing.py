@@ -23,9 +23,12 @@ def list_everywhere(
 ) -> TransactionListings | KafkaFault:
     """Complete where it can be within half of the time that is left; a fault where no broker listed anything.
 
-    A partition without a leader has less: where a replica is alive, a leader is elected within seconds.
+    A partition without a leader has less: where a replica is alive, a leader is elected within seconds. So has a broker
+    that was ready and does not list: it may have frozen, and its partitions move. In the next round it has twice that,
+    for it may only have much to list.
     """
     patience, election, retry = deadline.half(), deadline.half(at_most_s=LEADER_PATIENCE_S), 0
+    at_most_s = LEADER_PATIENCE_S
     coordinators: Coordinators | None = None
 
     def waited(missing: Iterable[KafkaFault]) -> bool:
@@ -35,7 +38,8 @@ def list_everywhere(
         with cluster.within(deadline.half() if patience.expired() else patience):
             coordinators = _coordinators(cluster, before=coordinators)
         if not coordinators.missing or waited(coordinators.missing):
-            listings, answered = _list_at(cluster, coordinators, request)
+            listings, answered = _list_at(cluster, coordinators, request, at_most_s=at_most_s)
+            at_most_s *= 2
             passing = any(each.code in _PASSING for each in listings.missing)
             if answered and (not passing or waited(listings.missing)):
                 return listings
@@ -65,14 +69,15 @@ def _coordinators(cluster: Cluster, *, before: Coordinators | None) -> Coordinat
 
 
 def _list_at(
-    cluster: Cluster, coordinators: Coordinators, request: ListTransactionsRequest
+    cluster: Cluster, coordinators: Coordinators, request: ListTransactionsRequest, *, at_most_s: float
 ) -> tuple[TransactionListings, int]:
-    """What the brokers list that are ready, and how many did."""
+    """What the brokers list that are ready, each within `at_most_s` if there are several, and how many did."""
     found: list[TransactionListing] = []
     missing = list(coordinators.missing)
     answered = 0
     for node, address in coordinators.ready.items():
-        listed = _list_one(cluster, node, address, request, among=len(coordinators.ready))
+        with cluster.one_of(len(coordinators.ready), at_most_s=at_most_s):
+            listed = _list_one(cluster, node, address, request)
         if isinstance(listed, KafkaFault):
             missing.append(listed)
         else:
@@ -82,11 +87,10 @@ def _list_at(
 
 
 def _list_one(
-    cluster: Cluster, node: int, address: Address, request: ListTransactionsRequest, *, among: int
+    cluster: Cluster, node: int, address: Address, request: ListTransactionsRequest
 ) -> list[TransactionListing] | KafkaFault:
     try:
-        with cluster.one_of(among):
-            answer = cluster.ask(address, LIST_TRANSACTIONS, request)
+        answer = cluster.ask(address, LIST_TRANSACTIONS, request)
     except (UnreachableError, DeadlineError) as exc:
         return fault(fault_of(exc).code, f"broker {node}: {exc.message}")
     if answer.unknown_state_filters:
