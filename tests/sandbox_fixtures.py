@@ -33,7 +33,9 @@ TWO_WORKERS = GroupSpec(
     (Mode.ENABLED,) * 2,
     worker_config={
         "session.timeout.ms": "600000",
-        "task.shutdown.graceful.timeout.ms": "60000",  # a task that ends late commits all the same
+        # A task that ends late commits all the same. One that is stopped while it starts waits for the herder to be
+        # fenced, and the herder for its end, for so long.
+        "task.shutdown.graceful.timeout.ms": "20000",
         "plugin.path": str(SLOW_SOURCE),
     },
 )

@@ -22,6 +22,7 @@ from tests.run import planning
 from tests.run.memory import memory_folder
 from tests.run.outcomes import Collected, Outcomes
 from tests.run.parts import ROOT, Part, Result, run_parts
+from tests.run.room import LOOK_S, Room
 
 SLEEP = "import time; time.sleep(600)"
 AUTOGROUP = Path("/proc/self/autogroup")
@@ -297,3 +298,27 @@ def test_files_go_where_the_caller_says_and_not_where_nothing_is(
     monkeypatch.delenv("TMPDIR")
     assert memory_folder(0, folder=tmp_path) == tmp_path
     assert memory_folder(0, folder=tmp_path / "absent") is None
+
+
+def test_more_run_side_by_side_where_the_processors_have_time_left() -> None:
+    """When the units were over, five that wait left a third of two fast processors idle for five minutes."""
+    now_s, times = [0.0], [0, 0]
+    room = Room(2, 4, times=lambda: (times[0], times[1]), clock_s=lambda: now_s[0])
+
+    def after(spare: int, there: int) -> int:
+        now_s[0] += LOOK_S
+        times[0], times[1] = times[0] + spare, times[1] + 100
+        return room.for_parts(there)
+
+    assert (room.for_parts(2), after(20, 2), after(21, 2), after(50, 3), after(99, 4)) == (2, 2, 3, 4, 4)
+    assert after(50, 1) == 4, "there is room already"
+    assert (after(0, 3), after(0, 1), after(0, 1)) == (3, 2, 2), "nobody comes after those that end"
+    assert Room(0, 0, times=lambda: (0, 0)).for_parts(0) == 0
+
+
+def test_a_part_more_starts_while_the_others_wait(tmp_path: Path) -> None:
+    """On the processors of this machine: whether they have time left is theirs to say, and all parts run."""
+    script = "import sys, time; time.sleep(0.2)"
+    parts = [Part(f"part {number}", ("timeit", "-n", "1", "-r", "1", script), PLENTY_S) for number in range(3)]
+    results = run_parts(parts, tmp_path / "run", at_once=1, at_most=3)
+    assert sorted(result.part.name for result in results) == ["part 0", "part 1", "part 2"]

@@ -28,7 +28,7 @@ def batches(subject: Subject) -> Iterator[BatchLog]:
 @pytest.fixture
 def topic(store: TopicStore, name: str) -> str:
     """A new topic of two partitions."""
-    store.create(name, partitions=2, replication_factor=1, config={})
+    store.create(name, partitions=2, replication_factor=1, config={"retention.ms": "-1"})  # for records of long ago
     return name
 
 

@@ -65,13 +65,15 @@ def hanging_transaction(ground: Ground, name: str) -> Iterator[None]:
     """Readers of committed records wait in a data topic, for ever."""
     admin = AdminClient({"bootstrap.servers": ground.stack.bootstrap_servers})
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(PATIENCE_S)
-    with unverified_transactions(ground.stack):
-        wait_until(
-            lambda: write_in_a_transaction_that_no_coordinator_knows(ground.stack, name, producer_id=987_654_321),
-            what="the broker to take the batch",
-        )
-        yield
-    admin.delete_topics([name])[name].result(PATIENCE_S)
+    try:
+        with unverified_transactions(ground.stack):
+            wait_until(
+                lambda: write_in_a_transaction_that_no_coordinator_knows(ground.stack, name, producer_id=987_654_321),
+                what="the broker to take the batch",
+            )
+            yield
+    finally:
+        admin.delete_topics([name])[name].result(PATIENCE_S)
 
 
 @contextmanager

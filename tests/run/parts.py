@@ -19,6 +19,7 @@ from pathlib import Path
 
 from eosctl.sandbox.stack import Stack
 from tests.run.outcomes import Outcomes, read_outcomes
+from tests.run.room import Room
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 _POLL_S = 0.05
@@ -102,19 +103,22 @@ def run_parts(
     folder: Path,
     *,
     at_once: int,
+    at_most: int = 0,
     beside: int = 0,
     follow: Callable[[Result], Sequence[Part]] = lambda _result: (),
 ) -> list[Result]:
     """Runs `parts` in this order, `at_once` side by side, each in a process group of its own below `folder`.
 
+    There are more, up to `at_most`, while the processors have time left (`Room`).
     Of those that give way `beside` run beside the others, with a lower priority unless `at_once` is 0. `follow` is told
     of each that ends, and answers with the parts that come next. Whatever goes wrong here, Ctrl-C included, no part is
     left running.
     """
     waiting, running, done = list(parts), list[_Running](), list[Result]()
+    room = Room(at_once, max(at_once, at_most))
     try:
         while waiting or running:
-            for part in _those_with_room(waiting, running, at_once=at_once, beside=beside):
+            for part in _those_with_room(waiting, running, room, beside=beside):
                 waiting.remove(part)
                 niceness = _NICENESS if part.gives_way and at_once else 0
                 running.append(_start(part, folder / f"part-{len(done) + len(running)}", niceness=niceness))
@@ -131,12 +135,13 @@ def run_parts(
 
 
 def _those_with_room(
-    waiting: Sequence[Part], running: Sequence[_Running], *, at_once: int, beside: int
+    waiting: Sequence[Part], running: Sequence[_Running], room: Room, *, beside: int
 ) -> Iterator[Part]:
     """The parts that start now: the first of each kind, as many as it has room for."""
-    for gives_way, room in ((False, at_once), (True, beside)):
+    for gives_way in (False, True):
         there = sum(each.part.gives_way == gives_way for each in running)
-        yield from [part for part in waiting if part.gives_way == gives_way][: max(0, room - there)]
+        most = beside if gives_way else room.for_parts(there)
+        yield from [part for part in waiting if part.gives_way == gives_way][: max(0, most - there)]
 
 
 def environment() -> dict[str, str]:
