@@ -153,8 +153,8 @@ def test_a_part_that_gives_way_has_a_place_of_its_own_and_a_low_priority(tmp_pat
     assert (results[0].part, results[-1].part) == (first, nicer)
     output, mine = {result.part.name: result.output for result in results}, os.nice(0)
     assert f"nice {mine}\n" in output["first"]
-    assert "nice 19\n" in output["nice"]
-    assert not AUTOGROUP.exists() or re.search(r"^/autogroup-\d+ nice 19$", output["nice"], re.MULTILINE)
+    assert f"nice {min(19, mine + 10)}\n" in output["nice"]
+    assert not AUTOGROUP.exists() or re.search(r"^/autogroup-\d+ nice 10$", output["nice"], re.MULTILINE)
     (alone,) = run_parts([replace(first, gives_way=True)], tmp_path / "alone", at_once=0, beside=1)
     assert f"nice {mine}\n" in alone.output, "there is nobody to give way to"
 
@@ -170,7 +170,7 @@ def test_an_interrupted_run_leaves_no_part_running(tmp_path: Path) -> None:
         time.sleep(60)
         return []
 
-    parts = [Part("quick", ("json.tool", "--help"), 60), Part("slow", ("timeit", SLEEP), 60)]
+    parts = [Part("quick", ("json.tool", "--help"), PLENTY_S), Part("slow", ("timeit", SLEEP), PLENTY_S)]
     with pytest.raises(KeyboardInterrupt):
         run_parts(parts, tmp_path / "run", at_once=2, follow=follow)
     assert started
@@ -314,11 +314,3 @@ def test_more_run_side_by_side_where_the_processors_have_time_left() -> None:
     assert after(50, 1) == 4, "there is room already"
     assert (after(0, 3), after(0, 1), after(0, 1)) == (3, 2, 2), "nobody comes after those that end"
     assert Room(0, 0, times=lambda: (0, 0)).for_parts(0) == 0
-
-
-def test_a_part_more_starts_while_the_others_wait(tmp_path: Path) -> None:
-    """On the processors of this machine: whether they have time left is theirs to say, and all parts run."""
-    script = "import sys, time; time.sleep(0.2)"
-    parts = [Part(f"part {number}", ("timeit", "-n", "1", "-r", "1", script), PLENTY_S) for number in range(3)]
-    results = run_parts(parts, tmp_path / "run", at_once=1, at_most=3)
-    assert sorted(result.part.name for result in results) == ["part 0", "part 1", "part 2"]
