@@ -116,7 +116,7 @@ def test_a_process_of_the_sandbox_that_is_left_is_ended_and_is_a_fault(run: Run,
 
 
 def test_a_linter_is_judged_by_its_exit_code(tmp_path: Path) -> None:
-    parts = [Part("types", ("nothing_of_this_name",), 60), Part("fine", ("json.tool", "--help"), 60)]
+    parts = [Part("types", ("nothing_of_this_name",), PLENTY_S), Part("fine", ("json.tool", "--help"), PLENTY_S)]
     red, green = sorted(run_parts(parts, tmp_path / "run", at_once=2), key=lambda result: result.part.name != "types")
     assert (red.faults, green.faults) == (("exit code 1",), ())
     assert "nothing_of_this_name" in red.output
@@ -126,7 +126,7 @@ def test_the_cpu_time_of_a_part_is_that_of_its_processes(tmp_path: Path) -> None
     """Seconds tell nothing of a part that waits, or runs beside others: what it costs was not known."""
     busy = "import time\nwhile time.process_time() < 0.5: pass"
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])"
-    parts = [Part("busy", ("timeit", "-n1", "-r1", parent), 60), Part("idle", ("json.tool", "--help"), 60)]
+    parts = [Part("busy", ("timeit", "-n1", "-r1", parent), PLENTY_S), Part("idle", ("json.tool", "--help"), PLENTY_S)]
     cpu_s = {result.part.name: result.cpu_s for result in run_parts(parts, tmp_path / "run", at_once=2)}
     assert cpu_s["busy"] > 0.5
     assert 0 < cpu_s["idle"] < cpu_s["busy"]
