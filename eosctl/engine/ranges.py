@@ -18,7 +18,7 @@ from eosctl.core.wording import counted
 ClientProperties = Mapping[str, Any]
 """librdkafka's configuration, callbacks included."""
 MakeProperties = Callable[[], ClientProperties]
-"""Makes them where they are used: they may name files that only one machine has, and hold a token of a moment."""
+"""Makes them in the process that uses them: they may name temporary files, and hold a token that expires."""
 Message = Any
 """A message of confluent-kafka, whose types say that each of its parts may be missing."""
 OpenConsumer = Callable[[ClientProperties], Any]

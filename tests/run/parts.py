@@ -109,7 +109,8 @@ def run_parts(
 ) -> list[Result]:
     """Runs `parts` in this order, `at_once` side by side, each in a process group of its own below `folder`.
 
-    There are more, up to `at_most`, while the processors have time left (`Room`).
+    There are more, up to `at_most`, while processors are idle (`Room`).
+
     Of those that give way `beside` run beside the others, with a lower priority unless `at_once` is 0. `follow` is told
     of each that ends, and answers with the parts that come next. Whatever goes wrong here, Ctrl-C included, no part is
     left running.

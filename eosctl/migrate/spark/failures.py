@@ -6,6 +6,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
+from eosctl import errors
 from eosctl.errors import EosctlError, UnauthorizedError, UnreachableError
 
 _EXCEPTION_LINE = re.compile(r"^(?:Caused by: )?([\w.]*(?:Error|Exception)\b.*)$", re.MULTILINE)
@@ -17,6 +18,7 @@ _OF_NO_USE = re.compile(
 """Lines of a log that report no reason: stack frames, warnings, and the launcher's last words, always the same."""
 
 _LOG_LIMIT = 200_000
+_OUR_ERROR = re.compile(r"eosctl\.errors\.(\w+): (.*)")
 _KAFKA_ERROR = re.compile(r'KafkaError\{code=(\w+),val=-?\d+,str="(.*?)"\}')
 _UNREACHABLE = ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT")
 _TASK = re.compile(r"Task (\d+) in stage \S+ failed (\d+) times")
@@ -50,14 +52,16 @@ def spark_error(error: BaseException, doing: str, *, log_file: Path | None = Non
     text = str(error)
     where = str(log_file) if log_file else "spark.log beside the snapshot folder"
     cause = _cause(error, text)
-    kafkas = _KAFKA_ERROR.search(cause)
-    told = f"{kafkas[2]} ({kafkas[1]})" if kafkas else cause
+    ours, kafkas = _OUR_ERROR.fullmatch(cause), _KAFKA_ERROR.search(cause)
+    told = ours[2] if ours else f"{kafkas[2]} ({kafkas[1]})" if kafkas else cause
     kind, hint = _kind(cause)
     return kind(f"{doing} failed in Spark: {told}{_task(text)}", hint=f"{hint}The whole story is in {where}.")
 
 
 def _kind(cause: str) -> tuple[type[EosctlError], str]:
     """The class, and so the exit code, of what a client met with on an executor, as it is without Spark."""
+    if ours := _OUR_ERROR.fullmatch(cause):
+        return getattr(errors, ours[1], EosctlError), ""
     if re.search(r"\b\w*(?:AUTHORIZATION|AUTHENTICATION)(?:_FAILED)?\b", cause):
         role = "`eosctl acls generate --role offset-writer` prints what is needed. "
         return UnauthorizedError, role

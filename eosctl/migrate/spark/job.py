@@ -46,7 +46,7 @@ _WORTH_A_TASK = 10_000
 
 @dataclass(frozen=True, slots=True)
 class MigrationJob:
-    """The stages; `client` leads each task to the cluster, `others` to other ones, by the profile that names them.
+    """The stages; tasks reach the cluster by what `client` makes, others by `others`, under their profiles' names.
 
     Secrets travel in task closures, never in the conf.
     """

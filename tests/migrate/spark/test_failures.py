@@ -12,7 +12,7 @@ from eosctl.core.offsets.migration import PlannedTopic
 from eosctl.core.records import Bounds
 from eosctl.engine.ranges import OffsetRange
 from eosctl.engine.read import read_newest
-from eosctl.errors import EosctlError, UnauthorizedError, UnreachableError
+from eosctl.errors import EosctlError, InputFileError, UnauthorizedError, UnreachableError
 from eosctl.migrate.spark.failures import spark_error, start_error
 from eosctl.migrate.spark.job import MigrationJob
 from eosctl.migrate.spark.session import spark_context
@@ -98,6 +98,14 @@ def test_what_a_client_meets_with_on_an_executor_keeps_its_exit_code(
     assert ("`eosctl acls generate --role offset-writer`" in str(error.hint)) == (kind is UnauthorizedError)
     lost = "RuntimeError: 1 of 2 records were not delivered: ['t-0: timed out (_MSG_TIMED_OUT)']"
     assert type(spark_error(ValueError(lost), "writing")) is UnreachableError
+
+
+@pytest.mark.parametrize("kind", [UnauthorizedError, InputFileError])
+def test_an_error_of_ours_on_an_executor_keeps_its_exit_code(kind: type[EosctlError]) -> None:
+    """Tasks make librdkafka's properties themselves: a token that can't be had fails there."""
+    text = f"Traceback (most recent call last):\n  File x\n{kind.__module__}.{kind.__name__}: no token\n\tat y\n"
+    error = spark_error(ValueError(text), "reading")
+    assert (type(error), error.message) == (kind, "reading failed in Spark: no token")
 
 
 @pytest.mark.spark
