@@ -211,7 +211,8 @@ def test_every_file_is_in_one_part_and_what_one_part_leaves_out_is_in_another() 
     files = planning.test_files()
     assert {f"tests/{Path(__file__).name}", "tests/core/workers/test_upgrade.py"} <= set(files)
     assert not [*(ROOT / "tests").rglob("*_test.py")], "pytest would find these as well"
-    units = [part.command for part in planning.unit_parts(files)]
+    units = [part.command for part in planning.unit_parts(files, 3)]
+    assert len(units) == 3
     assert sorted(word for words in units for word in words if word.endswith(".py")) == sorted(files)
     collection = planning.collection_part().command
     assert {words[words.index("-m") + 1] for words in units} == {f"not ({collection[collection.index('-m') + 1]})"}
@@ -271,7 +272,7 @@ def test_live_parts_wait_for_the_first_starts_and_units_do_not(is_last: str) -> 
 def test_a_fast_run_has_no_first_start_and_nothing_live() -> None:
     """It collected every test once before each part collected its own: 20 s in which nothing else was done."""
     plan = planning.Plan(fast=True)
-    assert plan.first() == [*planning.LINT, *planning.unit_parts(planning.test_files())]
+    assert plan.first() == [*planning.LINT, *planning.unit_parts(planning.test_files(), plan.units_at_once)]
     assert all(part.gives_way for part in plan.first()), "others have no room there"
     assert not [each for part in plan.first() for each in plan.after(Result(part, 1.0, "", ()))]
 

@@ -33,8 +33,7 @@ FIRST_STARTS = tuple(
 _LIVE = "live or spark"  # what needs a broker, a worker or Spark
 _LIVE_MARK = re.compile(r"mark\.(live|spark)\b")
 _PYTEST = ("pytest", "-q", "--no-skips")
-_UNIT_CHUNKS = 3  # as many as run side by side: each imports the same
-_UNIT_S_PER_BYTE = 5.4e-5
+_UNIT_S_PER_BYTE = 5.3e-5
 # A live part of which nothing is known: it starts a broker at least, and may be long.
 _LIVE_S = 150.0
 # What takes long, in seconds as once seen, live parts side by side: they start in this order; files of tests without a
@@ -73,29 +72,37 @@ _WITH = {
     "tests/task_counts/test_task_counts_walk_live.py": "short ones",
 }
 _UNIT_SECONDS = {
-    "tests/watch/test_screen.py": 23,
-    "tests/test_run.py": 14,
-    "tests/upgrade/roll/test_upgrade_apply.py": 12,
-    "tests/output/test_board.py": 12,
-    "tests/wire/test_codecs.py": 10,
-    "tests/checks/test_doctor_remedies.py": 9,
+    "tests/watch/test_screen.py": 49,
+    "tests/exporter/test_exporter_command.py": 15,
+    "tests/test_run.py": 13,
+    "tests/exporter/test_web_access.py": 11,
+    "tests/upgrade/roll/test_upgrade_apply.py": 11,
+    "tests/migrate/test_offsets_migrate.py": 9,
+    "tests/test_every_write.py": 9,
+    "tests/wire/test_codecs.py": 9,
     "tests/upgrade/test_upgrade_mirror_maker.py": 8,
-    "tests/offsets/switch/test_offset_switch.py": 8,
-    "tests/engine/test_merge.py": 7,
-    "tests/faults/test_decoders.py": 5,
+    "tests/checks/test_doctor_remedies.py": 8,
+    "tests/offsets/switch/test_offset_switch.py": 6,
     "tests/engine/test_planned.py": 5,
-    "tests/wire/test_against_kafka_python.py": 4,
+    "tests/output/test_board.py": 5,
+    "tests/migrate/test_migrate_resume.py": 5,
+    "tests/kafka/test_fencing.py": 5,
+    "tests/faults/test_decoders.py": 5,
+    "tests/engine/test_merge.py": 4,
+    "tests/migrate/test_migrate_apply.py": 4,
     "tests/test_canaries.py": 4,
-    "tests/engine/test_rule.py": 4,
-    "tests/test_imports.py": 4,
-    "tests/test_layers.py": 3,
+    "tests/kafka/test_topic_store_errors.py": 4,
+    "tests/contract/test_topic_transactions.py": 4,
+    "tests/wire/test_against_kafka_python.py": 4,
+    "tests/sandbox/test_classes.py": 4,
     "tests/upgrade/drivers/test_kubernetes_fields.py": 3,
-    "tests/output/test_declared_kinds.py": 3,
-    "tests/collect/test_collector.py": 3,
+    "tests/acls/test_acls_command.py": 3,
+    "tests/contract/test_migration_stages.py": 3,
+    "tests/engine/test_rule.py": 3,
     "tests/upgrade/drivers/test_kubernetes_driver.py": 3,
-    "tests/offsets/test_offset_apply.py": 3,
-    "tests/migrate/test_migrate_targets.py": 3,
-    "tests/test_every_write.py": 3,
+    "tests/failures/test_reading.py": 3,
+    "tests/rescue/test_rescue_ops.py": 3,
+    "tests/upgrade/drivers/test_kubernetes_watching.py": 3,
 }
 _LIVE_FILE_S = 0.3  # to collect one whose tests need more, nearly all of them
 
@@ -114,9 +121,14 @@ class Plan:
     def __post_init__(self) -> None:
         self.awaited = {part.name for part in self._awaited()}
 
+    @property
+    def units_at_once(self) -> int:
+        """How many parts that give way run side by side: with nothing live beside them, one waits while two work."""
+        return 4 if self.fast else 3
+
     def first(self) -> list[Part]:
         """The parts that wait for nothing."""
-        return [*self._awaited(), *LINT, *unit_parts(test_files())]
+        return [*self._awaited(), *LINT, *unit_parts(test_files(), self.units_at_once)]
 
     def after(self, result: Result) -> list[Part]:
         """The parts that were only waiting for this one."""
@@ -162,13 +174,14 @@ def never_run(outcomes: Sequence[Outcomes]) -> list[str]:
     return sorted(left_out.difference(*(each.passed | each.failed | each.skipped for each in outcomes)))
 
 
-def unit_parts(files: Mapping[str, int]) -> list[Part]:
+def unit_parts(files: Mapping[str, int], count: int) -> list[Part]:
     """What needs no broker, no worker and no Spark, in parts that take about the same time: files and their bytes.
 
-    Each collects its own files, and runs all that it finds there: nothing is waited for.
+    They are as many as run side by side, for each imports the same. Each collects its own files, and runs all that it
+    finds there: nothing is waited for.
     """
     seconds = {file: _unit_s(file, size) for file, size in files.items()}
-    chunks: list[list[str]] = [[] for _ in range(_UNIT_CHUNKS)]
+    chunks: list[list[str]] = [[] for _ in range(count)]
     for file in sorted(seconds, key=lambda each: (-seconds[each], each)):
         min(chunks, key=lambda chunk: sum(seconds[each] for each in chunk)).append(file)
     return [
