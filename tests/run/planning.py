@@ -123,7 +123,7 @@ class Plan:
 
     @property
     def units_at_once(self) -> int:
-        """How many parts that give way run side by side: with nothing live beside them, one waits while two work."""
+        """How many parts that give way run side by side: one more where nothing live fills the time that they wait."""
         return 4 if self.fast else 3
 
     def first(self) -> list[Part]:

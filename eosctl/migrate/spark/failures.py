@@ -51,23 +51,22 @@ def spark_error(error: BaseException, doing: str, *, log_file: Path | None = Non
     """The eosctl error for a failure inside Spark: the innermost line that is not about Spark itself, and the task."""
     text = str(error)
     where = str(log_file) if log_file else "spark.log beside the snapshot folder"
-    cause = _cause(error, text)
-    ours, kafkas = _OUR_ERROR.fullmatch(cause), _KAFKA_ERROR.search(cause)
-    told = ours[2] if ours else f"{kafkas[2]} ({kafkas[1]})" if kafkas else cause
-    kind, hint = _kind(cause)
+    kind, told, hint = _meaning(_cause(error, text))
     return kind(f"{doing} failed in Spark: {told}{_task(text)}", hint=f"{hint}The whole story is in {where}.")
 
 
-def _kind(cause: str) -> tuple[type[EosctlError], str]:
-    """The class, and so the exit code, of what a client met with on an executor, as it is without Spark."""
+def _meaning(cause: str) -> tuple[type[EosctlError], str, str]:
+    """What a task met with: the class, and so the exit code, that it has without Spark, its words, and what next."""
     if ours := _OUR_ERROR.fullmatch(cause):
-        return getattr(errors, ours[1], EosctlError), ""
+        return getattr(errors, ours[1], EosctlError), ours[2], ""
+    kafkas = _KAFKA_ERROR.search(cause)
+    told = f"{kafkas[2]} ({kafkas[1]})" if kafkas else cause
     if re.search(r"\b\w*(?:AUTHORIZATION|AUTHENTICATION)(?:_FAILED)?\b", cause):
         role = "`eosctl acls generate --role offset-writer` prints what is needed. "
-        return UnauthorizedError, role
+        return UnauthorizedError, told, role
     if any(re.search(rf"\b{name}\b", cause) for name in _UNREACHABLE):
-        return UnreachableError, "Can the executors reach the brokers, at the addresses that they advertise? "
-    return EosctlError, ""
+        return UnreachableError, told, "Can the executors reach the brokers, at the addresses that they advertise? "
+    return EosctlError, told, ""
 
 
 def _cause(error: BaseException, text: str) -> str:

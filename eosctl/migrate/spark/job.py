@@ -46,9 +46,9 @@ _WORTH_A_TASK = 10_000
 
 @dataclass(frozen=True, slots=True)
 class MigrationJob:
-    """The stages; tasks reach the cluster by what `client` makes, others by `others`, under their profiles' names.
+    """The stages. `client` makes the properties for the command's own cluster, `others` has one for each profile.
 
-    Secrets travel in task closures, never in the conf.
+    Tasks call them. Secrets travel in task closures, never in the conf.
     """
 
     context: SparkContext

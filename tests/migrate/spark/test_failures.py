@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from eosctl.core.offsets.migration import PlannedTopic
 from eosctl.core.records import Bounds
-from eosctl.engine.ranges import OffsetRange
+from eosctl.engine.ranges import ClientProperties, OffsetRange
 from eosctl.engine.read import read_newest
 from eosctl.errors import EosctlError, InputFileError, UnauthorizedError, UnreachableError
 from eosctl.migrate.spark.failures import spark_error, start_error
@@ -100,14 +100,6 @@ def test_what_a_client_meets_with_on_an_executor_keeps_its_exit_code(
     assert type(spark_error(ValueError(lost), "writing")) is UnreachableError
 
 
-@pytest.mark.parametrize("kind", [UnauthorizedError, InputFileError])
-def test_an_error_of_ours_on_an_executor_keeps_its_exit_code(kind: type[EosctlError]) -> None:
-    """Tasks make librdkafka's properties themselves: a token that can't be had fails there."""
-    text = f"Traceback (most recent call last):\n  File x\n{kind.__module__}.{kind.__name__}: no token\n\tat y\n"
-    error = spark_error(ValueError(text), "reading")
-    assert (type(error), error.message) == (kind, "reading failed in Spark: no token")
-
-
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # pyspark loses the pipe to that JVM
 def test_a_spark_that_does_not_start_says_why(tmp_path: Path) -> None:
@@ -147,6 +139,23 @@ def test_a_failing_task_is_one_line(spark: SparkSession, tmp_path: Path) -> None
         job.snapshot([topic], tmp_path / "source")
     assert "no.such.setting" in caught.value.message
     assert "\n" not in caught.value.message
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", [UnauthorizedError, InputFileError])
+def test_an_error_of_ours_in_a_task_keeps_its_exit_code(
+    spark: SparkSession, tmp_path: Path, kind: type[EosctlError]
+) -> None:
+    """Tasks make librdkafka's properties themselves: a token that can't be had fails there. It was exit code 1."""
+
+    def no_token() -> ClientProperties:
+        raise kind("no token", hint="Log in.")
+
+    topic = PlannedTopic("t", "id", 1, 1, (Bounds(0, 0, 1, 1),))
+    with pytest.raises(EosctlError) as caught:
+        MigrationJob(spark.sparkContext, no_token).snapshot([topic], tmp_path / "source")
+    assert type(caught.value) is kind
+    assert caught.value.message == "reading the source failed in Spark: no token"
 
 
 def test_a_reader_that_reaches_no_broker_says_so() -> None:
