@@ -54,9 +54,10 @@ class Watching:
         return self.process.wait(PATIENCE_S)
 
     def firing(self, alert: str, **labels: str) -> bool:
-        """Whether the alert fires now, with these labels."""
+        """Whether the alert fires now, with these labels; not that of an exporter before, which Prometheus may keep."""
         found = [each for each in self.prometheus.alerts() if each.name == alert and each.state == "firing"]
-        return any(labels.items() <= each.labels.items() for each in found)
+        wanted = {"instance": f"127.0.0.1:{self.port}", **labels}
+        return any(wanted.items() <= {"instance": wanted["instance"], **each.labels}.items() for each in found)
 
     @contextmanager
     def fires(self, *alerts: str, **labels: str) -> Iterator[None]:
