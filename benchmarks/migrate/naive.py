@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
 from eosctl.core.offsets.migration import in_bins
-from eosctl.engine.ranges import OffsetRange, read_runs
+from eosctl.engine.reading.ranges import OffsetRange, read_runs
 
 _SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("key", pa.binary()), ("value", pa.binary())])
 

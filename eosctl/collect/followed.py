@@ -32,7 +32,7 @@ from eosctl.ports import TopicStore
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
-    from eosctl.engine.read import TopicColumns
+    from eosctl.engine.reading.newest import TopicColumns
 
 
 class TooLargeError(UnsupportedError):

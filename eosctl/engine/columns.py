@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -141,3 +143,10 @@ def dictionary_of(column: pa.Array, values: dict[Any, Any], kind: pa.DataType) -
     encoded = column.dictionary_encode()
     found = pa.array([values.get(name) for name in encoded.dictionary.to_pylist()], kind)
     return found.take(encoded.indices)
+
+
+def cuts_of(column: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Where each of a column of `binary` begins in the bytes that they have together, how long it is, and the bytes."""
+    _valid, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    return ends[:-1], ends[1:] - ends[:-1], np.frombuffer(data or b"", np.uint8)

@@ -23,7 +23,7 @@ import pyarrow as pa
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.engine.columns import RECORDS, VALUES
 from eosctl.engine.places import Places
-from eosctl.engine.read import Fold
+from eosctl.engine.reading.newest import Fold
 
 
 def write_table(file: Path, table: pa.Table) -> None:
@@ -102,11 +102,10 @@ def land(folder: Path, number: int, folds: Iterable[Fold], places: Places) -> Sn
     about = _About()
     with whole_file(folder / f"{number:05}.arrow") as draft, pa.ipc.new_file(draft, RECORDS) as writer:
         for count, fold in enumerate(folds):
-            for part, some in places.split(fold):
-                for batch in some.combine_chunks().to_batches():
-                    writer.write_batch(batch)
-                    about.add(part, fold=count)
-                    part_bytes[part] += batch.nbytes
+            for part, batch in places.split(fold):
+                writer.write_batch(batch)
+                about.add(part, fold=count)
+                part_bytes[part] += batch.nbytes
             about.older += fold.older
             found.append(Snapshot(frozenset(fold.connectors()), fold.in_place(), fold.read))
         writer.write_batch(about.batch())

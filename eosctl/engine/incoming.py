@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
@@ -14,9 +13,9 @@ from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.records import IgnoredKey, decode_key
 from eosctl.core.record_file import UNKNOWN
 from eosctl.engine.columns import arrow_schema, batch_of_columns, numbered, one_array, same, those
+from eosctl.engine.homes import homes_of
 from eosctl.engine.owners import owners_of
 from eosctl.engine.planned import WRITES, headers_at
-from eosctl.engine.read import homes_of
 from eosctl.engine.rule import first_of, is_sent, newest_per_key, places_of, rows_of
 from eosctl.engine.stores import ColumnStore
 
@@ -59,7 +58,7 @@ def one_table(tables: Sequence[pa.Table]) -> pa.Table:
 
 def with_partitions(incoming: pa.Table, partitions: int, *, keep: bool) -> pa.Table:
     """The records with `to`, the partition that each goes to: that of the file with `keep`, else that of Connect."""
-    homes = pa.array(homes_of(incoming["key"].to_pylist(), repeat(partitions)), pa.int32())
+    homes = homes_of(one_array(incoming["key"]), partitions)
     if keep:
         given = incoming["partition"]
         homes = pc.if_else(pc.equal(given, UNKNOWN), homes, given)

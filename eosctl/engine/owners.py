@@ -4,24 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.java.json import string_text
 from eosctl.core.offsets.keys import PLAIN_KEY, key_owner, quoted_name, renamed_key
+from eosctl.engine.columns import cuts_of
 
-_PATTERN = f"^{PLAIN_KEY}$"
+_PATTERN = f"^{PLAIN_KEY}$".replace("?P<connector>", "?:")
+_NAME_FROM, _BEHIND_NAME = 2, b'",'
 
 
 def owners_of(keys: pa.BinaryArray) -> pa.Array:
     """Whose each key is, as `key_owner` says; null where a key is nobody's."""
-    names = pc.struct_field(pc.extract_regex(keys, _PATTERN), "connector").cast(pa.string())
-    if names.null_count == 0:
+    is_plain = pc.fill_null(pc.match_substring_regex(keys, _PATTERN), fill_value=False)
+    names = _names_in(keys, is_plain)
+    if pc.all(is_plain).as_py() is not False:
         return names
-    is_odd = pc.is_null(names)
+    is_odd = pc.invert(is_plain)
     owners = (key_owner(key) for key in keys.filter(is_odd).to_pylist())
     odd = pa.array([owner and owner.connector for owner in owners], pa.string())
     return pc.replace_with_mask(names, is_odd, odd)
+
+
+def _names_in(keys: pa.BinaryArray, is_plain: pa.Array) -> pa.Array:
+    """The connectors in the plain ones of `keys`: a match of the pattern that gives the name takes twice as long."""
+    if not len(keys):
+        return pa.array([], pa.string())
+    starts, _lengths, data = cuts_of(keys)
+    ends: npt.NDArray[np.int32] = pc.find_substring(keys, _BEHIND_NAME).fill_null(0).to_numpy(zero_copy_only=False)
+    wanted = is_plain.to_numpy(zero_copy_only=False)
+    cuts = np.zeros(2 * len(keys) + 1, np.int32)
+    cuts[:-1:2], cuts[1::2] = starts + np.where(wanted, _NAME_FROM, 0), starts + np.where(wanted, ends, 0)
+    cuts[-1] = cuts[-2]
+    whole = pa.Array.from_buffers(pa.string(), len(cuts) - 1, [None, pa.py_buffer(cuts), pa.py_buffer(data)])
+    return whole.take(pa.array(np.arange(0, len(cuts) - 1, 2, dtype=np.int32), mask=~wanted))
 
 
 def renamed(keys: pa.Array, connectors: pa.Array, renames: Mapping[str, str]) -> pa.Array:

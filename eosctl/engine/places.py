@@ -9,9 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.offsets.migration import Parts
-from eosctl.engine.columns import dictionary_of, one_array
+from eosctl.engine.columns import dictionary_of
+from eosctl.engine.homes import homes_of
 from eosctl.engine.owners import renamed
-from eosctl.engine.read import Fold, homes_of
+from eosctl.engine.reading.newest import Fold
+
+_ROWS_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +32,13 @@ class Places:
         """The number of partitions that places are counted by."""
         return sum(map(len, self.parts))
 
-    def split(self, fold: Fold) -> Iterator[tuple[int, pa.Table]]:
-        """The records of each part that has any."""
-        records = fold.records
-        numbers = self._numbers(records, fold.sizes) if len(self.parts) > 1 else pa.array([0] * len(records))
+    def split(self, fold: Fold) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The records of each part that has any, as they lie there: a part may come several times."""
+        for batch in fold.records.to_batches(max_chunksize=_ROWS_AT_ONCE):
+            yield from self._split(batch, fold.sizes)
+
+    def _split(self, records: pa.RecordBatch, sizes: Mapping[str, int]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        numbers = self._numbers(records, sizes) if len(self.parts) > 1 else pa.array([0] * len(records))
         found = sorted(pc.unique(numbers).to_pylist())
         if len(found) < 2:
             yield from ((number, records) for number in found)
@@ -43,11 +49,11 @@ class Places:
             yield number, in_order.slice(begin, counts[number])
             begin += counts[number]
 
-    def _numbers(self, records: pa.Table, sizes: Mapping[str, int]) -> pa.Array:
+    def _numbers(self, records: pa.RecordBatch, sizes: Mapping[str, int]) -> pa.Array:
         """The part of each record; one without a key is of the first."""
-        topics, keys, connectors = (one_array(records[name]) for name in ("topic", "key", "connector"))
+        topics, keys, connectors = (records[name] for name in ("topic", "key", "connector"))
         size = self.size()
-        found, partitions = one_array(records["at_home"]), one_array(records["partition"])
+        found, partitions = records["at_home"], records["partition"]
         if set(sizes.values()) != {size}:
             found = pc.and_(found, pc.equal(dictionary_of(topics, dict(sizes), pa.int32()), size))
         if self.renames:
@@ -56,8 +62,8 @@ class Places:
         places = partitions
         if not pc.all(found).as_py():
             other = pc.invert(found)
-            final = renamed(keys.filter(other), connectors.filter(other), self.renames).to_pylist()
-            homes = pa.array([home or 0 for home in homes_of(final, [size] * len(final))], pa.int32())
+            final = renamed(keys.filter(other), connectors.filter(other), self.renames)
+            homes = homes_of(final, size).fill_null(0)
             places = pc.replace_with_mask(partitions, other, homes)
         number_of = {place: number for number, part in enumerate(self.parts) for place in part}
         return pa.array([number_of[place] for place in range(size)], pa.int32()).take(places)

@@ -26,7 +26,7 @@ from eosctl.core.wording import encodable
 from eosctl.engine.backups.lines import AT_ONCE
 from eosctl.engine.columns import SENT, arrow_schema, batch_of_columns, dictionary_of, one_array, those
 from eosctl.engine.files import Spilled
-from eosctl.engine.read import homes_of
+from eosctl.engine.homes import homes_of
 from eosctl.engine.rule import sent
 
 WRITES = arrow_schema(
@@ -129,7 +129,7 @@ class PlannedWrites(Sequence[PlannedWrite]):
         for table in self.sends().tables():
             there = table.filter(pc.and_(pc.is_valid(table["connector"]), pc.is_valid(table["before_partition"])))
             counts = dictionary_of(one_array(there["topic"]), dict(sizes), pa.int32())
-            homes = pa.array(homes_of(there["key"].to_pylist(), counts.to_pylist()), pa.int32())
+            homes = homes_of(one_array(there["key"]), one_array(counts))
             found += rows_of(there.filter(pc.not_equal(there["before_partition"], homes)))
         return found
 

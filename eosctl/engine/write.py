@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 from eosctl.core.clients.librdkafka_limits import LARGEST_RECORD
 from eosctl.core.records import Record
 from eosctl.engine.columns import SENT, batch_of_columns, numbered, one_array, those
+from eosctl.engine.homes import homes_of
 from eosctl.engine.planned import headers_of
-from eosctl.engine.ranges import ClientProperties, ProgressMeter, learn_topics
-from eosctl.engine.read import homes_of
+from eosctl.engine.reading.ranges import ClientProperties, ProgressMeter, learn_topics
 
 OnDelivery = Callable[[Any, Any], None]
 """Takes confluent-kafka's error, or None, and its message."""
@@ -57,7 +57,7 @@ def placed(decisions: pa.Table) -> pa.Table:
     given = one_array(decisions["partition"])
     is_new = pc.is_null(given)
     new = decisions.select(["key", "partitions"]).filter(is_new)
-    homes = pa.array(homes_of(new["key"].to_pylist(), new["partitions"].to_pylist()), pa.int32())
+    homes = homes_of(one_array(new["key"]), one_array(new["partitions"]))
     partitions = pc.replace_with_mask(given, is_new, homes)
     return decisions.select(["topic", "partition", "key", "value"]).set_column(1, "partition", partitions)
 

@@ -235,14 +235,12 @@ def spark_stages(
 
     @contextmanager
     def opened() -> Iterator[MigrationStages]:
-        from eosctl.kafka.topics.librdkafka import client_properties
         from eosctl.migrate.spark.start import spark_job
 
-        client = partial(client_properties, app.target.client) if app.target.client else dict
-        others = {name: partial(client_properties, app.elsewhere(name).target.require_client()) for name in profiles}
+        others = {name: app.elsewhere(name).target.require_client() for name in profiles}
         app.on_event(Event("starting Spark"))
         with spark_job(
-            client, snapshots=snapshots, master=master, conf=conf or {}, others=others,
+            app.target.client, snapshots=snapshots, master=master, conf=conf or {}, others=others,
             on_progress=lambda *progress: app.on_event(Event(*progress)),
         ) as job:  # fmt: skip
             yield job

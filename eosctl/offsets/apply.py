@@ -22,7 +22,7 @@ from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.engine.compare import Held, Since, aborted, counts_of, held, outcomes
 from eosctl.engine.planned import places_in
-from eosctl.engine.read import TopicColumns, all_records
+from eosctl.engine.reading.newest import TopicColumns, all_records
 from eosctl.engine.transactions import in_transactions
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError, UnreachableError
 from eosctl.events import Event

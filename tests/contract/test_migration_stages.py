@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, Parts, PlannedTopic
 from eosctl.core.offsets.migration_results import Mismatch
@@ -42,8 +43,8 @@ def stage(request: pytest.FixtureRequest, subject: Subject) -> Iterator[Stage]:
 
         context = request.getfixturevalue("spark").sparkContext
         servers = request.getfixturevalue("stack").bootstrap_servers
-        client = {"bootstrap.servers": servers, "socket.timeout.ms": 1000 * PATIENCE_S}
-        yield Stage(subject, MigrationJob(context, lambda: client), store)
+        client = ClientSettings((servers,), request_timeout_ms=1000 * PATIENCE_S)
+        yield Stage(subject, MigrationJob(context, client), store)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from eosctl.engine.columns import numbered, one_array, those
 
 _PROBE = """
 import sys
-import eosctl.engine.columns, eosctl.engine.read, eosctl.engine.rule
+import eosctl.engine.columns, eosctl.engine.reading.newest, eosctl.engine.rule
 print("pandas" in sys.modules)
 import pandas, pyarrow
 table = pyarrow.Table.from_pandas(pandas.DataFrame({"key": ["a", None]}))

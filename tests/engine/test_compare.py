@@ -13,7 +13,7 @@ from eosctl.core.offsets.records import is_nothing
 from eosctl.core.records import Record
 from eosctl.engine.columns import DECISIONS
 from eosctl.engine.compare import compare, expected_in_target
-from eosctl.engine.read import records_table
+from eosctl.engine.reading.newest import records_table
 
 VALUES = st.sampled_from([None, b"", b"null", b"1", b"2"])
 COLUMNS = ("connector", "topic", "key", "value", "before", "before_nothing", "action")

@@ -17,7 +17,7 @@ from eosctl.core.offsets.records import is_nothing
 from eosctl.core.offsets.views import Prefer, fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.engine import rule
-from eosctl.engine.read import records_table
+from eosctl.engine.reading.newest import records_table
 from tests.core.offsets.merging import merged_key_by_key, plan_merge
 
 PARTITIONS = 3

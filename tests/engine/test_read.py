@@ -17,8 +17,8 @@ from eosctl.core.records import Record
 from eosctl.engine.backups.entries import ENTRIES
 from eosctl.engine.columns import DECISIONS, RECORDS, meaning
 from eosctl.engine.planned import WRITES
-from eosctl.engine.ranges import OffsetRange
-from eosctl.engine.read import Fold, Folding, read_newest, records_table
+from eosctl.engine.reading.newest import KEYS_AT_ONCE, Fold, Folding, folded, piece_of, records_table
+from eosctl.engine.reading.ranges import OffsetRange, read_runs
 
 TO_FOUR, TO_TWO = OffsetRange("t", 0, 0, 4), OffsetRange("t", 1, 0, 2)
 
@@ -72,6 +72,15 @@ class ScriptedConsumer:
         self.closed = True
 
 
+def newest(consumer: ScriptedConsumer, ranges: Sequence[OffsetRange], **limits: Any) -> Iterator[Fold]:
+    """What librdkafka's messages come to."""
+    keys_at_once = limits.pop("keys_at_once", KEYS_AT_ONCE)
+    number_of = {(one.topic, one.partition): number for number, one in enumerate(ranges)}
+    runs = read_runs({}, ranges, open_consumer=consumer.opened, **limits)
+    pieces = (piece_of(number_of[place], messages) for place, messages in runs)
+    return folded(pieces, ranges, keys_at_once=keys_at_once)
+
+
 Found = tuple[dict[tuple[int, bytes | None], int], int]
 
 
@@ -79,7 +88,7 @@ def read(consumer: ScriptedConsumer, *ranges: OffsetRange, **limits: Any) -> lis
     """What is given away: each key with the offset of its newest record, and how many older ones there were."""
     limits = {"stall_timeout_s": 0.05} | limits
     found = []
-    for fold in read_newest({}, ranges, open_consumer=consumer.opened, **limits):
+    for fold in newest(consumer, ranges, **limits):
         rows = fold.records.to_pylist()
         found.append(({(row["partition"], row["key"]): row["offset"] for row in rows}, fold.older))
         assert len(found[-1][0]) == len(rows), "a partition and key is there once"
@@ -114,7 +123,7 @@ def test_where_many_topics_are_is_asked_once(topics: int, listed: int) -> None:
     messages = [Message(topic=name, partition=0, offset=0, key=b"k", value=b"v") for name in names]
     consumer = ScriptedConsumer([messages])
     ranges = [OffsetRange(name, 0, 0, 1) for name in names]
-    [fold] = read_newest({}, ranges, open_consumer=consumer.opened, stall_timeout_s=0.05)
+    [fold] = newest(consumer, ranges, stall_timeout_s=0.05)
     assert len(fold.records) == topics
     assert (consumer.listed, consumer.closed) == (listed, True)
 
@@ -218,7 +227,7 @@ def test_keys_that_nearly_fill_the_memory_are_not_copied_for_each_record_that_co
     for begin in range(0, 50_000, 100):
         folding.add(("t", 0), messages(range(begin, begin + 100), keys=keys, size=size))
         with_superseded = folding.held_bytes()
-        full = folding.is_full(10**6)
+        full = folding.is_full()
         copied += folding.held_bytes() if folding.held_bytes() < with_superseded else 0
         if full:
             folding, folds = Folding([TO_FOUR], bytes_at_once=130_000), folds + 1
@@ -260,7 +269,7 @@ def test_what_a_row_says() -> None:
     ]
     ranges = [OffsetRange("t", number, 0, 9, 3, "t@p") for number in range(3)]
     ends = [event(number, 9) for number in range(3)]
-    (fold,) = read_newest({}, ranges, open_consumer=ScriptedConsumer([messages, ends]).opened)
+    (fold,) = newest(ScriptedConsumer([messages, ends]), ranges)
     names = ("topic", "timestamp_ms", "nothing", "at_home", "connector")
     rows = {row["offset"]: tuple(row[name] for name in names) for row in fold.records.to_pylist()}
     assert rows == {

@@ -17,7 +17,7 @@ from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import Record
 from eosctl.engine import rule
 from eosctl.engine.columns import RECORDS
-from eosctl.engine.read import records_table
+from eosctl.engine.reading.newest import records_table
 
 SOURCES = ("offsets-old", "offsets-global")
 ROUTES = (

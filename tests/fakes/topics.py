@@ -27,7 +27,7 @@ from tests.fakes.topic_contents import PATIENCE, FakeTopics
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
-    from eosctl.engine.read import TopicColumns
+    from eosctl.engine.reading.newest import TopicColumns
 
 KNOWN_SETTINGS = frozenset(
     {"cleanup.policy", "min.cleanable.dirty.ratio", "min.compaction.lag.ms", "min.insync.replicas", "retention.ms"}
@@ -159,7 +159,7 @@ class FakeTopicStore(FakeTopics):
         partitions: Collection[int] | None = None,
         bare: bool = False,
     ) -> TopicColumns:
-        from eosctl.engine.read import TopicColumns, records_table  # pyarrow: not every program needs it
+        from eosctl.engine.reading.newest import TopicColumns, records_table  # pyarrow: not every program needs it
 
         read = self.read(topic, isolation=isolation, newest_per_key=True, since=since)
         wanted = [each for each in read.records if partitions is None or each.partition in partitions]

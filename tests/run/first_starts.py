@@ -40,7 +40,7 @@ def start_spark(folder: Path) -> None:
     archive = settings.class_archive()
     if archive is not None and archive.kept() is None:
         with spark_context(settings) as context:
-            rehearse(MigrationJob(context, dict), folder / "rehearsal")
+            rehearse(MigrationJob(context, None), folder / "rehearsal")
 
 
 STARTS: dict[str, Callable[[Path], None]] = {"kafka": start_kafka, "spark": start_spark}

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
 from eosctl.core.batches import OLD_FORMAT, Batch, Place, ScanPlan, Unseen, UnseenReason
+from eosctl.kafka.batches.source import PartitionReading
+from eosctl.wire.log.batches import decode_batches
+from eosctl.wire.log.fetch_messages import PartitionData
 
 _LAST_OFFSET = itemgetter(Batch._fields.index("last_offset"))
 
@@ -25,10 +28,31 @@ def sound_batches(batches: Sequence[Batch], *, end: int) -> Sequence[Batch]:
     return batches
 
 
+def batches_of(reading: PartitionReading, part: PartitionData, *, check_crc: bool = False) -> Sequence[Batch]:
+    """The whole batches that were fetched of a partition, as far as they are sound; the position moves behind them.
+
+    Raises ProtocolError.
+    """
+    if part.records is None:
+        return ()
+    topic, partition = reading.place
+    batches = decode_batches(
+        part.records, topic=topic, partition=partition, position=reading.position, check_crc=check_crc
+    )
+    sound = sound_batches(batches, end=part.high_watermark)
+    if sound:
+        reading.position = max(reading.position, sound[-1].last_offset + 1)
+    if len(sound) < len(batches):
+        rotten = batches[len(sound)]
+        reading.why_not = f"a batch there says that its offsets are {rotten.base_offset} to {rotten.last_offset}"
+    return sound
+
+
 class SeenBatches:
     """`positions` has the next offset of each partition, and moves with each batch that is given out."""
 
-    def __init__(self, plan: ScanPlan) -> None:
+    def __init__(self, plan: ScanPlan, *, check_crc: bool = False) -> None:
+        self._check_crc = check_crc
         self.positions = {(span.topic, span.partition): span.first for span in plan.spans}
         self._unseen = list(plan.unseen)
         self._compacted: dict[Place, Unseen] = {}
@@ -37,7 +61,16 @@ class SeenBatches:
         """What the plan had, what was found since, and the holes of each partition as one."""
         return (*self._unseen, *(self._compacted[place] for place in sorted(self._compacted)))
 
-    def give(self, place: Place, batches: Sequence[Batch], stop: int) -> Iterator[Batch]:
+    def take(self, reading: PartitionReading, part: PartitionData) -> Sequence[Batch]:
+        """The batches that were fetched of a partition."""
+        return batches_of(reading, part, check_crc=self._check_crc)
+
+    def give(self, chunks: Sequence[tuple[PartitionReading, Sequence[Batch]]]) -> Iterator[Batch]:
+        """The batches of some partitions."""
+        for reading, batches in chunks:
+            yield from self._of_partition(reading.place, batches, reading.stop)
+
+    def _of_partition(self, place: Place, batches: Sequence[Batch], stop: int) -> Iterator[Batch]:
         """The batches of a partition that lie, at least in part, between its position and `stop`."""
         positions = self.positions
         position = positions[place]

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from eosctl.core.batches import Place
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.frozen import NamedTuple
 from eosctl.deadline import Clock
 from eosctl.kafka.native.connection import Connection, Pending
 from eosctl.kafka.topics.partition_leaders import Leader
@@ -26,11 +28,33 @@ from eosctl.wire.log.fetch_messages import (
     PartitionFetch,
     TopicFetch,
 )
+from eosctl.wire.log.offset_messages import Isolation
 from eosctl.wire.primitives import NO_ID
 
 ANSWER_BYTES = 8 << 20
 PARTITION_BYTES = 1 << 20
 _MAX_WAIT_MS = 500
+
+
+class FetchTerms(NamedTuple):
+    """What is asked of a broker at once, in which isolation."""
+
+    isolation: Isolation
+    answer_bytes: int = ANSWER_BYTES
+    partition_bytes: int = PARTITION_BYTES
+
+    @classmethod
+    def by(cls, settings: ClientSettings, isolation: Isolation) -> FetchTerms:
+        """Those of a client whose settings may say how much it wants, as librdkafka is told."""
+        return cls(
+            isolation,
+            _number(settings.extra.get("fetch.max.bytes"), usual=ANSWER_BYTES),
+            _number(settings.extra.get("max.partition.fetch.bytes"), usual=PARTITION_BYTES),
+        )
+
+
+def _number(text: str | None, *, usual: int) -> int:
+    return int(text) if text is not None and text.isdecimal() else usual
 
 
 @dataclass(slots=True)
@@ -48,10 +72,10 @@ class PartitionReading:
 class Source:
     """The partitions that one broker leads; one request is under way at a time."""
 
-    def __init__(self, connection: Connection, readings: Iterable[PartitionReading]) -> None:
-        self.connection = connection
+    def __init__(self, connection: Connection, readings: Iterable[PartitionReading], terms: FetchTerms) -> None:
+        self.connection, self._terms = connection, terms
         self.readings = deque(readings)
-        self._room = FrameRoom(ANSWER_BYTES + (1 << 16))
+        self._room = FrameRoom(terms.answer_bytes + (1 << 16))
         self._pending: Pending[FetchResponse] | None = None
         self._names: dict[UUID, str] = {}
         self.rests_until_s = 0.0
@@ -103,9 +127,17 @@ class Source:
         topics: list[TopicFetch] = []
         for each in self.readings:
             topic, partition = each.place
-            asked = PartitionFetch(partition, each.leader.epoch, each.position, partition_max_bytes=PARTITION_BYTES)
+            asked = PartitionFetch(
+                partition, each.leader.epoch, each.position, partition_max_bytes=self._terms.partition_bytes
+            )
             if topics and topics[-1].topic == topic:
                 topics[-1] = topics[-1]._replace(partitions=(*topics[-1].partitions, asked))
             else:
                 topics.append(TopicFetch(topic, each.leader.topic_id, (asked,)))
-        return FetchRequest(max_wait_ms=_MAX_WAIT_MS, min_bytes=1, max_bytes=ANSWER_BYTES, topics=tuple(topics))
+        return FetchRequest(
+            max_wait_ms=_MAX_WAIT_MS,
+            min_bytes=1,
+            max_bytes=self._terms.answer_bytes,
+            isolation_level=self._terms.isolation,
+            topics=tuple(topics),
+        )

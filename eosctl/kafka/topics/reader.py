@@ -12,22 +12,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.records import Bounds, Headers, Record, Sieve
+from eosctl.core.records import Bounds, Record, Sieve
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
-from eosctl.engine.ranges import CONSUMER, OffsetRange, Run, runs_of
+from eosctl.engine.reading.ranges import CONSUMER, Run, runs_of
 from eosctl.errors import BrokerError
 from eosctl.events import Event, OnEvent
 from eosctl.kafka.access import Access
 from eosctl.kafka.topics.librdkafka import ErrorLog, Properties, client_properties, error_of, quiet_logger, translate
-
-if TYPE_CHECKING:
-    from eosctl.engine.columns import Table
 
 _BATCH = 5000
 _BATCH_TIMEOUT_S = 0.1  # consume() waits this long for a full batch even at the end of all partitions
@@ -85,30 +82,6 @@ class TopicReader:
         """
         with collector_paused():
             return tuple(chain.from_iterable(_in_order(self._batches(), sorted(self._stop), newest_per_key=True)))
-
-    def read_columns(self, partitions: int, *, bare: bool = False) -> tuple[Table, dict[tuple[int, int], Headers]]:
-        """What `read_newest` has of a topic with so many partitions, as RECORDS, and the headers of those with any.
-
-        `bare` as in `Folding`.
-        """
-        from eosctl.engine.read import Folding
-
-        ranges = [OffsetRange(self._topic, each, 0, 0, partitions) for each in sorted(self._stop)]
-        folding = Folding(ranges, bare=bare)
-        headers: dict[tuple[int, int], Headers] = {}
-        if not self._open:
-            return folding.fold().records, headers
-        with collector_paused(), self._consumer() as consumer:
-            self._assign(consumer, self._open)
-            for runs in self._consume(consumer, timeout_s=_BATCH_TIMEOUT_S):
-                for place, run in runs:
-                    folding.add(place, run)
-                    if any(found := [message.headers() for message in run]):
-                        offsets = (message.offset() for message in run)
-                        headers |= {
-                            (place[1], offset): tuple(some) for offset, some in zip(offsets, found, strict=True) if some
-                        }
-            return folding.fold().records, headers
 
     def stream(self, *, newest_per_key: bool) -> Iterator[Sequence[Record]]:
         """What `read_all` or `read_newest` has, some at a time, and no more than that in memory.

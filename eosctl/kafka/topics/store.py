@@ -12,6 +12,7 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import (
     Bounds,
+    Headers,
     KnownBounds,
     NewTopic,
     OutRecord,
@@ -25,13 +26,13 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, UsageError
 from eosctl.events import Event, OnEvent, ignore_events
 from eosctl.kafka.admin import TopicAdmin
-from eosctl.kafka.topics.reader import TopicReader
+from eosctl.kafka.topics.reader import TopicReader, collector_paused
 from eosctl.kafka.topics.tail_reader import read_tails
 from eosctl.kafka.topics.writer import TopicWriter
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
-    from eosctl.engine.read import TopicColumns
+    from eosctl.engine.reading.newest import TopicColumns
 
 _MARKER_PATIENCE_S, _MARKER_PATIENCE_EACH_S = 5.0, 0.05  # of a transaction, and more for each of its partitions
 _MARKER_POLL_S = 0.02
@@ -143,15 +144,28 @@ class KafkaTopicStore:
 
         `bare`: without whose each key is and where it should be.
         """
-        from eosctl.engine.read import TopicColumns
+        from eosctl.engine.reading.newest import Folding, TopicColumns
+        from eosctl.engine.reading.ranges import OffsetRange
+        from eosctl.kafka.topics.pieces import OffsetMeter, read_pieces
 
-        bounds = self.bounds(topic)
-        wanted = [one for one in bounds if partitions is None or one.partition in partitions]
-        reader = TopicReader(
-            self._settings, topic, [_narrowed(one, since or {}, {}) for one in wanted],
-            isolation=isolation, deadline=self._deadline, on_event=self._on_event,
-        )  # fmt: skip
-        return TopicColumns(topic, bounds, *reader.read_columns(len(bounds), bare=bare))
+        bounds, committed = self.bounds(topic), isolation == "read_committed"
+        ranges = [
+            OffsetRange(topic, one.partition, one.begin, one.lso if committed else one.end, len(bounds))
+            for one in (_narrowed(bound, since or {}, {}) for bound in bounds)
+            if partitions is None or one.partition in partitions
+        ]
+        total = sum(max(0, one.end - one.begin) for one in ranges)
+        progress = OffsetMeter(f"reading {topic}", total, deadline=self._deadline, on_event=self._on_event)
+        folding, headers = Folding(ranges, bare=bare), dict[tuple[int, int], Headers]()
+        with collector_paused():
+            for piece in read_pieces(
+                self._settings, ranges, timeout=self._deadline, committed=committed, limited=True, progress=progress
+            ):
+                folding.add_piece(piece.columns)
+                headers |= {
+                    (ranges[number].partition, offset): found for (number, offset), found in piece.headers.items()
+                }
+            return TopicColumns(topic, bounds, folding.fold().records, headers)
 
     def stream(
         self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False, sieve: Sieve | None = None

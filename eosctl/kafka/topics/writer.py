@@ -138,7 +138,7 @@ class TopicWriter:
             self._send_one(producer, record)
 
     def _send_rows(self, producer: Producer, *, rows: Table) -> None:
-        from eosctl.engine.ranges import learn_topics
+        from eosctl.engine.reading.ranges import learn_topics
         from eosctl.engine.write import deletions_first, first_rows_of, produce_rows
 
         for _first, topic, partition in first_rows_of(rows):

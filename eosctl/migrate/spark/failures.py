@@ -21,6 +21,10 @@ _LOG_LIMIT = 200_000
 _OUR_ERROR = re.compile(r"eosctl\.errors\.(\w+): (.*)")
 _KAFKA_ERROR = re.compile(r'KafkaError\{code=(\w+),val=-?\d+,str="(.*?)"\}')
 _UNREACHABLE = ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT")
+_NEXT: dict[type[EosctlError], str] = {
+    UnauthorizedError: "`eosctl acls generate --role offset-writer` prints what is needed. ",
+    UnreachableError: "Can the executors reach the brokers, at the addresses that they advertise? ",
+}
 _TASK = re.compile(r"Task (\d+) in stage \S+ failed (\d+) times")
 _WRAPPERS = ("org.apache.spark", "java.", "py4j.", "pyspark.")
 _DEATHS = {
@@ -58,14 +62,14 @@ def spark_error(error: BaseException, doing: str, *, log_file: Path | None = Non
 def _meaning(cause: str) -> tuple[type[EosctlError], str, str]:
     """What a task met with: the class, and so the exit code, that it has without Spark, its words, and what next."""
     if ours := _OUR_ERROR.fullmatch(cause):
-        return getattr(errors, ours[1], EosctlError), ours[2], ""
+        kind = getattr(errors, ours[1], EosctlError)
+        return kind, ours[2], _NEXT.get(kind, "")
     kafkas = _KAFKA_ERROR.search(cause)
     told = f"{kafkas[2]} ({kafkas[1]})" if kafkas else cause
     if re.search(r"\b\w*(?:AUTHORIZATION|AUTHENTICATION)(?:_FAILED)?\b", cause):
-        role = "`eosctl acls generate --role offset-writer` prints what is needed. "
-        return UnauthorizedError, told, role
+        return UnauthorizedError, told, _NEXT[UnauthorizedError]
     if any(re.search(rf"\b{name}\b", cause) for name in _UNREACHABLE):
-        return UnreachableError, told, "Can the executors reach the brokers, at the addresses that they advertise? "
+        return UnreachableError, told, _NEXT[UnreachableError]
     return EosctlError, told, ""
 
 

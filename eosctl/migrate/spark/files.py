@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from eosctl.core.record_file import UNKNOWN, read_records, record_line
 from eosctl.core.records import Record
 from eosctl.engine.columns import batch_of_rows
-from eosctl.engine.read import Fold, records_table
+from eosctl.engine.reading.newest import Fold, records_table
 from eosctl.errors import EosctlError, InputFileError
 from eosctl.machine.kept_file import gone_on_failure, sync_directory, sync_file
 

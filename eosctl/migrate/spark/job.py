@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from pyspark import SparkContext
 
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.offsets.migration import ONE_PART, ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally, in_bins
 from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCounts, Snapshot
 from eosctl.core.record_file import UNKNOWN
@@ -25,9 +26,10 @@ from eosctl.core.records import Record
 from eosctl.engine.columns import Table
 from eosctl.engine.files import land, next_reader, older_in, part_file, part_files, read_table
 from eosctl.engine.places import Places
-from eosctl.engine.ranges import MakeProperties, OffsetRange
+from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.write import Counts, write_rows
 from eosctl.errors import UsageError
+from eosctl.kafka.topics.librdkafka import client_properties
 from eosctl.machine.kept_file import sync_directory
 from eosctl.migrate.spark import parts as tasks_of
 from eosctl.migrate.spark.files import folds_of, write_file
@@ -37,6 +39,7 @@ from eosctl.migrate.spark.snapshots import fresh_folder, hosts_without, land_bin
 from eosctl.migrate.spark.stages import EXECUTOR_PATIENCE_S, OnProgress, watched_stage
 from eosctl.migrate.spark.tasks import run_tasks
 from eosctl.state.work_folders import work_folder
+from eosctl.target import Target
 
 Outcome = TypeVar("Outcome")
 
@@ -46,15 +49,15 @@ _WORTH_A_TASK = 10_000
 
 @dataclass(frozen=True, slots=True)
 class MigrationJob:
-    """The stages. `client` makes the properties for the command's own cluster, `others` has one for each profile.
+    """The stages. `client` is how the command's own cluster is reached, `others` has the same for each profile.
 
-    Tasks call them. Secrets travel in task closures, never in the conf.
+    Tasks make their clients themselves. Secrets travel in task closures, never in the conf.
     """
 
     context: SparkContext
-    client: MakeProperties
+    client: ClientSettings | None
     on_progress: OnProgress = lambda _doing, _done, _total, _unit: None
-    others: Mapping[str, MakeProperties] = field(default_factory=dict)
+    others: Mapping[str, ClientSettings] = field(default_factory=dict)
     executor_patience_s: float = EXECUTOR_PATIENCE_S
 
     def require_shared(self, folder: Path) -> None:
@@ -110,8 +113,9 @@ class MigrationJob:
         first = next_reader(folder)
         return land_bins(self.context, self._client(profile), some, folder, places, counts=counts, first=first)
 
-    def _client(self, profile: str | None) -> MakeProperties:
-        return self.others[profile] if profile else self.client
+    def _client(self, profile: str | None) -> ClientSettings:
+        """Raises UsageError where no cluster was named."""
+        return self.others[profile] if profile else Target(client=self.client).require_client()
 
     def decide(self, folder: Path, plan: MigrationPlan) -> Tally:
         """Applies the rule to `folder`/source and `folder`/target, lands `folder`/decisions, counts everything."""
@@ -209,7 +213,7 @@ class MigrationJob:
 
         def write_part(number: int) -> Counts:
             rows = tasks_of.to_write(part_file(decisions, number))
-            return write_rows(client(), f"{name}-{number}", rows, progress=counts.of_task(number))
+            return write_rows(client_properties(client), f"{name}-{number}", rows, progress=counts.of_task(number))
 
         return write_part
 

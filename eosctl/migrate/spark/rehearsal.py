@@ -14,7 +14,7 @@ from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, Planned
 from eosctl.core.records import Bounds, Record
 from eosctl.engine.files import land
 from eosctl.engine.places import Places
-from eosctl.engine.read import Fold, records_table
+from eosctl.engine.reading.newest import Fold, records_table
 from eosctl.migrate.spark.job import MigrationJob
 from eosctl.migrate.spark.snapshots import fresh_folder
 

@@ -16,13 +16,19 @@ from uuid import uuid4
 
 from pyspark import SparkContext
 
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.offsets.migration_results import Snapshot
+from eosctl.deadline import Deadline
 from eosctl.engine.files import land, whole_file
 from eosctl.engine.places import Places
-from eosctl.engine.ranges import MakeProperties, OffsetRange
-from eosctl.engine.read import read_newest
+from eosctl.engine.reading.newest import folded
+from eosctl.engine.reading.ranges import OffsetRange
+from eosctl.kafka.topics.pieces import read_pieces
 from eosctl.migrate.spark.record_counts import RecordCounts
 from eosctl.migrate.spark.tasks import run_tasks
+
+_STALL_S = 60.0
+"""A task gives up when it gets on no more for so long."""
 
 
 def fresh_folder(folder: Path) -> Path:
@@ -57,7 +63,7 @@ def hosts_without(context: SparkContext, folder: Path, *, tasks: int) -> list[st
 
 def land_bins(
     context: SparkContext,
-    client: MakeProperties,
+    client: ClientSettings,
     bins: Sequence[Sequence[OffsetRange]],
     folder: Path,
     places: Places,
@@ -76,8 +82,8 @@ def land_bins(
 
     def land_bin(number: int) -> Snapshot:
         ranges, where = _read_bin(file, number)
-        folds = read_newest(client(), ranges, progress=counts.of_task(number))
-        return land(folder, first + number, folds, where)
+        pieces = read_pieces(client, ranges, timeout=Deadline.after(_STALL_S), progress=counts.of_task(number))
+        return land(folder, first + number, folded((piece.columns for piece in pieces), ranges), where)
 
     return Snapshot.united(run_tasks(context, len(bins), land_bin))
 

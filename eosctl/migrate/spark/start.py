@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eosctl.engine.ranges import MakeProperties
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.errors import UnsupportedError
 from eosctl.machine.java import require_java, spark_java_home
 from eosctl.sandbox.downloads.jars import cache_dir
@@ -27,13 +27,13 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 
 @contextmanager
 def spark_job(
-    client: MakeProperties,
+    client: ClientSettings | None,
     *,
     snapshots: Path,
     master: str,
     conf: Mapping[str, str],
     on_progress: OnProgress,
-    others: Mapping[str, MakeProperties],
+    others: Mapping[str, ClientSettings],
 ) -> Iterator[MigrationJob]:
     """A MigrationJob on a Spark session of its own; raises UnsupportedError without Java or pyspark."""
     missing = [name for name in ("pyspark", "pyarrow") if importlib.util.find_spec(name) is None]
@@ -67,4 +67,4 @@ def spark_job(
             archive = settings.class_archive()
             if archive is not None and archive.kept() is None:
                 on_progress("keeping Spark's classes, once, to start faster the next time", None, None, "")
-                rehearse(MigrationJob(context, dict), work / "rehearsal")
+                rehearse(MigrationJob(context, None), work / "rehearsal")

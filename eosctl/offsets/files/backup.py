@@ -17,7 +17,7 @@ from eosctl.engine.backups.file import BackupFile, is_columnar, open_backup
 from eosctl.engine.backups.lines import AT_ONCE
 from eosctl.engine.columns import batch_of_rows
 from eosctl.engine.planned import headers_text, places_in
-from eosctl.engine.read import all_records
+from eosctl.engine.reading.newest import all_records
 from eosctl.engine.stores import ColumnStore
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.offsets.stores.columns import ColumnStores, column_store, settled_columns

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from eosctl.app import App
 from eosctl.core.offsets.views import fold_hidden
 from eosctl.core.records import Bounds, Record
-from eosctl.engine.read import TopicColumns
+from eosctl.engine.reading.newest import TopicColumns
 from eosctl.engine.stores import ColumnStore
 from eosctl.offsets.stores.gather import Reader, StoresOf, gather_with, patience
 from eosctl.ports import TopicStore

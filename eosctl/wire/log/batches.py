@@ -18,6 +18,8 @@ _LENGTH_END = 12
 _BATCH = struct.Struct(">qiibIhiqqqhii")
 """Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base timestamp, max timestamp,
 producer id, producer epoch, base sequence, number of records."""
+BATCH_HEAD_BYTES = _BATCH.size
+"""Behind so many bytes of a batch come its records."""
 _CRC_FROM = 21
 _COMPRESSION, _LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 7, 8, 16, 32, 64
 _KEY, _VALUE = struct.Struct(">hh"), struct.Struct(">hi")
@@ -107,6 +109,13 @@ def _batch(data: memoryview, topic: str, partition: int, *, check_crc: bool) -> 
             crc32c(data[_CRC_FROM:]) == crc if check_crc else None,
         ),
     )
+
+
+def record_facts(batch: memoryview) -> tuple[int, int, int | None]:
+    """How the records of a batch (of magic 2) are to be read: their compression, the time that theirs are counted
+    from, and the one that all have where the broker has given it (`message.timestamp.type=LogAppendTime`)."""
+    _base, _length, _epoch, _magic, _crc, attributes, _last, base_ms, max_ms, *_rest = _BATCH.unpack_from(batch)
+    return attributes & _COMPRESSION, base_ms, max_ms if attributes & _LOG_APPEND_TIME else None
 
 
 def _end_of_transaction(record: memoryview) -> tuple[bool | None, int | None]:

@@ -7,7 +7,7 @@ from eosctl.core.offsets.migration import PART_BYTES
 from eosctl.core.offsets.views import PlannedWrite, Prefer, Store, connector_keys, policy_of
 from eosctl.core.records import Record
 from eosctl.engine.planned import rows_of
-from eosctl.engine.read import records_table
+from eosctl.engine.reading.newest import records_table
 from eosctl.engine.stores import ColumnStore, merge_stores
 
 

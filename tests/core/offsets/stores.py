@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eosctl.core.offsets.views import Store, fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
-from eosctl.engine.read import records_table
+from eosctl.engine.reading.newest import records_table
 from eosctl.engine.stores import ColumnStore
 
 PARTITIONS = 5

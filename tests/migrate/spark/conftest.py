@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.migrate.run import Engine
 from eosctl.migrate.spark.job import MigrationJob
 from tests.migrate.spark.cluster import Cluster
@@ -35,6 +36,6 @@ def engine(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> Engine:
 
     @contextmanager
     def opened() -> Iterator[Any]:
-        yield MigrationJob(spark.sparkContext, lambda: {"bootstrap.servers": cluster.servers})
+        yield MigrationJob(spark.sparkContext, ClientSettings((cluster.servers,)))
 
     return Engine(tmp_path / "migrations", open_stages=opened)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException
 from pyspark.sql import SparkSession
 
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.offsets.migration import PlannedTopic
 from eosctl.core.records import Bounds
-from eosctl.engine.ranges import ClientProperties, OffsetRange
-from eosctl.engine.read import read_newest
+from eosctl.deadline import Deadline
+from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import EosctlError, InputFileError, UnauthorizedError, UnreachableError
+from eosctl.kafka.topics.pieces import read_pieces
 from eosctl.migrate.spark.failures import spark_error, start_error
 from eosctl.migrate.spark.job import MigrationJob
 from eosctl.migrate.spark.session import spark_context
@@ -134,32 +135,42 @@ def test_what_the_log_says_of_a_spark_that_did_not_start(tmp_path: Path, log: st
 @pytest.mark.spark
 def test_a_failing_task_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
     topic = PlannedTopic("t", "id", 1, 1, (Bounds(0, 0, 1, 1),))
-    job = MigrationJob(spark.sparkContext, lambda: {"bootstrap.servers": "127.0.0.1:1", "no.such.setting": "1"})
-    with pytest.raises(EosctlError) as caught:
-        job.snapshot([topic], tmp_path / "source")
-    assert "no.such.setting" in caught.value.message
+    login = ClientSettings(("127.0.0.1:1",), security_protocol="SASL_PLAINTEXT", sasl_mechanism="NO-SUCH")
+    with pytest.raises(InputFileError) as caught:
+        MigrationJob(spark.sparkContext, login).snapshot([topic], tmp_path / "source")
+    assert "NO-SUCH" in caught.value.message
     assert "\n" not in caught.value.message
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", [UnauthorizedError, InputFileError])
-def test_an_error_of_ours_in_a_task_keeps_its_exit_code(
-    spark: SparkSession, tmp_path: Path, kind: type[EosctlError]
-) -> None:
-    """Tasks make librdkafka's properties themselves: a token that can't be had fails there. It was exit code 1."""
-
-    def no_token() -> ClientProperties:
-        raise kind("no token", hint="Log in.")
-
+def test_an_error_of_ours_in_a_task_keeps_its_exit_code(spark: SparkSession, tmp_path: Path) -> None:
+    """Tasks make their clients themselves: what can't be had there fails there. It was exit code 1."""
     topic = PlannedTopic("t", "id", 1, 1, (Bounds(0, 0, 1, 1),))
-    with pytest.raises(EosctlError) as caught:
-        MigrationJob(spark.sparkContext, no_token).snapshot([topic], tmp_path / "source")
-    assert type(caught.value) is kind
-    assert caught.value.message == "reading the source failed in Spark: no token"
+    client = ClientSettings(("127.0.0.1:1",), security_protocol="SSL", ssl_ca_location=str(tmp_path / "gone.pem"))
+    with pytest.raises(InputFileError) as caught:
+        MigrationJob(spark.sparkContext, client).snapshot([topic], tmp_path / "source")
+    assert caught.value.message.startswith("reading the source failed in Spark: ")
+    assert "gone.pem" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "next_step"),
+    [
+        (UnauthorizedError, "--role offset-writer"),
+        (UnreachableError, "Can the executors reach"),
+        (InputFileError, "The whole"),
+    ],
+)
+def test_what_next_after_an_error_of_ours_in_a_task(kind: type[EosctlError], next_step: str) -> None:
+    told = spark_error(ValueError(f"eosctl.errors.{kind.__name__}: no token"), "reading")
+    assert (type(told), told.message) == (kind, "reading failed in Spark: no token")
+    assert next_step in str(told.hint)
 
 
 def test_a_reader_that_reaches_no_broker_says_so() -> None:
     """It said that there were no records for a minute, as of a topic that was recreated, and exited with 1."""
-    with pytest.raises(KafkaException) as caught:
-        list(read_newest({"bootstrap.servers": "127.0.0.1:1"}, [OffsetRange("t", 0, 0, 1)], stall_timeout_s=1))
-    assert type(spark_error(ValueError(f"cimpl.KafkaException: {caught.value}"), "reading")) is UnreachableError
+    with pytest.raises(UnreachableError) as caught:
+        list(read_pieces(ClientSettings(("127.0.0.1:1",)), [OffsetRange("t", 0, 0, 1)], timeout=Deadline.after(1)))
+    told = spark_error(ValueError(f"eosctl.errors.UnreachableError: {caught.value}"), "reading")
+    assert type(told) is UnreachableError
+    assert "Can the executors reach the brokers" in str(told.hint)

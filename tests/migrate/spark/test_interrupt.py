@@ -33,7 +33,7 @@ def interrupt():
 folder = Path(sys.argv[1])
 try:
     with spark_context(quick_settings(folder, master="local[1]")) as context:
-        job = MigrationJob(context, dict)
+        job = MigrationJob(context, None)
         threading.Thread(target=interrupt, daemon=True).start()
         with job._stage("sleeping"):
             run_tasks(context, 1, slow)
@@ -70,5 +70,5 @@ def test_interrupt_that_breaks_the_connection(cleaning_up_fails: bool) -> None:
     context: Any = SimpleNamespace(
         master="local[1]", setJobGroup=lambda *_a, **_k: None, cancelJobGroup=cancel, statusTracker=lambda: None
     )
-    with pytest.raises(KeyboardInterrupt), MigrationJob(context, dict)._stage("sleeping"):
+    with pytest.raises(KeyboardInterrupt), MigrationJob(context, None)._stage("sleeping"):
         interrupted()

@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import Selection
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.record_file import read_records
+from eosctl.deadline import Deadline
 from eosctl.engine.backups.file import open_backup
-from eosctl.engine.ranges import OffsetRange
-from eosctl.engine.read import read_newest
-from eosctl.errors import ExitCode
+from eosctl.engine.reading.newest import folded
+from eosctl.engine.reading.ranges import OffsetRange
+from eosctl.errors import DeadlineError, ExitCode
+from eosctl.kafka.topics.pieces import read_pieces
 from eosctl.migrate.plan import MigrationRequest
 from eosctl.migrate.run import Engine, prepared_migration, verify_plan
 from eosctl.migrate.spark.record_counts import RecordCounts
@@ -144,10 +147,15 @@ def test_reading_stops_at_the_end_that_was_fixed(cluster: Cluster, tmp_path: Pat
         end()
     wait_until(lambda: cluster.end(cluster.name) == 4, what="the marker, which is written after the abort was answered")
     cluster.write(cluster.name, [(b"k", b"later")], partitioner="consistent")
-    client = {"bootstrap.servers": cluster.servers}
     with RecordCounts(tmp_path / "counts", 4) as counts:
         ranges = [OffsetRange(cluster.name, 0, 0, 4)]
-        (fold,) = read_newest(client, ranges, stall_timeout_s=PATIENCE_S, progress=counts.of_task(0))
+        pieces = read_pieces(
+            ClientSettings((cluster.servers,)),
+            ranges,
+            timeout=Deadline.after(PATIENCE_S),
+            progress=counts.of_task(0),
+        )
+        (fold,) = folded((piece.columns for piece in pieces), ranges)
         assert counts.done() == 4
     assert (fold.records["value"].to_pylist(), fold.older) == ([b"committed"], 0)
 
@@ -155,5 +163,5 @@ def test_reading_stops_at_the_end_that_was_fixed(cluster: Cluster, tmp_path: Pat
 def test_an_end_beyond_the_log_is_an_error_and_no_endless_wait(cluster: Cluster) -> None:
     cluster.create(cluster.name)
     ranges = [OffsetRange(cluster.name, 0, 0, 5)]
-    with pytest.raises(RuntimeError, match=f"{cluster.name}-0 up to offset 5"):
-        list(read_newest({"bootstrap.servers": cluster.servers}, ranges, stall_timeout_s=2))
+    with pytest.raises(DeadlineError, match=f"{cluster.name}-0: the log ends at offset 0 now"):
+        list(read_pieces(ClientSettings((cluster.servers,)), ranges, timeout=Deadline.after(2)))

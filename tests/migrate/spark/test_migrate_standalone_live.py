@@ -280,7 +280,7 @@ from tests.quick_spark import quick_settings
 master, folder = sys.argv[1], Path(sys.argv[2])
 conf = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "900g"}
 with spark_context(quick_settings(folder, master=master, conf=conf)) as context:
-    job = MigrationJob(context, dict, executor_patience_s=3)
+    job = MigrationJob(context, None, executor_patience_s=3)
     try:
         job.snapshot([PlannedTopic("t", "id", 1, 1, (Bounds(0, 0, 1, 1),))], folder / "source")
     except DeadlineError as exc:

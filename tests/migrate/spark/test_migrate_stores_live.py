@@ -16,7 +16,6 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.offsets.migration import Selection, read_plan
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.record_file import read_records
-from eosctl.engine.ranges import MakeProperties
 from eosctl.errors import ExitCode
 from eosctl.migrate.plan import MigrationRequest
 from eosctl.migrate.run import Engine, prepared_migration, verify_plan
@@ -47,13 +46,9 @@ def stores(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> Engine:
 
     @contextmanager
     def opened() -> Iterator[Any]:
-        yield MigrationJob(spark.sparkContext, dict, others={"old": _client(cluster)})
+        yield MigrationJob(spark.sparkContext, None, others={"old": ClientSettings((cluster.servers,))})
 
     return Engine(tmp_path / "migrations", open_stages=opened)
-
-
-def _client(cluster: Cluster) -> MakeProperties:
-    return lambda: {"bootstrap.servers": cluster.servers}
 
 
 def migrated(here: App, engine: Engine, sources: str, target: str) -> Report:

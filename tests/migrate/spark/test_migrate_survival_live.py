@@ -1,7 +1,7 @@
 """Tasks that die and a broker that is killed in the middle of a migration: the target ends as if nothing had happened.
 
-The faults come in by real doors: librdkafka's statistics, which it hands to Python inside the task that reads or
-writes, and a stage of Spark's behind the one that wrote.
+The faults come in by real doors: what a task that reads tells of how far it is, librdkafka's statistics, which it hands
+to Python inside the task that writes, and a stage of Spark's behind the one that wrote.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import MigrationPlan, Selection, read_plan
+from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.deadline import Clock
 from eosctl.engine.write import Counts
@@ -30,6 +32,7 @@ from eosctl.migrate.plan import MigrationRequest, snapshot_folder
 from eosctl.migrate.rows import MigratedSummary
 from eosctl.migrate.run import Engine, migration_from_file, prepared_migration
 from eosctl.migrate.spark.job import MigrationJob
+from eosctl.migrate.spark.record_counts import RecordCounts
 from eosctl.report import Report
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
@@ -43,23 +46,46 @@ THERE = {b'["c",{"file":"f7"}]': b'{"position":-7}', b'["other",{"file":"f"}]': 
 EXPECTED = {(partition_for(key, PARTITIONS), key): value for key, value in {**THERE, **SOURCE}.items()}
 
 QUEUE = 20
-SLOW = {"queue.buffering.max.messages": QUEUE, "statistics.interval.ms": 5}
+SLOW = {"queue.buffering.max.messages": str(QUEUE), "statistics.interval.ms": "5"}
 """A producer with so short a queue polls, and so tells of itself, many times within one transaction. When it has sent
 more than the queue holds, the broker has confirmed some of it."""
 
 
 @dataclass(frozen=True)
 class ClumsyJob(MigrationJob):
-    """A MigrationJob whose write tasks go through `returning` after they committed."""
+    """A MigrationJob whose write tasks go through `returning` after they committed; `on_read` is told by those that
+    read how many offsets are behind them."""
 
     returning: Callable[[Counts], Counts] | None = None
+    on_read: Callable[[int], None] | None = None
 
     def least_parts(self, records: int) -> int:
         return TASKS
 
+    def _land(self, *arguments: Any) -> Snapshot:
+        *others, counts = arguments
+        return super()._land(*others, counts if self.on_read is None else _told(counts, self.on_read))
+
     def _writer(self, *arguments: Any) -> Callable[[int], Counts]:
         write, returning = super()._writer(*arguments), self.returning
         return write if returning is None else lambda number: returning(write(number))
+
+
+def _told(counts: RecordCounts, on_read: Callable[[int], None]) -> Any:
+    """`counts` whose tasks tell `on_read`, too; classes of a function travel to tasks with it."""
+
+    class Progress:
+        def __init__(self, task: int) -> None:
+            self._counts = counts.of_task(task)
+
+        def tell(self, count: Callable[[], int], *, last: bool = False) -> None:
+            on_read(count())
+            self._counts.tell(count, last=last)
+
+    class Counts:
+        of_task = staticmethod(Progress)
+
+    return Counts
 
 
 @dataclass
@@ -78,8 +104,8 @@ class Scene:
         self.cluster.write(self.target, THERE.items())
 
     def job(self, faults: dict[str, Any], **more: Any) -> ClumsyJob:
-        properties = {"bootstrap.servers": self.cluster.servers, **SLOW, **faults}
-        return ClumsyJob(self.context, lambda: properties, **more)
+        client = ClientSettings((self.cluster.servers,), extra={**SLOW, **faults})
+        return ClumsyJob(self.context, client, **more)
 
     def engine(self, job: ClumsyJob) -> Engine:
         @contextmanager
@@ -138,14 +164,18 @@ def test_tasks_that_die_three_times(scene: Scene) -> None:
             os.kill(os.getpid(), 9)
         return counts
 
+    def read(_passed: int) -> None:
+        if attempt() == 0:
+            os.kill(os.getpid(), 9)
+
     def told(statistics: str) -> None:
         told = json.loads(statistics)
         if attempt() == 0 or (attempt() == 1 and told["txmsgs"] > QUEUE):
             os.kill(os.getpid(), 9)
 
-    plan = scene.plan(scene.job({"stats_cb": told}))
+    plan = scene.plan(scene.job({}, on_read=read))
     assert len(plan.parts) == TASKS
-    result = scene.apply(plan, scene.job({"stats_cb": told}, returning=returning))
+    result = scene.apply(plan, scene.job({"stats_cb": told}, returning=returning, on_read=read))
     assert (result.exit_code, result.problems) == (ExitCode.OK, ())
     summary = result.summary_of(MigratedSummary)
     assert (summary.sent, summary.transactions, summary.verified) == (len(SOURCE), TASKS, len(SOURCE))
@@ -222,24 +252,31 @@ def test_a_broker_that_is_killed_while_it_is_read_and_written(
     """The tasks themselves kill it, so that it is surely in the middle; they go on when it is back."""
     scene = Scene(spark.sparkContext, Cluster(mortal.bootstrap_servers, "m"), tmp_path)
 
-    def killer(kind: str, counter: str) -> Callable[[str], None]:
+    def killer() -> Callable[[int], None]:
         pid = mortal.node("broker-1").pid
 
-        def told(statistics: str) -> None:
-            told = json.loads(statistics)
-            if told["type"] == kind and QUEUE < told[counter] < len(SOURCE):
+        def kill(passed: int) -> None:
+            if QUEUE < passed < len(SOURCE) // TASKS:
                 with suppress(ProcessLookupError):
                     os.killpg(pid, 9)
 
+        return kill
+
+    def killer_of_writers() -> Callable[[str], None]:
+        kill = killer()
+
+        def told(statistics: str) -> None:
+            kill(json.loads(statistics)["txmsgs"])
+
         return told
 
-    soon = {"reconnect.backoff.max.ms": 500}
-    tiny = {"message.max.bytes": 1000, "fetch.max.bytes": 1000, "fetch.message.max.bytes": 1000}
+    soon = {"reconnect.backoff.max.ms": "500"}
+    tiny = {"fetch.max.bytes": "1000", "max.partition.fetch.bytes": "1000"}
     with revived(mortal) as died:
-        plan = scene.plan(scene.job({"stats_cb": killer("consumer", "rxmsgs"), **tiny, **soon}))
+        plan = scene.plan(scene.job(tiny, on_read=killer()))
         assert len(died) == 1
         assert plan.tally.keys == len(SOURCE)
-        result = scene.apply(plan, scene.job({"stats_cb": killer("producer", "txmsgs"), **soon}))
+        result = scene.apply(plan, scene.job({"stats_cb": killer_of_writers(), **soon}))
         assert len(died) == 2
     assert (result.exit_code, result.problems) == (ExitCode.OK, ())
     assert (result.summary.sent, result.summary.verified) == (len(SOURCE), len(SOURCE))

@@ -18,7 +18,7 @@ from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.core.records import Record
 from eosctl.engine.files import land, next_reader, older_in, part_file, part_files, read_part, read_table
 from eosctl.engine.places import Places
-from eosctl.engine.read import Fold
+from eosctl.engine.reading.newest import Fold
 from eosctl.migrate.spark.parts import compare_part, decide_part, land_stale, sample_of
 from tests.engine.test_rule import random_records, table
 from tests.synced_files import SyncedFiles

@@ -18,7 +18,7 @@ def test_every_stage_without_kafka_is_gone_through(spark: SparkSession, tmp_path
     stages = list[str]()
     of_another = tmp_path / "verify-target" / "read"
     of_another.mkdir(parents=True)
-    job = MigrationJob(spark.sparkContext, dict, on_progress=lambda doing, *_counts: stages.append(doing))
+    job = MigrationJob(spark.sparkContext, None, on_progress=lambda doing, *_counts: stages.append(doing))
     rehearse(job, tmp_path)
     assert part_file(tmp_path / "stale", 0).exists()
     assert read_table(part_file(tmp_path / "decisions", 0))["action"].to_pylist() == ["write"]

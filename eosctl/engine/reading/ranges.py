@@ -17,8 +17,6 @@ from eosctl.core.wording import counted
 
 ClientProperties = Mapping[str, Any]
 """librdkafka's configuration, callbacks included."""
-MakeProperties = Callable[[], ClientProperties]
-"""Makes them in the process that uses them: they may name temporary files, and hold a token that expires."""
 Message = Any
 """A message of confluent-kafka, whose types say that each of its parts may be missing."""
 OpenConsumer = Callable[[ClientProperties], Any]
@@ -50,6 +48,10 @@ CONSUMER = {
 librdkafka asks itself all the time whether it still is, and takes a core for it."""
 
 
+class StalledError(RuntimeError):
+    """Nothing came for so long that nothing is waited for any more."""
+
+
 class ProgressMeter(Protocol):
     """Is told how far something is."""
 
@@ -79,16 +81,17 @@ def read_runs(
     stall_timeout_s: float = 60.0,
     progress: ProgressMeter | None = None,
     open_consumer: OpenConsumer | None = None,
+    isolation: str = "read_committed",
 ) -> Iterator[tuple[Place, Sequence[Message]]]:
-    """Every committed message inside `ranges`, in runs of one partition in the order of its log.
+    """Every message inside `ranges`, in runs of one partition in the order of its log.
 
-    Stops each partition at its end, markers and gaps included; `client` are librdkafka properties. Raises RuntimeError
+    Stops each partition at its end, markers and gaps included; `client` are librdkafka properties. Raises StalledError
     when no partition comes nearer to its end for `stall_timeout_s`, which is what an end beyond the LSO, or a recreated
     topic, looks like; KafkaException where librdkafka said why.
     """
     if not ranges:
         return
-    with closing(_Reading(client, ranges, open_consumer)) as reading:
+    with closing(_Reading({**client, **CONSUMER, "isolation.level": isolation}, ranges, open_consumer)) as reading:
         reading.begin()
         progress_s = time.monotonic()
         while reading.ends:
@@ -117,7 +120,7 @@ class _Reading:
         self._passed = 0
         self._ranges = ranges
         self._faults: list[Any] = []
-        self._consumer = (open_consumer or Consumer)({**client, **CONSUMER, "error_cb": self._faults.append})
+        self._consumer = (open_consumer or Consumer)({**client, "error_cb": self._faults.append})
 
     def begin(self) -> None:
         """Takes the partitions, each from its range's beginning."""
@@ -187,7 +190,7 @@ class _Reading:
 
         if self._faults:
             return KafkaException(self._faults[-1])
-        return RuntimeError(f"no records for {timeout_s:g} s, still to read: {_named(self.ends)}")
+        return StalledError(f"no records for {timeout_s:g} s, still to read: {_named(self.ends)}")
 
     def close(self) -> None:
         """Closes the consumer."""

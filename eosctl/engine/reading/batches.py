@@ -1,0 +1,317 @@
+"""From record batches, as brokers keep them, to columns: all records of an answer at once, no object for each.
+
+    gathered = Gathered()
+    gathered.add(number, section, first=100, stop=200)    # a batch of the partition of that number
+    for piece in gathered.pieces(): ...
+
+The length of a record says where the next one begins, so that records are found one after the other; but the n-th of
+all batches are found together. What a record has is read of all of them by the same few steps. Layout: `DefaultRecord`
+of Apache Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eosctl.core.records import Headers
+from eosctl.engine.columns import VALUES
+from eosctl.errors import ProtocolError
+
+Integers = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+PIECE = pa.schema(
+    [
+        ("place", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("key", pa.binary()),
+        ("value", VALUES),
+    ]
+)
+"""Records of several partitions, each with the number of its own; those of a partition in the order of its log."""
+
+_GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
+_STREAMS = {_GZIP: "gzip", _LZ4: "lz4", _ZSTD: "zstd"}
+_XERIAL = b"\x82SNAPPY\x00"
+"""How snappy-java's stream begins, in which Java's clients wrap blocks; librdkafka writes one block alone."""
+_XERIAL_HEAD = 16
+_BYTES_AT_ONCE, _MOST_BYTES = 1 << 26, (1 << 31) - 1
+_ROWS_AT_ONCE = 1 << 14
+"""So many records are read together: what is in between stays in the processor's cache."""
+_FEW = 24
+"""For fewer batches a loop over records is faster than a step of numpy for each of them."""
+_PADDING = bytes(16)
+"""A number that is cut off ends in it, not outside."""
+
+
+class Section(NamedTuple):
+    """The records of one batch.
+
+    `codec` is the compression of `data`; times are counted from `base_ms`, or all are `stamp_ms` where the broker has
+    given it; -1 is no time.
+    """
+
+    base_offset: int
+    last_offset: int
+    records: int
+    codec: int
+    base_ms: int
+    stamp_ms: int | None
+    data: memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Records as PIECE, and the `headers` of those that have any, by the partition's number and the offset."""
+
+    columns: pa.RecordBatch
+    headers: Mapping[tuple[int, int], Headers] = field(default_factory=dict)
+
+
+class _Batch(NamedTuple):
+    """Where a batch is in the bytes that are read together, and which of its offsets are wanted."""
+
+    number: int
+    section: Section
+    begin: int
+    end: int
+    first: int
+    stop: int
+
+    def is_cut(self) -> bool:
+        """Whether there may be offsets in it that are not wanted."""
+        return self.section.base_offset < self.first or self.stop <= self.section.last_offset
+
+
+class Gathered:
+    """Batches that are read together; the views of their sections must hold until then."""
+
+    def __init__(self) -> None:
+        self._batches: list[_Batch] = []
+        self._data: list[bytes | memoryview] = []
+        self._size = 0
+
+    def add(self, number: int, section: Section, *, first: int, stop: int) -> None:
+        """One more batch, of which the records from offset `first` to before `stop` are wanted.
+
+        Raises ProtocolError for what can't be decompressed.
+        """
+        data = _plain(section)
+        begin, self._size = self._size, self._size + len(data)
+        self._batches.append(_Batch(number, section, begin, self._size, first, stop))
+        self._data.append(data)
+
+    def is_full(self) -> bool:
+        """Whether it is time to read what there is."""
+        return self._size >= _BYTES_AT_ONCE
+
+    def pieces(self) -> Iterator[Piece]:
+        """What there is by now, if anything, which is held no more. Raises ProtocolError for what are no records."""
+        batches, data = self._batches, b"".join([*self._data, _PADDING])
+        self._batches, self._data, self._size = [], [], 0
+        if len(data) > _MOST_BYTES:
+            raise ProtocolError(f"a record batch has {len(data)} bytes")
+        if not sum(batch.section.records for batch in batches):
+            return
+        try:
+            piece = _Reading(batches, data).piece()
+        except (IndexError, ValueError, OverflowError, pa.ArrowInvalid) as exc:
+            raise ProtocolError("a record batch holds no records that can be read") from exc
+        yield piece
+
+
+class _Reading:
+    """Records of some batches, which lie in `data` one after the other."""
+
+    def __init__(self, batches: list[_Batch], data: bytes) -> None:
+        self._batches, self._raw = batches, data
+        self._data = np.frombuffer(data, np.uint8)
+        self._counts = np.array([batch.section.records for batch in batches], np.int64)
+
+    def piece(self) -> Piece:
+        starts = self._starts()
+        of_rows = np.repeat(np.arange(len(self._batches)), self._counts)
+        some = range(0, len(starts), _ROWS_AT_ONCE)
+        parts = [self._rows(starts[first : first + _ROWS_AT_ONCE], of_rows[first:][:_ROWS_AT_ONCE]) for first in some]
+        columns = pa.Table.from_batches([part for part, _headers in parts]).combine_chunks().to_batches()[0]
+        return Piece(columns, {place: each for _part, headers in parts for place, each in headers.items()})
+
+    def _starts(self) -> Integers:
+        """Where each record begins. Raises ProtocolError unless those of a batch fill it."""
+        order = np.argsort(-self._counts, kind="stable")  # those that have an n-th record are the first ones
+        counts = self._counts[order]
+        rows = (np.cumsum(self._counts) - self._counts)[order]
+        at = np.array([batch.begin for batch in self._batches], np.int64)[order]
+        starts = np.empty(int(self._counts.sum()), np.int64)
+        those_with = np.searchsorted(-counts, -np.arange(counts[0]), side="left").tolist()
+        for number, several in enumerate(those_with):
+            if several < _FEW:
+                for batch in range(several):
+                    at[batch] = self._one_by_one(starts, rows[batch], number, int(counts[batch]), int(at[batch]))
+                break
+            starts[rows[:several] + number] = at[:several]
+            length, behind = _numbers(self._data, at[:several])
+            at[:several] = behind + length
+        if not np.array_equal(at, np.array([batch.end for batch in self._batches], np.int64)[order]):
+            raise ProtocolError("a record batch is longer or shorter than its records")
+        return starts
+
+    def _one_by_one(self, starts: Integers, row: int, number: int, count: int, at: int) -> int:
+        """The same for the rest of a batch; where it ends."""
+        raw, found = self._raw, list[int]()
+        append = found.append
+        for _record in range(number, count):
+            append(at)
+            byte, more = raw[at], raw[at + 1]
+            if byte < 0x80:
+                at += (byte >> 1) + 1
+            elif more < 0x80:
+                at += ((byte & 0x7F | more << 7) >> 1) + 2
+            else:
+                [length], [behind] = _numbers(self._data, np.array([at]))
+                at = int(behind + length)
+        starts[row + number : row + count] = found
+        return at
+
+    def _rows(self, starts: Integers, of_rows: Integers) -> tuple[pa.RecordBatch, Mapping[tuple[int, int], Headers]]:
+        """The records that begin there, and the headers of those with any."""
+        first, last = int(of_rows[0]), int(of_rows[-1]) + 1
+        batches, numbers = self._batches[first:last], of_rows - first
+        data = self._data
+        _length, at = _numbers(data, starts)
+        time_ms, at = _numbers(data, at + 1)  # behind the attributes, of which none is used
+        offset, at = _numbers(data, at)
+        offset += _of_batches([batch.section.base_offset for batch in batches], numbers)
+        key_size, key = _numbers(data, at)
+        value_size, value = _numbers(data, key_end := key + np.maximum(key_size, 0))
+        headers, behind = _numbers(data, value_end := value + np.maximum(value_size, 0))
+        keys, values = self._cut(((key, key_end, key_size), (value, value_end, value_size)))
+        columns = pa.RecordBatch.from_arrays(
+            [
+                pa.array(_of_batches([batch.number for batch in batches], numbers).astype(np.int32)),
+                pa.array(offset),
+                pa.array(_times(batches, numbers, time_ms)),
+                keys,
+                values.cast(VALUES),
+            ],
+            schema=PIECE,
+        )
+        found = {}
+        if headers.any():
+            place = columns["place"].to_numpy()
+            for row in np.flatnonzero(headers).tolist():
+                found[int(place[row]), int(offset[row])] = self._headers(int(headers[row]), int(behind[row]))
+        if not any(batch.is_cut() for batch in batches):
+            return columns, found
+        wanted = offset >= _of_batches([batch.first for batch in batches], numbers)
+        wanted &= offset < _of_batches([batch.stop for batch in batches], numbers)
+        return (columns if wanted.all() else columns.filter(pa.array(wanted))), found
+
+    def _cut(self, ends: tuple[tuple[Integers, Integers, Integers], ...]) -> Iterator[pa.Array]:
+        """Of some (first byte, byte behind, size) per record what lies there; a size below 0 is null.
+
+        What lies between them are values of an array of Arrow, too: so it copies what is wanted.
+        """
+        count = len(ends[0][0])
+        cuts = np.empty(2 * len(ends) * count + 1, np.int32)
+        for number, (first, behind, _size) in enumerate(ends):
+            cuts[2 * number : -1 : 2 * len(ends)], cuts[2 * number + 1 :: 2 * len(ends)] = first, behind
+        cuts[-1] = ends[-1][1][-1]
+        if not (cuts[1:] >= cuts[:-1]).all() or cuts[-1] > len(self._raw):
+            raise ValueError("a key or a value is longer than its record")
+        whole = pa.Array.from_buffers(pa.binary(), len(cuts) - 1, [None, pa.py_buffer(cuts), pa.py_buffer(self._raw)])
+        for number, (_first, _behind, size) in enumerate(ends):
+            rows = np.arange(2 * number, len(cuts) - 1, 2 * len(ends), dtype=np.int32)
+            is_null = size < 0
+            yield whole.take(pa.array(rows, mask=is_null if is_null.any() else None))
+
+    def _headers(self, count: int, at: int) -> Headers:
+        """So many headers, which begin there."""
+        found = list[tuple[str, bytes | None]]()
+        for _header in range(count):
+            name, at = self._bytes(at)
+            value, at = self._bytes(at)
+            found.append(((name or b"").decode("utf-8", "replace"), value))
+        return tuple(found)
+
+    def _bytes(self, at: int) -> tuple[bytes | None, int]:
+        size, behind = _numbers(self._data, np.array([at]))
+        begin, length = int(behind[0]), int(size[0])
+        return (None, begin) if length < 0 else (self._raw[begin : begin + length], begin + length)
+
+
+def _numbers(data: Bytes, at: Integers) -> tuple[Integers, Integers]:
+    """The zigzag number that begins at each place, and the place behind it."""
+    byte = data[at]
+    found = (byte & 0x7F).astype(np.int64)
+    behind = at + 1
+    longer, shift = np.flatnonzero(byte & 0x80), 7
+    while len(longer):
+        byte = data[behind[longer]]
+        found[longer] |= (byte & 0x7F).astype(np.int64) << shift
+        behind[longer] += 1
+        longer, shift = longer[byte >= 0x80], shift + 7
+        if shift > 63 and len(longer):
+            raise ValueError("a number has more than ten bytes")
+    return (found >> 1 & _POSITIVE) ^ -(found & 1), behind
+
+
+_POSITIVE = (1 << 63) - 1
+
+
+def _of_batches(facts: list[int], numbers: Integers) -> Integers:
+    return np.array(facts, np.int64)[numbers]
+
+
+def _times(batches: list[_Batch], numbers: Integers, deltas: Integers) -> Integers:
+    times = deltas + _of_batches([batch.section.base_ms for batch in batches], numbers)
+    if any(batch.section.stamp_ms is not None for batch in batches):
+        given = [batch.section.stamp_ms for batch in batches]
+        stamps = _of_batches([-1 if stamp_ms is None else stamp_ms for stamp_ms in given], numbers)
+        times = np.where(np.array([stamp_ms is not None for stamp_ms in given])[numbers], stamps, times)
+    return times
+
+
+def _plain(section: Section) -> bytes | memoryview:
+    """The records of a batch as they are without compression; raises ProtocolError."""
+    if not section.codec:
+        return section.data
+    try:
+        if section.codec == _SNAPPY:
+            return _of_snappy(section.data)
+        with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(section.data)), _STREAMS[section.codec]) as stream:
+            return stream.read()  # type: ignore[no-any-return]
+    except KeyError:
+        raise ProtocolError(f"a record batch has the unknown compression {section.codec}") from None
+    except (OSError, ValueError, IndexError, pa.ArrowException) as exc:
+        raise ProtocolError(f"a record batch can't be decompressed: {exc}") from exc
+
+
+def _of_snappy(data: memoryview) -> bytes:
+    if data[: len(_XERIAL)] != _XERIAL:
+        return _of_block(data)
+    blocks, at = list[bytes](), _XERIAL_HEAD
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        blocks.append(_of_block(data[at + 4 : at + 4 + size]))
+        at += 4 + size
+    return b"".join(blocks)
+
+
+def _of_block(data: memoryview) -> bytes:
+    """A block of snappy, which begins with its size: a number of seven bits a byte."""
+    size = shift = 0
+    for byte in data:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    found: bytes = pa.Codec("snappy").decompress(pa.py_buffer(data), size, asbytes=True)
+    return found

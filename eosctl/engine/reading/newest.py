@@ -1,0 +1,290 @@
+"""The newest record of each partition and key of some ranges of offsets, of records that come as columns.
+
+    for fold in folded(pieces, [OffsetRange("connect-offsets", 0, begin, lso, partitions=25), …]):
+        fold.records     # a pyarrow.Table of `columns.RECORDS`
+        fold.older       # how many records of the same keys it stands for besides
+
+There is one fold, and each partition and key is in it once, unless the keys would not fit into memory: then there are
+more, a key may be in several, and the newest of it is in the last of these (`rule.newest_per_key` finds it). Memory is
+that of the keys, however many records they have. Nothing is read here, and there is no Spark in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eosctl.core.records import Bounds, Headers, Record
+from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings
+from eosctl.engine.homes import Hashes, hashes_of, homes_by
+from eosctl.engine.owners import owners_of
+from eosctl.engine.reading.batches import PIECE, Integers
+from eosctl.engine.reading.ranges import Message, OffsetRange, Place
+
+KEYS_AT_ONCE = 1_000_000
+BYTES_AT_ONCE = 1 << 29
+_ROWS_AT_ONCE = 50_000
+_FULL = 0.75
+"""Of what is held at most: what is let go of is worth the look for it, or all is given away."""
+_SPREAD, _HALF, _LOWER = np.uint32(0x9E3779B1), np.uint64(32), np.uint64(0xFFFFFFFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The newest `records` of some keys, and how many `older` ones of the same keys there were besides.
+
+    `read` is how many came altogether, counted as they came; `sizes` are the topics' numbers of partitions.
+    """
+
+    records: pa.Table
+    older: int
+    read: int
+    sizes: Mapping[str, int]
+
+    def connectors(self) -> set[str]:
+        """Whose offsets there are."""
+        return set(pc.unique(self.records["connector"]).drop_null().to_pylist())
+
+    def in_place(self) -> bool:
+        """Whether every key is where Connect's producer puts it; no key has no such place."""
+        return pc.all(self.records["at_home"].filter(pc.is_valid(self.records["key"]))).as_py() is not False
+
+
+@dataclass(frozen=True, slots=True)
+class TopicColumns:
+    """The outcome of reading a topic, or some of its partitions, up to bounds that were fixed at the start.
+
+    `records` (RECORDS) have each partition and key once, the newest; `headers` are those of records that have any, by
+    partition and offset. The bounds are those of all partitions.
+    """
+
+    topic: str
+    bounds: tuple[Bounds, ...]
+    records: pa.Table
+    headers: Mapping[tuple[int, int], Headers]
+
+    def blocked(self) -> tuple[Bounds, ...]:
+        """The partitions where an open transaction hides what comes behind it."""
+        return tuple(bound for bound in self.bounds if bound.lso < bound.end)
+
+
+def all_records(reads: Iterable[TopicColumns]) -> pa.Table:
+    """The records of several topics, as RECORDS."""
+    return pa.concat_tables([RECORDS.empty_table(), *(read.records for read in reads)])
+
+
+def folded(
+    pieces: Iterable[pa.RecordBatch], ranges: Sequence[OffsetRange], *, keys_at_once: int = KEYS_AT_ONCE
+) -> Iterator[Fold]:
+    """The newest of records (PIECE) that come from `ranges`, those of a partition in the order of its log."""
+    folding = Folding(ranges, keys_at_once=keys_at_once)
+    for piece in pieces:
+        folding.add_piece(piece)
+        if folding.is_full():
+            yield folding.fold()
+            folding = Folding(ranges, keys_at_once=keys_at_once)
+    yield folding.fold()
+
+
+def records_table(topic: str, records: Iterable[Record], *, partitions: int, bare: bool = False) -> pa.Table:
+    """Records that are in memory, as RECORDS of a topic that has so many partitions; `bare` as in `Folding`."""
+    columns = list(zip(*(record[1:6] for record in records), strict=True)) or [()] * 5
+    types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), VALUES)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+    topics = pa.repeat(pa.scalar(topic, pa.string()), len(arrays[0]))
+    sizes = pa.repeat(pa.scalar(partitions, pa.int32()), len(topics))
+    return _as_records(topics, arrays, sizes, hashes_of(arrays[3]), bare=bare)
+
+
+class Folding:
+    """Columns of records as they come; rows that are superseded go whenever they are more than the others, in number
+    or in bytes.
+
+    Of `ranges` it needs the topic, the partition and how many there are.
+    """
+
+    def __init__(
+        self,
+        ranges: Sequence[OffsetRange],
+        *,
+        keys_at_once: int = KEYS_AT_ONCE,
+        bytes_at_once: int = BYTES_AT_ONCE,
+        bare: bool = False,
+    ) -> None:
+        """`bare`: nobody asks where a key should be (`at_home`) nor whose it is (`connector`): they are null."""
+        self._ranges, self._bare = ranges, bare
+        self._number_of: dict[Place, int] = {(one.topic, one.partition): i for i, one in enumerate(ranges)}
+        self._batches: list[pa.RecordBatch] = []
+        self._hashes: list[Hashes] = []
+        self._rows = self._keys = self._older = self._read = self._kept_bytes = 0
+        self._keys_at_once, self._bytes_at_once = keys_at_once, bytes_at_once
+        self._compact_at_rows, self._compact_at_bytes = _ROWS_AT_ONCE, bytes_at_once
+
+    def held_bytes(self) -> int:
+        """How much there is by now, with what is superseded."""
+        return self._kept_bytes
+
+    def is_full(self) -> bool:
+        """Whether it is time to give away what is held: not for what goes if it is superseded, if that is much."""
+        if self._kept_bytes < self._bytes_at_once and self._rows < self._keys_at_once:
+            return False
+        if self._rows > self._keys:
+            self._compact()
+        return self._keys >= self._keys_at_once * _FULL or self._kept_bytes >= self._bytes_at_once * _FULL
+
+    def add(self, place: Place, messages: Sequence[Message]) -> None:
+        """A run of messages of one partition, in the order of its log."""
+        self.add_piece(piece_of(self._number_of[place], messages))
+
+    def add_piece(self, piece: pa.RecordBatch) -> None:
+        """Records as PIECE, those of a partition in the order of its log."""
+        self._batches.append(piece)
+        self._hashes.append(hashes_of(piece["key"]))
+        self._rows += len(piece)
+        self._read += len(piece)
+        self._kept_bytes += piece.nbytes
+        if self._rows > self._keys and (
+            self._kept_bytes >= self._compact_at_bytes or self._rows >= self._compact_at_rows
+        ):
+            self._compact()
+
+    def fold(self) -> Fold:
+        """What there is by now, which is held no more."""
+        self._let_go()
+        batches, hashes, first = self._batches[::-1], np.concatenate([np.zeros(0, np.uint32), *self._hashes]), 0
+        self._batches, self._hashes = [], []
+        found = [RECORDS.empty_table()]
+        while batches:
+            piece = batches.pop()
+            found.append(self._records_of(piece, hashes[first : first + len(piece)]))
+            first += len(piece)
+        sizes = {one.name or one.topic: one.partitions for one in self._ranges}
+        return Fold(pa.concat_tables(found), self._older, self._read, sizes)
+
+    def _records_of(self, piece: pa.RecordBatch, hashes: Hashes) -> pa.Table:
+        places, *columns = piece.columns
+        of_ranges = [(one.name or one.topic, one.partition, one.partitions) for one in self._ranges]
+        kinds = (pa.string(), pa.int32(), pa.int32())
+        names, partitions, sizes = (
+            pa.array(facts, kind).take(places) for facts, kind in zip(zip(*of_ranges, strict=True), kinds, strict=True)
+        )
+        return _as_records(names, [partitions, *columns], sizes, hashes, bare=self._bare)
+
+    def _compact(self) -> None:
+        """Lets go of what is superseded, and goes on with what is left."""
+        self._let_go()
+        self._keys = self._rows
+        self._kept_bytes = sum(batch.nbytes for batch in self._batches)
+        self._compact_at_bytes = 2 * self._kept_bytes + self._bytes_at_once
+        self._compact_at_rows = 2 * self._keys + _ROWS_AT_ONCE
+
+    def _let_go(self) -> None:
+        """Keeps what nothing supersedes, batch by batch: a copy of all would take as much again while it is made."""
+        counts = superseded(self._batches, self._hashes)
+        if counts is None:
+            return
+        kept = np.ones(self._rows, np.bool_)
+        kept[counts] = False
+        batches, hashes, ends = self._batches[::-1], self._hashes, np.cumsum([len(each) for each in self._batches])
+        self._batches, self._hashes = [], []
+        which = np.split(kept, ends[:-1])
+        self._batches = list(_larger(_filtered(batches, which)))
+        self._hashes = [np.concatenate(hashes)[kept]]
+        self._older, self._rows = self._older + len(counts), self._rows - len(counts)
+
+
+def superseded(batches: Sequence[pa.RecordBatch], hashes: Sequence[Hashes]) -> Integers | None:
+    """The numbers of the rows that have the partition and key of a later one; None where there are none.
+
+    Sorted by their hashes, rows of the same key stand together, and nearly no others do.
+    """
+    if not batches:
+        return None
+    places = np.concatenate([batch["place"].to_numpy() for batch in batches])
+    mixed = np.concatenate(hashes) ^ (places.astype(np.uint32) * _SPREAD)
+    ordered = mixed.astype(np.uint64) << _HALF | np.arange(len(mixed), dtype=np.uint64)
+    ordered.sort()
+    mixed = ordered >> _HALF
+    again = mixed[1:] == mixed[:-1]
+    if not again.any():
+        return None
+    alike = np.append(again, values=False) | np.insert(again, 0, values=False)
+    rows = np.sort((ordered[alike] & _LOWER).astype(np.int64))
+    keys = _keys_of(batches, rows).dictionary_encode()
+    of_keys = keys.indices.fill_null(len(keys.dictionary)).to_numpy().astype(np.int64)
+    same = of_keys * (int(places.max()) + 1) + places[rows]
+    _found, newest = np.unique(same[::-1], return_index=True)
+    if len(newest) == len(rows):
+        return None
+    kept = np.zeros(len(rows), np.bool_)
+    kept[len(rows) - 1 - newest] = True
+    return rows[~kept]
+
+
+def _keys_of(batches: Sequence[pa.RecordBatch], rows: Integers) -> pa.Array:
+    """The keys of some rows, in order, of all batches."""
+    ends = np.cumsum([len(batch) for batch in batches])
+    some, begin = list[pa.Array](), 0
+    for batch, end in zip(batches, np.searchsorted(rows, ends).tolist(), strict=True):
+        first = int(ends[len(some)]) - len(batch)
+        some.append(batch["key"].take(pa.array(rows[begin:end] - first)))
+        begin = end
+    return pa.concat_arrays(some)
+
+
+def _filtered(batches: list[pa.RecordBatch], which: Sequence[npt.NDArray[np.bool_]]) -> Iterator[pa.RecordBatch]:
+    """Some rows of all `batches`, which come from the end and are gone then."""
+    for wanted in which:
+        batch = batches.pop()
+        if wanted.all():
+            yield batch
+        elif wanted.any():
+            yield batch.filter(pa.array(wanted))
+
+
+def _larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches that are not small, but for the last: else there were ever more of them."""
+    some, rows = list[pa.RecordBatch](), 0
+    for batch in batches:
+        some.append(batch)
+        rows += len(batch)
+        if rows >= _ROWS_AT_ONCE:
+            yield _one_batch(some)
+            some, rows = [], 0
+    if some:
+        yield _one_batch(some)
+
+
+def _one_batch(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def piece_of(number: int, messages: Sequence[Message]) -> pa.RecordBatch:
+    """Messages of confluent-kafka, all of the partition of that number, as PIECE."""
+    times = [message.timestamp() for message in messages]
+    columns = [
+        pa.repeat(pa.scalar(number, pa.int32()), len(messages)),
+        [message.offset() for message in messages],
+        [time_ms if kind else -1 for kind, time_ms in times],
+        [message.key() for message in messages],
+        [message.value() for message in messages],
+    ]
+    return batch_of_columns(columns, PIECE)
+
+
+def _as_records(
+    topics: pa.Array, columns: Sequence[pa.Array], sizes: pa.Array, hashes: Hashes, *, bare: bool
+) -> pa.Table:
+    """`columns` are partition, offset, timestamp_ms, key and value; `hashes` those of the keys."""
+    partitions, _offsets, _times_ms, keys, values = columns
+    if bare:
+        found = [pa.nulls(len(keys), RECORDS.field(name).type) for name in ("at_home", "connector")]
+    else:
+        homes = homes_by(hashes, sizes)
+        found = [pc.and_(pc.equal(homes, partitions), keys.is_valid()), owners_of(keys)]
+    return pa.Table.from_arrays([topics, *columns, nothings(values), *found], schema=RECORDS)

@@ -1,0 +1,286 @@
+"""One pass over partitions: every leader is asked at once, and again before its answer is given out.
+
+So brokers work while the caller does. Partitions whose leader moved, or fell silent, are looked for again once the
+others are read. What is made of the answers is for a `Taker`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Generic, Protocol, TypeVar
+
+from eosctl.core.acls.lines import grant_hint
+from eosctl.core.batches import Place, UnseenReason
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.transactions import KafkaFault
+from eosctl.deadline import Deadline
+from eosctl.errors import BrokerError, DeadlineError, UnauthorizedError, UnreachableError
+from eosctl.kafka.batches.offsets import MOVING, read_log_bounds
+from eosctl.kafka.batches.source import FetchTerms, PartitionReading, Source
+from eosctl.kafka.cluster import Cluster
+from eosctl.kafka.faults import wait_s
+from eosctl.kafka.topics.partition_leaders import Leader, describe_leaders
+from eosctl.kafka.topics.stream import Address
+from eosctl.wire.error_codes import (
+    NONE,
+    OFFSET_OUT_OF_RANGE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_SERVER_ERROR,
+    error_name,
+)
+from eosctl.wire.log.fetch_messages import PartitionData
+from eosctl.wire.log.offset_messages import Isolation
+from eosctl.wire.primitives import NO_ID
+
+C = TypeVar("C")
+T = TypeVar("T", covariant=True)
+
+_EMPTY_ANSWERS = 4
+"""So many answers without anything, one after the other, mean that no batch comes: compaction took all of them, or the
+broker's remote storage is slower than a fetch waits."""
+
+Chunk = tuple[PartitionReading, C]
+"""What a taker has made of what one answer brought of a partition."""
+
+
+class Taker(Protocol[C, T]):
+    """Who makes of answers what a pass gives out."""
+
+    @property
+    def positions(self) -> Mapping[Place, int]:
+        """The next offset of each partition, of what was given out."""
+
+    def take(self, reading: PartitionReading, part: PartitionData) -> C:
+        """Looks at the batches of a part without an error, and moves the reading's position behind the whole ones."""
+
+    def give(self, chunks: Sequence[tuple[PartitionReading, C]]) -> Iterator[T]:
+        """What becomes of all that an answer has brought; moves the positions. Views of the answer hold until then."""
+
+    def finish(self, place: Place, stop: int) -> None:
+        """There is nothing more up to `stop`."""
+
+    def skip(self, place: Place, to: int, reason: UnseenReason, detail: str = "") -> None:
+        """What lies before `to` can't be read; raises where it must be."""
+
+
+class FetchPass(Generic[C, T]):
+    """An iterable that is gone through once.
+
+    `timeout` begins anew with everything that is read, unless the pass is `limited`: then it is for all of it. When it
+    is over, what is left is skipped, if anything was read at all; of a `whole` pass nothing may be.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        taker: Taker[C, T],
+        stops: Mapping[Place, int],
+        *,
+        settings: ClientSettings,
+        timeout: Deadline,
+        isolation: Isolation = Isolation.UNCOMMITTED,
+        limited: bool = False,
+        whole: bool = False,
+    ) -> None:
+        """`stops` are the first offsets that are not read."""
+        self._cluster, self._taker, self._settings, self._timeout = cluster, taker, settings, timeout
+        self._deadline, self._limited, self._whole = timeout, limited, whole
+        self._terms = FetchTerms.by(settings, isolation)
+        self._stops = dict(stops)
+        self._bytes_read = 0
+        self._leaders: dict[Place, Leader] = {}
+        self._why: dict[Place, str] = {}
+        self._unreachable: dict[Place, UnreachableError] = {}
+        self._out_of_range: set[Place] = set()
+
+    def __iter__(self) -> Iterator[T]:
+        retry = 0
+        while self._stops:
+            before = self._bytes_read
+            yield from self._read_from(self._locate())
+            if not self._stops:
+                break
+            retry = 0 if self._bytes_read > before else retry + 1
+            if self._deadline.expired():
+                self._give_up()
+                break
+            self._deadline.sleep(wait_s(retry))
+
+    # -- where to read
+
+    def _locate(self) -> Mapping[Address, Sequence[PartitionReading]]:
+        """The partitions that are still to be read, by the broker that leads them."""
+        readings: defaultdict[Address, list[PartitionReading]] = defaultdict(list)
+        try:
+            self._find_range()
+            found = describe_leaders(self._cluster, self._stops)
+        except (UnreachableError, DeadlineError) as exc:
+            self._note(self._stops, exc)
+            return readings
+        for place, leader in found.items():
+            if isinstance(leader, KafkaFault):
+                self._why[place] = str(leader)
+                continue
+            ids = {self._leaders.setdefault(place, leader).topic_id, leader.topic_id} - {NO_ID}
+            if len(ids) > 1:
+                raise BrokerError(
+                    f"topic {place[0]} was deleted and created again while it was read", hint="Run the command again."
+                )
+            readings[leader.address].append(
+                PartitionReading(place, self._taker.positions[place], self._stops[place], leader)
+            )
+        return readings
+
+    def _find_range(self) -> None:
+        """Offsets that brokers refused lie before the log's start by now, or behind its end after an election."""
+        for place, bounds in read_log_bounds(self._cluster, self._out_of_range).items():
+            if isinstance(bounds, KafkaFault):
+                self._why[place] = str(bounds)
+                continue
+            self._out_of_range.discard(place)
+            stop = self._stops[place]
+            self._taker.skip(place, min(bounds.start, stop), UnseenReason.REMOVED)
+            if bounds.end < self._taker.positions[place]:
+                detail = f"the log ends at offset {bounds.end} now: what was behind it is lost"
+                self._taker.skip(place, stop, UnseenReason.UNREADABLE, detail)
+            if self._taker.positions[place] >= stop:
+                del self._stops[place]
+
+    def _give_up(self) -> None:
+        """The time is over for what is left; raises DeadlineError or UnreachableError where it must be read."""
+        if self._whole or not self._bytes_read:
+            topic, partition = place = min(self._stops)
+            if self._whole and (lost := self._unreachable.get(place)) is not None:
+                raise UnreachableError(f"reading {topic}-{partition}: {lost.message}", hint=lost.hint) from lost
+            raise self._deadline.passed(f"reading {topic}-{partition}: {self._why.get(place, 'no answer')}")
+        for place, stop in self._stops.items():
+            self._taker.skip(place, stop, UnseenReason.UNREADABLE, self._why.get(place, "no answer in time"))
+        self._stops.clear()
+
+    # -- reading
+
+    def _read_from(self, located: Mapping[Address, Sequence[PartitionReading]]) -> Iterator[T]:
+        """What all partitions have to their stops, but for those that get lost on the way."""
+        with ExitStack() as stack:
+            sources: list[Source] = []
+            for address, readings in located.items():
+                with self._losing(readings):
+                    connection = stack.enter_context(self._cluster.connection(address))
+                    sources.append(Source(connection, readings, self._terms))
+            try:
+                while sources:
+                    self._ask(sources)
+                    self._rest(sources)
+                    for source in [each for each in sources if each.is_waiting]:
+                        chunks = self._answer(source, sources)
+                        self._ask([source])
+                        yield from self._taker.give(chunks)
+                        self._finish(reading for reading, _taken in chunks)
+                    sources = [source for source in sources if source.readings]
+            finally:
+                for source in sources:
+                    source.leave()
+
+    def _ask(self, sources: Sequence[Source]) -> None:
+        """Asks the brokers that may be asked."""
+        now_s = self._deadline.clock.monotonic_s()
+        for source in [each for each in sources if each.readings]:
+            if not source.is_waiting and source.connection.is_ending():
+                source.readings.clear()  # a login that ends is made again; what is left here is found in the next round
+            elif not source.is_waiting and source.rests_until_s <= now_s:
+                with self._losing(source.readings, source):
+                    source.ask()
+
+    def _rest(self, sources: Sequence[Source]) -> None:
+        """Waits where no broker may be asked, and none has a request to answer."""
+        if not any(source.is_waiting or not source.readings for source in sources):
+            rests_until_s = min(source.rests_until_s for source in sources)
+            self._deadline.sleep(max(rests_until_s - self._deadline.clock.monotonic_s(), 0.0))
+
+    def _answer(self, source: Source, sources: Sequence[Source]) -> list[Chunk[C]]:
+        """What the next answer brings; partitions that were read to their stops, or moved, are the source's no more."""
+        chunks: list[Chunk[C]] = []
+        with self._losing(source.readings, source):
+            answer, parts = source.answer()
+            if answer.error_code != NONE:
+                raise BrokerError(f"fetching from {source.connection.broker} failed: {error_name(answer.error_code)}")
+            before = {reading.place: reading.position for reading in source.readings}
+            for reading in list(source.readings):
+                part = parts.get(reading.place)
+                if part is None or part.error_code != NONE:
+                    source.readings.remove(reading)
+                    self._heed(reading.place, part)
+                    continue
+                self._bytes_read += len(part.records or b"")
+                chunks.append((reading, self._taker.take(reading, part)))
+            gets_on = any(reading.position > before[reading.place] for reading, _taken in chunks)
+            for reading, _taken in chunks:
+                is_empty = not gets_on and not answer.throttle_time_ms
+                self._count_empty(source, reading, parts[reading.place].high_watermark, is_empty=is_empty)
+            if answer.throttle_time_ms or gets_on:
+                self._renew(sources, throttle_ms=answer.throttle_time_ms)
+            source.rest(answer.throttle_time_ms, self._deadline.clock)
+        return chunks
+
+    def _count_empty(self, source: Source, reading: PartitionReading, end: int, *, is_empty: bool) -> None:
+        """Ends the reading of a partition that was read to its stop, or of which answer after answer brings nothing."""
+        reading.empty = reading.empty + 1 if is_empty else 0
+        if is_empty and end < reading.stop:
+            source.readings.remove(reading)
+            self._why[reading.place] = f"the log ends at offset {end} now"
+        elif reading.empty >= _EMPTY_ANSWERS:
+            source.readings.remove(reading)
+            self._skip(reading.place, reading.why_not or "the broker gives no batches from there on")
+        elif reading.position >= reading.stop:
+            source.readings.remove(reading)
+
+    def _heed(self, place: Place, part: PartitionData | None) -> None:
+        """Why a partition is not read here: it moved, or its offset is gone, or it can't be read at all."""
+        code = UNKNOWN_SERVER_ERROR if part is None else part.error_code
+        self._why[place] = "the broker's answer leaves it out" if part is None else error_name(code)
+        if code == TOPIC_AUTHORIZATION_FAILED:
+            hint = grant_hint("READ", "Topic", [place[0]], settings=self._settings)
+            raise UnauthorizedError(f"not allowed to read topic {place[0]}", hint=hint)
+        if code == OFFSET_OUT_OF_RANGE:
+            self._out_of_range.add(place)
+        elif part is not None and code not in MOVING:
+            self._skip(place, self._why[place])
+
+    def _skip(self, place: Place, why: str) -> None:
+        self._taker.skip(place, self._stops.pop(place), UnseenReason.UNREADABLE, why)
+
+    def _finish(self, readings: Iterable[PartitionReading]) -> None:
+        """Those of some partitions that are read to their stops are read no more."""
+        for reading in readings:
+            if reading.position >= reading.stop:
+                self._taker.finish(reading.place, reading.stop)
+                del self._stops[reading.place]
+
+    @contextmanager
+    def _losing(self, readings: Collection[PartitionReading], source: Source | None = None) -> Iterator[None]:
+        """Around what asks a broker: where it can't be asked, its partitions wait for the next round."""
+        try:
+            yield
+        except (UnreachableError, DeadlineError) as exc:
+            self._note([reading.place for reading in readings], exc)
+            if source is not None:
+                source.lose()
+
+    def _note(self, places: Iterable[Place], exc: UnreachableError | DeadlineError) -> None:
+        """Why partitions are not read; that the time is over says less than what was said before."""
+        for place in places:
+            if isinstance(exc, DeadlineError):
+                self._why.setdefault(place, exc.message)
+            else:
+                self._why[place], self._unreachable[place] = exc.message, exc
+
+    def _renew(self, sources: Sequence[Source], *, throttle_ms: int) -> None:
+        """It gets on: the timeout begins anew, once a broker that slows clients down has had its time."""
+        if self._limited:
+            return
+        self._deadline = Deadline.after(self._timeout.timeout_s + throttle_ms / 1000, self._timeout.clock)
+        self._cluster.renew(self._deadline)
+        for source in sources:
+            source.connection.stream.deadline = self._deadline

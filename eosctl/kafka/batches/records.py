@@ -1,0 +1,131 @@
+"""The records of ranges of offsets as columns, by eosctl's own Fetch: a third of what librdkafka and its objects take.
+
+    for piece in RecordReading(cluster, ranges, settings=…, timeout=…): piece.columns
+
+Raises OldFormatError for message sets of before Kafka 0.11, which only librdkafka reads here. Isolation is that of
+Kafka's consumer (`CompletedFetch`, Kafka 4.3): a broker says which transactions of what it sends were aborted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from eosctl.core.batches import OLD_FORMAT, Batch, Place, UnseenReason
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.deadline import Deadline
+from eosctl.engine.reading.batches import Gathered, Piece, Section
+from eosctl.engine.reading.ranges import OffsetRange
+from eosctl.errors import BrokerError
+from eosctl.kafka.batches.fetching import FetchPass
+from eosctl.kafka.batches.seen import batches_of
+from eosctl.kafka.batches.source import PartitionReading
+from eosctl.kafka.cluster import Cluster
+from eosctl.wire.log.batches import BATCH_HEAD_BYTES, record_facts
+from eosctl.wire.log.fetch_messages import PartitionData
+from eosctl.wire.log.offset_messages import Isolation
+
+
+class OldFormatError(Exception):
+    """Records lie in a format that is not read here."""
+
+
+class RecordReading:
+    """An iterable of Piece that is gone through once; a piece has records of several ranges, by their numbers.
+
+    Raises DeadlineError when `timeout` is over, which begins anew with everything that is read unless the reading is
+    `limited`; UnauthorizedError; BrokerError where offsets of the ranges are gone, or a topic was created again.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        ranges: Sequence[OffsetRange],
+        *,
+        settings: ClientSettings,
+        timeout: Deadline,
+        committed: bool = True,
+        limited: bool = False,
+    ) -> None:
+        self._ranges, self._taken = ranges, _Records(ranges)
+        self._pieces = FetchPass(
+            cluster,
+            self._taken,
+            {(one.topic, one.partition): one.end for one in ranges if one.begin < one.end},
+            settings=settings,
+            timeout=timeout,
+            isolation=Isolation.COMMITTED if committed else Isolation.UNCOMMITTED,
+            limited=limited,
+            whole=True,
+        )
+
+    def passed(self) -> int:
+        """How many offsets of the ranges are read, markers and gaps too, so that it ends at the ranges' length."""
+        return sum(one.end - one.begin for one in self._ranges) - sum(one.end - one.begin for one in self.rest())
+
+    def rest(self) -> list[OffsetRange]:
+        """What of the ranges is not read yet."""
+        positions = self._taken.positions
+        return [replace(one, begin=min(positions[one.topic, one.partition], one.end)) for one in self._ranges]
+
+    def __iter__(self) -> Iterator[Piece]:
+        return iter(self._pieces)
+
+
+class _Records:
+    """Makes pieces of answers."""
+
+    def __init__(self, ranges: Sequence[OffsetRange]) -> None:
+        self.positions = {(one.topic, one.partition): one.begin for one in ranges}
+        self._number_of = {(one.topic, one.partition): number for number, one in enumerate(ranges)}
+
+    def take(self, reading: PartitionReading, part: PartitionData) -> Sequence[Section]:
+        """The records of the batches that count; raises OldFormatError."""
+        batches = batches_of(reading, part)
+        if any(batch.magic < OLD_FORMAT for batch in batches):
+            raise OldFormatError(f"{reading.place[0]}-{reading.place[1]}")
+        return _sections(part, batches) if part.records is not None else ()
+
+    def give(self, chunks: Sequence[tuple[PartitionReading, Sequence[Section]]]) -> Iterator[Piece]:
+        """All records of an answer together, but for much that was compressed."""
+        gathered = Gathered()
+        for reading, sections in chunks:
+            number, first = self._number_of[reading.place], self.positions[reading.place]
+            for section in sections:
+                gathered.add(number, section, first=first, stop=reading.stop)
+                if gathered.is_full():
+                    yield from gathered.pieces()
+        yield from gathered.pieces()
+        self.positions.update((reading.place, reading.position) for reading, _sections in chunks)
+
+    def finish(self, place: Place, stop: int) -> None:
+        """A partition is read to its end."""
+        self.positions[place] = stop
+
+    def skip(self, place: Place, to: int, reason: UnseenReason, detail: str = "") -> None:
+        """Raises BrokerError: what is left out could be the newest of a key."""
+        topic, partition = place
+        why = detail or f"offsets {self.positions[place]} to {to - 1} are {reason.value}"
+        raise BrokerError(
+            f"topic {topic} changed while it was read: partition {partition}: {why}", hint="Run the command again."
+        )
+
+
+def _sections(part: PartitionData, batches: Sequence[Batch]) -> list[Section]:
+    """The records of those batches that have some, and were not aborted as far as the answer says so."""
+    found, at, records = list[Section](), 0, part.records or memoryview(b"")
+    to_come = sorted((each.first_offset, each.producer_id) for each in part.aborted_transactions or ())
+    aborted = set[int]()
+    for batch in batches:
+        while to_come and to_come[0][0] <= batch.last_offset:
+            aborted.add(to_come.pop(0)[1])
+        if batch.is_control:
+            if batch.commit is False:
+                aborted.discard(batch.producer_id)
+        elif batch.records and not (batch.is_transactional and batch.producer_id in aborted):
+            data = records[at : at + batch.size_bytes]
+            codec, base_ms, stamp_ms = record_facts(data)
+            facts = (batch.base_offset, batch.last_offset, batch.records, codec, base_ms, stamp_ms)
+            found.append(Section(*facts, data[BATCH_HEAD_BYTES:]))
+        at += batch.size_bytes
+    return found
