@@ -75,7 +75,7 @@ class Source:
     def __init__(self, connection: Connection, readings: Iterable[PartitionReading], terms: FetchTerms) -> None:
         self.connection, self._terms = connection, terms
         self.readings = deque(readings)
-        self._room = FrameRoom(terms.answer_bytes + (1 << 16))
+        self._room = FrameRoom(min(terms.answer_bytes, ANSWER_BYTES) + (1 << 16))
         self._pending: Pending[FetchResponse] | None = None
         self._names: dict[UUID, str] = {}
         self.rests_until_s = 0.0
@@ -126,10 +126,8 @@ class Source:
     def _request(self) -> FetchRequest:
         topics: list[TopicFetch] = []
         for each in self.readings:
-            topic, partition = each.place
-            asked = PartitionFetch(
-                partition, each.leader.epoch, each.position, partition_max_bytes=self._terms.partition_bytes
-            )
+            (topic, partition), most = each.place, self._terms.partition_bytes
+            asked = PartitionFetch(partition, each.leader.epoch, each.position, partition_max_bytes=most)
             if topics and topics[-1].topic == topic:
                 topics[-1] = topics[-1]._replace(partitions=(*topics[-1].partitions, asked))
             else:

@@ -63,8 +63,9 @@ class ClumsyJob(MigrationJob):
         return TASKS
 
     def _land(self, *arguments: Any) -> Snapshot:
-        *others, counts = arguments
-        return super()._land(*others, counts if self.on_read is None else _told(counts, self.on_read))
+        topics, folder, profile, places, counts = arguments
+        told = counts if self.on_read is None else _told(counts, self.on_read)
+        return super()._land(topics, folder, profile, places, told)
 
     def _writer(self, *arguments: Any) -> Callable[[int], Counts]:
         write, returning = super()._writer(*arguments), self.returning
