@@ -203,16 +203,15 @@ class _Reading:
             ],
             schema=PIECE,
         )
-        found = {}
-        if headers.any():
-            place = columns["place"].to_numpy()
-            for row in np.flatnonzero(headers).tolist():
-                found[int(place[row]), int(offset[row])] = self._headers(int(headers[row]), int(behind[row]))
-        if not any(batch.is_cut() for batch in batches):
-            return columns, found
-        wanted = offset >= _of_batches([batch.first for batch in batches], numbers)
-        wanted &= offset < _of_batches([batch.stop for batch in batches], numbers)
-        return (columns if wanted.all() else columns.filter(pa.array(wanted))), found
+        if any(batch.is_cut() for batch in batches):
+            wanted = offset >= _of_batches([batch.first for batch in batches], numbers)
+            wanted &= offset < _of_batches([batch.stop for batch in batches], numbers)
+            headers = np.where(wanted, headers, 0)
+            columns = columns.filter(pa.array(wanted))
+        return columns, {
+            (batches[numbers[row]].number, int(offset[row])): self._headers(int(headers[row]), int(behind[row]))
+            for row in np.flatnonzero(headers)
+        }
 
     def _cut(self, ends: tuple[tuple[Integers, Integers, Integers], ...]) -> Iterator[pa.Array]:
         """Of some (first byte, byte behind, size) per record what lies there; a size below 0 is null.
@@ -290,7 +289,7 @@ def _plain(section: Section) -> bytes | memoryview:
             return stream.read()  # type: ignore[no-any-return]
     except KeyError:
         raise ProtocolError(f"a record batch has the unknown compression {section.codec}") from None
-    except (OSError, ValueError, IndexError, pa.ArrowException) as exc:
+    except (OSError, ValueError, OverflowError, pa.ArrowException) as exc:
         raise ProtocolError(f"a record batch can't be decompressed: {exc}") from exc
 
 
@@ -313,5 +312,7 @@ def _of_block(data: memoryview) -> bytes:
         shift += 7
         if byte < 0x80:
             break
+    if size > _MOST_BYTES:
+        raise ValueError(f"a block of {size} bytes")
     found: bytes = pa.Codec("snappy").decompress(pa.py_buffer(data), size, asbytes=True)
     return found

@@ -1,0 +1,189 @@
+"""Record batches as columns, against batches that another client has made."""
+
+from __future__ import annotations
+
+import random
+import struct
+import warnings
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eosctl.core.records import Headers
+from eosctl.engine.reading.batches import Gathered, Piece, Section
+from eosctl.errors import ProtocolError
+from eosctl.wire.log.batches import BATCH_HEAD_BYTES, decode_batches, record_facts
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # of importlib.resources, in kafka-python 3.0.12
+    from kafka.record.default_records import DefaultRecordBatchBuilder
+
+T = 1_700_000_000_000
+GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
+MUTATIONS = 3000
+
+
+class Line(NamedTuple):
+    """A record as it is written; `offset` is counted from the batch's own."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+def batch_of(lines: Sequence[Line], *, base: int = 0, codec: int = 0) -> bytes:
+    """By kafka-python, which compresses with gzip alone where nothing else is installed."""
+    builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 1 << 24)
+    for line in lines:
+        assert builder.append(*line[:4], list(line.headers)) is not None
+    return struct.pack(">q", base) + bytes(builder.build())[8:]
+
+
+def section_of(data: bytes) -> Section:
+    view = memoryview(data)
+    [batch] = decode_batches(view, topic="t", partition=0, position=0)
+    codec, base_ms, stamp_ms = record_facts(view)
+    return Section(
+        batch.base_offset, batch.last_offset, batch.records, codec, base_ms, stamp_ms, view[BATCH_HEAD_BYTES:]
+    )
+
+
+def read(*batches: bytes, first: int = 0, stop: int = 1 << 40) -> Piece:
+    gathered = Gathered()
+    for number, data in enumerate(batches):
+        gathered.add(number, section_of(data), first=first, stop=stop)
+    [piece] = gathered.pieces()
+    return piece
+
+
+def rows(piece: Piece) -> list[tuple[object, ...]]:
+    return list(zip(*(column.to_pylist() for column in piece.columns.columns), strict=True))
+
+
+Drawn = tuple[int, int, bytes | None, bytes | None, Headers]
+_LINES: st.SearchStrategy[list[Drawn]] = st.lists(
+    st.tuples(
+        st.integers(1, 300),
+        st.integers(-5000, 5000),
+        st.none() | st.binary(max_size=200),
+        st.none() | st.binary(max_size=200),
+        st.lists(st.tuples(st.text(max_size=3), st.none() | st.binary(max_size=3)), max_size=2).map(tuple),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(st.lists(_LINES, min_size=1, max_size=4), st.integers(0, 1 << 33))
+def test_records_of_any_batches(batches: list[list[Drawn]], base: int) -> None:
+    data, expected, headers = [], [], {}
+    for number, lines in enumerate(batches):
+        offset, written = -1, []
+        for gap, delta_ms, key, value, some in lines:
+            offset += gap
+            written.append(Line(offset, T + delta_ms, key, value, some))
+            expected.append((number, base + offset, T + delta_ms, key, value))
+            headers.update({(number, base + offset): some} if some else {})
+        data.append(batch_of(written, base=base))
+    piece = read(*data)
+    assert (rows(piece), piece.headers) == (expected, headers)
+
+
+@pytest.mark.parametrize("batches", [1, 40])
+def test_records_are_found_in_few_large_batches_and_in_many(batches: int) -> None:
+    """Few are gone through record by record, many record number by record number."""
+    chosen = random.Random(1).choice  # noqa: S311
+    lines = [
+        [Line(n, T + n, b"k" * chosen([1, 50, 100]), b"v" * chosen([0, 10, 9000])) for n in range(30 + each)]
+        for each in range(batches)
+    ]
+    piece = read(*(batch_of(some) for some in lines))
+    assert rows(piece) == [(number, *line[:4]) for number, some in enumerate(lines) for line in some]
+
+
+def _with_codec(plain: bytes, codec: int, body: bytes) -> bytes:
+    """A batch with other compression: kafka-python needs more packages for these."""
+    head = bytearray(plain[:BATCH_HEAD_BYTES])
+    struct.pack_into(">i", head, 8, BATCH_HEAD_BYTES - 12 + len(body))
+    head[22] |= codec
+    return bytes(head) + body
+
+
+def _xerial(body: bytes) -> bytes:
+    """As snappy-java frames its blocks."""
+    blocks = [pa.Codec("snappy").compress(body[at : at + 100], asbytes=True) for at in range(0, len(body), 100)]
+    return b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + b"".join(struct.pack(">i", len(b)) + b for b in blocks)
+
+
+LINES = [Line(n, T, b"key-%d" % n, b"value " * 20) for n in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("codec", "compress"),
+    [
+        (SNAPPY, lambda body: pa.Codec("snappy").compress(body, asbytes=True)),
+        (SNAPPY, _xerial),
+        (LZ4, lambda body: pa.Codec("lz4").compress(body, asbytes=True)),
+        (ZSTD, lambda body: pa.Codec("zstd").compress(body, asbytes=True)),
+    ],
+)
+def test_compressed_batches(codec: int, compress: Callable[[bytes], bytes]) -> None:
+    plain = batch_of(LINES)
+    data = _with_codec(plain, codec, compress(plain[BATCH_HEAD_BYTES:]))
+    assert len(data) < len(plain)
+    assert rows(read(data, plain)) == [(number, *line[:4]) for number in range(2) for line in LINES]
+    with pytest.raises(ProtocolError, match="can't be decompressed"):
+        read(_with_codec(plain, codec, b"\xff" * 30))
+
+
+def test_what_is_compressed_with_gzip_and_with_what_nobody_knows() -> None:
+    assert rows(read(batch_of(LINES, codec=GZIP))) == [(0, *line[:4]) for line in LINES]
+    with pytest.raises(ProtocolError, match="unknown compression 6"):
+        read(_with_codec(batch_of(LINES), 6, b""))
+
+
+def test_times_of_the_broker() -> None:
+    """`message.timestamp.type=LogAppendTime`: all records of a batch have the batch's last time."""
+    stamped = bytearray(batch_of([Line(0, T, b"a", b""), Line(1, T + 5, b"b", b"")]))
+    stamped[22] |= 8
+    struct.pack_into(">q", stamped, 35, T + 99)
+    piece = read(bytes(stamped), batch_of([Line(0, T, b"c", b"")]))
+    assert piece.columns["timestamp_ms"].to_pylist() == [T + 99, T + 99, T]
+
+
+def test_a_range_that_begins_and_ends_within_a_batch() -> None:
+    lines = [Line(n, T, b"%d" % n, None, (("h", b"%d" % n),)) for n in range(10)]
+    piece = read(batch_of(lines, base=100), first=103, stop=106)
+    assert piece.columns["offset"].to_pylist() == [103, 104, 105]
+    assert piece.headers == {(0, offset): (("h", b"%d" % (offset - 100)),) for offset in (103, 104, 105)}
+
+
+def test_nothing_is_no_piece() -> None:
+    assert list(Gathered().pieces()) == []
+
+
+def test_damaged_batches_are_protocol_errors_or_other_records() -> None:
+    """Nothing else is raised, and no memory is read that is not the batches'."""
+    chance, plain, refused = random.Random(7), batch_of(LINES), 0  # noqa: S311
+    for _number in range(MUTATIONS):
+        data = bytearray(plain)
+        for _byte in range(chance.choice([1, 1, 3])):
+            data[chance.randrange(BATCH_HEAD_BYTES, len(data))] = chance.randrange(256)
+        try:
+            assert len(read(bytes(data)).columns) == len(LINES)
+        except ProtocolError:
+            refused += 1
+    assert 0 < refused < MUTATIONS
+
+
+def test_a_batch_that_lacks_a_record_is_refused() -> None:
+    fewer = bytearray(batch_of(LINES))
+    struct.pack_into(">i", fewer, 57, len(LINES) - 1)
+    with pytest.raises(ProtocolError):
+        read(bytes(fewer))
