@@ -189,7 +189,7 @@ class TopicStore(Protocol):
     ) -> TopicColumns:
         """What `read` has of each partition and key, of all `partitions` or some, as columns of Arrow.
 
-        `bare`: without whose each key is and where it should be.
+        `bare`: without whose each key is.
         """
 
     def stream(

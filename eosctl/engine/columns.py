@@ -45,17 +45,18 @@ NO_BYTES = pa.scalar(None, VALUES)
 
 def arrow_schema(columns: str) -> pa.Schema:
     """The Arrow schema of "name type, name type, ..."."""
-    types = {"string": pa.string(), "int": pa.int32(), "long": pa.int64(), "boolean": pa.bool_()}
+    types = {"string": pa.string(), "int": pa.int32(), "long": pa.int64(), "boolean": pa.bool_(), "hash": pa.uint32()}
     types |= {"binary": pa.binary(), "value": VALUES}
     return pa.schema([(name, types[kind]) for name, kind in map(str.split, columns.split(","))])
 
 
 RECORDS = arrow_schema(
     "topic string, partition int, offset long, timestamp_ms long, key binary, value value, nothing boolean, "
-    "at_home boolean, connector string"
+    "hash hash, at_home boolean, connector string"
 )
-"""Records as they were read. `nothing`: the value is a deletion (`is_nothing`); `at_home`: the key is where Connect's
-producer puts it; `connector` is whose the key is (`key_owner`), null for nobody's. `timestamp_ms` is -1 for none."""
+"""Records as they were read. `nothing`: the value is a deletion (`is_nothing`); `hash` is murmur2 of the key, null for
+no key; `at_home`: the key is where Connect's producer puts it; `connector` is whose the key is (`key_owner`), null for
+nobody's. `timestamp_ms` is -1 for none."""
 
 SENT = arrow_schema("topic string, partition int, key binary, value value, headers string")
 """Records that are sent: a null value is a tombstone, headers are the member of a record file, null for none."""
@@ -65,12 +66,13 @@ Table, Batch = pa.Table, pa.RecordBatch
 
 DECISIONS = arrow_schema(
     "connector string, target_connector string, source_topic string, source_partition int, source_offset long, "
-    "source_key binary, value value, topic string, key binary, partitions int, partition int, "
+    "source_key binary, value value, topic string, key binary, hash hash, partitions int, partition int, "
     "target_exists boolean, target_offset long, target_timestamp_ms long, before value, "
     "before_nothing boolean, action string, reason string, conflict boolean, claims long"
 )
-"""What becomes of each target key: `value` is the source's (null for a deletion), `before` the target's bytes,
-`partition` where the target has it now (null: nowhere), `claims` how many source records wanted the key."""
+"""What becomes of each target key: `value` is the source's (null for a deletion), `before` the target's bytes, `hash`
+murmur2 of the key, `partition` where the target has it now (null: nowhere), `claims` how many source records wanted
+the key."""
 
 
 def batch_of_columns(columns: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:

@@ -6,10 +6,11 @@ the time and several times the memory.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eosctl.engine.columns import cuts_of
 
@@ -33,15 +34,22 @@ def home_of(key: bytes, partitions: int) -> int:
 
 def homes_of(keys: pa.Array, partitions: pa.Array | int) -> pa.Array:
     """Where each of the keys of topics with so many partitions is put; no key has no such place."""
-    sizes = pa.repeat(pa.scalar(partitions, pa.int32()), len(keys)) if isinstance(partitions, int) else partitions
-    homes = homes_by(hashes_of(keys), sizes)
-    return homes if not keys.null_count else pc.if_else(keys.is_valid(), homes, pa.scalar(None, pa.int32()))
+    return homes_by(hash_column(keys), partitions)
 
 
-def homes_by(hashes: Hashes, partitions: pa.Array) -> pa.Array:
-    """Where keys with these hashes are put."""
-    sizes: npt.NDArray[np.int32] = partitions.fill_null(1).to_numpy(zero_copy_only=False)
-    return pa.array(((hashes & _POSITIVE).astype(np.int32)) % sizes)
+def homes_by(hashes: pa.Array, partitions: pa.Array | int) -> pa.Array:
+    """Where keys with these hashes (`hash_column`) are put."""
+    found: Hashes = hashes.fill_null(0).to_numpy(zero_copy_only=False)
+    sizes: Any = partitions
+    if not isinstance(partitions, int):
+        sizes = partitions.fill_null(1).to_numpy(zero_copy_only=False)
+    homes = (found & _POSITIVE).astype(np.int32) % sizes
+    return pa.array(homes.astype(np.int32, copy=False), mask=nulls_of(hashes))
+
+
+def hash_column(keys: pa.Array) -> pa.Array:
+    """`hashes_of` as a column; null for no key."""
+    return pa.array(hashes_of(keys), mask=nulls_of(keys))
 
 
 def hashes_of(keys: pa.Array) -> Hashes:

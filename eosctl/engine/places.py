@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from eosctl.core.offsets.migration import Parts
 from eosctl.engine.columns import dictionary_of
-from eosctl.engine.homes import homes_of
+from eosctl.engine.homes import hash_column, homes_by
 from eosctl.engine.owners import renamed
 from eosctl.engine.reading.newest import Fold
 
@@ -62,8 +62,10 @@ class Places:
         places = partitions
         if not pc.all(found).as_py():
             other = pc.invert(found)
-            final = renamed(keys.filter(other), connectors.filter(other), self.renames)
-            homes = homes_of(final, size).fill_null(0)
+            given = keys.filter(other)
+            final = renamed(given, connectors.filter(other), self.renames)
+            hashes = records["hash"].filter(other) if final is given else hash_column(final)
+            homes = homes_by(hashes, size).fill_null(0)
             places = pc.replace_with_mask(partitions, other, homes)
         number_of = {place: number for number, part in enumerate(self.parts) for place in part}
         return pa.array([number_of[place] for place in range(size)], pa.int32()).take(places)

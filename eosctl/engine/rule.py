@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import ConnectorRoute
 from eosctl.engine.columns import DECISIONS, RECORDS, dictionary_of, meaning, numbered, one_array, same, those
+from eosctl.engine.homes import hash_column
 from eosctl.engine.owners import renamed
 
 _SENDS = pa.array([KeyAction.WRITE.value, KeyAction.DELETE.value], pa.string())
@@ -86,6 +87,7 @@ def claims_of(newest: pa.Table, routes: Sequence[ConnectorRoute], *, sources: Se
     topics = dictionary_of(connectors, {r.connector: r.target_topic for r in routes}, pa.string())
     renames = {r.connector: r.target_connector for r in routes if r.connector != r.target_connector}
     order = {name: number for number, name in enumerate(sources)}
+    keys = renamed(given := one_array(chosen["key"]), connectors, renames)
     return pa.table(
         {
             "connector": connectors,
@@ -97,7 +99,8 @@ def claims_of(newest: pa.Table, routes: Sequence[ConnectorRoute], *, sources: Se
             "source_key": chosen["key"],
             "value": meaning(chosen["value"], chosen["nothing"]),
             "topic": topics,
-            "key": renamed(one_array(chosen["key"]), connectors, renames),
+            "key": keys,
+            "hash": chosen["hash"] if keys is given else hash_column(keys),
             "renamed": pc.not_equal(connectors, names),
             "precedence": dictionary_of(one_array(chosen["topic"]), order, pa.int32()),
         }

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from eosctl.core.clients.librdkafka_limits import LARGEST_RECORD
 from eosctl.core.records import Record
 from eosctl.engine.columns import SENT, batch_of_columns, numbered, one_array, those
-from eosctl.engine.homes import homes_of
+from eosctl.engine.homes import homes_by
 from eosctl.engine.planned import headers_of
 from eosctl.engine.reading.ranges import ClientProperties, ProgressMeter, learn_topics
 
@@ -56,8 +56,8 @@ def placed(decisions: pa.Table) -> pa.Table:
     """Where the records of decisions go: `partition` is where the target has the key, else where Connect puts it."""
     given = one_array(decisions["partition"])
     is_new = pc.is_null(given)
-    new = decisions.select(["key", "partitions"]).filter(is_new)
-    homes = homes_of(one_array(new["key"]), one_array(new["partitions"]))
+    new = decisions.select(["hash", "partitions"]).filter(is_new)
+    homes = homes_by(one_array(new["hash"]), one_array(new["partitions"]))
     partitions = pc.replace_with_mask(given, is_new, homes)
     return decisions.select(["topic", "partition", "key", "value"]).set_column(1, "partition", partitions)
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from eosctl.core.records import Bounds, Headers, Record
 from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings
-from eosctl.engine.homes import Hashes, hashes_of, homes_by
+from eosctl.engine.homes import Hashes, hash_column, hashes_of, homes_by, nulls_of
 from eosctl.engine.owners import owners_of
 from eosctl.engine.reading.batches import PIECE, Integers
 from eosctl.engine.reading.ranges import Message, OffsetRange, Place
@@ -79,15 +79,19 @@ def all_records(reads: Iterable[TopicColumns]) -> pa.Table:
 
 
 def folded(
-    pieces: Iterable[pa.RecordBatch], ranges: Sequence[OffsetRange], *, keys_at_once: int = KEYS_AT_ONCE
+    pieces: Iterable[pa.RecordBatch],
+    ranges: Sequence[OffsetRange],
+    *,
+    keys_at_once: int = KEYS_AT_ONCE,
+    bare: bool = False,
 ) -> Iterator[Fold]:
     """The newest of records (PIECE) that come from `ranges`, those of a partition in the order of its log."""
-    folding = Folding(ranges, keys_at_once=keys_at_once)
+    folding = Folding(ranges, keys_at_once=keys_at_once, bare=bare)
     for piece in pieces:
         folding.add_piece(piece)
         if folding.is_full():
             yield folding.fold()
-            folding = Folding(ranges, keys_at_once=keys_at_once)
+            folding = Folding(ranges, keys_at_once=keys_at_once, bare=bare)
     yield folding.fold()
 
 
@@ -98,7 +102,7 @@ def records_table(topic: str, records: Iterable[Record], *, partitions: int, bar
     arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
     topics = pa.repeat(pa.scalar(topic, pa.string()), len(arrays[0]))
     sizes = pa.repeat(pa.scalar(partitions, pa.int32()), len(topics))
-    return _as_records(topics, arrays, sizes, hashes_of(arrays[3]), bare=bare)
+    return _as_records(topics, arrays, sizes, hash_column(arrays[3]), bare=bare)
 
 
 class Folding:
@@ -116,7 +120,7 @@ class Folding:
         bytes_at_once: int = BYTES_AT_ONCE,
         bare: bool = False,
     ) -> None:
-        """`bare`: nobody asks where a key should be (`at_home`) nor whose it is (`connector`): they are null."""
+        """`bare`: nobody asks whose a key is (`connector`): it is null."""
         self._ranges, self._bare = ranges, bare
         self._number_of: dict[Place, int] = {(one.topic, one.partition): i for i, one in enumerate(ranges)}
         self._batches: list[pa.RecordBatch] = []
@@ -173,7 +177,8 @@ class Folding:
         names, partitions, sizes = (
             pa.array(facts, kind).take(places) for facts, kind in zip(zip(*of_ranges, strict=True), kinds, strict=True)
         )
-        return _as_records(names, [partitions, *columns], sizes, hashes, bare=self._bare)
+        of_keys = pa.array(hashes, mask=nulls_of(piece["key"]))
+        return _as_records(names, [partitions, *columns], sizes, of_keys, bare=self._bare)
 
     def _compact(self) -> None:
         """Lets go of what is superseded, and goes on with what is left."""
@@ -278,13 +283,10 @@ def piece_of(number: int, messages: Sequence[Message]) -> pa.RecordBatch:
 
 
 def _as_records(
-    topics: pa.Array, columns: Sequence[pa.Array], sizes: pa.Array, hashes: Hashes, *, bare: bool
+    topics: pa.Array, columns: Sequence[pa.Array], sizes: pa.Array, hashes: pa.Array, *, bare: bool
 ) -> pa.Table:
     """`columns` are partition, offset, timestamp_ms, key and value; `hashes` those of the keys."""
     partitions, _offsets, _times_ms, keys, values = columns
-    if bare:
-        found = [pa.nulls(len(keys), RECORDS.field(name).type) for name in ("at_home", "connector")]
-    else:
-        homes = homes_by(hashes, sizes)
-        found = [pc.and_(pc.equal(homes, partitions), keys.is_valid()), owners_of(keys)]
-    return pa.Table.from_arrays([topics, *columns, nothings(values), *found], schema=RECORDS)
+    at_home = pc.fill_null(pc.equal(homes_by(hashes, sizes), partitions), fill_value=False)
+    owners = pa.nulls(len(keys), pa.string()) if bare else owners_of(keys)
+    return pa.Table.from_arrays([topics, *columns, nothings(values), hashes, at_home, owners], schema=RECORDS)

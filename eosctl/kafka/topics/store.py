@@ -142,7 +142,7 @@ class KafkaTopicStore:
     ) -> TopicColumns:
         """What `read` has of each partition and key, as columns: 200 bytes a key. Raises what `read` raises.
 
-        `bare`: without whose each key is and where it should be.
+        `bare`: without whose each key is.
         """
         from eosctl.engine.reading.newest import Folding, TopicColumns
         from eosctl.engine.reading.ranges import OffsetRange

@@ -83,17 +83,19 @@ class MigrationJob:
         *,
         parts: Parts = ONE_PART,
         renames: Mapping[str, str] | None = None,
+        bare: bool = False,
     ) -> Snapshot:
         """Reads topics up to their planned bounds, and files, into `folder`: each key into its part.
 
-        With `renames` the keys of these connectors are where they will be under their new names.
+        With `renames` the keys of these connectors are where they will be under their new names. `bare`: nobody asks
+        whose the keys are.
         """
         topics, places = list(topics), Places(parts, renames or {})
         again, _, side = folder.name.rpartition("-")
         counts = _counts(folder, sum(topic.records() for topic in topics if topic.file is None))
         with self._stage(f"reading the {side}{' again' if again else ''}", counts):
             fresh_folder(folder)
-            found = [self._land(topics, folder, profile, places, counts) for profile in _profiles(topics)]
+            found = [self._land(topics, folder, profile, places, counts, bare=bare) for profile in _profiles(topics)]
             for topic in topics:
                 if topic.file is not None and topic.topic_id is not None:
                     folds = folds_of(topic.file, topic.name, partitions=topic.partitions)
@@ -101,7 +103,14 @@ class MigrationJob:
             return Snapshot.united(found)
 
     def _land(
-        self, topics: Sequence[PlannedTopic], folder: Path, profile: str, places: Places, counts: RecordCounts
+        self,
+        topics: Sequence[PlannedTopic],
+        folder: Path,
+        profile: str,
+        places: Places,
+        counts: RecordCounts,
+        *,
+        bare: bool,
     ) -> Snapshot:
         """The topics of the cluster of `profile`."""
         ranges = planned_ranges(topics, profile=profile)
@@ -111,7 +120,8 @@ class MigrationJob:
         bins = by_parts(ranges, places.parts) if is_whole else in_bins(lengths, least)
         some = list(filter(None, bins))
         first = next_reader(folder)
-        return land_bins(self.context, self._client(profile), some, folder, places, counts=counts, first=first)
+        client = self._client(profile)
+        return land_bins(self.context, client, some, folder, places, counts=counts, first=first, bare=bare)
 
     def _client(self, profile: str | None) -> ClientSettings:
         """Raises UsageError where no cluster was named."""
@@ -242,7 +252,8 @@ class MigrationJob:
         """
         with work_folder(folder, ".verify-") as work:
             again = work / f"verify-{side}"
-            self.snapshot(topics, again, parts=plan.parts, renames=plan.renames() if side == "source" else None)
+            renames = plan.renames() if side == "source" else None
+            self.snapshot(topics, again, parts=plan.parts, renames=renames, bare=not renames)
             with self._stage(f"comparing the {side}"):
                 found = self._on_parts(
                     folder,

@@ -24,7 +24,7 @@ from eosctl.engine.write import placed
 from eosctl.machine.kept_file import sync_directory, sync_file
 
 SAMPLE = 100
-_SENT = ("topic", "partition", "partitions", "key", "value")
+_SENT = ("topic", "partition", "partitions", "key", "hash", "value")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from eosctl.engine.write import placed
 from eosctl.migrate.spark.parts import with_topic_names
 
 _COLUMNS = (
-    *("action", "topic", "key", "value", "partition", "partitions"),
+    *("action", "topic", "key", "hash", "value", "partition", "partitions"),
     *("target_exists", "target_offset", "target_timestamp_ms", "before"),
 )
 _THERE = ("offset", "timestamp_ms", "value")

@@ -70,6 +70,7 @@ def land_bins(
     *,
     counts: RecordCounts,
     first: int = 0,
+    bare: bool = False,
 ) -> Snapshot:
     """Reads each bin in a task of its own, into the files of the readers from number `first` on.
 
@@ -83,7 +84,7 @@ def land_bins(
     def land_bin(number: int) -> Snapshot:
         ranges, where = _read_bin(file, number)
         pieces = read_pieces(client, ranges, timeout=Deadline.after(_STALL_S), progress=counts.of_task(number))
-        return land(folder, first + number, folded((piece.columns for piece in pieces), ranges), where)
+        return land(folder, first + number, folded((piece.columns for piece in pieces), ranges, bare=bare), where)
 
     return Snapshot.united(run_tasks(context, len(bins), land_bin))
 
@@ -91,7 +92,7 @@ def land_bins(
 def _write_bins(file: Path, bins: Sequence[Sequence[OffsetRange]], places: Places) -> None:
     """What the readers of a side are given: the ranges of each, and where their keys go.
 
-    By `json`, for executors read it: of all that eosctl needs they have confluent-kafka and pyarrow.
+    By `json`, for executors read it: of all that eosctl needs they have confluent-kafka, numpy and pyarrow.
     """
     ranges = [[astuple(one) for one in some] for some in bins]
     file.write_text(json.dumps({"bins": ranges, "parts": places.parts, "renames": dict(places.renames)}))

@@ -54,7 +54,7 @@ def settled_columns(
     """The newest committed records of a topic, and those behind transactions that stay open for more than a moment.
 
     Partitions in `since` are read from the offset there; of `partitions`, None is all. `bare`: without whose each key
-    is and where it should be.
+    is.
     """
     for _ in patience(app).rounds(0.5):
         read = topics.read_columns(topic, since=since, partitions=partitions, bare=bare)

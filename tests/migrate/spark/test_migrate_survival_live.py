@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark import SparkContext
@@ -62,10 +62,11 @@ class ClumsyJob(MigrationJob):
     def least_parts(self, records: int) -> int:
         return TASKS
 
-    def _land(self, *arguments: Any) -> Snapshot:
-        topics, folder, profile, places, counts = arguments
+    def _land(self, *arguments: Any, **more: Any) -> Snapshot:
+        *others, counts = arguments
         told = counts if self.on_read is None else _told(counts, self.on_read)
-        return super()._land(topics, folder, profile, places, told)
+        land: Any = super()._land
+        return cast(Snapshot, land(*others, told, **more))
 
     def _writer(self, *arguments: Any) -> Callable[[int], Counts]:
         write, returning = super()._writer(*arguments), self.returning
