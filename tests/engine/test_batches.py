@@ -50,7 +50,8 @@ def section_of(data: bytes) -> Section:
     [batch] = decode_batches(view, topic="t", partition=0, position=0)
     codec, base_ms, stamp_ms = record_facts(view)
     return Section(
-        batch.base_offset, batch.last_offset, batch.records, codec, base_ms, stamp_ms, view[BATCH_HEAD_BYTES:]
+        *(batch.base_offset, batch.last_offset, batch.records, batch.producer_id),
+        *(codec, base_ms, stamp_ms, view[BATCH_HEAD_BYTES:]),
     )
 
 

@@ -77,7 +77,7 @@ def newest(consumer: ScriptedConsumer, ranges: Sequence[OffsetRange], **limits: 
     keys_at_once = limits.pop("keys_at_once", KEYS_AT_ONCE)
     number_of = {(one.topic, one.partition): number for number, one in enumerate(ranges)}
     runs = read_runs({}, ranges, open_consumer=consumer.opened, **limits)
-    pieces = (piece_of(number_of[place], messages) for place, messages in runs)
+    pieces = (piece_of(number_of[place], messages).columns for place, messages in runs)
     return folded(pieces, ranges, keys_at_once=keys_at_once)
 
 

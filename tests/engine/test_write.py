@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.engine.homes import hash_column
 from eosctl.engine.write import placed, write_rows
 
 VALUE = b"x" * 900
@@ -151,6 +152,7 @@ def test_a_key_stays_where_the_target_has_it() -> None:
             "partition": pa.array([4, None, None], pa.int32()),
             "partitions": pa.array([5, 7, 5], pa.int32()),
             "key": pa.array([b"a", b"b", b"c"]),
+            "hash": hash_column(pa.array([b"a", b"b", b"c"])),
             "value": pa.array([b"{}", None, b"{}"]),
         }
     )

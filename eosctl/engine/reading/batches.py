@@ -61,6 +61,7 @@ class Section(NamedTuple):
     base_offset: int
     last_offset: int
     records: int
+    producer_id: int
     codec: int
     base_ms: int
     stamp_ms: int | None
@@ -69,9 +70,11 @@ class Section(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Records as PIECE, and the `headers` of those that have any, by the partition's number and the offset."""
+    """Records as PIECE, their `producers` by ids, -1 for none or unknown, and the `headers` of those that have any, by
+    the partition's number and the offset."""
 
     columns: pa.RecordBatch
+    producers: Integers
     headers: Mapping[tuple[int, int], Headers] = field(default_factory=dict)
 
 
@@ -140,8 +143,9 @@ class _Reading:
         of_rows = np.repeat(np.arange(len(self._batches)), self._counts)
         some = range(0, len(starts), _ROWS_AT_ONCE)
         parts = [self._rows(starts[first : first + _ROWS_AT_ONCE], of_rows[first:][:_ROWS_AT_ONCE]) for first in some]
-        columns = pa.Table.from_batches([part for part, _headers in parts]).combine_chunks().to_batches()[0]
-        return Piece(columns, {place: each for _part, headers in parts for place, each in headers.items()})
+        columns = pa.Table.from_batches([part.columns for part in parts]).combine_chunks().to_batches()[0]
+        headers = {place: each for part in parts for place, each in part.headers.items()}
+        return Piece(columns, np.concatenate([part.producers for part in parts]), headers)
 
     def _starts(self) -> Integers:
         """Where each record begins. Raises ProtocolError unless those of a batch fill it."""
@@ -180,8 +184,8 @@ class _Reading:
         starts[row + number : row + count] = found
         return at
 
-    def _rows(self, starts: Integers, of_rows: Integers) -> tuple[pa.RecordBatch, Mapping[tuple[int, int], Headers]]:
-        """The records that begin there, and the headers of those with any."""
+    def _rows(self, starts: Integers, of_rows: Integers) -> Piece:
+        """The records that begin there."""
         first, last = int(of_rows[0]), int(of_rows[-1]) + 1
         batches, numbers = self._batches[first:last], of_rows - first
         data = self._data
@@ -203,15 +207,17 @@ class _Reading:
             ],
             schema=PIECE,
         )
+        producers = _of_batches([batch.section.producer_id for batch in batches], numbers)
         if any(batch.is_cut() for batch in batches):
             wanted = offset >= _of_batches([batch.first for batch in batches], numbers)
             wanted &= offset < _of_batches([batch.stop for batch in batches], numbers)
             headers = np.where(wanted, headers, 0)
-            columns = columns.filter(pa.array(wanted))
-        return columns, {
+            columns, producers = columns.filter(pa.array(wanted)), producers[wanted]
+        found = {
             (batches[numbers[row]].number, int(offset[row])): self._headers(int(headers[row]), int(behind[row]))
             for row in np.flatnonzero(headers)
         }
+        return Piece(columns, producers, found)
 
     def _cut(self, ends: tuple[tuple[Integers, Integers, Integers], ...]) -> Iterator[pa.Array]:
         """Of some (first byte, byte behind, size) per record what lies there; a size below 0 is null.

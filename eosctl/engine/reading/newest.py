@@ -23,7 +23,7 @@ from eosctl.core.records import Bounds, Headers, Record
 from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings
 from eosctl.engine.homes import Hashes, hash_column, hashes_of, homes_by, nulls_of
 from eosctl.engine.owners import owners_of
-from eosctl.engine.reading.batches import PIECE, Integers
+from eosctl.engine.reading.batches import PIECE, Integers, Piece
 from eosctl.engine.reading.ranges import Message, OffsetRange, Place
 
 KEYS_AT_ONCE = 1_000_000
@@ -143,7 +143,7 @@ class Folding:
 
     def add(self, place: Place, messages: Sequence[Message]) -> None:
         """A run of messages of one partition, in the order of its log."""
-        self.add_piece(piece_of(self._number_of[place], messages))
+        self.add_piece(piece_of(self._number_of[place], messages).columns)
 
     def add_piece(self, piece: pa.RecordBatch) -> None:
         """Records as PIECE, those of a partition in the order of its log."""
@@ -269,8 +269,8 @@ def _one_batch(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
-def piece_of(number: int, messages: Sequence[Message]) -> pa.RecordBatch:
-    """Messages of confluent-kafka, all of the partition of that number, as PIECE."""
+def piece_of(number: int, messages: Sequence[Message]) -> Piece:
+    """Messages of confluent-kafka, all of the partition of that number."""
     times = [message.timestamp() for message in messages]
     columns = [
         pa.repeat(pa.scalar(number, pa.int32()), len(messages)),
@@ -279,7 +279,9 @@ def piece_of(number: int, messages: Sequence[Message]) -> pa.RecordBatch:
         [message.key() for message in messages],
         [message.value() for message in messages],
     ]
-    return batch_of_columns(columns, PIECE)
+    found = ((message.offset(), message.headers()) for message in messages)
+    headers = {(number, offset): tuple(headers) for offset, headers in found if headers}
+    return Piece(batch_of_columns(columns, PIECE), np.full(len(messages), -1), headers)
 
 
 def _as_records(

@@ -125,7 +125,7 @@ def _sections(part: PartitionData, batches: Sequence[Batch]) -> list[Section]:
         elif batch.records and not (batch.is_transactional and batch.producer_id in aborted):
             data = records[at : at + batch.size_bytes]
             codec, base_ms, stamp_ms = record_facts(data)
-            facts = (batch.base_offset, batch.last_offset, batch.records, codec, base_ms, stamp_ms)
+            facts = (batch.base_offset, batch.last_offset, batch.records, batch.producer_id, codec, base_ms, stamp_ms)
             found.append(Section(*facts, data[BATCH_HEAD_BYTES:]))
         at += batch.size_bytes
     return found

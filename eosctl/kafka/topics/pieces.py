@@ -12,12 +12,11 @@ from functools import partial
 from confluent_kafka import KafkaException
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.records import Headers
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.batches import Piece
 from eosctl.engine.reading.newest import piece_of
-from eosctl.engine.reading.ranges import Message, OffsetRange, ProgressMeter, StalledError, read_runs
+from eosctl.engine.reading.ranges import OffsetRange, ProgressMeter, StalledError, read_runs
 from eosctl.errors import BrokerError
 from eosctl.events import Event, OnEvent
 from eosctl.kafka.batches.records import OldFormatError, RecordReading
@@ -98,13 +97,8 @@ def _by_librdkafka(
     )
     try:
         for place, messages in runs:
-            yield Piece(piece_of(number_of[place], messages), _headers_of(number_of[place], messages))
+            yield piece_of(number_of[place], messages)
     except KafkaException as exc:
         raise translate(error_of(exc), f"reading {counted(len(rest), 'partition')}") from exc
     except StalledError as exc:
         raise BrokerError(str(exc), hint="Was a topic deleted and created again? Run the command again.") from exc
-
-
-def _headers_of(number: int, messages: Sequence[Message]) -> dict[tuple[int, int], Headers]:
-    found = ((message.offset(), message.headers()) for message in messages)
-    return {(number, offset): tuple(headers) for offset, headers in found if headers}

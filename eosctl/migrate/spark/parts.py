@@ -5,7 +5,7 @@ Rows never pass through the JVM: a task reads files, writes files and returns wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,13 +17,16 @@ from eosctl.core.offsets.migration import MigrationPlan, topic_of
 from eosctl.core.offsets.migration_results import Comparison
 from eosctl.core.records import Record
 from eosctl.engine import compare as comparing
-from eosctl.engine.columns import dictionary_of, one_array
+from eosctl.engine.columns import dictionary_of, numbered, one_array, those
 from eosctl.engine.files import PartRecords, part_file, read_part, read_table, write_table
-from eosctl.engine.rule import claims_of, decide, newest_per_key, newest_per_place, sent, strongest, wanted
+from eosctl.engine.reading.ranges import OffsetRange
+from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, newest_per_place, strongest, wanted
 from eosctl.engine.write import placed
 from eosctl.machine.kept_file import sync_directory, sync_file
 
 SAMPLE = 100
+_MANY = 20_000
+"""Decisions that are not all put in order for a sample."""
 _SENT = ("topic", "partition", "partitions", "key", "hash", "value")
 
 
@@ -66,10 +69,28 @@ def _groups(decisions: pa.Table) -> Iterator[tuple[str, str, int, int, int]]:
 
 def sample_of(decisions: pa.Table, limit: int) -> pa.Table:
     """The first decisions: changes and conflicts first, then by topic and key."""
-    kept = pc.equal(decisions["action"], KeyAction.KEEP.value)
-    changes = comparing.first_rows(decisions.filter(pc.invert(kept)), ["topic", "key"], limit)
-    rest = comparing.first_rows(decisions.filter(kept), ["topic", "key"], limit - len(changes))
-    return pa.concat_tables([changes, rest])
+    kept = one_array(pc.equal(decisions["action"], KeyAction.KEEP.value))
+    rows = decisions.select(["topic", "key", "target_connector"]).append_column("row", numbered(len(decisions)))
+    changes = _first(those(rows, pc.invert(kept)), limit)
+    rest = _first(those(rows, kept), limit - len(changes))
+    return decisions.take(pa.concat_arrays([changes, rest]))
+
+
+def _first(rows: pa.Table, limit: int) -> pa.Array:
+    """The numbers of the first rows, by topic and key."""
+    if len(rows) > _MANY:
+        rows = _of_first_connectors(rows, limit)
+    return one_array(comparing.first_rows(rows, ["topic", "key"], limit)["row"])
+
+
+def _of_first_connectors(rows: pa.Table, limit: int) -> pa.Table:
+    """Those of the first connectors, by topic and name, that have so many together: keys begin with the name."""
+    counts = rows.group_by(["topic", "target_connector"]).aggregate([([], "count_all")])
+    names, found = list[str](), 0
+    for _topic, name, count in sorted(zip(*(column.to_pylist() for column in counts.columns), strict=True)):
+        if found < limit:
+            names, found = [*names, name], found + count
+    return rows.filter(pc.is_in(rows["target_connector"], value_set=pa.array(names, pa.string())))
 
 
 def decisions_of(folder: Path, number: int) -> pa.Table:
@@ -162,9 +183,19 @@ def united(comparisons: list[Comparison], *, limit: int) -> Comparison:
     )
 
 
-def to_write(file: Path) -> pa.Table:
-    """What some decisions send: topic (by its name on its cluster), partition, key, value."""
-    return with_topic_names(placed(sent(read_table(file).select([*_SENT, "action"]))))
+def to_write(file: Path, ranges: Sequence[OffsetRange] | None = None) -> pa.Table:
+    """What some decisions send: topic (by its name on its cluster), partition, key, value.
+
+    With `ranges` only what goes to the topics, and to partitions of the numbers, that they have.
+    """
+    decisions = read_table(file).select([*_SENT, "action"])
+    rows, goes = with_topic_names(placed(decisions)), is_sent(decisions)
+    if ranges is not None:
+        partitions, topics = {one.partition for one in ranges}, {one.topic for one in ranges}
+        goes = pc.and_(goes, pc.is_in(rows["partition"], value_set=pa.array(list(partitions), pa.int32())))
+        if set(pc.unique(one_array(rows["topic"])).to_pylist()) - topics:
+            goes = pc.and_(goes, pc.is_in(rows["topic"], value_set=pa.array(list(topics), pa.string())))
+    return those(rows, goes)
 
 
 def with_topic_names(rows: pa.Table) -> pa.Table:

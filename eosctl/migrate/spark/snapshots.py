@@ -17,13 +17,16 @@ from uuid import uuid4
 from pyspark import SparkContext
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.offsets.migration import ONE_PART
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.deadline import Deadline
-from eosctl.engine.files import land, whole_file
+from eosctl.engine.files import land, part_files, whole_file
 from eosctl.engine.places import Places
 from eosctl.engine.reading.newest import folded
 from eosctl.engine.reading.ranges import OffsetRange
+from eosctl.engine.written import SentInOrder
 from eosctl.kafka.topics.pieces import read_pieces
+from eosctl.migrate.spark.parts import to_write
 from eosctl.migrate.spark.record_counts import RecordCounts
 from eosctl.migrate.spark.tasks import run_tasks
 
@@ -87,6 +90,36 @@ def land_bins(
         return land(folder, first + number, folded((piece.columns for piece in pieces), ranges, bare=bare), where)
 
     return Snapshot.united(run_tasks(context, len(bins), land_bin))
+
+
+def sent_in_order(
+    context: SparkContext,
+    client: ClientSettings,
+    bins: Sequence[Sequence[OffsetRange]],
+    decisions: Path,
+    folder: Path,
+    *,
+    counts: RecordCounts,
+) -> int | None:
+    """How many records there are in all bins, if they are what `decisions` send, as it was sent, and nothing else.
+
+    Each bin is read in a task of its own; `folder` is for what the tasks are told.
+    """
+    file = folder / "bins-sent.json"
+    with whole_file(file) as draft:
+        _write_bins(Path(draft), bins, Places(ONE_PART))
+
+    def count_sent(number: int) -> int | None:
+        ranges, _places = _read_bin(file, number)
+        sent, found = SentInOrder((to_write(each, ranges) for each in part_files(decisions)), ranges), 0
+        for piece in read_pieces(client, ranges, timeout=Deadline.after(_STALL_S), progress=counts.of_task(number)):
+            if not sent.has_next(piece):
+                return None
+            found += len(piece.columns)
+        return found if sent.is_complete() else None
+
+    found = run_tasks(context, len(bins), count_sent)
+    return None if None in found else sum(filter(None, found))
 
 
 def _write_bins(file: Path, bins: Sequence[Sequence[OffsetRange]], places: Places) -> None:

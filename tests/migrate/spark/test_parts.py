@@ -172,8 +172,8 @@ def test_a_reader_has_one_file_however_much_it_reads(tmp_path: Path) -> None:
 
 def test_a_task_that_dies_leaves_no_file(tmp_path: Path) -> None:
     class Dying(Places):
-        def split(self, fold: Fold) -> Iterator[tuple[int, pa.Table]]:
-            yield 0, fold.records
+        def split(self, fold: Fold) -> Iterator[tuple[int, pa.RecordBatch]]:
+            yield 0, fold.records.to_batches()[0]
             raise OSError("killed")
 
     with pytest.raises(OSError, match="killed"):

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.murmur2 import murmur2, partition_for
 from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.records import Record
 from eosctl.engine.backups.lines import backup_lines, few_at_once
@@ -46,10 +46,10 @@ def test_backup_lines(rows: list[tuple[str, bytes, bytes | None, bytes | None, b
     documents = [dict(zip(names, row, strict=True)) for row in rows]
     for document in documents:
         there = document["target_exists"]
-        document |= {"partitions": 25, "target_offset": 7 if there else None}
+        document |= {"partitions": 25, "hash": murmur2(document["key"]), "target_offset": 7 if there else None}
         if not there:
             document |= {"partition": None, "before": None, "target_timestamp_ms": None}
-    schema = pa.schema([DECISIONS.field(name) for name in (*names, "partitions", "target_offset")])
+    schema = pa.schema([DECISIONS.field(name) for name in (*names, "hash", "partitions", "target_offset")])
     decisions = pa.Table.from_pylist(documents, schema=schema)
     lines = backup_lines(with_topic_names(of_decisions(decisions)), cluster_id=cluster)
     expected = []
@@ -75,6 +75,7 @@ def test_a_backup_has_what_is_sent_as_it_is_by_now_and_copies_that_go(tmp_path: 
     there = {"topic": "t", "key": b"k", "partition": 1, "value": b"v", "action": "write", "partitions": 3}
     there |= {"target_exists": True, "target_offset": 5, "target_timestamp_ms": 9, "before": b"old"}
     new = {"topic": "t", "key": b"n", "value": b"v", "action": "write", "partitions": 3, "target_exists": False}
+    new |= {"hash": murmur2(b"n")}
     decisions = pa.Table.from_pylist([there, new, {**there, "key": b"kept", "action": "keep"}], schema=DECISIONS)
     record = {"topic": "t", "partition": 1, "offset": 8, "timestamp_ms": 10, "key": b"k", "value": b"newer"}
     write_table(part_file(tmp_path / "decisions", 0), decisions)

@@ -1,0 +1,88 @@
+"""Whether a log has what was sent, and nothing else: record by record, in the order in which each writer sent them.
+
+This needs no look for a key. Where it is not so, for whatever reason, nothing is wrong yet: then keys are compared.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eosctl.engine.columns import one_array, same
+from eosctl.engine.reading.batches import Piece
+from eosctl.engine.reading.ranges import OffsetRange
+from eosctl.engine.write import by_partition, partitions_of
+
+
+@dataclass(slots=True)
+class _Sent:
+    """What one writer has sent to a partition, and how much of it was found."""
+
+    keys: pa.Array
+    values: pa.Array
+    found: int = 0
+
+    def begins_with(self, key: object) -> bool:
+        return not self.found and bool(self.keys[0].as_py() == key)
+
+    def goes_on_with(self, keys: pa.Array, values: pa.Array) -> bool:
+        """Whether these records are the next ones, which they are no more then."""
+        first, self.found = self.found, self.found + len(keys)
+        if self.found > len(self.keys):
+            return False
+        here = slice(first, self.found)
+        return keys.equals(self.keys[here]) and bool(pc.all(same(values, self.values[here])).as_py())
+
+    def is_complete(self) -> bool:
+        return self.found == len(self.keys)
+
+
+class SentInOrder:
+    """What several writers have sent into `ranges`; `tables` are their rows (topic, partition, key, value)."""
+
+    def __init__(self, tables: Iterable[pa.Table], ranges: Sequence[OffsetRange]) -> None:
+        number_of = {(one.topic, one.partition): number for number, one in enumerate(ranges)}
+        self._to_come: defaultdict[int, list[_Sent]] = defaultdict(list)
+        self._of_writer: dict[tuple[int, int], _Sent] = {}
+        for table in tables:
+            for place, rows in partitions_of(by_partition(table)):
+                if (number := number_of.get(place)) is not None:
+                    self._to_come[number].append(_Sent(one_array(rows["key"]), one_array(rows["value"])))
+
+    def has_next(self, piece: Piece) -> bool:
+        """Whether the records of a piece are what comes next, for each of their writers."""
+        keys, values = piece.columns["key"], piece.columns["value"]
+        for place, writer, first, behind in _runs(piece):
+            count = behind - first
+            sent = self._of_writer.get((place, writer)) or self._claimed(place, writer, keys[first].as_py())
+            if sent is None or not sent.goes_on_with(keys.slice(first, count), values.slice(first, count)):
+                return False
+        return True
+
+    def is_complete(self) -> bool:
+        """Whether all has been found."""
+        return not any(self._to_come.values()) and all(sent.is_complete() for sent in self._of_writer.values())
+
+    def _claimed(self, place: int, writer: int, key: object) -> _Sent | None:
+        """What the writer has sent to the partition, told by its first record; nobody else's from now on."""
+        for number, sent in enumerate(self._to_come[place]):
+            if sent.begins_with(key):
+                self._of_writer[place, writer] = self._to_come[place].pop(number)
+                return sent
+        return None
+
+
+def _runs(piece: Piece) -> Iterator[tuple[int, int, int, int]]:
+    """(number of the range, producer id, first row, row behind) of records that stand together."""
+    places, writers = piece.columns["place"].to_numpy(), piece.producers
+    if not len(places):
+        return
+    ends = np.flatnonzero((places[1:] != places[:-1]) | (writers[1:] != writers[:-1])) + 1
+    firsts = [0, *ends.tolist()]
+    for first, behind in zip(firsts, [*firsts[1:], len(places)], strict=True):
+        yield int(places[first]), int(writers[first]), first, behind

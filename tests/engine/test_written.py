@@ -1,0 +1,91 @@
+"""What was sent, found again in the order of sending, writer by writer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eosctl.engine.columns import VALUES
+from eosctl.engine.reading.batches import PIECE, Piece
+from eosctl.engine.reading.ranges import OffsetRange
+from eosctl.engine.written import SentInOrder
+
+Sent = tuple[int, bytes | None, bytes | None]
+"""Partition, key and value."""
+RANGES = [OffsetRange("t", number, 0, 100) for number in range(3)]
+MINE: list[Sent] = [(0, b"a", b"1"), (0, b"b", None), (1, b"c", b"2")]
+YOURS: list[Sent] = [(0, b"d", b"3"), (1, b"e", b"4"), (1, b"f", b"5")]
+
+
+def table(rows: Sequence[Sent]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * 3
+    kinds = (pa.int32(), pa.binary(), VALUES)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    return pa.table([pa.repeat("t", len(rows)), *arrays], names=["topic", "partition", "key", "value"])
+
+
+def piece(*rows: tuple[int, Sent]) -> Piece:
+    """Records by their producers, in the order of the log."""
+    places, keys, values = (pa.array([row[number] for _who, row in rows]) for number in range(3))
+    numbers = pa.array(range(len(rows)), pa.int64())
+    columns = [places.cast(pa.int32()), numbers, numbers, keys.cast(pa.binary()), values.cast(VALUES)]
+    return Piece(pa.RecordBatch.from_arrays(columns, schema=PIECE), np.array([who for who, _row in rows], np.int64))
+
+
+def are_found(sent: Sequence[Sequence[Sent]], *pieces: Piece) -> bool:
+    expected = SentInOrder(map(table, sent), RANGES)
+    return all(map(expected.has_next, pieces)) and expected.is_complete()
+
+
+@given(st.data())
+def test_writers_may_come_between_each_other(data: st.DataObject) -> None:
+    """In any order of theirs, in pieces of any length; partitions come one after the other, or not."""
+    places = st.tuples(st.integers(0, 2), st.none() | st.binary(max_size=2))
+    rows = data.draw(st.lists(st.lists(places, max_size=8), min_size=1, max_size=3))
+    sent = [
+        [(place, b"%d-%d" % (who, n), value) for n, (place, value) in enumerate(some)] for who, some in enumerate(rows)
+    ]
+    log, left = list[tuple[int, Sent]](), {who: list(some) for who, some in enumerate(sent) if some}
+    while left:
+        who = data.draw(st.sampled_from(sorted(left)))
+        log.append((who, left[who].pop(0)))
+        if not left[who]:
+            del left[who]
+    cut = data.draw(st.integers(0, len(log)))
+    assert are_found(sent, *(piece(*some) for some in (log[:cut], log[cut:]) if some))
+
+
+LOG = [(7, MINE[0]), (8, YOURS[0]), (7, MINE[1]), (8, YOURS[1]), (7, MINE[2]), (8, YOURS[2])]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        LOG[:-1],
+        LOG[1:],
+        [*LOG, (9, (2, b"x", b"foreign"))],
+        [*LOG, (7, (1, b"c", b"again"))],
+        [*LOG[:2], (7, (0, b"b", b"")), *LOG[3:]],
+        [*LOG[:2], (7, (0, b"B", None)), *LOG[3:]],
+        [LOG[2], *LOG[:2], *LOG[3:]],
+        [(9, (0, b"a", b"1")), *LOG],
+        [],
+    ],
+)
+def test_anything_else_is_no_proof(log: Sequence[tuple[int, Sent]]) -> None:
+    """What lacks, what somebody else has written, another value or key, another order, what came twice."""
+    assert are_found([MINE, YOURS], piece(*LOG))
+    assert not are_found([MINE, YOURS], *([piece(*log)] if log else []))
+
+
+def test_what_went_elsewhere_is_for_others() -> None:
+    """Each reader has some ranges, and the rows of all writers."""
+    expected = SentInOrder([table(MINE), table(YOURS)], RANGES[1:])
+    found = [(who, (place - 1, key, value)) for who, (place, key, value) in LOG if place]
+    assert expected.has_next(piece(*found))
+    assert expected.is_complete()
