@@ -44,9 +44,9 @@ VALUES = st.one_of(st.none(), KEYS, st.just(b'{"position":1}'))
 def test_backup_lines(rows: list[tuple[str, bytes, bytes | None, bytes | None, bool, int, int]], cluster: str) -> None:
     names = ("topic", "key", "value", "before", "target_exists", "target_timestamp_ms", "partition")
     documents = [dict(zip(names, row, strict=True)) for row in rows]
-    for document in documents:
+    for document, (_topic, key, *_facts) in zip(documents, rows, strict=True):
         there = document["target_exists"]
-        document |= {"partitions": 25, "hash": murmur2(document["key"]), "target_offset": 7 if there else None}
+        document |= {"partitions": 25, "hash": murmur2(key), "target_offset": 7 if there else None}
         if not there:
             document |= {"partition": None, "before": None, "target_timestamp_ms": None}
     schema = pa.schema([DECISIONS.field(name) for name in (*names, "hash", "partitions", "target_offset")])
