@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from eosctl.core.workers.connector_entry import ConnectorEntry
     from eosctl.engine.columns import Table
     from eosctl.engine.reading.newest import TopicColumns
+    from eosctl.engine.reading.stretches import Stretch
     from eosctl.errors import EosctlError
 
 
@@ -192,9 +193,7 @@ class TopicStore(Protocol):
         `bare`: without whose each key is.
         """
 
-    def stream(
-        self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False, sieve: Sieve | None = None
-    ) -> Iterator[Sequence[Record]]:
+    def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
         """What `read` returns of the committed records up to the LSOs of `bounds`, some at a time, in the same order.
 
         No more than that is held in memory, or the newest per key of a few partitions.

@@ -33,6 +33,7 @@ from eosctl.ports import TopicStore
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
     from eosctl.engine.reading.newest import TopicColumns
+    from eosctl.engine.reading.stretches import Stretch
 
 
 class TooLargeError(UnsupportedError):
@@ -208,11 +209,9 @@ class FollowedStore:
         """As the store behind it."""
         return self._store.known_bounds_of(topics, partitions=partitions)
 
-    def stream(
-        self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False, sieve: Sieve | None = None
-    ) -> Iterator[Sequence[Record]]:
+    def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
         """As the store behind it."""
-        return self._store.stream(topic, bounds, newest_per_key=newest_per_key, sieve=sieve)
+        return self._store.stream(topic, bounds, newest_per_key=newest_per_key)
 
     def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
         """As the store behind it."""

@@ -58,6 +58,11 @@ RECORDS = arrow_schema(
 no key; `at_home`: the key is where Connect's producer puts it; `connector` is whose the key is (`key_owner`), null for
 nobody's. `timestamp_ms` is -1 for none."""
 
+LINES = arrow_schema(
+    "topic string, partition int, offset long, timestamp_ms long, key binary, value value, headers string"
+)
+"""Records as a record file has them; headers are its member, null for none."""
+
 SENT = arrow_schema("topic string, partition int, key binary, value value, headers string")
 """Records that are sent: a null value is a tombstone, headers are the member of a record file, null for none."""
 

@@ -6,7 +6,6 @@ Parts of a large plan may lie on the disk (`files.Spilled`); what is asked of al
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
@@ -20,13 +19,13 @@ import pyarrow.compute as pc
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.records import decode_key
 from eosctl.core.offsets.views import PlannedWrite
-from eosctl.core.record_file import decode_bytes, encode_bytes
-from eosctl.core.records import Headers, Record
+from eosctl.core.records import Record
 from eosctl.core.wording import encodable
 from eosctl.engine.backups.lines import AT_ONCE
 from eosctl.engine.columns import SENT, arrow_schema, batch_of_columns, dictionary_of, one_array, those
 from eosctl.engine.files import Spilled
 from eosctl.engine.homes import homes_of
+from eosctl.engine.reading.headers import headers_of, headers_text
 from eosctl.engine.rule import sent
 
 WRITES = arrow_schema(
@@ -248,22 +247,3 @@ def replaced(table: pa.Table) -> pa.Table:
         "written": table["after"],
     }
     return pa.table(columns)
-
-
-def headers_text(headers: Headers) -> str | None:
-    """Headers as the member of a record file; None for none."""
-    members = [{"name": name, "value": encode_bytes(value)} for name, value in headers]
-    return json.dumps(members, ensure_ascii=False, separators=(",", ":")) if members else None
-
-
-def headers_of(text: str | None) -> Headers:
-    """The inverse of `headers_text`."""
-    return tuple((each["name"], decode_bytes(each["value"])) for each in json.loads(text)) if text else ()
-
-
-def headers_at(topics: Any, partitions: Any, offsets: Any, headers: Mapping[tuple[str, int, int], Headers]) -> pa.Array:
-    """The headers at some places, each as the member of a record file."""
-    if not headers:
-        return pa.nulls(len(topics), pa.string())
-    places = zip(*(column.to_pylist() for column in (topics, partitions, offsets)), strict=True)
-    return pa.array([headers_text(headers.get(place, ())) for place in places], pa.string())

@@ -132,21 +132,17 @@ def test_a_stream_has_what_a_read_has_in_the_same_order(
     store: TopicStore, topic: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A read held everything in memory; a stream takes the bounds at which it ends, and some partitions at a time."""
-    monkeypatch.setattr("eosctl.kafka.topics.reader.PART_OFFSETS", at_once)
+    monkeypatch.setattr("eosctl.kafka.topics.streaming.PART_OFFSETS", at_once)
     pairs = [(f"k{n % 7}".encode(), str(n).encode()) for n in range(20)]
     store.write([record for p in (2, 0, 1) for record in _at(topic, p, *pairs)])
-    bounds, seen = store.bounds(topic), list[Record]()
-
-    def see(records: Sequence[Record]) -> Sequence[Record]:
-        seen.extend(records)
-        return records
-
+    store.write([OutRecord(topic, None, b"%d" % n, 1, headers=(("h", b"\xff"),)) for n in range(2)])
+    bounds = store.bounds(topic)
     whole, newest = store.read(topic), store.read(topic, newest_per_key=True)
     store.write(_at(topic, 0, (b"late", b"1")))
-    assert tuple(r for some in store.stream(topic, bounds) for r in some) == whole.records
-    streamed = store.stream(topic, bounds, newest_per_key=True, sieve=see)
-    assert tuple(r for some in streamed for r in some) == newest.records
-    assert len(seen) == newest.records_read
+    for read, newest_per_key in ((whole, False), (newest, True)):
+        stretches = list(store.stream(topic, bounds, newest_per_key=newest_per_key))
+        assert tuple(record for each in stretches for record in each.records()) == read.records
+        assert sum(each.read for each in stretches) == read.records_read
 
 
 def test_records_without_a_key_are_all_kept(store: TopicStore, name: str) -> None:

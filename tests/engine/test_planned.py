@@ -16,7 +16,8 @@ from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.records import Record
 from eosctl.engine.backups.lines import backup_lines
 from eosctl.engine.files import Spilled, spilled_if_several
-from eosctl.engine.planned import PlannedWrites, headers_text, replaced
+from eosctl.engine.planned import PlannedWrites, replaced
+from eosctl.engine.reading.headers import headers_text
 from tests.engine.test_rule import table
 
 KEYS = st.sampled_from([b'["a",{"p":1}]', b'["\xc3\xbc", {"q":2}]', b"\xff\x00", b"", b'["b",null]', b'["\\ud800",{}]'])

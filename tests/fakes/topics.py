@@ -28,6 +28,7 @@ from tests.fakes.topic_contents import PATIENCE, FakeTopics
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
     from eosctl.engine.reading.newest import TopicColumns
+    from eosctl.engine.reading.stretches import Stretch
 
 KNOWN_SETTINGS = frozenset(
     {"cleanup.policy", "min.cleanable.dirty.ratio", "min.compaction.lag.ms", "min.insync.replicas", "retention.ms"}
@@ -167,16 +168,15 @@ class FakeTopicStore(FakeTopics):
         records = records_table(topic, wanted, partitions=len(read.bounds), bare=bare)
         return TopicColumns(topic, read.bounds, records, headers)
 
-    def stream(
-        self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False, sieve: Sieve | None = None
-    ) -> Iterator[Sequence[Record]]:
+    def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
+        from eosctl.engine.reading.stretches import stretch_of_records
+
         with self.call("stream", topic):
             self._bounds(topic)
             for bound in bounds:
                 visible = self.named(topic).partitions[bound.partition].visible("read_committed")
                 some = [each for each in visible if bound.begin <= each.offset < bound.lso]
-                kept = some if sieve is None else sieve(some)
-                yield _newest(kept) if newest_per_key else kept
+                yield stretch_of_records(_newest(some) if newest_per_key else some, read=len(some))
 
     def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
         with self.call("newest_of", topics):
@@ -209,7 +209,7 @@ class FakeTopicStore(FakeTopics):
     def write_columns(
         self, transactions: Iterable[Table], *, total: int, transactional_id: str
     ) -> Mapping[tuple[str, int], int]:
-        from eosctl.engine.planned import headers_of
+        from eosctl.engine.reading.headers import headers_of
 
         last = dict[tuple[str, int], int]()
         for rows in transactions:

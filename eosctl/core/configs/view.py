@@ -14,10 +14,13 @@ from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Record
 from eosctl.core.wording import encodable
 
+CONFIG_KEYS = (b"connector-", b"task-", b"session-key")
+"""How the keys of connectors' and tasks' configs, and of the session key, begin."""
+
 
 def is_config_key(key: bytes | None) -> bool:
     """Whether a record under this key is a connector's or a task's config, or the session key."""
-    return key is not None and key.startswith((b"connector-", b"task-", b"session-key"))
+    return key is not None and key.startswith(CONFIG_KEYS)
 
 
 def without_secrets(record: Record) -> Record:

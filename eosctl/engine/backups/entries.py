@@ -16,7 +16,8 @@ from eosctl.core.records import Headers, Record
 from eosctl.engine.columns import arrow_schema, batch_of_columns, nothings, numbered, one_array, row_sizes, same, those
 from eosctl.engine.files import Spilled
 from eosctl.engine.owners import owners_of
-from eosctl.engine.planned import WRITES, headers_at
+from eosctl.engine.planned import WRITES
+from eosctl.engine.reading.headers import headers_at
 from eosctl.engine.rule import places_of
 
 ENTRIES = arrow_schema(

@@ -33,12 +33,21 @@ def _small_enough(table: pa.Table) -> Iterator[pa.Table]:
     yield from _small_enough(table.slice(half))
 
 
-def backup_lines(rows: pa.Table, *, cluster_id: str | None) -> bytes:
+def record_lines(rows: pa.Table) -> bytes:
     """The lines of records: topic, partition, offset, timestamp_ms, key, value, and `headers` if any.
 
-    `written` is put over each; `offset` is null or -1 where there is no record, `headers` are their member's JSON or
-    null.
+    `offset` is null or -1 where there is no record, `headers` are their member's JSON or null.
     """
+    return _lines(rows, "}\n")
+
+
+def backup_lines(rows: pa.Table, *, cluster_id: str | None) -> bytes:
+    """The same of records over which `written` is put."""
+    written = _json_texts(one_array(rows["written"]))
+    return _lines(rows, ',"written":', written, f',"cluster_id":{json.dumps(cluster_id)}}}\n')
+
+
+def _lines(rows: pa.Table, *more: str | pa.Array) -> bytes:
     batch = {name: one_array(rows[name]) for name in rows.column_names}
     topics = batch["topic"].dictionary_encode()
     texts = [json.dumps(name, ensure_ascii=False) for name in topics.dictionary.to_pylist()]
@@ -49,9 +58,7 @@ def backup_lines(rows: pa.Table, *, cluster_id: str | None) -> bytes:
         '{"topic":', pa.array(texts, pa.string()).take(topics.indices),
         ',"partition":', batch["partition"].cast(pa.string()),
         _number("offset", batch["offset"]), _number("timestamp_ms", batch["timestamp_ms"]),
-        ',"key":', _json_texts(batch["key"]), ',"value":', _json_texts(batch["value"]), headers,
-        ',"written":', _json_texts(batch["written"]),
-        f',"cluster_id":{json.dumps(cluster_id)}}}\n', "",
+        ',"key":', _json_texts(batch["key"]), ',"value":', _json_texts(batch["value"]), headers, *more, "",
     ]  # fmt: skip
     lines = pc.binary_join_element_wise(*columns)
     text: bytes = lines.buffers()[2].slice(0, pc.sum(pc.binary_length(lines)).as_py() or 0).to_pybytes()

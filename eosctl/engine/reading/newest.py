@@ -119,9 +119,10 @@ class Folding:
         keys_at_once: int = KEYS_AT_ONCE,
         bytes_at_once: int = BYTES_AT_ONCE,
         bare: bool = False,
+        keyless: bool = False,
     ) -> None:
-        """`bare`: nobody asks whose a key is (`connector`): it is null."""
-        self._ranges, self._bare = ranges, bare
+        """`bare`: nobody asks whose a key is (`connector`): it is null. `keyless`: records without a key all stay."""
+        self._ranges, self._bare, self._keyless = ranges, bare, keyless
         self._number_of: dict[Place, int] = {(one.topic, one.partition): i for i, one in enumerate(ranges)}
         self._batches: list[pa.RecordBatch] = []
         self._hashes: list[Hashes] = []
@@ -190,7 +191,7 @@ class Folding:
 
     def _let_go(self) -> None:
         """Keeps what nothing supersedes, batch by batch: a copy of all would take as much again while it is made."""
-        counts = superseded(self._batches, self._hashes)
+        counts = superseded(self._batches, self._hashes, keyless=self._keyless)
         if counts is None:
             return
         kept = np.ones(self._rows, np.bool_)
@@ -203,8 +204,10 @@ class Folding:
         self._older, self._rows = self._older + len(counts), self._rows - len(counts)
 
 
-def superseded(batches: Sequence[pa.RecordBatch], hashes: Sequence[Hashes]) -> Integers | None:
+def superseded(batches: Sequence[pa.RecordBatch], hashes: Sequence[Hashes], *, keyless: bool) -> Integers | None:
     """The numbers of the rows that have the partition and key of a later one; None where there are none.
+
+    With `keyless` no key is the same as no other.
 
     Sorted by their hashes, rows of the same key stand together, and nearly no others do.
     """
@@ -222,6 +225,8 @@ def superseded(batches: Sequence[pa.RecordBatch], hashes: Sequence[Hashes]) -> I
     rows = np.sort((ordered[alike] & _LOWER).astype(np.int64))
     keys = _keys_of(batches, rows).dictionary_encode()
     of_keys = keys.indices.fill_null(len(keys.dictionary)).to_numpy().astype(np.int64)
+    if keyless:
+        of_keys += np.where(of_keys == len(keys.dictionary), np.arange(len(rows)), 0)
     same = of_keys * (int(places.max()) + 1) + places[rows]
     _found, newest = np.unique(same[::-1], return_index=True)
     if len(newest) == len(rows):

@@ -6,8 +6,8 @@ Those are brokers that want a login of another kind, and records in the format o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from functools import partial
+from typing import Self
 
 from confluent_kafka import KafkaException
 
@@ -28,18 +28,70 @@ _TELL_EVERY_S = 0.5
 
 
 class OffsetMeter:
-    """Reports how many offsets of `total` are read, twice a second at most."""
+    """Reports how many offsets of `total` are read, twice a second at most, and in the end."""
 
     def __init__(self, doing: str, total: int, *, deadline: Deadline, on_event: OnEvent) -> None:
         self._event = partial(Event, doing, total=total, unit="records")
         self._on_event, self._clock = on_event, deadline.clock
+        self._total, self._before = total, 0
         self._next_s = self._clock.monotonic_s() + _TELL_EVERY_S
 
     def tell(self, count: Callable[[], int], *, last: bool = False) -> None:
-        """Reports what `count` returns, if it is time to, or it is the `last` time."""
-        if last or self._clock.monotonic_s() >= self._next_s:
+        """Of several readings, one after the other, `count` tells of the present one, until its `last` time."""
+        if last:
+            self._before += count()
+        is_over = last and self._before == self._total
+        if is_over or self._clock.monotonic_s() >= self._next_s:
             self._next_s = self._clock.monotonic_s() + _TELL_EVERY_S
-            self._on_event(self._event(done=count()))
+            self._on_event(self._event(done=self._before + (0 if last else count())))
+
+
+class PieceReader:
+    """Reads ranges of one cluster; `timeout` and `limited` as in `RecordReading`."""
+
+    def __init__(self, settings: ClientSettings, *, timeout: Deadline, limited: bool = False) -> None:
+        self._settings, self._timeout, self._limited = settings, timeout, limited
+        self._cluster = Cluster(settings, deadline=timeout) if is_spoken_natively(settings) else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        if self._cluster is not None:
+            self._cluster.close()
+
+    def pieces(
+        self, ranges: Sequence[OffsetRange], *, committed: bool = True, progress: ProgressMeter | None = None
+    ) -> Iterator[Piece]:
+        """The records of `ranges`, a piece has those of several.
+
+        Raises what `RecordReading` raises; of what only librdkafka can read, errors of the same kinds.
+        """
+        rest = [one for one in ranges if one.begin < one.end]
+        if rest and self._cluster is not None:
+            reading = RecordReading(
+                self._cluster,
+                ranges,
+                settings=self._settings,
+                timeout=self._timeout,
+                committed=committed,
+                limited=self._limited,
+            )
+            try:
+                for piece in reading:
+                    yield piece
+                    if progress is not None:
+                        progress.tell(reading.passed)
+            except OldFormatError:
+                rest = [one for one in reading.rest() if one.begin < one.end]
+            else:
+                rest = []
+            if progress is not None:
+                progress.tell(reading.passed, last=True)
+        if rest:
+            yield from read_by_librdkafka(
+                self._settings, ranges, rest, timeout=self._timeout, committed=committed, progress=progress
+            )
 
 
 def read_pieces(
@@ -51,33 +103,12 @@ def read_pieces(
     limited: bool = False,
     progress: ProgressMeter | None = None,
 ) -> Iterator[Piece]:
-    """The records of `ranges`, a piece has those of several; `timeout` and `limited` as in `RecordReading`.
-
-    Raises what `RecordReading` raises, and of what only librdkafka can read what `read_runs` raises.
-    """
-    rest = [one for one in ranges if one.begin < one.end]
-    if not rest:
-        return
-    if is_spoken_natively(settings):
-        with closing(Cluster(settings, deadline=timeout)) as cluster:
-            reading = RecordReading(
-                cluster, ranges, settings=settings, timeout=timeout, committed=committed, limited=limited
-            )
-            try:
-                for piece in reading:
-                    yield piece
-                    if progress is not None:
-                        progress.tell(reading.passed)
-            except OldFormatError:
-                rest = [one for one in reading.rest() if one.begin < one.end]
-            else:
-                if progress is not None:
-                    progress.tell(reading.passed, last=True)
-                return
-    yield from _by_librdkafka(settings, ranges, rest, timeout=timeout, committed=committed, progress=progress)
+    """What a `PieceReader` has of `ranges`."""
+    with PieceReader(settings, timeout=timeout, limited=limited) as reader:
+        yield from reader.pieces(ranges, committed=committed, progress=progress)
 
 
-def _by_librdkafka(
+def read_by_librdkafka(
     settings: ClientSettings,
     ranges: Sequence[OffsetRange],
     rest: Sequence[OffsetRange],

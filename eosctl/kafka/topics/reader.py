@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import gc
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -28,11 +28,7 @@ from eosctl.kafka.topics.librdkafka import ErrorLog, Properties, client_properti
 
 _BATCH = 5000
 _BATCH_TIMEOUT_S = 0.1  # consume() waits this long for a full batch even at the end of all partitions
-_PART_TIMEOUT_S = 0.004  # the same at the end of each part of a stream
 _PROGRESS_EVERY_S = 0.5
-
-PART_OFFSETS = 50_000
-"""Of partitions that are streamed together: what is in memory at once, unless one has more."""
 
 
 def reader_properties(settings: ClientSettings, *, isolation: str) -> Properties:
@@ -82,27 +78,6 @@ class TopicReader:
         """
         with collector_paused():
             return tuple(chain.from_iterable(_in_order(self._batches(), sorted(self._stop), newest_per_key=True)))
-
-    def stream(self, *, newest_per_key: bool) -> Iterator[Sequence[Record]]:
-        """What `read_all` or `read_newest` has, some at a time, and no more than that in memory.
-
-        Partitions are read one after the other, small ones together; of the newest per key, those of a few partitions
-        are kept. Two consumers take turns, so that librdkafka fetches the next partitions while some are used.
-        """
-        parts = list(parts_of({each: self._stop[each] - self._position[each] for each in sorted(self._open)}))
-        with collector_paused(), ExitStack() as stack:
-            consumers = [stack.enter_context(self._consumer()) for _part in parts[:2]]
-            for consumer, part in zip(consumers, parts, strict=False):
-                self._assign(consumer, part)
-            for number, part in enumerate(parts):
-                consumer = consumers[number % 2]
-                self._open = set(part)
-                batches = self._sieved(self._consume(consumer, timeout_s=_PART_TIMEOUT_S))
-                if len(part) == 1 and not newest_per_key:
-                    yield from batches
-                else:
-                    yield from _in_order(batches, part, newest_per_key=newest_per_key)
-                self._assign(consumer, parts[number + 2] if number + 2 < len(parts) else ())
 
     def _batches(self) -> Iterator[Sequence[Record]]:
         """What the sieve keeps of the records below the bounds, a list for each batch: a call per record is slow."""
@@ -229,18 +204,6 @@ class TopicReader:
         left = sum(stop - self._position[partition] for partition, stop in self._stop.items())
         total = self.records_read + left
         self._on_event(Event(f"reading {self._topic}", done=self.records_read, total=total, unit="records"))
-
-
-def parts_of(offsets: Mapping[int, int]) -> Iterator[Sequence[int]]:
-    """The partitions of `offsets`, how many each has, in order: as many together as are few."""
-    part: list[int] = []
-    for partition, count in offsets.items():
-        if part and sum(offsets[each] for each in part) + count > PART_OFFSETS:
-            yield part
-            part = []
-        part.append(partition)
-    if part:
-        yield part
 
 
 def _in_order(

@@ -33,6 +33,7 @@ from eosctl.kafka.topics.writer import TopicWriter
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
     from eosctl.engine.reading.newest import TopicColumns
+    from eosctl.engine.reading.stretches import Stretch
 
 _MARKER_PATIENCE_S, _MARKER_PATIENCE_EACH_S = 5.0, 0.05  # of a transaction, and more for each of its partitions
 _MARKER_POLL_S = 0.02
@@ -167,18 +168,17 @@ class KafkaTopicStore:
                 }
             return TopicColumns(topic, bounds, folding.fold().records, headers)
 
-    def stream(
-        self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False, sieve: Sieve | None = None
-    ) -> Iterator[Sequence[Record]]:
+    def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
         """What `read` would return of the committed records up to the LSOs of `bounds`, some at a time.
 
         No more than that is held in memory, or the newest per key of a few partitions. Raises what `read` raises.
         """
-        reader = TopicReader(
+        from eosctl.kafka.topics.streaming import stream_topic
+
+        return stream_topic(
             self._settings, topic, bounds,
-            isolation="read_committed", deadline=self._deadline, on_event=self._on_event, sieve=sieve,
+            newest_per_key=newest_per_key, deadline=self._deadline, on_event=self._on_event,
         )  # fmt: skip
-        return reader.stream(newest_per_key=newest_per_key)
 
     def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
         """The committed records among the last `offsets` offsets of each partition; raises NotFoundError."""

@@ -16,7 +16,8 @@ from eosctl.engine.backups.entries import ENTRIES, BackupEntries, entries_of, un
 from eosctl.engine.backups.file import BackupFile, is_columnar, open_backup
 from eosctl.engine.backups.lines import AT_ONCE
 from eosctl.engine.columns import batch_of_rows
-from eosctl.engine.planned import headers_text, places_in
+from eosctl.engine.planned import places_in
+from eosctl.engine.reading.headers import headers_text
 from eosctl.engine.reading.newest import all_records
 from eosctl.engine.stores import ColumnStore
 from eosctl.errors import InputFileError, RefusedError

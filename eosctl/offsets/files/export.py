@@ -6,17 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from eosctl.app import App
 from eosctl.codes import Code
 from eosctl.connectors.dedicated import gather_dedicated_topics
-from eosctl.core.configs.view import is_config_key, without_secrets
-from eosctl.core.kept.record_lines import record_lines
+from eosctl.core.configs.view import CONFIG_KEYS, without_secrets
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
-from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.offsets.views import fold_store
 from eosctl.core.open_transactions import OPEN_TRANSACTION
-from eosctl.core.records import Bounds, Record, TopicRead
+from eosctl.core.records import Bounds, TopicRead
 from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
@@ -27,6 +26,9 @@ from eosctl.offsets.stores.gather import locate, settled_bounds
 from eosctl.ports import TopicStore
 from eosctl.report import Problem, Report
 from eosctl.state.backups import write_blocks
+
+if TYPE_CHECKING:
+    from eosctl.engine.reading.stretches import Stretch
 
 NDJSON: Format = "ndjson"
 _LEFT_OUT = {
@@ -64,12 +66,12 @@ class _Export:
     def blocks(self, topics: TopicStore) -> Iterator[bytes]:
         """The file's lines, many at a time; no more is in memory than for the newest records of some partitions."""
         newest = not self._request.all_records
-        parts = topics.stream(self.topic, self._bounds, newest_per_key=newest, sieve=self._count)
+        parts = topics.stream(self.topic, self._bounds, newest_per_key=newest)
         if self._request.format == NDJSON:
-            yield from (record_lines(self._keep(part)) for part in parts)
+            for part in parts:
+                yield from self._keep(part).lines()
             return
-        whole = [record for part in parts for record in part]
-        self._keep(whole)
+        whole = [record for part in parts for record in self._keep(part).records()]
         body = rest_body(
             fold_store(TopicRead(self.topic, tuple(self._bounds), tuple(whole), self.records_read)),
             self._request.connectors[0],
@@ -77,21 +79,17 @@ class _Export:
         self._left_out.update(reason for _record, reason in body.left_out)
         yield f"{body.text()}\n".encode()
 
-    def _count(self, records: Sequence[Record]) -> Sequence[Record]:
-        self.records_read += len(records)
-        return records
-
-    def _keep(self, records: Sequence[Record]) -> Sequence[Record]:
-        """Those that were asked for, fit to be stored."""
-        if connectors := self._request.connectors:
-            records = [record for record in records if _owner(record) in connectors]
-        if not self._request.with_secrets and any(is_config_key(record.key) for record in records):
-            shown = list(map(without_secrets, records))
-            self._with_secrets += sum(one is not other for one, other in zip(records, shown, strict=True))
-            records = shown
-        self.records += len(records)
-        self.tombstones += sum(record[5] is None for record in records)
-        return records
+    def _keep(self, part: Stretch) -> Stretch:
+        """What was asked for, fit to be stored."""
+        self.records_read += part.read
+        if self._request.connectors:
+            part = part.of_connectors(self._request.connectors)
+        if not self._request.with_secrets:
+            part, hidden = part.changed(CONFIG_KEYS, without_secrets)
+            self._with_secrets += hidden
+        self.records += len(part)
+        self.tombstones += part.tombstones()
+        return part
 
     def problems(self) -> list[Problem]:
         """What is not in the file, or not as it was."""
@@ -169,11 +167,6 @@ def store_topic(app: App, topics: TopicStore, store: str, connectors: Sequence[s
             "which dedicated topic?", hint="Give --connector with a connector that has one, or name the topic."
         )
     return topic
-
-
-def _owner(record: Record) -> str | None:
-    key = decode_key(record.key)
-    return key.connector if isinstance(key, OffsetKey) else None
 
 
 def _blocked_problems(topic: str, bounds: Sequence[Bounds]) -> list[Problem]:

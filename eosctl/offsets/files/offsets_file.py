@@ -18,7 +18,7 @@ from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.record_file import UNKNOWN
 from eosctl.engine.backups.lines import AT_ONCE
 from eosctl.engine.incoming import belonging, incoming_table, one_table, with_keys, without_keyless
-from eosctl.engine.planned import headers_text
+from eosctl.engine.reading.headers import headers_text
 from eosctl.engine.stores import ColumnStore
 from eosctl.errors import InputFileError, RefusedError, UsageError
 

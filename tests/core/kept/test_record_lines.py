@@ -1,4 +1,4 @@
-"""Many lines at once are the lines one by one; of a topic that is exported one part at a time is in memory."""
+"""Many lines at once are the lines one by one."""
 
 from __future__ import annotations
 
@@ -7,22 +7,16 @@ from collections.abc import Iterable, Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.kept.record_lines import ReadLine, read_lines, record_lines
+from eosctl.core.kept.record_lines import ReadLine, read_lines
 from eosctl.core.record_file import decode_bytes, numbered_documents, record_line
 from eosctl.core.records import Record
 from eosctl.errors import InputFileError
-from eosctl.kafka.topics.reader import parts_of
 from tests.core.test_record_file import RECORDS
 
 ODD = st.sampled_from([b"", b"\x00\x1f\x7f", b"\xe2\x80\xa8\xf0\x9f\x90\x99", b'"\\/\t\b', None])
 PLAIN = st.builds(
     Record, st.just("t"), st.just(1), st.just(2), st.integers(-1, 9), ODD, ODD | st.text().map(str.encode)
 )
-
-
-@given(st.lists(PLAIN, max_size=5) | st.lists(PLAIN | RECORDS, max_size=5))
-def test_many_lines_at_once_are_the_lines_one_by_one(records: list[Record]) -> None:
-    assert record_lines(records) == "".join(f"{record_line(each)}\n" for each in records).encode()
 
 
 HEADS = st.sampled_from([b"", b"\n", b" ", b"\xef\xbb\xbf", b"x"])
@@ -68,8 +62,3 @@ def _outcome(lines: Iterable[ReadLine]) -> list[ReadLine] | str:
         return list(lines)
     except InputFileError as exc:
         return exc.message
-
-
-def test_small_partitions_are_read_together_and_large_ones_alone() -> None:
-    """An export held the whole topic; all partitions one by one would be slow where there are a thousand."""
-    assert list(parts_of({0: 10, 1: 20, 2: 60_000, 4: 49_999, 5: 1, 6: 1})) == [[0, 1], [2], [4, 5], [6]]

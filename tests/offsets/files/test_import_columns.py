@@ -9,7 +9,8 @@ from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.records import decode_key
 from eosctl.core.records import Record
 from eosctl.engine.incoming import incoming_table
-from eosctl.engine.planned import PlannedWrites, headers_text
+from eosctl.engine.planned import PlannedWrites
+from eosctl.engine.reading.headers import headers_text
 from eosctl.offsets.files.importing import plan_import
 from eosctl.offsets.files.offsets_file import OffsetsFile
 from tests.core.offsets.stores import PARTITIONS, column_store, store

@@ -1,0 +1,106 @@
+"""Stretches of a topic: its records, some at a time and in order, as columns that become lines of a record file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eosctl.core.records import Headers, Record
+from eosctl.engine.backups.lines import few_at_once, record_lines
+from eosctl.engine.columns import LINES, one_array, those
+from eosctl.engine.owners import owners_of
+from eosctl.engine.reading.batches import Piece
+from eosctl.engine.reading.headers import headers_at, headers_of, headers_text
+from eosctl.engine.reading.ranges import OffsetRange
+
+_ORDER = [("partition", "ascending"), ("offset", "ascending")]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Some records of a topic as LINES, in partition, then offset order; `read` is how many passed by for them."""
+
+    rows: pa.Table
+    read: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def tombstones(self) -> int:
+        """How many have no value."""
+        return int(self.rows["value"].null_count)
+
+    def of_connectors(self, connectors: Collection[str]) -> Stretch:
+        """Only what is theirs."""
+        owners = owners_of(one_array(self.rows["key"]))
+        wanted = pc.is_in(owners, value_set=pa.array(list(connectors), pa.string()))
+        return Stretch(those(self.rows, wanted), self.read)
+
+    def changed(self, beginnings: Sequence[bytes], change: Callable[[Record], Record]) -> tuple[Stretch, int]:
+        """With other values of those records whose keys begin so, and how many there are."""
+        keys = one_array(self.rows["key"])
+        concerned = pc.fill_null(_begin_with(keys, beginnings), fill_value=False)
+        if not pc.any(concerned).as_py():
+            return self, 0
+        before = _records_of(self.rows.filter(concerned))
+        after = list(map(change, before))
+        values = one_array(self.rows["value"])
+        values = pc.replace_with_mask(values, concerned, pa.array([each.value for each in after], values.type))
+        rows = self.rows.set_column(self.rows.column_names.index("value"), "value", values)
+        return Stretch(rows, self.read), sum(one is not other for one, other in zip(before, after, strict=True))
+
+    def lines(self) -> Iterable[bytes]:
+        """The lines of a record file, many at a time."""
+        return map(record_lines, few_at_once(self.rows))
+
+    def records(self) -> list[Record]:
+        """The same, one by one."""
+        return _records_of(self.rows)
+
+
+def stretch_of(topic: str, ranges: Sequence[OffsetRange], pieces: Iterable[Piece]) -> Stretch:
+    """The records of some pieces of `ranges` of a topic, all together."""
+    tables = [_lines_of(topic, ranges, piece) for piece in pieces]
+    rows = pa.concat_tables([LINES.empty_table(), *tables])
+    return Stretch(rows if len(ranges) == 1 else rows.sort_by(_ORDER), len(rows))
+
+
+def newest_stretch(records: pa.Table, headers: Mapping[tuple[int, int], Headers], *, read: int) -> Stretch:
+    """RECORDS of one topic, which are the newest of so many that were `read`."""
+    topics = one_array(records["topic"])
+    there = {(topics[0].as_py(), *place): found for place, found in headers.items()} if len(topics) else {}
+    texts = headers_at(topics, records["partition"], records["offset"], there)
+    rows = records.select(LINES.names[:-1]).append_column("headers", texts)
+    return Stretch(rows.sort_by(_ORDER), read)
+
+
+def stretch_of_records(records: Sequence[Record], *, read: int) -> Stretch:
+    """Records that are in memory, in their order."""
+    columns = list(zip(*records, strict=True)) or [()] * len(LINES)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns[:-1], LINES, strict=False)]
+    texts = pa.array(map(headers_text, columns[-1]), LINES.field("headers").type)
+    return Stretch(pa.Table.from_arrays([*arrays, texts], schema=LINES), read)
+
+
+def _lines_of(topic: str, ranges: Sequence[OffsetRange], piece: Piece) -> pa.Table:
+    places, *columns = piece.columns.columns
+    partitions = pa.array([one.partition for one in ranges], pa.int32()).take(places)
+    topics = pa.repeat(pa.scalar(topic, pa.string()), len(places))
+    there = {(topic, ranges[number].partition, offset): found for (number, offset), found in piece.headers.items()}
+    texts = headers_at(topics, partitions, columns[0], there)
+    return pa.Table.from_arrays([topics, partitions, *columns, texts], schema=LINES)
+
+
+def _records_of(rows: pa.Table) -> list[Record]:
+    *columns, texts = (rows[name].to_pylist() for name in LINES.names)
+    return list(map(Record, *columns, map(headers_of, texts)))
+
+
+def _begin_with(keys: pa.Array, beginnings: Sequence[bytes]) -> pa.Array:
+    found = pa.repeat(pa.scalar(value=False), len(keys))
+    for beginning in beginnings:
+        found = pc.or_(found, pc.starts_with(keys, beginning))
+    return found

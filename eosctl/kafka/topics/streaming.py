@@ -1,0 +1,64 @@
+"""A topic from its beginning to bounds that were fixed before, some partitions at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.records import Bounds, Headers
+from eosctl.deadline import Deadline
+from eosctl.engine.reading.newest import Folding
+from eosctl.engine.reading.ranges import OffsetRange
+from eosctl.engine.reading.stretches import Stretch, newest_stretch, stretch_of
+from eosctl.events import OnEvent
+from eosctl.kafka.topics.pieces import OffsetMeter, PieceReader
+
+PART_OFFSETS = 50_000
+"""Of partitions that are streamed together: what is in memory at once, unless one has more."""
+
+
+def stream_topic(
+    settings: ClientSettings,
+    topic: str,
+    bounds: Sequence[Bounds],
+    *,
+    newest_per_key: bool,
+    deadline: Deadline,
+    on_event: OnEvent,
+) -> Iterator[Stretch]:
+    """The committed records up to the LSOs of `bounds`, or the newest of each partition and key, in order.
+
+    Small partitions are read together, and of one that has many records no more is held than has just come. Raises
+    what `read_pieces` raises.
+    """
+    ranges = {one.partition: OffsetRange(topic, one.partition, one.begin, one.lso, len(bounds)) for one in bounds}
+    lengths = {number: one.end - one.begin for number, one in sorted(ranges.items()) if one.begin < one.end}
+    meter = OffsetMeter(f"reading {topic}", sum(lengths.values()), deadline=deadline, on_event=on_event)
+    with PieceReader(settings, timeout=deadline, limited=True) as reader:
+        for part in parts_of(lengths):
+            some = [ranges[number] for number in part]
+            pieces = reader.pieces(some, progress=meter)
+            if newest_per_key:
+                folding, headers = Folding(some, bare=True, keyless=True), dict[tuple[int, int], Headers]()
+                for piece in pieces:
+                    folding.add_piece(piece.columns)
+                    headers |= {(some[number].partition, at): found for (number, at), found in piece.headers.items()}
+                fold = folding.fold()
+                yield newest_stretch(fold.records, headers, read=fold.read)
+            elif len(part) == 1:
+                yield from map(partial(stretch_of, topic, some), ([piece] for piece in pieces))
+            else:
+                yield stretch_of(topic, some, pieces)
+
+
+def parts_of(offsets: Mapping[int, int]) -> Iterator[Sequence[int]]:
+    """The partitions of `offsets`, how many each has, in order: as many together as are few."""
+    part: list[int] = []
+    for partition, count in offsets.items():
+        if part and sum(offsets[each] for each in part) + count > PART_OFFSETS:
+            yield part
+            part = []
+        part.append(partition)
+    if part:
+        yield part
