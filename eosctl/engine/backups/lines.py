@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,6 +17,8 @@ from eosctl.engine.columns import one_array
 AT_ONCE = 50_000
 """Rows that are taken out of columns at a time."""
 _BYTES_AT_ONCE = 1 << 26
+_FIRST_PLAIN = 0x20
+"""The first character that JSON does not escape by its number."""
 
 
 def few_at_once(table: pa.Table) -> Iterator[pa.Table]:
@@ -49,14 +53,11 @@ def backup_lines(rows: pa.Table, *, cluster_id: str | None) -> bytes:
 
 def _lines(rows: pa.Table, *more: str | pa.Array) -> bytes:
     batch = {name: one_array(rows[name]) for name in rows.column_names}
-    topics = batch["topic"].dictionary_encode()
-    texts = [json.dumps(name, ensure_ascii=False) for name in topics.dictionary.to_pylist()]
     headers: Any = ""
     if "headers" in batch and batch["headers"].null_count < len(rows):
         headers = pc.fill_null(pc.binary_join_element_wise(',"headers":', batch["headers"], ""), "")
     columns = [
-        '{"topic":', pa.array(texts, pa.string()).take(topics.indices),
-        ',"partition":', batch["partition"].cast(pa.string()),
+        _beginnings(batch["topic"], batch["partition"]),
         _number("offset", batch["offset"]), _number("timestamp_ms", batch["timestamp_ms"]),
         ',"key":', _json_texts(batch["key"]), ',"value":', _json_texts(batch["value"]), headers, *more, "",
     ]  # fmt: skip
@@ -65,19 +66,56 @@ def _lines(rows: pa.Table, *more: str | pa.Array) -> bytes:
     return text
 
 
+def _beginnings(topics: pa.Array, partitions: pa.Array) -> pa.Array:
+    """How each line begins, up to its offset: there are few."""
+    of_topics, of_partitions = topics.dictionary_encode(), partitions.dictionary_encode()
+    names = [json.dumps(name, ensure_ascii=False) for name in of_topics.dictionary.to_pylist()]
+    numbers = of_partitions.dictionary.to_pylist()
+    texts = [f'{{"topic":{name},"partition":{number}' for name in names for number in numbers]
+    places = pc.add(pc.multiply(of_topics.indices, len(numbers)), of_partitions.indices)
+    return pa.array(texts, pa.string()).take(places)
+
+
 def _number(name: str, numbers: pa.Array) -> pa.Array:
     """`,"name":number` where it is known, else nothing."""
     known = pc.fill_null(pc.not_equal(numbers, UNKNOWN), fill_value=False)
-    return pc.if_else(known, pc.binary_join_element_wise(f',"{name}":', numbers.cast(pa.string()), ""), "")
+    texts = pc.binary_join_element_wise(f',"{name}":', numbers.cast(pa.string()), "")
+    return texts if pc.all(known).as_py() else pc.if_else(known, texts, "")
 
 
 def _json_texts(values: pa.Array) -> pa.Array:
-    """`bytes_text` of a column: in Arrow, unless a value is not UTF-8 or has characters that JSON escapes by number."""
+    """`bytes_text` of a column: at once, unless a value is not UTF-8 or has characters that JSON escapes by number."""
     try:
         text = values.cast(pa.string())
     except pa.ArrowInvalid:
         text = None
-    if text is None or pc.any(pc.match_substring_regex(text, r"[\x00-\x1f]")).as_py():
+    if text is None or _has_control(text):
         return pa.array([bytes_text(value) for value in values.to_pylist()], pa.string())
-    escaped = pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"')
-    return pc.fill_null(pc.binary_join_element_wise('"', escaped, '"', ""), "null")
+    quoted = pc.binary_join_element_wise('"', _escaped(_escaped(text, b"\\"), b'"'), '"', "")
+    return quoted if not quoted.null_count else pc.fill_null(quoted, "null")
+
+
+def _has_control(texts: pa.Array) -> bool:
+    offsets, data = _bytes_of(texts)
+    return bool((data[offsets[0] : offsets[-1]] < _FIRST_PLAIN).any()) if len(texts) else False
+
+
+def _escaped(texts: pa.Array, character: bytes) -> pa.Array:
+    """With a backslash before each such character: of all texts at once, as they lie one behind the other."""
+    offsets, data = _bytes_of(texts)
+    whole = data[offsets[0] : offsets[-1]]
+    places = np.flatnonzero(whole == character[0])
+    if not len(places):
+        return texts
+    begins = offsets - offsets[0]
+    begins += np.searchsorted(places, begins).astype(np.int32)
+    longer = whole.tobytes().replace(character, b"\\" + character)
+    valid = pa.array(texts.is_valid()).buffers()[1] if texts.null_count else None
+    return pa.Array.from_buffers(texts.type, len(texts), [valid, pa.py_buffer(begins), pa.py_buffer(longer)])
+
+
+def _bytes_of(texts: pa.StringArray) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """Where each of some texts begins, and the last one ends, in the bytes of all."""
+    _valid, offsets, data = texts.buffers()
+    begins = np.frombuffer(offsets or bytes(4), np.int32)[texts.offset :][: len(texts) + 1]
+    return begins, np.frombuffer(data or b"", np.uint8)
