@@ -1,1 +1,1 @@
-"""The Spark job of `eosctl offsets migrate`; imports only pyspark, pyarrow, confluent_kafka and eosctl.core."""
+"""The Spark job of `eosctl offsets migrate`: what executors import needs pyspark, pyarrow, numpy and confluent_kafka."""

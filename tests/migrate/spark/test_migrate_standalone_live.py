@@ -270,6 +270,7 @@ def _as_undisturbed(cluster: Cluster, migrated: subprocess.CompletedProcess[str]
 _ALONE = """
 import sys
 from pathlib import Path
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.offsets.migration import PlannedTopic
 from eosctl.core.records import Bounds
 from eosctl.errors import DeadlineError
@@ -280,7 +281,7 @@ from tests.quick_spark import quick_settings
 master, folder = sys.argv[1], Path(sys.argv[2])
 conf = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "900g"}
 with spark_context(quick_settings(folder, master=master, conf=conf)) as context:
-    job = MigrationJob(context, None, executor_patience_s=3)
+    job = MigrationJob(context, ClientSettings(("127.0.0.1:1",)), executor_patience_s=3)
     try:
         job.snapshot([PlannedTopic("t", "id", 1, 1, (Bounds(0, 0, 1, 1),))], folder / "source")
     except DeadlineError as exc:
