@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 import heapq
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -23,6 +24,8 @@ from eosctl.errors import EosctlError, NotFoundError, UsageError
 
 _FILES = PlanFormat("eosctl-offsets-migration", 7, "offsets migrate")
 PART_RECORDS = 500_000
+_MANY_PARTITIONS, _FULLER = 16, 1.25
+"""For each task, so many partitions are many; and so much more than the others one may have to write."""
 """About as many as one part of a large work may have."""
 PART_BYTES = 1 << 28
 """About as much as a part may have of a side: an array of Arrow, which a task may make of all of it, ends at 2 GiB."""
@@ -287,6 +290,29 @@ def plan_file_text(plan: MigrationPlan) -> str:
 def read_plan(text: str, *, path: str) -> MigrationPlan:
     """The plan of a plan file; raises InputFileError when it is not one, or was changed after it was written."""
     return _FILES.read(text, MigrationPlan, path=path)
+
+
+def writers_of(plan: MigrationPlan) -> list[list[tuple[str, int]]] | None:
+    """The partitions of the targets, by topic (as on its cluster) and number, that each task writes alone.
+
+    None where each task writes the keys of its part, into whatever partition: where there are few partitions, or one
+    task would have much more to write than others. Each partition that a task writes costs it, the coordinator and the
+    leader something in every transaction: a thousand topics took six times the CPU when each task wrote to all.
+    """
+    tasks = len(plan.parts)
+    sent = Counter[str]()
+    for route in plan.routes:
+        counts = plan.tally.connector_counts.get(route.connector, {})
+        sent[route.target_topic] += sum(counts.get(action, 0) for action in ("write", "delete"))
+    places = [(topic, number) for topic in plan.targets for number in range(topic.partitions)]
+    if tasks == 1 or len(places) < _MANY_PARTITIONS * tasks:
+        return None
+    lengths = {topic.name: 1 + sent[topic.name] // topic.partitions for topic in plan.targets}
+    bins = in_bins([(lengths[topic.name], (topic, number)) for topic, number in places], tasks)
+    loads = [sum(lengths[topic.name] for topic, _number in some) for some in bins]
+    if max(loads) > _FULLER * sum(loads) / tasks:
+        return None
+    return [[(topic.topic, number) for topic, number in some] for some in bins]
 
 
 def in_bins(items: Iterable[tuple[int, Item]], count: int) -> list[list[Item]]:

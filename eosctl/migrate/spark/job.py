@@ -24,7 +24,7 @@ from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCo
 from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Record
 from eosctl.engine.columns import Table
-from eosctl.engine.files import land, next_reader, older_in, part_file, part_files, read_table
+from eosctl.engine.files import land, next_reader, older_in, part_files, read_table
 from eosctl.engine.places import Places
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.write import Counts, write_rows
@@ -220,9 +220,10 @@ class MigrationJob:
     def _writer(self, decisions: Path, plan: MigrationPlan, counts: RecordCounts) -> Callable[[int], Counts]:
         """Writes a part in its task, which has a transactional id of its own: a retried one fences its predecessor."""
         client, name = self._client(plan.target_profile()), plan.transactional_id()
+        tasks_of.keep_writers(decisions, plan)
 
         def write_part(number: int) -> Counts:
-            rows = tasks_of.to_write(part_file(decisions, number))
+            rows = tasks_of.rows_of_writer(decisions, number)
             return write_rows(client_properties(client), f"{name}-{number}", rows, progress=counts.of_task(number))
 
         return write_part
@@ -269,6 +270,7 @@ class MigrationJob:
         lengths = [(one.end - one.begin, one) for one in planned_ranges(topics, profile=plan.target_profile() or "")]
         records = sum(length for length, _one in lengths)
         bins = in_bins((each for each in lengths if each[0] > 0), self.least_parts(records))
+        tasks_of.keep_writers(folder / "decisions", plan)
         with self._stage("reading the target again", counts := _counts(work / "sent", records)):
             found = sent_in_order(
                 self.context,

@@ -5,7 +5,8 @@ Rows never pass through the JVM: a task reads files, writes files and returns wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,18 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.offsets.migration import MigrationPlan, topic_of
+from eosctl.core.offsets.migration import MigrationPlan, topic_of, writers_of
 from eosctl.core.offsets.migration_results import Comparison
 from eosctl.core.records import Record
 from eosctl.engine import compare as comparing
 from eosctl.engine.columns import dictionary_of, numbered, one_array, those
-from eosctl.engine.files import PartRecords, part_file, read_part, read_table, write_table
-from eosctl.engine.reading.ranges import OffsetRange
+from eosctl.engine.files import PartRecords, part_file, part_files, read_part, read_table, whole_file, write_table
+from eosctl.engine.reading.ranges import Place
 from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, newest_per_place, strongest, wanted
 from eosctl.engine.write import placed
 from eosctl.machine.kept_file import sync_directory, sync_file
 
 SAMPLE = 100
+_WRITERS = "writers.json"
 _MANY = 20_000
 """Decisions that are not all put in order for a sample."""
 _SENT = ("topic", "partition", "partitions", "key", "hash", "value")
@@ -183,19 +185,48 @@ def united(comparisons: list[Comparison], *, limit: int) -> Comparison:
     )
 
 
-def to_write(file: Path, ranges: Sequence[OffsetRange] | None = None) -> pa.Table:
-    """What some decisions send: topic (by its name on its cluster), partition, key, value.
-
-    With `ranges` only what goes to the topics, and to partitions of the numbers, that they have.
-    """
+def to_write(file: Path, places: Collection[Place] | None = None) -> pa.Table:
+    """What some decisions send: topic (by its name on its cluster), partition, key, value; only to `places`, if any."""
     decisions = read_table(file).select([*_SENT, "action"])
     rows, goes = with_topic_names(placed(decisions)), is_sent(decisions)
-    if ranges is not None:
-        partitions, topics = {one.partition for one in ranges}, {one.topic for one in ranges}
-        goes = pc.and_(goes, pc.is_in(rows["partition"], value_set=pa.array(list(partitions), pa.int32())))
-        if set(pc.unique(one_array(rows["topic"])).to_pylist()) - topics:
-            goes = pc.and_(goes, pc.is_in(rows["topic"], value_set=pa.array(list(topics), pa.string())))
-    return those(rows, goes)
+    return those(rows, goes if places is None else pc.and_(goes, _go_to(rows, places)))
+
+
+def _go_to(rows: pa.Table, places: Collection[Place]) -> pa.Array:
+    """Whether each of some rows goes to one of these partitions."""
+    first = {topic: number << 32 for number, topic in enumerate({topic for topic, _partition in places})}
+    firsts = dictionary_of(one_array(rows["topic"]), first, pa.int64())
+    numbers = pc.add(firsts, one_array(rows["partition"]).cast(pa.int64()))
+    return pc.is_in(numbers, value_set=pa.array([first[topic] + partition for topic, partition in places], pa.int64()))
+
+
+def keep_writers(decisions: Path, plan: MigrationPlan) -> None:
+    """Writes down which partitions each task writes alone, if any: tasks are told by a file."""
+    with whole_file(decisions / _WRITERS) as draft:
+        Path(draft).write_text(json.dumps(writers_of(plan)))
+
+
+def rows_of_writer(decisions: Path, number: int) -> pa.Table:
+    """What the task of that number sends."""
+    alone = _writers(decisions)
+    if alone is None:
+        return to_write(part_file(decisions, number))
+    places = {(topic, partition) for topic, partition in alone[number]}
+    return pa.concat_tables(to_write(file, places) for file in part_files(decisions))
+
+
+def rows_sent(decisions: Path, places: Collection[Place]) -> Iterator[pa.Table]:
+    """What was sent to these partitions: what each task sent, or of those that it writes alone, what all did."""
+    rows = (to_write(file, places) for file in part_files(decisions))
+    if _writers(decisions) is None:
+        yield from rows
+    else:
+        yield pa.concat_tables(rows)
+
+
+def _writers(decisions: Path) -> list[list[tuple[str, int]]] | None:
+    found: list[list[tuple[str, int]]] | None = json.loads((decisions / _WRITERS).read_text())
+    return found
 
 
 def with_topic_names(rows: pa.Table) -> pa.Table:

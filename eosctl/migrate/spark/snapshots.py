@@ -20,13 +20,13 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.offsets.migration import ONE_PART
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.deadline import Deadline
-from eosctl.engine.files import land, part_files, whole_file
+from eosctl.engine.files import land, whole_file
 from eosctl.engine.places import Places
 from eosctl.engine.reading.newest import folded
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.written import SentInOrder
 from eosctl.kafka.topics.pieces import read_pieces
-from eosctl.migrate.spark.parts import to_write
+from eosctl.migrate.spark.parts import rows_sent
 from eosctl.migrate.spark.record_counts import RecordCounts
 from eosctl.migrate.spark.tasks import run_tasks
 
@@ -111,7 +111,8 @@ def sent_in_order(
 
     def count_sent(number: int) -> int | None:
         ranges, _places = _read_bin(file, number)
-        sent, found = SentInOrder((to_write(each, ranges) for each in part_files(decisions)), ranges), 0
+        places = {(one.topic, one.partition) for one in ranges}
+        sent, found = SentInOrder(rows_sent(decisions, places), ranges), 0
         for piece in read_pieces(client, ranges, timeout=Deadline.after(_STALL_S), progress=counts.of_task(number)):
             if not sent.has_next(piece):
                 return None
