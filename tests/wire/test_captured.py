@@ -11,7 +11,7 @@ import pytest
 
 from eosctl.wire.api import decode_request, decode_request_header, decode_response, encode_request, encode_response
 from eosctl.wire.group_listing_messages import LIST_GROUPS
-from tests.wire.strategies import APIS
+from tests.wire.samples import APIS
 
 CAPTURED = Path(__file__).parent / "captured"
 BY_NAME = {api.name: api for api in APIS}

@@ -15,7 +15,7 @@ from eosctl.wire.frames import FrameBuffer
 from eosctl.wire.producer_messages import WRITE_TXN_MARKERS, TxnMarker, WriteTxnMarkersRequest
 from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS, ListTransactionsRequest
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, INIT_PRODUCER_ID, InitProducerIdRequest
-from tests.wire.strategies import APIS
+from tests.wire.samples import APIS
 
 
 @pytest.mark.parametrize(("offered", "chosen"), [((0, 9), 5), ((0, 3), 3), ((4, 4), 4), ((1, 1), 1)])
