@@ -35,6 +35,10 @@ class FakeTime:
         self._count += 1
         heapq.heappush(self._due, (self.now_s + delay_s, self._count, happens))
 
+    def due(self) -> list[tuple[float, int]]:
+        """When something happens later, and the number of each."""
+        return sorted((at_s, number) for at_s, number, _happens in self._due)
+
     def pass_until(self, at_s: float) -> None:
         """Moves to `at_s`, unless it is later already, and lets happen what is due by then."""
         while self._due and self._due[0][0] <= at_s:

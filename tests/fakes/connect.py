@@ -57,7 +57,7 @@ class FakeConnect(FakeMembers):
     keep_config: Callable[[str, object], object] = lambda _key, _value: None
     forwarded: dict[str, str] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
-    opened: list[str] = field(default_factory=list)
+    opened: list[str] = field(default_factory=list, repr=False)
     fenced: list[str] = field(default_factory=list)
     objections: dict[str, str] = field(default_factory=dict)
     definitions: dict[str, Mapping[str, str]] = field(default_factory=dict)

@@ -127,14 +127,41 @@ class _Around:
 
 @dataclass
 class Kill:
-    """Counts what `tick` is called for, and kills the process at the `at`-th: `fake.before("*", kill.tick)`."""
+    """Counts what `tick` is called for, and kills the process at the `at`-th: `fake.before("*", kill.tick)`.
+
+    `look` is called at each.
+    """
 
     at: int | None = None
     error: Callable[[], BaseException] = KilledError
-    ticks: int = 0
+    ticks: int = field(default=0, repr=False)
+    look: Callable[[], object] | None = field(default=None, repr=False)
 
     def tick(self, _call: Call | None = None) -> None:
         """One call from outside."""
         self.ticks += 1
+        if self.look is not None:
+            self.look()
         if self.ticks == self.at:
             raise self.error()
+
+
+def worth_a_kill(kill: Kill, run: Callable[[], object], left: Callable[[], object]) -> list[int]:
+    """The ticks of an undisturbed `run` since whose predecessor something has changed of what is `left`.
+
+    A kill runs no code of the process that ends: at any other tick it leaves what it leaves at the one before, so
+    that a later run finds the same, and does the same.
+    """
+    found: list[int] = []
+    before: list[object] = [None]
+
+    def look() -> None:
+        now = left()
+        if before != [now]:
+            found.append(kill.ticks)
+        before[:] = [now]
+
+    kill.ticks, kill.look = 0, look
+    run()
+    kill.look = None
+    return found

@@ -47,7 +47,7 @@ class World:
     group_id: str = "g"
     nodes: int = 3
     time: FakeTime = field(default_factory=lambda: FakeTime(1_700_000_000.0))
-    events: list[Event] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list, repr=False)
     state_dir: Path = Path("unused")
     others: list[FakeConnect] = field(default_factory=list)
     acls: FakeAclStore = field(default_factory=lambda: FakeAclStore(refuse=UnsupportedError("there is no authorizer")))
@@ -128,6 +128,12 @@ class World:
     def surroundings(self) -> dict[str, Any]:
         """Keyword arguments of `invoke`."""
         return {"doors": self.doors(), "clock": self.clock()}
+
+    def left(self, state_dir: Path) -> str:
+        """All that another process can find: what brokers and workers know, what happens later, the hour, and files."""
+        known = {name: value for name, value in vars(self.brokers.state).items() if name not in ("clock", "groups")}
+        files = [(str(path), path.read_bytes()) for path in sorted(state_dir.rglob("*")) if path.is_file()]
+        return repr((self, known, self.time.due(), files))
 
     def clock(self) -> Clock:
         """The clock of every App."""

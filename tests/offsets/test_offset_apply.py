@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ from eosctl.offsets.journal import offsets_journal
 from eosctl.offsets.writes import MergeRequest, OffsetWritePlan, plan_offsets_merge, show_plan
 from eosctl.ports import TopicStore
 from eosctl.report import Report
-from tests.fakes.faults import KilledError
+from tests.fakes.faults import KilledError, worth_a_kill
 from tests.fakes.offset_topics import GLOBAL, IN_OWN, OWN, A, B, OffsetWorld, merge_world
 from tests.fakes.partitions import FakePartition
 from tests.fakes.switching import SwitchWorld
@@ -305,21 +306,20 @@ def test_killed_anywhere_all_of_it_is_there_or_nothing_and_the_next_run_says_so(
     plan = plan_of(app)
     assert plan.sends()
     before = _stores(undisturbed)
-    assert apply_plan(app, plan, lambda: plan_of(app)).exit_code == 0
-    wanted, kill_at, begun, blocked = _stores(undisturbed), 0, 0, 0
-    while True:
-        kill_at += 1
+    ended: list[Report] = []
+    run = lambda: ended.append(apply_plan(app, plan, lambda: plan_of(app)))  # noqa: E731
+    kills = worth_a_kill(undisturbed.kill, run, partial(undisturbed.left, app.state_dir))
+    assert ended[0].exit_code == 0
+    wanted, begun, blocked = _stores(undisturbed), 0, 0
+    for kill_at in kills:
         world = _stopped_world()
         app = world.app(tmp_path / str(kill_at) / "state")
         app.state_dir.mkdir(parents=True)
         plan = plan_of(app)
         world.kill.ticks, world.kill.at = 0, kill_at
-        try:
+        with pytest.raises(KilledError):
             apply_plan(app, plan, lambda app=app: plan_of(app))  # type: ignore[misc]
-        except KilledError:
-            world.kill.at = None
-        else:
-            break
+        world.kill.at = None
         assert _stores(world) in (before, wanted), f"killed at call {kill_at}"
         try:
             again = plan_of(app)

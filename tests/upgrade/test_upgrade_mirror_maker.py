@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from eosctl.upgrade.drivers.systemd import SystemdDriver
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.roll import apply_roll
 from eosctl.upgrade.status import verify_upgrade
-from tests.fakes.faults import KilledError
+from tests.fakes.faults import worth_a_kill
 from tests.fakes.rolling import LEADER_ID, W1, W2, W3, FakeDriver, RollWorld, came_to_its_end, outcomes, roll, world
 from tests.fakes.world import STATUSES
 
@@ -174,30 +176,65 @@ def test_a_command_that_restarts_the_same_process_twice_is_found(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
+    ("hosts", "target"), [([N1], Mode.ENABLED), ((N1, N2), Mode.PREPARING), (SAME[:2], Mode.PREPARING)]
+)
+def test_killed_anywhere_a_second_run_ends_as_if_nothing_had_happened(
+    tmp_path: Path, hosts: Sequence[str], target: Mode
+) -> None:
+    """Whatever a kill can leave."""
+    there, driver = cut_off(hosts)
+    app = there.app(tmp_path / "undisturbed")
+    undisturbed = partial(roll, app, driver, target, accepted=VERSIONS)
+    kills = worth_a_kill(there.kill, undisturbed, partial(there.left, app.state_dir))
+    assert (len(kills) > 8, there.kill.ticks > 15) == (True, True), "fewer than that were never made"
+    for kill_at in kills:
+        there, driver = cut_off(hosts)
+        there.kill.at = kill_at
+        app = there.app(tmp_path / str(kill_at))
+        assert not came_to_its_end(app, driver, target, accepted=VERSIONS)
+        ends_as_if_nothing_had_happened(there, driver, app, target)
+
+
+@pytest.mark.parametrize(
     ("hosts", "target", "every"),
     [([N1], Mode.ENABLED, 2), ((N1, N2), Mode.PREPARING, 3), (SAME[:2], Mode.PREPARING, 3)],
 )
-@pytest.mark.parametrize("error", [KilledError, KeyboardInterrupt])
-def test_cut_off_anywhere_a_second_run_ends_as_if_nothing_had_happened(
-    tmp_path: Path, hosts: Sequence[str], target: Mode, every: int, error: type[BaseException]
+def test_interrupted_anywhere_a_second_run_ends_as_if_nothing_had_happened(
+    tmp_path: Path, hosts: Sequence[str], target: Mode, every: int
 ) -> None:
+    """A second run is made for all that a first one can leave: what it finds is the same wherever it was cut off."""
     kill_at = 0
+    gone_on_from: set[str] = set()
     while True:
         kill_at += every
-        there = nodes(hosts)
-        there.kill.error, there.kill.at = error, kill_at
-        at = {FIRST: W2, SECOND: W1} if hosts[0] == FIRST else {}
-        app, driver = there.app(tmp_path / str(kill_at)), NodeDriver(there, at=at)
+        there, driver = cut_off(hosts)
+        there.kill.error, there.kill.at = KeyboardInterrupt, kill_at
+        app = there.app(tmp_path / "state")
         if came_to_its_end(app, driver, target, accepted=VERSIONS):
             break
-        there.kill.at = None
-        begun = any("begin" in path.read_text() for path in app.state_dir.rglob("*.ndjson"))
-        again = roll(app, driver, target, resume=begun, accepted=VERSIONS)
-        assert again.exit_code is ExitCode.OK, (kill_at, again.problems)
-        assert set(there.workers.values()) == {target.value}, f"cut off at call {kill_at}"
-        steps = len(hosts) * (2 if target is Mode.ENABLED else 1)
-        assert len(there.starts) <= steps + 1, f"cut off at call {kill_at}: one step at most is done twice"
+        left = there.left(app.state_dir)
+        if left not in gone_on_from:
+            gone_on_from.add(left)
+            ends_as_if_nothing_had_happened(there, driver, app, target)
+        shutil.rmtree(app.state_dir, ignore_errors=True)
     assert kill_at > 15, "fewer calls than that were never made"
+
+
+def cut_off(hosts: Sequence[str]) -> tuple[RollWorld, NodeDriver]:
+    """What is to be cut off."""
+    there = nodes(hosts)
+    return there, NodeDriver(there, at={FIRST: W2, SECOND: W1} if hosts[0] == FIRST else {})
+
+
+def ends_as_if_nothing_had_happened(there: RollWorld, driver: NodeDriver, app: App, target: Mode) -> None:
+    """What a run that was cut off has left is gone on from."""
+    where, there.kill.at = f"cut off at call {there.kill.ticks}", None
+    begun = any("begin" in path.read_text() for path in app.state_dir.rglob("*.ndjson"))
+    steps = len(there.connect.hosts) * (2 if target is Mode.ENABLED else 1)
+    again = roll(app, driver, target, resume=begun, accepted=VERSIONS)
+    assert again.exit_code is ExitCode.OK, (where, again.problems)
+    assert set(there.workers.values()) == {target.value}, where
+    assert len(there.starts) <= steps + 1, f"{where}: one step at most is done twice"
 
 
 def write_mm2(path: Path, mode: str = "disabled") -> Path:

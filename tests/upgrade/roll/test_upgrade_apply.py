@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,7 +25,7 @@ from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.report import plan_report
 from eosctl.upgrade.roll.roll import apply_roll
 from eosctl.upgrade.status import upgrade_status, verify_upgrade
-from tests.fakes.faults import Call, KilledError
+from tests.fakes.faults import Call, worth_a_kill
 from tests.fakes.rolling import W1, W2, W3, FakeDriver, RollWorld, came_to_its_end, outcomes, roll, world
 
 FENCING = "org.apache.kafka.connect.errors.ConnectException: Failed to perform zombie fencing"
@@ -50,47 +52,58 @@ def test_back_through_preparing_and_the_losses_are_said(tmp_path: Path) -> None:
     assert verify_upgrade(there.app(tmp_path), Mode.DISABLED).exit_code is ExitCode.OK, "the same members as then"
 
 
-@pytest.mark.parametrize(
-    ("before", "target", "ending", "every"),
-    [
-        ("disabled", Mode.ENABLED, "killed", 1),
-        ("enabled", Mode.DISABLED, "killed", 2),
-        ("disabled", Mode.ENABLED, "interrupted", 3),
-    ],
-)
-def test_cut_off_anywhere_a_second_run_ends_as_if_nothing_had_happened(
-    tmp_path: Path, before: str, target: Mode, ending: str, every: int
+@pytest.mark.parametrize(("before", "target"), [("disabled", Mode.ENABLED), ("enabled", Mode.DISABLED)])
+def test_killed_anywhere_a_second_run_ends_as_if_nothing_had_happened(
+    tmp_path: Path, before: str, target: Mode
 ) -> None:
-    """Every call is the last one once; fewer on the way back and for Ctrl-C. None is enabled beside a disabled one.
+    """Whatever a kill can leave. None is enabled beside a disabled one."""
+    there = world(w1=before, w2=before)
+    app, driver = there.app(tmp_path / "undisturbed"), FakeDriver(there)
+    kills = worth_a_kill(there.kill, partial(roll, app, driver, target), partial(there.left, app.state_dir))
+    assert (len(kills) > 20, there.kill.ticks > 40) == (True, True), "fewer than that were never made"
+    for kill_at in kills:
+        there = world(w1=before, w2=before)
+        there.kill.at = kill_at
+        app, driver = there.app(tmp_path / str(kill_at)), FakeDriver(there)
+        assert not came_to_its_end(app, driver, target)
+        ends_as_if_nothing_had_happened(there, app, target)
+
+
+def test_interrupted_anywhere_a_second_run_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    """Ctrl-C at every third call: what eosctl does then leaves more than a kill does.
 
     A second run is made for all that a first one can leave: what it finds is the same wherever it was cut off between.
     """
-    error: type[BaseException] = KilledError if ending == "killed" else KeyboardInterrupt
     kill_at = 0
     gone_on_from: set[object] = set()
     while True:
-        kill_at += every
-        there = world(w1=before, w2=before)
-        there.kill.error, there.kill.at = error, kill_at
-        app, driver = there.app(tmp_path / str(kill_at)), FakeDriver(there)
-        if came_to_its_end(app, driver, target):
+        kill_at += 3
+        there = world(w1="disabled", w2="disabled")
+        there.kill.error, there.kill.at = KeyboardInterrupt, kill_at
+        app, driver = there.app(tmp_path / "state"), FakeDriver(there)
+        if came_to_its_end(app, driver, Mode.ENABLED):
             break
-        there.kill.at = None
-        left = what_is_left(there, app)
-        if left in gone_on_from:
-            continue
-        gone_on_from.add(left)
-        begun = any("begin" in path.read_text() for path in app.state_dir.rglob("*.ndjson"))
-        if begun:
-            with pytest.raises(RefusedError, match="not finished; done: "):
-                roll(app, driver, target)
-        again = roll(app, driver, target, resume=begun)
-        assert again.exit_code is ExitCode.OK, (kill_at, again.problems)
-        assert set(there.workers.values()) == {target.value}, f"cut off at call {kill_at}"
-        assert verify_upgrade(app, target).exit_code is ExitCode.OK, f"cut off at call {kill_at}"
-        assert len(there.starts) <= 2 * 2 + 1, f"cut off at call {kill_at}: one step at most is done twice"
+        left = there.left(app.state_dir)
+        if left not in gone_on_from:
+            gone_on_from.add(left)
+            ends_as_if_nothing_had_happened(there, app, Mode.ENABLED)
+        shutil.rmtree(app.state_dir)
     assert kill_at > 40, "fewer calls than that were never made"
     assert len(gone_on_from) > 10, "they differ at least from step to step"
+
+
+def ends_as_if_nothing_had_happened(there: RollWorld, app: App, target: Mode) -> None:
+    """What a run that was cut off has left is gone on from."""
+    where, driver, there.kill.at = f"cut off at call {there.kill.ticks}", FakeDriver(there), None
+    begun = any("begin" in path.read_text() for path in app.state_dir.rglob("*.ndjson"))
+    if begun:
+        with pytest.raises(RefusedError, match="not finished; done: "):
+            roll(app, driver, target)
+    again = roll(app, driver, target, resume=begun)
+    assert again.exit_code is ExitCode.OK, (where, again.problems)
+    assert set(there.workers.values()) == {target.value}, where
+    assert verify_upgrade(app, target).exit_code is ExitCode.OK, where
+    assert len(there.starts) <= 2 * 2 + 1, f"{where}: one step at most is done twice"
 
 
 def test_after_ctrl_c_the_rows_so_far_are_reported(tmp_path: Path) -> None:
@@ -112,14 +125,6 @@ def test_after_ctrl_c_the_rows_so_far_are_reported(tmp_path: Path) -> None:
     assert [problem.code for problem in report.problems] == ["interrupted", "upgrade_unfinished"]
     assert str(report.problems[1].hint).startswith("Go on: eosctl upgrade apply --resume")
     assert report.rows[1].detail == "interrupted"
-
-
-def what_is_left(there: RollWorld, app: App) -> object:
-    """All that a second run can find: the workers with their files, the group, the ids, the hour and the journal."""
-    ids = {name: known.producer_epoch for name, known in there.topics.state.transactions.items()}
-    journals = [path.read_text() for path in sorted(app.state_dir.rglob("*.ndjson"))]
-    group = (there.workers, there.connect.starting, there.connect.rebalancing, there.connector.tasks)
-    return str((there.files, there.starts, group, ids, there.time.now_s, journals))
 
 
 @pytest.mark.parametrize(
@@ -317,23 +322,14 @@ def test_a_controller_must_have_restarted_all_of_them(
 
 
 def test_a_controller_that_was_cut_off_is_gone_on_with(tmp_path: Path) -> None:
-    kill_at = 0
-    gone_on_from: set[object] = set()
-    while True:
-        kill_at += 1
+    there = world(w1="disabled", w2="disabled")
+    app = there.app(tmp_path / "undisturbed")
+    for kill_at in worth_a_kill(there.kill, partial(roll, app, Controller(there)), partial(there.left, app.state_dir)):
         there = world(w1="disabled", w2="disabled")
         there.kill.at = kill_at
         app = there.app(tmp_path / str(kill_at))
-        try:
-            roll(app, Controller(there))
-        except KilledError:
-            there.kill.at = None
-        else:
-            break
-        left = what_is_left(there, app)
-        if left in gone_on_from:
-            continue
-        gone_on_from.add(left)
+        assert not came_to_its_end(app, Controller(there), Mode.ENABLED)
+        there.kill.at = None
         begun = any("begin" in path.read_text() for path in app.state_dir.rglob("*.ndjson"))
         there.settle()
         if len(there.workers) < 2:  # a pod is being made: its controller goes on without eosctl
