@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -110,35 +111,38 @@ DECODERS: dict[str, tuple[Decoder, tuple[type[Exception], ...], bytes]] = {
 }  # fmt: skip
 
 
-@st.composite
-def damaged(draw: st.DrawFn, good: bytes) -> bytes:
+def damaged(good: bytes, chance: random.Random) -> bytes:
     """`good` with some bytes changed, cut out, doubled or put in."""
     data = bytearray(good)
-    for _ in range(draw(st.integers(1, 4))):
-        at = draw(st.integers(0, len(data)))
-        until = min(len(data), at + draw(st.integers(0, 6)))
-        match draw(st.sampled_from(["change", "cut", "double", "put", "end"])):
+    for _ in range(chance.randint(1, 4)):
+        at = chance.randint(0, len(data))
+        until = min(len(data), at + chance.randint(0, 6))
+        match chance.choice(["change", "cut", "double", "put", "end"]):
             case "change" if at < len(data):
-                data[at] = draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF, 0x22, 0x5C, 0x7B, data[at] ^ 1]))
+                data[at] = chance.choice([0, 1, 0x7F, 0x80, 0xFF, 0x22, 0x5C, 0x7B, data[at] ^ 1])
             case "cut":
                 del data[at:until]
             case "double":
                 data[at:at] = data[at:until]
             case "put":
-                data[at:at] = draw(st.binary(max_size=6))
+                data[at:at] = chance.randbytes(chance.randint(0, 6))
             case "end":
                 del data[at:]
     return bytes(data)
 
 
 @pytest.mark.parametrize("name", DECODERS)
-@given(data=st.data())
-def test_damage_is_read_or_refused(name: str, data: st.DataObject) -> None:
+def test_damage_is_read_or_refused(name: str) -> None:
+    """Plain code does the damage, the same on every run: an engine of examples took ten times as long for fewer."""
     decode, allowed, good = DECODERS[name]
-    try:
-        decode(data.draw(damaged(good)))
-    except allowed:
-        return
+    chance = random.Random(name)  # noqa: S311 - not for secrets
+    for data in [damaged(good, chance) for _ in range(200)]:
+        try:
+            decode(data)
+        except allowed:
+            continue
+        except Exception as exc:
+            raise AssertionError(f"{data!r} is neither read nor refused") from exc
 
 
 @pytest.mark.parametrize("name", DECODERS)
