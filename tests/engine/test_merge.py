@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -27,6 +28,7 @@ POLICIES = {
 Outcome = dict[bytes, tuple[Any, ...]]
 
 
+@functools.cache
 def folded(topic: str, records: Sequence[Record]) -> Store:
     in_order = tuple(sorted(records, key=lambda record: (record.partition, record.offset)))
     bounds = tuple(Bounds(number, 0, 10**6, 10**6) for number in range(PARTITIONS))
@@ -59,13 +61,19 @@ def _outcome(row: dict[str, Any], place: int) -> tuple[Any, ...]:
     return row["action"], row["reason"], row["conflict"], place, row["before"], after
 
 
+@functools.cache
+def ten_thousand() -> tuple[Sequence[Record], Sequence[Record]]:
+    """Source and target, the same for every policy."""
+    records = random_records(random.Random(20), ("source", "target"), 4 * CASES, keys=CASES // 4)  # noqa: S311
+    source, target = (tuple(each for each in records if each.topic == topic) for topic in ("source", "target"))
+    return source, target
+
+
 @pytest.mark.parametrize("prefer", list(POLICIES))
 @pytest.mark.parametrize("fallback", [True, False])
 def test_ten_thousand_keys_end_alike(prefer: Prefer, *, fallback: bool) -> None:
     """They are two programs: one rule for a key, one for columns; deletions, ties and scattered keys fell apart."""
-    rng = random.Random(20)  # noqa: S311 - the same records every time
-    records = random_records(rng, ("source", "target"), 4 * CASES, keys=CASES // 4)
-    source, target = ([each for each in records if each.topic == topic] for topic in ("source", "target"))
+    source, target = ten_thousand()
     stores = folded("source", source), folded("target", target)
     policy, falls = POLICIES[prefer], fallback and prefer is not Prefer.NEWEST
     expected = by_key(*stores, prefer, fallback=fallback)
@@ -80,7 +88,7 @@ def test_ten_thousand_keys_end_alike(prefer: Prefer, *, fallback: bool) -> None:
 def test_large_stores_are_merged_in_parts_with_the_same_outcome(part_bytes: int) -> None:
     """Between any two keys it may be cut; a merge of all at once held six times the values."""
     records = random_records(random.Random(2), ("source", "target"), 200, keys=40)  # noqa: S311 - the same every time
-    stores = [folded(name, [each for each in records if each.topic == name]) for name in ("source", "target")]
+    stores = [folded(name, tuple(each for each in records if each.topic == name)) for name in ("source", "target")]
     for connector in CONNECTORS:
         whole, parts = (
             plan_merge(stores[0], stores[1], connector, into="dedicated", prefer=Prefer.NEWEST, part_bytes=limit)

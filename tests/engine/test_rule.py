@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -77,7 +78,7 @@ def newest(records: Iterable[Record]) -> dict[tuple[str, bytes | None], Record]:
     return found
 
 
-def expected(source: list[Record], target: list[Record], policy: Policy) -> set[tuple[Any, ...]]:
+def expected(source: Sequence[Record], target: Sequence[Record], policy: Policy) -> set[tuple[Any, ...]]:
     routes = {route.connector: route for route in ROUTES}
     claims: dict[tuple[str, bytes], list[KeyClaim]] = defaultdict(list)
     for (topic, key), record in newest(source).items():
@@ -110,12 +111,18 @@ def decided(source: pa.Table, target: pa.Table, policy: Policy, sources: Sequenc
 COLUMNS = ["topic", "key", "connector", "value", "action", "reason", "conflict", "partition", "before", "claims"]
 
 
+@functools.cache
+def ten_thousand() -> tuple[Sequence[Record], Sequence[Record]]:
+    """Sources and targets, the same for every policy."""
+    rng = random.Random(618)  # noqa: S311 - not for secrets
+    source = random_records(rng, SOURCES, 2 * CASES, keys=CASES // 4)
+    return source, random_records(rng, sorted(PARTITIONS), 2 * CASES, keys=CASES // 4)
+
+
 @pytest.mark.parametrize("policy", list(Policy))
 def test_columns_and_single_keys_agree(policy: Policy) -> None:
     """Some ten thousand keys for each policy: each is a case of its own."""
-    rng = random.Random(618)  # noqa: S311 - the same records every time
-    source = random_records(rng, SOURCES, 2 * CASES, keys=CASES // 4)
-    target = random_records(rng, sorted(PARTITIONS), 2 * CASES, keys=CASES // 4)
+    source, target = ten_thousand()
     found = decided(table(source), table(target), policy)
     rows = {tuple(row[column] for column in COLUMNS) for row in found.to_pylist()}
     assert rows == expected(source, target, policy)
@@ -192,10 +199,11 @@ def test_a_record_is_found_by_its_topic_partition_and_key_alone(topics: int, rep
     rng = random.Random(20)  # noqa: S311 # a seed, so that a failure can be repeated
     keys = (b'["a",{}]', b"5", b"-", b"+", b"", None, *(b"k%d" % number for number in range(20)))
     places = [(f"topic-{topic}", partition, key) for topic in range(13) for partition in range(26) for key in keys]
+    of_topics = places[: topics * 26 * len(keys)]
     for _ in range(20):
-        held = [each for each in places if each[0] in {f"topic-{number}" for number in range(topics)}]
+        held = of_topics
         if repeats == 1:
-            held = [rng.choice([each for each in held if each[2] == key]) for key in keys]
+            held = [rng.choice(of_topics[number :: len(keys)]) for number, _key in enumerate(keys)]
         there, asked = rng.sample(held, min(500, len(held))), [*rng.sample(places, 500), *rng.sample(held, len(keys))]
         numbers = {place: number for number, place in enumerate(there)}
         asked_rows, rows = (
