@@ -16,13 +16,23 @@ import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyte
+
+from tests.forked import forked
 
 _CODE = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])")
 _GIVE_UP_S = 60.0
 _OF_TERMINALS = ("COLUMNS", "LINES", "NO_COLOR", "TERM")
 _CHECKOUT = Path(__file__).parents[1]  # programs import from tests
+
+
+def start(argv: Sequence[str], environ: Mapping[str, str], **how: Any) -> subprocess.Popen[Any]:
+    """Python with `argv` in the checkout; what is given as text (`-c`) loads no module again."""
+    if argv[0] == "-c":
+        return forked(argv[1], argv[2:], environ=environ, cwd=_CHECKOUT, **how)
+    return subprocess.Popen([sys.executable, *argv], env=environ, cwd=_CHECKOUT, **how)
 
 
 def on_a_terminal(
@@ -42,9 +52,7 @@ def on_a_terminal(
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     surroundings = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "TERM")}
     surroundings |= {"TERM": "xterm-256color", **(environ or {})}
-    started = subprocess.Popen(
-        [sys.executable, *argv], stdin=slave, stdout=slave, stderr=slave, env=surroundings, cwd=_CHECKOUT
-    )
+    started = start(argv, surroundings, stdin=slave, stdout=slave, stderr=slave)
     os.close(slave)
     printed = b""
     while True:
@@ -122,10 +130,9 @@ class EmulatedTerminal:
         surroundings = {name: value for name, value in os.environ.items() if name not in _OF_TERMINALS}
         surroundings |= {"TERM": "xterm-256color", **(environ or {})}
         self.modes_before = termios.tcgetattr(slave)
-        self.started = subprocess.Popen(
-            [sys.executable, *argv], stdin=slave, stdout=slave, stderr=slave, env=surroundings, cwd=_CHECKOUT,
-            start_new_session=True, preexec_fn=_take_terminal,
-        )  # fmt: skip
+        self.started = start(
+            argv, surroundings, first=_take_terminal, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+        )
         self._slave = slave
         self.printed = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")()

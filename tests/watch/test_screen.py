@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 
 from tests.conftest import Invoke
 from tests.fakes.clock import PLENTY_S
-from tests.terminals import EmulatedTerminal
+from tests.terminals import EmulatedTerminal, start
 
 WATCH = """
 import importlib, os, sys
@@ -203,11 +202,7 @@ def test_a_dumb_terminal_gets_a_line_per_change(incident: Path) -> None:
 
 def run(incident: Path, *more: str) -> subprocess.Popen[str]:
     environ = {**os.environ, "XDG_STATE_HOME": str(incident.parent)}
-    root = Path(__file__).parents[2]
-    return subprocess.Popen(
-        [sys.executable, *argv(incident, *more)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=environ, cwd=root,
-    )  # fmt: skip
+    return start(argv(incident, *more), environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def _until(started: subprocess.Popen[str], code: str) -> dict[str, Any]:
