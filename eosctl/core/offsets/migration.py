@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeVar
 
 from eosctl.core.ids import TransactionalId, migration_transactional_id
@@ -211,7 +212,7 @@ class Tally:
         return self.counts["write"] + self.counts["delete"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, as it keeps its digest
 class MigrationPlan:
     """Everything that apply and verify need; `sources` are in order of precedence, the first wins.
 
@@ -239,6 +240,11 @@ class MigrationPlan:
 
     def digest(self) -> str:
         """sha256 of the canonical JSON, in hex."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        """Made once: each use of the plan's name made the JSON of the whole plan again."""
         return digest_of(self)
 
     def name(self) -> str:
