@@ -214,6 +214,8 @@ def test_every_file_is_in_one_part_and_what_one_part_leaves_out_is_in_another() 
     units = [part.command for part in planning.unit_parts(files, 3)]
     assert len(units) == 3
     assert sorted(word for words in units for word in words if word.endswith(".py")) == sorted(files)
+    parsing = {file for file in files if re.search("(?m)^from tests.source_trees", (ROOT / file).read_text())}
+    assert [parsing <= set(words) for words in units].count(True) == 1, "sources are parsed in one process"
     collection = planning.collection_part().command
     assert {words[words.index("-m") + 1] for words in units} == {f"not ({collection[collection.index('-m') + 1]})"}
 

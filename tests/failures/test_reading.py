@@ -123,14 +123,14 @@ def test_a_time_is_told_as_it_stands_there(line: str, at: str) -> None:
 
 def test_what_is_there_often_is_told_once_with_its_times() -> None:
     def lines() -> Iterable[str]:
-        for second in range(10_000):
+        for second in range(0, 10_000, 5):
             yield f"[2026-11-23 {second // 3600:02}:{second // 60 % 60:02}:{second % 60:02},000] ERROR x (a.B:1)"
             yield from TRACE.splitlines()
 
     [each] = found(lines())
     length = 1 + len(TRACE.splitlines())
-    assert (each.found.count, each.found.line, each.found.last_line) == (10_000, 1, 9_999 * length + 1)
-    assert (each.found.first_time, each.found.last_time) == ("2026-11-23 00:00:00,000", "2026-11-23 02:46:39,000")
+    assert (each.found.count, each.found.line, each.found.last_line) == (2_000, 1, 1_999 * length + 1)
+    assert (each.found.first_time, each.found.last_time) == ("2026-11-23 00:00:00,000", "2026-11-23 02:46:35,000")
 
 
 def test_the_deepest_cause_is_first_and_what_noticed_it_is_its_consequence() -> None:

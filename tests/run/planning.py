@@ -72,38 +72,47 @@ _WITH = {
     "tests/task_counts/test_task_counts_walk_live.py": "short ones",
 }
 _UNIT_SECONDS = {
-    "tests/watch/test_screen.py": 49,
+    "tests/watch/test_screen.py": 40,
     "tests/exporter/test_exporter_command.py": 15,
     "tests/test_run.py": 13,
     "tests/exporter/test_web_access.py": 11,
-    "tests/upgrade/roll/test_upgrade_apply.py": 11,
     "tests/migrate/test_offsets_migrate.py": 9,
     "tests/test_every_write.py": 9,
-    "tests/wire/test_codecs.py": 9,
-    "tests/upgrade/test_upgrade_mirror_maker.py": 8,
+    "tests/upgrade/roll/test_upgrade_apply.py": 8,
     "tests/checks/test_doctor_remedies.py": 8,
-    "tests/offsets/switch/test_offset_switch.py": 6,
-    "tests/engine/test_planned.py": 5,
-    "tests/output/test_board.py": 5,
     "tests/migrate/test_migrate_resume.py": 5,
     "tests/kafka/test_fencing.py": 5,
-    "tests/faults/test_decoders.py": 5,
-    "tests/engine/test_merge.py": 4,
+    "tests/upgrade/test_upgrade_mirror_maker.py": 4,
     "tests/migrate/test_migrate_apply.py": 4,
     "tests/test_canaries.py": 4,
     "tests/kafka/test_topic_store_errors.py": 4,
     "tests/contract/test_topic_transactions.py": 4,
-    "tests/wire/test_against_kafka_python.py": 4,
     "tests/sandbox/test_classes.py": 4,
+    "tests/offsets/switch/test_offset_switch.py": 3,
+    "tests/output/test_board.py": 3,
+    "tests/engine/test_merge.py": 3,
     "tests/upgrade/drivers/test_kubernetes_fields.py": 3,
     "tests/acls/test_acls_command.py": 3,
     "tests/contract/test_migration_stages.py": 3,
-    "tests/engine/test_rule.py": 3,
     "tests/upgrade/drivers/test_kubernetes_driver.py": 3,
     "tests/failures/test_reading.py": 3,
-    "tests/rescue/test_rescue_ops.py": 3,
     "tests/upgrade/drivers/test_kubernetes_watching.py": 3,
+    "tests/wire/test_codecs.py": 2,
+    "tests/engine/test_planned.py": 2,
+    "tests/faults/test_decoders.py": 2,
+    "tests/engine/test_rule.py": 2,
 }
+# They look through the syntax trees of all sources, which a process parses once (tests/source_trees.py).
+_TOGETHER = (
+    "tests/checks/test_doctor_remedies.py",
+    "tests/commands/test_command_shape.py",
+    "tests/output/test_declared_kinds.py",
+    "tests/state/test_recorded_waivers.py",
+    "tests/test_layers.py",
+    "tests/test_names.py",
+    "tests/test_pasted_commands.py",
+    "tests/test_reference.py",
+)
 _LIVE_FILE_S = 0.3  # to collect one whose tests need more, nearly all of them
 
 
@@ -181,9 +190,12 @@ def unit_parts(files: Mapping[str, int], count: int) -> list[Part]:
     finds there: nothing is waited for.
     """
     seconds = {file: _unit_s(file, size) for file, size in files.items()}
+    together = tuple(file for file in _TOGETHER if file in files)
+    groups = [(file,) for file in files if file not in together] + ([together] if together else [])
+    took = {group: sum(seconds[file] for file in group) for group in groups}
     chunks: list[list[str]] = [[] for _ in range(count)]
-    for file in sorted(seconds, key=lambda each: (-seconds[each], each)):
-        min(chunks, key=lambda chunk: sum(seconds[each] for each in chunk)).append(file)
+    for group in sorted(took, key=lambda each: (-took[each], each)):
+        min(chunks, key=lambda chunk: sum(seconds[each] for each in chunk)).extend(group)
     return [
         Part(f"units {number}", (*_PYTEST, "-m", f"not ({_LIVE})", *chunk), _PATIENT_LIMIT_S, gives_way=True)
         for number, chunk in enumerate(chunks, 1)
