@@ -118,8 +118,11 @@ class TopicStore(Protocol):
     def cluster_id(self) -> str:
         """The Kafka cluster id."""
 
-    def describe(self, topics: Collection[str]) -> Mapping[str, TopicDescription]:
-        """The topics that exist among `topics`; the others are absent from the answer."""
+    def describe(self, topics: Collection[str], *, configs: bool = True) -> Mapping[str, TopicDescription]:
+        """The topics that exist among `topics`; the others are absent from the answer.
+
+        Without `configs` they are empty, and brokers are asked a question less.
+        """
 
     def broker_settings(self, name: str) -> Mapping[int, str]:
         """The value of one setting at each broker, by broker id; raises UnauthorizedError where it may not be read."""

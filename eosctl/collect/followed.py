@@ -179,9 +179,9 @@ class FollowedStore:
         """The Kafka cluster id."""
         return self._store.cluster_id()
 
-    def describe(self, topics: Collection[str]) -> Mapping[str, TopicDescription]:
+    def describe(self, topics: Collection[str], *, configs: bool = True) -> Mapping[str, TopicDescription]:
         """As the store behind it."""
-        return self._store.describe(topics)
+        return self._store.describe(topics, configs=configs)
 
     def broker_settings(self, name: str) -> Mapping[int, str]:
         """As the store behind it."""

@@ -81,11 +81,14 @@ class TopicAdmin:
         """The Kafka cluster id. Raises UnreachableError or UnauthorizedError with the reason."""
         return self._connection.cluster_id()
 
-    def describe(self, topics: Collection[str]) -> dict[str, TopicDescription]:
-        """Partitions, replication, id and config of the topics that exist; an unreadable config is empty."""
+    def describe(self, topics: Collection[str], *, configs: bool = True) -> dict[str, TopicDescription]:
+        """Partitions, replication, id and config of the topics that exist; an unreadable config is empty.
+
+        So is every one without `configs`.
+        """
         found = self._described(topics)
-        configs = self._configs(list(found))
-        return {name: _description(one, configs[name]) for name, one in found.items()}
+        known = self._configs(list(found)) if configs else {}
+        return {name: _description(one, known.get(name, {})) for name, one in found.items()}
 
     def broker_settings(self, name: str) -> dict[int, str]:
         """The value of one setting (`transaction.max.timeout.ms`) at each broker, by broker id.

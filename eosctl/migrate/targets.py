@@ -105,7 +105,7 @@ def create_missing(app: App, plan: MigrationPlan) -> TopicsMade:
         return TopicsMade()
     here = app_of(app, missing[0])
     with here.topics() as topics:
-        there = topics.describe([topic.topic for topic in missing])
+        there = topics.describe([topic.topic for topic in missing], configs=False)
     for topic in missing:
         if topic.topic in there and there[topic.topic].partitions != topic.partitions:
             raise other_partitions(topic.topic, there[topic.topic].partitions, planned=topic.partitions)

@@ -64,8 +64,8 @@ def look_up(app: App, names: Sequence[str]) -> dict[str, PlannedTopic | None]:
     }
 
     def look(here: App, topics: TopicStore, some_names: Sequence[str]) -> None:
-        there, cluster_id = topics.describe([topic_of(name) for name in some_names]), topics.cluster_id()
-        bounds = _settled_bounds(here, topics, list(there))
+        there = topics.describe([topic_of(name) for name in some_names], configs=False)
+        bounds, cluster_id = _settled_bounds(here, topics, list(there)), topics.cluster_id()
         for name in some_names:
             topic = topic_of(name)
             found[name] = _planned(name, there[topic], bounds[topic], cluster_id) if topic in there else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -34,6 +35,7 @@ def test_a_created_topic_is_described_and_empty(store: TopicStore, topic: str) -
     assert (found[topic].partitions, found[topic].replication_factor) == (PARTITIONS, 1)
     assert found[topic].config["cleanup.policy"] == "compact"
     assert found[topic].topic_id
+    assert store.describe([topic], configs=False) == {topic: replace(found[topic], config={})}
     assert [(b.partition, b.begin, b.lso, b.end) for b in store.bounds(topic)] == [(p, 0, 0, 0) for p in range(3)]
     assert store.read(topic).records == ()
 

@@ -60,7 +60,7 @@ class FakeTopicStore(FakeTopics):
         with self.call("cluster_id"):
             return self.state.cluster_id
 
-    def describe(self, topics: Collection[str]) -> Mapping[str, TopicDescription]:
+    def describe(self, topics: Collection[str], *, configs: bool = True) -> Mapping[str, TopicDescription]:
         with self.call("describe", topics):
             for name in topics:
                 if not is_topic_name(name):
@@ -72,7 +72,7 @@ class FakeTopicStore(FakeTopics):
                     topic.topic_id,
                     len(topic.partitions),
                     topic.replication_factor,
-                    topic.config,
+                    topic.config if configs else {},
                     tuple(self.state.placement(name, number) for number in range(len(topic.partitions))),
                 )
                 for name, topic in found.items()

@@ -19,6 +19,7 @@ from eosctl.core.offsets.migration import (
     parts_of,
     topic_of,
     with_sample,
+    writers_of,
 )
 from eosctl.core.records import Bounds
 from eosctl.errors import EosctlError
@@ -153,3 +154,32 @@ def test_bins_are_about_equally_long_and_lose_nothing(lengths: list[int], count:
     assert sorted(at for each in bins for at in each) == list(range(len(lengths)))
     filled = [sum(lengths[at] for at in each) for each in bins]
     assert max(filled) - min(filled) <= max(lengths, default=0)
+
+
+def _plan_into(topics: int, partitions: int, *, counts: Sequence[int], parts: int) -> MigrationPlan:
+    """Each connector has a topic of its own, and so many keys to be written."""
+    names = [f"c{number}" for number in range(topics)]
+    targets = tuple(PlannedTopic(f"to-{name}@there", "id", partitions, 1) for name in names)
+    routes = tuple(ConnectorRoute(name, name, f"to-{name}@there") for name in names)
+    decided = {name: {"write": count, "keep": 10**6} for name, count in zip(names, counts, strict=True)}
+    tally = Tally(0, 0, 0, 0, 0, 0, 0, 0, {}, decided)
+    divided = tuple((number,) for number in range(parts))
+    return MigrationPlan("id", None, Policy.FAIL, (), targets, routes, tally, "", parts=divided)
+
+
+def test_of_many_partitions_each_is_written_by_one_task() -> None:
+    """A thousand topics took six times the CPU when each task wrote to all of them."""
+    found = writers_of(_plan_into(64, 2, counts=[100] * 64, parts=4))
+    assert found is not None
+    written = [place for some in found for place in some]
+    assert sorted(written) == sorted((f"to-c{number}", partition) for number in range(64) for partition in (0, 1))
+    assert [len(some) for some in found] == [32] * 4
+
+
+@pytest.mark.parametrize(
+    ("topics", "counts", "parts"),
+    [(15, [100] * 15, 1), (16, [100] * 16, 2), (64, [10_000, *[100] * 63], 4)],
+    ids=["one task", "few partitions", "one that is much larger"],
+)
+def test_else_each_task_writes_the_keys_of_its_part(topics: int, counts: Sequence[int], parts: int) -> None:
+    assert writers_of(_plan_into(topics, 1, counts=counts, parts=parts)) is None

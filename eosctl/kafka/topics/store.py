@@ -57,9 +57,12 @@ class KafkaTopicStore:
         """The Kafka cluster id."""
         return self._admin.cluster_id()
 
-    def describe(self, topics: Collection[str]) -> Mapping[str, TopicDescription]:
-        """The topics that exist among `topics`; the others are absent from the answer."""
-        return self._admin.describe(topics)
+    def describe(self, topics: Collection[str], *, configs: bool = True) -> Mapping[str, TopicDescription]:
+        """The topics that exist among `topics`; the others are absent from the answer.
+
+        Without `configs` they are empty, and brokers are asked a question less.
+        """
+        return self._admin.describe(topics, configs=configs)
 
     def broker_settings(self, name: str) -> Mapping[int, str]:
         """The value of one broker setting at each broker, by broker id; raises UnauthorizedError."""

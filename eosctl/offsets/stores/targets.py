@@ -43,7 +43,7 @@ def refuse_unfit_sources(app: App, topics: TopicStore, names: Collection[str]) -
     """Raises RefusedError for the first of `names` that offsets are not read from: it was never an offsets topic."""
     for name in names:
         _refuse(name, _by_name(app, name))
-    there = list(topics.describe(names))
+    there = list(topics.describe(names, configs=False))
     for name, newest in (topics.newest_of(there, offsets=NEWEST_OFFSETS) if there else {}).items():
         _refuse(name, objection_to_records(newest))
 
