@@ -10,12 +10,15 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
 from eosctl.kafka.batches.log import NativeBatchLog
+from eosctl.kafka.batches.source import PARTITION_BYTES
 from tests.fakes.admin import MemoryStream
 from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import FakeTime
 
 TIMEOUT_S = 30.0
 EVERYTHING = Window()
+ONE_PARTITIONS_SHARE = {"max.partition.fetch.bytes": str(PARTITION_BYTES)}
+"""As of many partitions: of a few there would be more at once."""
 SMALL = 72  # bytes of each batch of a Scene
 
 
@@ -33,7 +36,7 @@ class Scene:
                     record = OutRecord(topic, b"k", b"%d" % number)
                     self.state.append(record, partition_, (7, 0), transactional=False)
         self.log = NativeBatchLog(
-            ClientSettings(self.cluster.bootstrap_servers),
+            ClientSettings(self.cluster.bootstrap_servers, extra=ONE_PARTITIONS_SHARE),
             deadline=Deadline.after(TIMEOUT_S, self.time.clock()),
             open_stream=partial(MemoryStream, self.cluster),
         )

@@ -20,7 +20,7 @@ from eosctl.wire import error_codes as codes
 from eosctl.wire.log.fetch_messages import FETCH
 from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import PLENTY_S
-from tests.kafka.batch_scene import EVERYTHING, SMALL, TIMEOUT_S, Scene
+from tests.kafka.batch_scene import EVERYTHING, ONE_PARTITIONS_SHARE, SMALL, TIMEOUT_S, Scene
 
 
 @pytest.fixture
@@ -353,7 +353,7 @@ def test_a_login_that_ends_is_made_again_while_it_is_read() -> None:
         cluster.state.log("u", 0).batches[:] = [large(offset, PARTITION_BYTES + 1000) for offset in range(5)]
         settings = ClientSettings(
             cluster.bootstrap_servers, "SASL_PLAINTEXT", sasl_mechanism="PLAIN", sasl_username="user",
-            sasl_password=Secret("word"),
+            sasl_password=Secret("word"), extra=ONE_PARTITIONS_SHARE,
         )  # fmt: skip
         clock = replace(Clock(), now_s=lambda: passed_s)
         with NativeBatchLog(settings, deadline=Deadline.after(PLENTY_S, clock)) as log:

@@ -37,24 +37,25 @@ _MAX_WAIT_MS = 500
 
 
 class FetchTerms(NamedTuple):
-    """What is asked of a broker at once, in which isolation."""
+    """What is asked of a broker at once, and in which isolation; of few partitions more each, unless it was said."""
 
     isolation: Isolation
     answer_bytes: int = ANSWER_BYTES
-    partition_bytes: int = PARTITION_BYTES
+    partition_bytes: int | None = None
 
     @classmethod
     def by(cls, settings: ClientSettings, isolation: Isolation) -> FetchTerms:
         """Those of a client whose settings may say how much it wants, as librdkafka is told."""
         return cls(
             isolation,
-            _number(settings.extra.get("fetch.max.bytes"), usual=ANSWER_BYTES),
-            _number(settings.extra.get("max.partition.fetch.bytes"), usual=PARTITION_BYTES),
+            _number(settings, "fetch.max.bytes") or ANSWER_BYTES,
+            _number(settings, "max.partition.fetch.bytes"),
         )
 
 
-def _number(text: str | None, *, usual: int) -> int:
-    return int(text) if text is not None and text.isdecimal() else usual
+def _number(settings: ClientSettings, name: str) -> int | None:
+    text = settings.extra.get(name, "")
+    return int(text) if text.isdecimal() else None
 
 
 @dataclass(slots=True)
@@ -125,8 +126,9 @@ class Source:
 
     def _request(self) -> FetchRequest:
         topics: list[TopicFetch] = []
+        most = self._terms.partition_bytes or max(PARTITION_BYTES, self._terms.answer_bytes // len(self.readings))
         for each in self.readings:
-            (topic, partition), most = each.place, self._terms.partition_bytes
+            topic, partition = each.place
             asked = PartitionFetch(partition, each.leader.epoch, each.position, partition_max_bytes=most)
             if topics and topics[-1].topic == topic:
                 topics[-1] = topics[-1]._replace(partitions=(*topics[-1].partitions, asked))
