@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -48,18 +48,22 @@ def record_lines(rows: pa.Table) -> bytes:
 def backup_lines(rows: pa.Table, *, cluster_id: str | None) -> bytes:
     """The same of records over which `written` is put."""
     written = _json_texts(one_array(rows["written"]))
-    return _lines(rows, ',"written":', written, f',"cluster_id":{json.dumps(cluster_id)}}}\n')
+    return _lines(rows, ',"written":', *written, f',"cluster_id":{json.dumps(cluster_id)}}}\n')
 
 
-def _lines(rows: pa.Table, *more: str | pa.Array) -> bytes:
+Piece: TypeAlias = "str | pa.Array"
+"""Of lines: what all have, or a column of what each has. They are joined once, in the end."""
+
+
+def _lines(rows: pa.Table, *more: Piece) -> bytes:
     batch = {name: one_array(rows[name]) for name in rows.column_names}
     headers: Any = ""
     if "headers" in batch and batch["headers"].null_count < len(rows):
         headers = pc.fill_null(pc.binary_join_element_wise(',"headers":', batch["headers"], ""), "")
     columns = [
         _beginnings(batch["topic"], batch["partition"]),
-        _number("offset", batch["offset"]), _number("timestamp_ms", batch["timestamp_ms"]),
-        ',"key":', _json_texts(batch["key"]), ',"value":', _json_texts(batch["value"]), headers, *more, "",
+        *_number("offset", batch["offset"]), *_number("timestamp_ms", batch["timestamp_ms"]),
+        ',"key":', *_json_texts(batch["key"]), ',"value":', *_json_texts(batch["value"]), headers, *more, "",
     ]  # fmt: skip
     lines = pc.binary_join_element_wise(*columns)
     text: bytes = lines.buffers()[2].slice(0, pc.sum(pc.binary_length(lines)).as_py() or 0).to_pybytes()
@@ -76,23 +80,25 @@ def _beginnings(topics: pa.Array, partitions: pa.Array) -> pa.Array:
     return pa.array(texts, pa.string()).take(places)
 
 
-def _number(name: str, numbers: pa.Array) -> pa.Array:
+def _number(name: str, numbers: pa.Array) -> list[Piece]:
     """`,"name":number` where it is known, else nothing."""
     known = pc.fill_null(pc.not_equal(numbers, UNKNOWN), fill_value=False)
-    texts = pc.binary_join_element_wise(f',"{name}":', numbers.cast(pa.string()), "")
-    return texts if pc.all(known).as_py() else pc.if_else(known, texts, "")
+    pieces = [f',"{name}":', numbers.cast(pa.string())]
+    if pc.all(known).as_py():
+        return pieces
+    return [pc.if_else(known, pc.binary_join_element_wise(*pieces, ""), "")]
 
 
-def _json_texts(values: pa.Array) -> pa.Array:
+def _json_texts(values: pa.Array) -> list[Piece]:
     """`bytes_text` of a column: at once, unless a value is not UTF-8 or has characters that JSON escapes by number."""
     try:
         text = values.cast(pa.string())
     except pa.ArrowInvalid:
         text = None
     if text is None or _has_control(text):
-        return pa.array([bytes_text(value) for value in values.to_pylist()], pa.string())
-    quoted = pc.binary_join_element_wise('"', _escaped(_escaped(text, b"\\"), b'"'), '"', "")
-    return quoted if not quoted.null_count else pc.fill_null(quoted, "null")
+        return [pa.array([bytes_text(value) for value in values.to_pylist()], pa.string())]
+    pieces = ['"', _escaped(_escaped(text, b"\\"), b'"'), '"']
+    return pieces if not text.null_count else [pc.fill_null(pc.binary_join_element_wise(*pieces, ""), "null")]
 
 
 def _has_control(texts: pa.Array) -> bool:
