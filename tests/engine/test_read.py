@@ -196,7 +196,7 @@ def test_memory_is_that_of_the_keys() -> None:
     folding = Folding([OffsetRange("t", 0, 0, 200_000)])
     most = 0
     for batch in batches:
-        folding.add(("t", 0), batch)
+        folding.add(piece_of(0, batch).columns)
         most = max(most, sum(one.num_rows for one in folding._batches))
     fold = folding.fold()
     assert (most < 60_000, fold.records.num_rows, fold.older) == (True, 10, 199_990)
@@ -209,7 +209,8 @@ def test_memory_is_that_of_the_keys_however_large_their_values_are() -> None:
     most = 0
     for begin in range(0, 3000, 10):
         places = range(begin, begin + 10)
-        folding.add(("t", 0), [Message(topic="t", partition=0, offset=i, key=b"k", value=b"v" * 1000) for i in places])
+        some = [Message(topic="t", partition=0, offset=i, key=b"k", value=b"v" * 1000) for i in places]
+        folding.add(piece_of(0, some).columns)
         most = max(most, folding.held_bytes())
     fold = folding.fold()
     assert (most < 150_000, fold.records["offset"].to_pylist(), fold.older, fold.read) == (True, [2999], 2999, 3000)
@@ -225,7 +226,7 @@ def test_keys_that_nearly_fill_the_memory_are_not_copied_for_each_record_that_co
     """With 97 % of what is held at once, each 3 % that was read copied all: hundreds of times."""
     folding, copied, folds = Folding([TO_FOUR], bytes_at_once=130_000), 0, 0
     for begin in range(0, 50_000, 100):
-        folding.add(("t", 0), messages(range(begin, begin + 100), keys=keys, size=size))
+        folding.add(piece_of(0, messages(range(begin, begin + 100), keys=keys, size=size)).columns)
         with_superseded = folding.held_bytes()
         full = folding.is_full()
         copied += folding.held_bytes() if folding.held_bytes() < with_superseded else 0

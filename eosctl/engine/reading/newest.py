@@ -24,7 +24,7 @@ from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings
 from eosctl.engine.homes import Hashes, hash_column, hashes_of, homes_by, nulls_of
 from eosctl.engine.owners import owners_of
 from eosctl.engine.reading.batches import PIECE, Integers, Piece
-from eosctl.engine.reading.ranges import Message, OffsetRange, Place
+from eosctl.engine.reading.ranges import Message, OffsetRange
 
 KEYS_AT_ONCE = 1_000_000
 BYTES_AT_ONCE = 1 << 29
@@ -88,7 +88,7 @@ def folded(
     """The newest of records (PIECE) that come from `ranges`, those of a partition in the order of its log."""
     folding = Folding(ranges, keys_at_once=keys_at_once, bare=bare)
     for piece in pieces:
-        folding.add_piece(piece)
+        folding.add(piece)
         if folding.is_full():
             yield folding.fold()
             folding = Folding(ranges, keys_at_once=keys_at_once, bare=bare)
@@ -109,7 +109,7 @@ class Folding:
     """Columns of records as they come; rows that are superseded go whenever they are more than the others, in number
     or in bytes.
 
-    Of `ranges` it needs the topic, the partition and how many there are.
+    Of `ranges`, to which the records' places are numbers, it needs the topic, the partition and how many there are.
     """
 
     def __init__(
@@ -123,7 +123,6 @@ class Folding:
     ) -> None:
         """`bare`: nobody asks whose a key is (`connector`): it is null. `keyless`: records without a key all stay."""
         self._ranges, self._bare, self._keyless = ranges, bare, keyless
-        self._number_of: dict[Place, int] = {(one.topic, one.partition): i for i, one in enumerate(ranges)}
         self._batches: list[pa.RecordBatch] = []
         self._hashes: list[Hashes] = []
         self._rows = self._keys = self._older = self._read = self._kept_bytes = 0
@@ -142,11 +141,7 @@ class Folding:
             self._compact()
         return self._keys >= self._keys_at_once * _FULL or self._kept_bytes >= self._bytes_at_once * _FULL
 
-    def add(self, place: Place, messages: Sequence[Message]) -> None:
-        """A run of messages of one partition, in the order of its log."""
-        self.add_piece(piece_of(self._number_of[place], messages).columns)
-
-    def add_piece(self, piece: pa.RecordBatch) -> None:
+    def add(self, piece: pa.RecordBatch) -> None:
         """Records as PIECE, those of a partition in the order of its log."""
         self._batches.append(piece)
         self._hashes.append(hashes_of(piece["key"]))
@@ -161,8 +156,8 @@ class Folding:
     def fold(self) -> Fold:
         """What there is by now, which is held no more."""
         self._let_go()
-        batches, hashes, first = self._batches[::-1], np.concatenate([np.zeros(0, np.uint32), *self._hashes]), 0
-        self._batches, self._hashes = [], []
+        batches, self._batches = list(_larger(self._batches))[::-1], []
+        hashes, self._hashes, first = np.concatenate([np.zeros(0, np.uint32), *self._hashes]), [], 0
         found = [RECORDS.empty_table()]
         while batches:
             piece = batches.pop()

@@ -165,7 +165,7 @@ class KafkaTopicStore:
             for piece in read_pieces(
                 self._settings, ranges, timeout=self._deadline, committed=committed, limited=True, progress=progress
             ):
-                folding.add_piece(piece.columns)
+                folding.add(piece.columns)
                 headers |= {
                     (ranges[number].partition, offset): found for (number, offset), found in piece.headers.items()
                 }

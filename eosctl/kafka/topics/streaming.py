@@ -57,7 +57,7 @@ def _stretches(
             if newest_per_key:
                 folding, headers = Folding(some, bare=True, keyless=True), dict[tuple[int, int], Headers]()
                 for piece in pieces:
-                    folding.add_piece(piece.columns)
+                    folding.add(piece.columns)
                     headers |= {(some[number].partition, at): found for (number, at), found in piece.headers.items()}
                 fold = folding.fold()
                 yield newest_stretch(fold.records, headers, read=fold.read)
