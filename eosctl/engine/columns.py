@@ -75,9 +75,9 @@ DECISIONS = arrow_schema(
     "target_exists boolean, target_offset long, target_timestamp_ms long, before value, "
     "before_nothing boolean, action string, reason string, conflict boolean, claims long"
 )
-"""What becomes of each target key: `value` is the source's (null for a deletion), `before` the target's bytes, `hash`
-murmur2 of the key, `partition` where the target has it now (null: nowhere), `claims` how many source records wanted
-the key."""
+"""What becomes of each target key: `value` is the source's (null for a deletion), `before` the target's bytes,
+`source_key` the source's key where that is another one, `hash` murmur2 of the key, `partition` where the target has it
+now (null: nowhere), `claims` how many source records wanted the key."""
 
 
 def batch_of_columns(columns: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:

@@ -26,8 +26,9 @@ def expected_in_target(decisions: pa.Table) -> pa.Table:
 
 def expected_in_source(decisions: pa.Table) -> pa.Table:
     """What the source should still have of each key."""
-    columns = {"connector": "connector", "topic": "source_topic", "key": "source_key", "expected": "value"}
-    return pa.table({name: decisions[of] for name, of in columns.items()})
+    columns = {"connector": decisions["connector"], "topic": decisions["source_topic"]}
+    keys = pc.coalesce(decisions["source_key"], decisions["key"])
+    return pa.table({**columns, "key": keys, "expected": decisions["value"]})
 
 
 def compare(expected: pa.Table, now: pa.Table, *, side: str, limit: int, since: bool = False) -> Comparison:

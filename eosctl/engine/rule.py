@@ -88,6 +88,7 @@ def claims_of(newest: pa.Table, routes: Sequence[ConnectorRoute], *, sources: Se
     renames = {r.connector: r.target_connector for r in routes if r.connector != r.target_connector}
     order = {name: number for number, name in enumerate(sources)}
     keys = renamed(given := one_array(chosen["key"]), connectors, renames)
+    is_renamed = pc.not_equal(connectors, names)
     return pa.table(
         {
             "connector": connectors,
@@ -96,12 +97,12 @@ def claims_of(newest: pa.Table, routes: Sequence[ConnectorRoute], *, sources: Se
             "source_partition": chosen["partition"],
             "source_offset": chosen["offset"],
             "timestamp_ms": chosen["timestamp_ms"],
-            "source_key": chosen["key"],
+            "source_key": pc.if_else(is_renamed, given, pa.scalar(None, pa.binary())),
             "value": meaning(chosen["value"], chosen["nothing"]),
             "topic": topics,
             "key": keys,
             "hash": chosen["hash"] if keys is given else hash_column(keys),
-            "renamed": pc.not_equal(connectors, names),
+            "renamed": is_renamed,
             "precedence": dictionary_of(one_array(chosen["topic"]), order, pa.int32()),
         }
     )
