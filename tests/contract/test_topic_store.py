@@ -137,7 +137,7 @@ def test_a_stream_has_what_a_read_has_in_the_same_order(
     monkeypatch.setattr("eosctl.kafka.topics.streaming.PART_OFFSETS", at_once)
     pairs = [(f"k{n % 7}".encode(), str(n).encode()) for n in range(20)]
     store.write([record for p in (2, 0, 1) for record in _at(topic, p, *pairs)])
-    store.write([OutRecord(topic, None, b"%d" % n, 1, headers=(("h", b"\xff"),)) for n in range(2)])
+    store.write([OutRecord(topic, b"h", b"%d" % n, 1, headers=(("h", b"\xff"),)) for n in range(2)])
     bounds = store.bounds(topic)
     whole, newest = store.read(topic), store.read(topic, newest_per_key=True)
     store.write(_at(topic, 0, (b"late", b"1")))
@@ -151,6 +151,8 @@ def test_records_without_a_key_are_all_kept(store: TopicStore, name: str) -> Non
     store.create(name, partitions=1, replication_factor=1, config={})
     store.write([OutRecord(name, None, b"1", 0), OutRecord(name, None, b"2", 0)])
     assert [r.value for r in store.read(name, newest_per_key=True).records] == [b"1", b"2"]
+    (stretch,) = store.stream(name, store.bounds(name), newest_per_key=True)
+    assert [r.value for r in stretch.records()] == [b"1", b"2"]
 
 
 def test_columns_have_what_a_read_of_the_newest_has(store: TopicStore, topic: str) -> None:
