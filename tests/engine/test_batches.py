@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eosctl.core.records import Headers
-from eosctl.engine.reading.batches import Gathered, Piece, Section
+from eosctl.engine.reading.batches import BatchDecoder, Piece, Section
 from eosctl.errors import ProtocolError
 from eosctl.wire.log.batches import BATCH_HEAD_BYTES, decode_batches, record_facts
 
@@ -56,10 +56,10 @@ def section_of(data: bytes) -> Section:
 
 
 def read(*batches: bytes, first: int = 0, stop: int = 1 << 40) -> Piece:
-    gathered = Gathered()
+    decoder = BatchDecoder()
     for number, data in enumerate(batches):
-        gathered.add(number, section_of(data), first=first, stop=stop)
-    [piece] = gathered.pieces()
+        decoder.add(number, section_of(data), first=first, stop=stop)
+    [piece] = decoder.pieces()
     return piece
 
 
@@ -166,7 +166,7 @@ def test_a_range_that_begins_and_ends_within_a_batch() -> None:
 
 
 def test_nothing_is_no_piece() -> None:
-    assert list(Gathered().pieces()) == []
+    assert list(BatchDecoder().pieces()) == []
 
 
 def test_damaged_batches_are_protocol_errors_or_other_records() -> None:

@@ -1,8 +1,8 @@
 """From record batches, as brokers keep them, to columns: all records of an answer at once, no object for each.
 
-    gathered = Gathered()
-    gathered.add(number, section, first=100, stop=200)    # a batch of the partition of that number
-    for piece in gathered.pieces(): ...
+    decoder = BatchDecoder()
+    decoder.add(number, section, first=100, stop=200)    # a batch of the partition of that number
+    for piece in decoder.pieces(): ...
 
 The length of a record says where the next one begins, so that records are found one after the other; but the n-th of
 all batches are found together. What a record has is read of all of them by the same few steps. Layout: `DefaultRecord`
@@ -93,7 +93,7 @@ class _Batch(NamedTuple):
         return self.section.base_offset < self.first or self.stop <= self.section.last_offset
 
 
-class Gathered:
+class BatchDecoder:
     """Batches that are read together; the views of their sections must hold until then."""
 
     def __init__(self) -> None:

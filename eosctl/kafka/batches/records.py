@@ -14,7 +14,7 @@ from dataclasses import replace
 from eosctl.core.batches import OLD_FORMAT, Batch, Place, UnseenReason
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.engine.reading.batches import Gathered, Piece, Section
+from eosctl.engine.reading.batches import BatchDecoder, Piece, Section
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import BrokerError
 from eosctl.kafka.batches.fetching import FetchPass
@@ -88,14 +88,14 @@ class _Records:
 
     def give(self, chunks: Sequence[tuple[PartitionReading, Sequence[Section]]]) -> Iterator[Piece]:
         """All records of an answer together, but for much that was compressed."""
-        gathered = Gathered()
+        decoder = BatchDecoder()
         for reading, sections in chunks:
             number, first = self._number_of[reading.place], self.positions[reading.place]
             for section in sections:
-                gathered.add(number, section, first=first, stop=reading.stop)
-                if gathered.is_full():
-                    yield from gathered.pieces()
-        yield from gathered.pieces()
+                decoder.add(number, section, first=first, stop=reading.stop)
+                if decoder.is_full():
+                    yield from decoder.pieces()
+        yield from decoder.pieces()
         self.positions.update((reading.place, reading.position) for reading, _sections in chunks)
 
     def finish(self, place: Place, stop: int) -> None:
