@@ -88,6 +88,15 @@ def test_a_broker_that_is_gone_is_unreachable() -> None:
         world.read()
 
 
+def test_a_follower_that_lags_may_not_know_an_offset_yet() -> None:
+    """After an election a leader may refuse an offset that it soon has; nothing of the log is gone."""
+    world = World()
+    world.cluster.fail_next("Fetch", codes.OFFSET_OUT_OF_RANGE)
+    with pytest.raises(ProtocolError, match="record batch"):  # as far as it comes: the fake has no records
+        world.read()
+    assert world.cluster.count("Fetch") == 2
+
+
 def test_what_are_no_records_is_no_end() -> None:
     with pytest.raises(ProtocolError, match="record batch"):
         World().read()
