@@ -102,6 +102,18 @@ def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return chunks[0] if len(chunks) == 1 else column.combine_chunks()
 
 
+def in_one_piece(table: pa.Table) -> pa.Table:
+    """The same with one array for each column: what takes some of its rows again and again would make it each time.
+
+    One after the other, so that it is not there twice, if the caller lets go of `table`.
+    """
+    columns, schema = list[pa.Array](), table.schema
+    while table.num_columns:
+        columns.append(one_array(table.column(0)))
+        table = table.remove_column(0)
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
 def those(rows: pa.Table, which: pa.ChunkedArray | pa.Array) -> pa.Table:
     """The rows for which it is true: where these are all, nothing is copied."""
     return rows if pc.all(which, skip_nulls=False).as_py() else rows.filter(which)

@@ -21,11 +21,11 @@ _FIRST_PLAIN = 0x20
 """The first character that JSON does not escape by its number."""
 
 
-def few_at_once(table: pa.Table) -> Iterator[pa.Table]:
-    """The rows of a table, few at a time, of at most 64 MiB unless it is one: as text they are several times as long,
-    and a column ends at 2 GiB."""
-    for begin in range(0, len(table), AT_ONCE):
-        yield from _small_enough(table.slice(begin, AT_ONCE))
+def few_at_once(table: pa.Table, *, rows: int = AT_ONCE) -> Iterator[pa.Table]:
+    """The rows of a table, so many at a time, of at most 64 MiB unless it is one: as text they are several times as
+    long, and a column ends at 2 GiB."""
+    for begin in range(0, len(table), rows):
+        yield from _small_enough(table.slice(begin, rows))
 
 
 def _small_enough(table: pa.Table) -> Iterator[pa.Table]:

@@ -16,6 +16,8 @@ from eosctl.engine.reading.batches import Piece
 from eosctl.engine.reading.headers import headers_at, headers_of, headers_text
 from eosctl.engine.reading.ranges import OffsetRange
 
+_LINES_AT_ONCE = 10_000
+"""More take memory that has to be asked for anew each time, which costs a third of the time of making them."""
 _ORDER = [("partition", "ascending"), ("offset", "ascending")]
 
 
@@ -54,7 +56,7 @@ class Stretch:
 
     def lines(self) -> Iterable[bytes]:
         """The lines of a record file, many at a time."""
-        return map(record_lines, few_at_once(self.rows))
+        return map(record_lines, few_at_once(self.rows, rows=_LINES_AT_ONCE))
 
     def records(self) -> list[Record]:
         """The same, one by one."""

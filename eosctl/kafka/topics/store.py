@@ -148,6 +148,7 @@ class KafkaTopicStore:
 
         `bare`: without whose each key is.
         """
+        from eosctl.engine.columns import in_one_piece
         from eosctl.engine.reading.newest import Folding, TopicColumns
         from eosctl.engine.reading.ranges import OffsetRange
         from eosctl.kafka.topics.pieces import OffsetMeter, read_pieces
@@ -169,7 +170,7 @@ class KafkaTopicStore:
                 headers |= {
                     (ranges[number].partition, offset): found for (number, offset), found in piece.headers.items()
                 }
-            return TopicColumns(topic, bounds, folding.fold().records, headers)
+            return TopicColumns(topic, bounds, in_one_piece(folding.fold().records), headers)
 
     def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
         """What `read` would return of the committed records up to the LSOs of `bounds`, some at a time.

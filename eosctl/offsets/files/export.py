@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from eosctl.core.records import Bounds, TopicRead
 from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
+from eosctl.machine.ahead import ahead
 from eosctl.offsets.files import codes
 from eosctl.offsets.files.rows import OFFSETS_EXPORT, ExportData, ExportSummary, Format
 from eosctl.offsets.files.rules import rest_body
@@ -64,7 +65,13 @@ class _Export:
         self._with_secrets, self._left_out = 0, Counter[Code]()
 
     def blocks(self, topics: TopicStore) -> Iterator[bytes]:
-        """The file's lines, many at a time; no more is in memory than for the newest records of some partitions."""
+        """The file's lines, many at a time; no more is in memory than for the newest records of some partitions.
+
+        The next ones are made while some are written.
+        """
+        return ahead(self._blocks(topics))
+
+    def _blocks(self, topics: TopicStore) -> Generator[bytes, None, None]:
         newest = not self._request.all_records
         parts = topics.stream(self.topic, self._bounds, newest_per_key=newest)
         if self._request.format == NDJSON:
