@@ -90,7 +90,13 @@ class PieceReader:
                 progress.tell(reading.passed, last=True)
         if rest:
             yield from read_by_librdkafka(
-                self._settings, ranges, rest, timeout=self._timeout, committed=committed, progress=progress
+                self._settings,
+                ranges,
+                rest,
+                timeout=self._timeout,
+                limited=self._limited,
+                committed=committed,
+                progress=progress,
             )
 
 
@@ -114,20 +120,23 @@ def read_by_librdkafka(
     rest: Sequence[OffsetRange],
     *,
     timeout: Deadline,
+    limited: bool = False,
     committed: bool,
     progress: ProgressMeter | None,
 ) -> Iterator[Piece]:
-    """The `rest` of `ranges`."""
+    """The `rest` of `ranges`; raises DeadlineError when the `timeout` of a `limited` reading is over."""
     number_of = {(one.topic, one.partition): number for number, one in enumerate(ranges)}
     runs = read_runs(
         client_properties(settings),
         rest,
-        stall_timeout_s=timeout.timeout_s,
+        stall_timeout_s=timeout.remaining_s() if limited else timeout.timeout_s,
         progress=progress,
         isolation="read_committed" if committed else "read_uncommitted",
     )
     try:
         for place, messages in runs:
+            if limited:
+                timeout.check(f"reading {counted(len(rest), 'partition')}")
             yield piece_of(number_of[place], messages)
     except KafkaException as exc:
         raise translate(error_of(exc), f"reading {counted(len(rest), 'partition')}") from exc

@@ -29,6 +29,7 @@ from eosctl.kafka.admin import TopicAdmin
 from eosctl.kafka.topics.reader import TopicReader, collector_paused
 from eosctl.kafka.topics.tail_reader import read_tails
 from eosctl.kafka.topics.writer import TopicWriter
+from eosctl.machine.ahead import ahead
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
@@ -179,10 +180,11 @@ class KafkaTopicStore:
         """
         from eosctl.kafka.topics.streaming import stream_topic
 
-        return stream_topic(
+        stretches = stream_topic(
             self._settings, topic, bounds,
             newest_per_key=newest_per_key, deadline=self._deadline, on_event=self._on_event,
         )  # fmt: skip
+        return ahead(stretches)
 
     def newest_of(self, topics: Collection[str], *, offsets: int) -> Mapping[str, Sequence[Record]]:
         """The committed records among the last `offsets` offsets of each partition; raises NotFoundError."""

@@ -13,7 +13,6 @@ from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.reading.stretches import Stretch, newest_stretch, stretch_of
 from eosctl.events import OnEvent
 from eosctl.kafka.topics.pieces import OffsetMeter, PieceReader
-from eosctl.machine.ahead import ahead
 
 PART_OFFSETS = 50_000
 """Of partitions that are streamed together: what is in memory at once, unless one has more."""
@@ -27,26 +26,12 @@ def stream_topic(
     newest_per_key: bool,
     deadline: Deadline,
     on_event: OnEvent,
-) -> Iterator[Stretch]:
+) -> Generator[Stretch, None, None]:
     """The committed records up to the LSOs of `bounds`, or the newest of each partition and key, in order.
 
-    Small partitions are read together, and of one that has many records no more is held than has just come: the next
-    stretch is read while one is used. Raises what `read_pieces` raises.
+    Small partitions are read together, and of one that has many records no more is held than has just come. Raises
+    what `read_pieces` raises.
     """
-    return ahead(
-        _stretches(settings, topic, bounds, newest_per_key=newest_per_key, deadline=deadline, on_event=on_event)
-    )
-
-
-def _stretches(
-    settings: ClientSettings,
-    topic: str,
-    bounds: Sequence[Bounds],
-    *,
-    newest_per_key: bool,
-    deadline: Deadline,
-    on_event: OnEvent,
-) -> Generator[Stretch, None, None]:
     ranges = {one.partition: OffsetRange(topic, one.partition, one.begin, one.lso, len(bounds)) for one in bounds}
     lengths = {number: one.end - one.begin for number, one in sorted(ranges.items()) if one.begin < one.end}
     meter = OffsetMeter(f"reading {topic}", sum(lengths.values()), deadline=deadline, on_event=on_event)

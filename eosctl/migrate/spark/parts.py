@@ -6,7 +6,7 @@ Rows never pass through the JVM: a task reads files, writes files and returns wh
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from eosctl.engine.files import PartRecords, part_file, part_files, read_part, r
 from eosctl.engine.reading.ranges import Place
 from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, newest_per_place, strongest, wanted
 from eosctl.engine.write import placed
+from eosctl.errors import StalePlanError
 from eosctl.machine.kept_file import sync_directory, sync_file
 
 SAMPLE = 100
@@ -93,6 +94,17 @@ def _of_first_connectors(rows: pa.Table, limit: int) -> pa.Table:
         if found < limit:
             names, found = [*names, name], found + count
     return rows.filter(pc.is_in(rows["target_connector"], value_set=pa.array(names, pa.string())))
+
+
+def read_decisions(file: Path, columns: Sequence[str]) -> pa.Table:
+    """Some columns of decisions; raises StalePlanError for those of an earlier eosctl, which lack one."""
+    decisions = read_table(file)
+    if missing := set(columns).difference(decisions.column_names):
+        raise StalePlanError(
+            f"the plan was made by another version of eosctl: its decisions have no {', '.join(sorted(missing))}",
+            hint="Plan again.",
+        )
+    return decisions.select(columns)
 
 
 def decisions_of(folder: Path, number: int) -> pa.Table:
@@ -187,7 +199,7 @@ def united(comparisons: list[Comparison], *, limit: int) -> Comparison:
 
 def to_write(file: Path, places: Collection[Place] | None = None) -> pa.Table:
     """What some decisions send: topic (by its name on its cluster), partition, key, value; only to `places`, if any."""
-    decisions = read_table(file).select([*_SENT, "action"])
+    decisions = read_decisions(file, [*_SENT, "action"])
     rows, goes = with_topic_names(placed(decisions)), is_sent(decisions)
     return those(rows, goes if places is None else pc.and_(goes, _go_to(rows, places)))
 

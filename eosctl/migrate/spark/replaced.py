@@ -18,7 +18,7 @@ from eosctl.engine.columns import NO_BYTES, VALUES
 from eosctl.engine.files import part_files, read_table
 from eosctl.engine.rule import places_of, sent
 from eosctl.engine.write import placed
-from eosctl.migrate.spark.parts import with_topic_names
+from eosctl.migrate.spark.parts import read_decisions, with_topic_names
 
 _COLUMNS = (
     *("action", "topic", "key", "hash", "value", "partition", "partitions"),
@@ -34,7 +34,7 @@ def replaced(snapshot: Path) -> Iterator[pa.Table]:
     written: writing that undoes the migration. Topics have the names that they have on their cluster.
     """
     for file in part_files(snapshot / "decisions"):
-        decisions = (sent(some) for some in few_at_once(read_table(file).select(_COLUMNS)))
+        decisions = (sent(some) for some in few_at_once(read_decisions(file, _COLUMNS)))
         yield from _as_it_is_now(snapshot, file, map(of_decisions, decisions))
     for file in part_files(snapshot / "stale"):
         yield from _as_it_is_now(snapshot, file, map(_of_copies, few_at_once(read_table(file))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +15,8 @@ from eosctl.core.records import Record
 from eosctl.engine.backups.lines import backup_lines, few_at_once
 from eosctl.engine.columns import DECISIONS, RECORDS
 from eosctl.engine.files import part_file, write_table
-from eosctl.migrate.spark.parts import with_topic_names
+from eosctl.errors import StalePlanError
+from eosctl.migrate.spark.parts import to_write, with_topic_names
 from eosctl.migrate.spark.replaced import of_decisions, replaced
 
 TOKENS = (
@@ -89,3 +91,13 @@ def test_a_backup_has_what_is_sent_as_it_is_by_now_and_copies_that_go(tmp_path: 
     ]
     lines = b"".join(backup_lines(rows, cluster_id="C") for rows in replaced(tmp_path))
     assert lines.decode().splitlines() == expected
+
+
+def test_a_plan_of_an_earlier_version_is_made_again(tmp_path: Path) -> None:
+    """Its decisions lack what is asked for, which was an unexpected KeyError; nothing is written."""
+    (tmp_path / "decisions").mkdir()
+    write_table(part_file(tmp_path / "decisions", 0), DECISIONS.empty_table().drop_columns(["hash"]))
+    for use in (lambda: list(replaced(tmp_path)), lambda: to_write(part_file(tmp_path / "decisions", 0))):
+        with pytest.raises(StalePlanError, match="another version of eosctl: its decisions have no hash") as caught:
+            use()
+        assert caught.value.hint == "Plan again."
