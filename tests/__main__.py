@@ -25,6 +25,7 @@ from tests.run.memory import FAST_BYTES, LIVE_BYTES, memory_folder  # noqa: E402
 from tests.run.parts import Part, Result, environment, run_parts  # noqa: E402
 
 _LIVE_AT_ONCE, _LIVE_AT_MOST = 5, 7
+_BESIDE = len(planning.LINT) + 1
 _SLOWEST = 25
 
 
@@ -55,9 +56,7 @@ def _run_all(folder: Path, *, fast: bool) -> int:
         return plan.after(result)
 
     at_once, at_most = (0, 0) if fast else (_LIVE_AT_ONCE, _LIVE_AT_MOST)
-    results = run_parts(
-        plan.first(), folder, at_once=at_once, at_most=at_most, beside=plan.units_at_once, follow=follow
-    )
+    results = run_parts(plan.first(), folder, at_once=at_once, at_most=at_most, beside=_BESIDE, follow=follow)
     never_run = [] if fast else planning.never_run([result.outcomes for result in results])
     return _summary(results, never_run=never_run)
 

@@ -79,4 +79,5 @@ def _as_if_started(argv: list[str], environ: Mapping[str, str]) -> None:
     sys.stderr.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
     warnings.resetwarnings()
     threading.excepthook = threading.__excepthook__
+    gc.freeze()  # what the tests hold is neither looked through nor copied
     gc.enable()

@@ -23,6 +23,7 @@ from tests.run.memory import memory_folder
 from tests.run.outcomes import Collected, Outcomes
 from tests.run.parts import ROOT, Part, Result, run_parts
 from tests.run.room import LOOK_S, Room
+from tests.run.sharing import TOGETHER
 
 SLEEP = "import time; time.sleep(600)"
 AUTOGROUP = Path("/proc/self/autogroup")
@@ -34,11 +35,13 @@ Run = Callable[..., Result]
 def run(tmp_path: Path) -> Run:
     """Runs a pytest over a file with this text as a part of a run, without anything of ours but the plugin."""
 
-    def run_part(text: str, *, limit_s: float = PLENTY_S, marks: str = "") -> Result:
-        file = tmp_path / "test_it.py"
-        file.write_text(textwrap.dedent(text), encoding="utf-8")
+    def run_part(*texts: str, limit_s: float = PLENTY_S, marks: str = "", processes: int = 1) -> Result:
+        files = [tmp_path / name for name in ("test_it.py", "test_other.py", "test_third.py")[: len(texts)]]
+        for file, text in zip(files, texts, strict=True):
+            file.write_text(textwrap.dedent(text), encoding="utf-8")
         alone = ("-c", os.devnull, f"--rootdir={tmp_path}", "--disable-plugin-autoload")
-        part = Part("part", ("pytest", "-q", *alone, "-m", marks, str(file)), limit_s)
+        shared = ("-p", "tests.run.sharing", f"--processes={processes}")
+        part = Part("part", ("pytest", "-q", *alone, *shared, "-m", marks, *map(str, files)), limit_s)
         [result] = run_parts([part], tmp_path / "run", at_once=1)
         return result
 
@@ -84,8 +87,51 @@ def test_what_makes_a_part_red(run: Run, text: str, faults: tuple[str, ...]) -> 
     assert run(text).faults == faults
 
 
-def test_a_part_that_hangs_is_stopped_at_its_limit(run: Run) -> None:
-    result = run("import time\ndef test_one(): time.sleep(600)", limit_s=2)
+MET = """
+import pathlib, time
+
+def test_one(tmp_path):
+    print("printed by", __name__)
+    (tmp_path.parents[1] / __name__).touch()
+    while len(list(tmp_path.parents[1].glob("test_*"))) < 2: time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize(
+    ("third", "faults", "shown"),
+    [
+        ("", (), ""),
+        ("    assert 0", ("exit code 1", "1 failed, first test_third.py::test_one"), "printed by test_third"),
+        (
+            "    import os; os._exit(0)",
+            ("2 without an outcome, first test_third.py::test_one",),
+            "",
+        ),
+        (
+            "    import os; os.kill(os.getpid(), 9)",
+            ("exit code 1", "2 without an outcome, first test_third.py::test_one"),
+            "ended with -9",
+        ),
+        (
+            "    raise KeyboardInterrupt",
+            ("exit code 1", "2 without an outcome, first test_third.py::test_one"),
+            "ended with 1",
+        ),
+    ],
+    ids=["green", "failed", "ends early, with exit code 0", "killed", "interrupted"],
+)
+def test_what_happens_in_one_of_several_processes(run: Run, third: str, faults: tuple[str, ...], shown: str) -> None:
+    """The first two files wait for each other: they run side by side."""
+    last = f"def test_one():\n    print('printed by', __name__)\n{third}\n\ndef test_two(): pass"
+    result = run(MET, MET, last, processes=2)
+    assert result.faults == faults
+    assert {"test_it.py::test_one", "test_other.py::test_one"} <= result.outcomes.passed
+    assert shown in result.output
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_part_that_hangs_is_stopped_at_its_limit(run: Run, processes: int) -> None:
+    result = run("import time\ndef test_one(): time.sleep(600)", limit_s=2, processes=processes)
     assert result.faults[0] == "stopped after its limit of 2 s"
     assert "killed by SIGKILL" not in result.faults, "it was interrupted: fixtures stop what they started"
 
@@ -211,13 +257,13 @@ def test_every_file_is_in_one_part_and_what_one_part_leaves_out_is_in_another() 
     files = planning.test_files()
     assert {f"tests/{Path(__file__).name}", "tests/core/workers/test_upgrade.py"} <= set(files)
     assert not [*(ROOT / "tests").rglob("*_test.py")], "pytest would find these as well"
-    units = [part.command for part in planning.unit_parts(files, 3)]
-    assert len(units) == 3
-    assert sorted(word for words in units for word in words if word.endswith(".py")) == sorted(files)
+    units = planning.unit_part(files, 3).command
+    assert sorted(word for word in units if word.endswith(".py")) == sorted(files)
     parsing = {file for file in files if re.search("(?m)^from tests.source_trees", (ROOT / file).read_text())}
-    assert [parsing <= set(words) for words in units].count(True) == 1, "sources are parsed in one process"
+    first = units.index(TOGETHER[0])
+    assert parsing <= set(TOGETHER) == set(units[first : first + len(TOGETHER)]), "sources are parsed in one process"
     collection = planning.collection_part().command
-    assert {words[words.index("-m") + 1] for words in units} == {f"not ({collection[collection.index('-m') + 1]})"}
+    assert units[units.index("-m") + 1] == f"not ({collection[collection.index('-m') + 1]})"
 
 
 def test_what_one_part_leaves_out_and_no_other_runs_makes_the_run_red(run: Run) -> None:
@@ -264,7 +310,7 @@ def test_live_parts_wait_for_the_first_starts_and_units_do_not(is_last: str) -> 
     plan = planning.Plan(fast=False)
     tests = [Collected("a.py::one", frozenset(), frozenset()), Collected("b.py::one", frozenset({"live"}), frozenset())]
     followed = {}
-    assert [part.name for part in plan.first() if part.name.startswith("units ")], "they wait for nothing"
+    assert "units" in [part.name for part in plan.first()], "they wait for nothing"
     for part in sorted(plan.first(), key=lambda part: part.name == is_last):
         found = Outcomes(collected=tests if part.name == "collection" else None)
         followed[part.name] = [each.name for each in plan.after(Result(part, 1.0, "", (), found))]
@@ -274,7 +320,7 @@ def test_live_parts_wait_for_the_first_starts_and_units_do_not(is_last: str) -> 
 def test_a_fast_run_has_no_first_start_and_nothing_live() -> None:
     """It collected every test once before each part collected its own: 20 s in which nothing else was done."""
     plan = planning.Plan(fast=True)
-    assert plan.first() == [*planning.LINT, *planning.unit_parts(planning.test_files(), plan.units_at_once)]
+    assert plan.first() == [*planning.LINT, planning.unit_part(planning.test_files(), 5)]
     assert all(part.gives_way for part in plan.first()), "others have no room there"
     assert not [each for part in plan.first() for each in plan.after(Result(part, 1.0, "", ()))]
 

@@ -17,6 +17,7 @@ from tests.audit.browser.chromium import browser
 from tests.kubernetes.program_file import kept_program
 from tests.run.outcomes import Collected, Outcomes
 from tests.run.parts import ROOT, Part, Result
+from tests.run.sharing import TOGETHER
 
 PART_LIMIT_S = 1500.0
 _PATIENT_LIMIT_S = 3 * PART_LIMIT_S  # of a part that gives way, also to what else runs on a machine
@@ -33,7 +34,6 @@ FIRST_STARTS = tuple(
 _LIVE = "live or spark"  # what needs a broker, a worker or Spark
 _LIVE_MARK = re.compile(r"mark\.(live|spark)\b")
 _PYTEST = ("pytest", "-q", "--no-skips")
-_UNIT_S_PER_BYTE = 5.3e-5
 # A live part of which nothing is known: it starts a broker at least, and may be long.
 _LIVE_S = 150.0
 # What takes long, in seconds as once seen, live parts side by side: they start in this order; files of tests without a
@@ -71,49 +71,18 @@ _WITH = {
     "tests/rehearse/test_rehearse_live.py": "short ones",
     "tests/task_counts/test_task_counts_walk_live.py": "short ones",
 }
-_UNIT_SECONDS = {
-    "tests/watch/test_screen.py": 40,
-    "tests/exporter/test_exporter_command.py": 15,
-    "tests/test_run.py": 13,
-    "tests/exporter/test_web_access.py": 11,
-    "tests/migrate/test_offsets_migrate.py": 9,
-    "tests/test_every_write.py": 9,
-    "tests/upgrade/roll/test_upgrade_apply.py": 8,
-    "tests/checks/test_doctor_remedies.py": 8,
-    "tests/migrate/test_migrate_resume.py": 5,
-    "tests/kafka/test_fencing.py": 5,
-    "tests/upgrade/test_upgrade_mirror_maker.py": 4,
-    "tests/migrate/test_migrate_apply.py": 4,
-    "tests/test_canaries.py": 4,
-    "tests/kafka/test_topic_store_errors.py": 4,
-    "tests/contract/test_topic_transactions.py": 4,
-    "tests/sandbox/test_classes.py": 4,
-    "tests/offsets/switch/test_offset_switch.py": 3,
-    "tests/output/test_board.py": 3,
-    "tests/engine/test_merge.py": 3,
-    "tests/upgrade/drivers/test_kubernetes_fields.py": 3,
-    "tests/acls/test_acls_command.py": 3,
-    "tests/contract/test_migration_stages.py": 3,
-    "tests/upgrade/drivers/test_kubernetes_driver.py": 3,
-    "tests/failures/test_reading.py": 3,
-    "tests/upgrade/drivers/test_kubernetes_watching.py": 3,
-    "tests/wire/test_codecs.py": 2,
-    "tests/engine/test_planned.py": 2,
-    "tests/faults/test_decoders.py": 2,
-    "tests/engine/test_rule.py": 2,
-}
-# They look through the syntax trees of all sources, which a process parses once (tests/source_trees.py).
-_TOGETHER = (
-    "tests/checks/test_doctor_remedies.py",
-    "tests/commands/test_command_shape.py",
-    "tests/output/test_declared_kinds.py",
-    "tests/state/test_recorded_waivers.py",
-    "tests/test_layers.py",
-    "tests/test_names.py",
-    "tests/test_pasted_commands.py",
-    "tests/test_reference.py",
+# What takes longest without a broker, waits included: it is begun first, the others by their size.
+_LONG_UNITS = (
+    "tests/watch/test_screen.py",
+    "tests/exporter/test_exporter_command.py",
+    "tests/exporter/test_web_access.py",
+    "tests/test_run.py",
+    "tests/upgrade/roll/test_upgrade_apply.py",
+    *TOGETHER,
+    "tests/test_every_write.py",
+    "tests/migrate/test_offsets_migrate.py",
+    "tests/upgrade/test_upgrade_mirror_maker.py",
 )
-_LIVE_FILE_S = 0.3  # to collect one whose tests need more, nearly all of them
 
 
 @dataclass
@@ -130,14 +99,9 @@ class Plan:
     def __post_init__(self) -> None:
         self.awaited = {part.name for part in self._awaited()}
 
-    @property
-    def units_at_once(self) -> int:
-        """How many parts that give way run side by side: one more where nothing live fills the time that they wait."""
-        return 4 if self.fast else 3
-
     def first(self) -> list[Part]:
         """The parts that wait for nothing."""
-        return [*self._awaited(), *LINT, *unit_parts(test_files(), self.units_at_once)]
+        return [*self._awaited(), *LINT, unit_part(test_files(), 5 if self.fast else 3)]
 
     def after(self, result: Result) -> list[Part]:
         """The parts that were only waiting for this one."""
@@ -183,28 +147,12 @@ def never_run(outcomes: Sequence[Outcomes]) -> list[str]:
     return sorted(left_out.difference(*(each.passed | each.failed | each.skipped for each in outcomes)))
 
 
-def unit_parts(files: Mapping[str, int], count: int) -> list[Part]:
-    """What needs no broker, no worker and no Spark, in parts that take about the same time: files and their bytes.
-
-    They are as many as run side by side, for each imports the same. Each collects its own files, and runs all that it
-    finds there: nothing is waited for.
-    """
-    seconds = {file: _unit_s(file, size) for file, size in files.items()}
-    together = tuple(file for file in _TOGETHER if file in files)
-    groups = [(file,) for file in files if file not in together] + ([together] if together else [])
-    took = {group: sum(seconds[file] for file in group) for group in groups}
-    chunks: list[list[str]] = [[] for _ in range(count)]
-    for group in sorted(took, key=lambda each: (-took[each], each)):
-        min(chunks, key=lambda chunk: sum(seconds[each] for each in chunk)).extend(group)
-    return [
-        Part(f"units {number}", (*_PYTEST, "-m", f"not ({_LIVE})", *chunk), _PATIENT_LIMIT_S, gives_way=True)
-        for number, chunk in enumerate(chunks, 1)
-        if chunk
-    ]
-
-
-def _unit_s(file: str, size: int) -> float:
-    return _LIVE_FILE_S if file.endswith("_live.py") else _UNIT_SECONDS.get(file, _UNIT_S_PER_BYTE * size)
+def unit_part(files: Mapping[str, int], processes: int) -> Part:
+    """What needs no broker, no worker and no Spark, of files and their bytes, in that many processes (`sharing`)."""
+    ranks = {file: rank for rank, file in enumerate(_LONG_UNITS)}
+    in_order = sorted(files, key=lambda file: (ranks.get(file, len(ranks)), -files[file], file))
+    shared = ("-p", "tests.run.sharing", f"--processes={processes}")
+    return Part("units", (*_PYTEST, *shared, "-m", f"not ({_LIVE})", *in_order), _PATIENT_LIMIT_S, gives_way=True)
 
 
 def live_parts(tests: Iterable[Collected]) -> list[Part]:

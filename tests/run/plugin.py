@@ -62,4 +62,4 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     path = config.getoption("--outcomes")
     if path:
-        config.pluginmanager.register(_Writer(Path(path)))
+        config.pluginmanager.register(_Writer(Path(path)), "outcomes")

@@ -235,7 +235,7 @@ def test_a_pipe_gets_a_json_object_per_change(incident: Path) -> None:
     ("more", "exit_code", "state"),
     [
         (("--until", "calm", "--for", "500ms"), 0, "calm"),
-        (("--until", "finding", "--timeout", "25s", "--interval", "5s"), 4, "calm"),
+        (("--until", "finding", "--timeout", "8s", "--interval", "2s"), 4, "calm"),
     ],
 )
 def test_a_wait_ends_with_a_document(incident: Path, more: tuple[str, ...], exit_code: int, state: str) -> None:
