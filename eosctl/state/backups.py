@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -21,6 +21,7 @@ from eosctl.core.kept.record_lines import read_lines
 from eosctl.core.record_file import UNKNOWN, encode_bytes, record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError, RefusedError
+from eosctl.machine.ahead import ahead
 from eosctl.machine.kept_file import gone_on_failure, sync_directory
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def write_columns(path: Path, tables: Iterable[Table], *, cluster_id: str | None
 
     return _write_whole(
         path,
-        lambda file: write_tables(file, _as_read(tables, path), cluster_id=cluster_id),
+        lambda file: write_tables(file, ahead(_as_read(tables, path)), cluster_id=cluster_id),
         make_directory=make_directory,
     )
 
@@ -190,7 +191,7 @@ def _write_whole(
     return path
 
 
-def _as_read(pieces: Iterable[Piece], path: Path) -> Iterator[Piece]:
+def _as_read(pieces: Iterable[Piece], path: Path) -> Generator[Piece, None, None]:
     """`pieces`; raises EosctlError where it is these that can't be read."""
     try:
         yield from pieces
