@@ -32,6 +32,7 @@ gc.disable()  # until all tests are collected: modules and tests stay, and were 
 settings.register_profile(
     "eosctl", deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
+settings.register_profile("few", parent=settings.get_profile("eosctl"), max_examples=30)  # of `--fast`
 settings.load_profile("eosctl")
 
 GOLDEN = Path(__file__).parent / "golden"

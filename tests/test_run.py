@@ -320,7 +320,10 @@ def test_live_parts_wait_for_the_first_starts_and_units_do_not(is_last: str) -> 
 def test_a_fast_run_has_no_first_start_and_nothing_live() -> None:
     """It collected every test once before each part collected its own: 20 s in which nothing else was done."""
     plan = planning.Plan(fast=True)
-    assert plan.first() == [*planning.LINT, planning.unit_part(planning.test_files(), 5)]
+    assert plan.first() == [*planning.LINT, planning.unit_part(planning.test_files(), 5, fast=True)]
+    examples = "--hypothesis-profile=few"
+    assert [examples in part.command for part in plan.first()] == [False, False, False, True]
+    assert not [part for part in planning.Plan(fast=False).first() if examples in part.command], "a full run has all"
     assert all(part.gives_way for part in plan.first()), "others have no room there"
     assert not [each for part in plan.first() for each in plan.after(Result(part, 1.0, "", ()))]
 
