@@ -36,8 +36,7 @@ _LIVE_MARK = re.compile(r"mark\.(live|spark)\b")
 _PYTEST = ("pytest", "-q", "--no-skips")
 # A live part of which nothing is known: it starts a broker at least, and may be long.
 _LIVE_S = 150.0
-# What takes long, in seconds as once seen, live parts side by side: they start in this order; files of tests without a
-# broker are dealt out by it, the others by their size.
+# What takes long, in seconds as once seen, live parts side by side: they start in this order.
 _SECONDS = {
     "game_stack": 610,
     "stack+warm and a Spark of their own": 600,
