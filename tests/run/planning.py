@@ -100,7 +100,7 @@ class Plan:
 
     def first(self) -> list[Part]:
         """The parts that wait for nothing."""
-        return [*self._awaited(), *LINT, unit_part(test_files(), 5 if self.fast else 3, fast=self.fast)]
+        return [*self._awaited(), *LINT, unit_part(test_files(), 5 if self.fast else 2, fast=self.fast)]
 
     def after(self, result: Result) -> list[Part]:
         """The parts that were only waiting for this one."""
