@@ -1,7 +1,8 @@
 """`python3 -m tests`: format, lint, types, and all tests, with real Kafka, real Connect workers and Spark.
 
-`--fast` leaves out what needs a broker, a worker or Spark. Paths and any other arguments go to one pytest. A full run
-is many processes (tests/run), a few at a time; a test that is skipped fails it, for green must mean that a broker ran.
+`--fast` leaves out what needs a broker, a worker or Spark, and has fewer generated examples. Paths and any other
+arguments go to one pytest. A full run is many processes (tests/run), a few at a time; a test that is skipped fails it,
+for green must mean that a broker ran.
 `--kubernetes` builds a control plane of Kubernetes where there is none yet, and runs tests/kubernetes; once it is
 there, a full run has those tests, too.
 """
