@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
+from confluent_kafka import KafkaException, Producer
 from pyarrow import concat_tables
 
 from eosctl.core.clients.settings import ClientSettings
@@ -80,6 +82,33 @@ def test_columns_whose_id_was_taken_over_say_so(stack: Stack, store: KafkaTopicS
         writer.write_rows([_rows(unique, count)], total=count)
     wait_until(lambda: not store.read(unique).blocked(), what="the marker")
     assert store.read(unique).records == ()
+
+
+class _QuietProducer(Producer):
+    """A producer whose poll tells no fatal error yet: librdkafka refuses records a moment before it says why."""
+
+    def poll(self, timeout: float = -1, /) -> int:
+        with suppress(KafkaException, SystemError):
+            return super().poll(timeout)
+        return 0
+
+
+@pytest.mark.live
+def test_a_record_that_is_refused_before_the_error_is_told(
+    stack: Stack, store: KafkaTopicStore, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It used to say "_FATAL: Unable to produce message", and not that another producer took the id over."""
+    monkeypatch.setattr("eosctl.kafka.topics.writer.Producer", _QuietProducer)
+    transactional_id = TransactionalId(f"{unique}-id")
+
+    def records() -> Iterator[OutRecord]:
+        yield OutRecord(unique, b"k", b"v", 0)
+        RealProducer(stack.bootstrap_servers, transactional_id)
+        while True:  # until one is refused
+            yield OutRecord(unique, b"k", b"v", 0)
+
+    with pytest.raises(BrokerError, match=f"took over transactional id {transactional_id}; nothing was written"):
+        store.write(records(), transactional_id=transactional_id)
 
 
 @pytest.mark.live

@@ -166,8 +166,7 @@ class TopicWriter:
                 producer.poll(_POLL_S)
                 self._check(producer)
             except KafkaException as exc:
-                producer.poll(0)  # after a fatal error produce says only that; poll raises the error itself
-                raise self._translated(error_of(exc), f"writing to topic {topic}", topic) from exc
+                raise self._translated(_told(producer, error_of(exc)), f"writing to topic {topic}", topic) from exc
         if index % _PROGRESS_EVERY == 0:
             producer.poll(0)
             self._check(producer)
