@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from eosctl.core.versions import BrokerFeatures
     from eosctl.core.workers.connector_entry import ConnectorEntry
     from eosctl.engine.columns import Table
+    from eosctl.engine.reading.batches import Piece
     from eosctl.engine.reading.newest import TopicColumns
+    from eosctl.engine.reading.ranges import OffsetRange
     from eosctl.engine.reading.stretches import Stretch
     from eosctl.errors import EosctlError
 
@@ -195,6 +197,9 @@ class TopicStore(Protocol):
 
         `bare`: without whose each key is.
         """
+
+    def pieces(self, ranges: Sequence[OffsetRange]) -> Iterator[Piece]:
+        """The committed records in some ranges of offsets, as they come, with their producers: a few at a time."""
 
     def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
         """What `read` returns of the committed records up to the LSOs of `bounds`, some at a time, in the same order.

@@ -32,7 +32,9 @@ from eosctl.ports import TopicStore
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
+    from eosctl.engine.reading.batches import Piece
     from eosctl.engine.reading.newest import TopicColumns
+    from eosctl.engine.reading.ranges import OffsetRange
     from eosctl.engine.reading.stretches import Stretch
 
 
@@ -208,6 +210,10 @@ class FollowedStore:
     ) -> Mapping[str, KnownBounds]:
         """As the store behind it."""
         return self._store.known_bounds_of(topics, partitions=partitions)
+
+    def pieces(self, ranges: Sequence[OffsetRange]) -> Iterator[Piece]:
+        """As the store behind it."""
+        return self._store.pieces(ranges)
 
     def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
         """As the store behind it."""

@@ -148,6 +148,11 @@ class Held:
         return bool(pc.any(pc.invert(self.holds)).as_py())
 
 
+def all_held(count: int) -> Held:
+    """Of so many writes, all of which are there."""
+    return Held(pa.repeat(pa.scalar(value=True), count))
+
+
 def held(sends: pa.Table, since: Since, *, accepted: bool) -> Held:
     """`sends` are WRITES that put a record.
 

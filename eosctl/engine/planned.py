@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
 from itertools import chain, islice, zip_longest
 from operator import itemgetter
@@ -137,10 +137,7 @@ class PlannedWrites(Sequence[PlannedWrite]):
 
         Workers that read what is not committed must not fall back on what is about to go.
         """
-        for is_next in (pc.is_null, pc.is_valid):
-            for table in self.sends().tables():
-                some = those(table, is_next(table["after"]))
-                yield pa.table({name: some[_SENT_OF.get(name, name)] for name in SENT.names}, schema=SENT)
+        return in_order_of_sending(self.sends().tables)
 
     def digest(self) -> str:
         """`sha256:…` of what is done to each key."""
@@ -174,6 +171,14 @@ class PlannedWrites(Sequence[PlannedWrite]):
             found += zip(one_array(ranks).take(wanted).to_pylist(), rows, strict=True)
         shown = found if len(self) <= limit else nsmallest(limit, found, key=itemgetter(0))
         return [row for _rank, row in shown]
+
+
+def in_order_of_sending(tables: Callable[[], Iterable[pa.Table]]) -> Iterator[pa.Table]:
+    """The records (SENT) that some WRITES put: the deletions of all tables, then the others."""
+    for is_next in (pc.is_null, pc.is_valid):
+        for table in tables():
+            some = those(table, is_next(table["after"]))
+            yield pa.table({name: some[_SENT_OF.get(name, name)] for name in SENT.names}, schema=SENT)
 
 
 def _as_told(writes: pa.Table) -> pa.Table:

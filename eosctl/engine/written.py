@@ -77,6 +77,12 @@ class SentInOrder:
         return None
 
 
+def is_all_there(pieces: Iterable[Piece], tables: Iterable[pa.Table], ranges: Sequence[OffsetRange]) -> bool:
+    """Whether the records in `ranges` are what one writer has sent: the rows of `tables`, one after the other."""
+    sent = SentInOrder([pa.concat_tables(tables)], ranges)
+    return all(map(sent.has_next, pieces)) and sent.is_complete()
+
+
 def _runs(piece: Piece) -> Iterator[tuple[int, int, int, int]]:
     """(number of the range, producer id, first row, row behind) of records that stand together."""
     places, writers = piece.columns["place"].to_numpy(), piece.producers

@@ -20,10 +20,12 @@ from eosctl.core.open_transactions import OPEN_TRANSACTION
 from eosctl.core.records import Record
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
-from eosctl.engine.compare import Held, Since, aborted, counts_of, held, outcomes
-from eosctl.engine.planned import places_in
+from eosctl.engine.compare import Held, Since, aborted, all_held, counts_of, held, outcomes
+from eosctl.engine.planned import in_order_of_sending, places_in
 from eosctl.engine.reading.newest import TopicColumns, all_records
+from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.transactions import in_transactions
+from eosctl.engine.written import is_all_there
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, StalePlanError, UnreachableError
 from eosctl.events import Event
 from eosctl.offsets import codes
@@ -190,6 +192,9 @@ def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: b
     patience = Deadline.after(min(_LATE_WRITE_S, app.deadline.remaining_s()), app.clock)
     parts, aborted = list[Held](), 0
     for sends in plan.sends().tables():
+        if not failed and _came_as_sent(topics, plan.found, there, sends):
+            parts.append(all_held(len(sends)))
+            continue
         for _ in patience.rounds(_POLL_S):
             found = held(sends, _read_since(app, topics, plan.found, there, sends), accepted=not failed)
             if failed or not found.lacks():
@@ -198,6 +203,25 @@ def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: b
         if failed:
             aborted += _aborted(topics, sends, found, there)
     return _ReadBack(parts, aborted)
+
+
+def _came_as_sent(topics: TopicStore, found: StoresOf[AnyStore], there: Sequence[str], sends: Table) -> bool:
+    """Whether what came since the plan was made is what was sent, as it was sent, and nothing else hides behind it.
+
+    This needs no look for a key. Where it is not so, for whatever reason, nothing is wrong yet.
+    """
+    places, ranges = places_in(sends), list[OffsetRange]()
+    if not set(places) <= set(there):
+        return False
+    for topic, bounds in topics.bounds_of(places).items():
+        ends = {bound.partition: bound.lso for bound in found.bounds.get(topic, ())}
+        wanted = [bound for bound in bounds if bound.partition in places[topic]]
+        if len(wanted) < len(places[topic]) or any(bound.lso < bound.end for bound in wanted):
+            return False
+        for bound in wanted:
+            begin = max(bound.begin, ends.get(bound.partition, 0))
+            ranges.append(OffsetRange(topic, bound.partition, begin, bound.lso, len(bounds)))
+    return is_all_there(topics.pieces(ranges), in_order_of_sending(lambda: [sends]), ranges)
 
 
 def _read_since(app: App, topics: TopicStore, found: StoresOf[AnyStore], there: Sequence[str], sends: Table) -> Since:

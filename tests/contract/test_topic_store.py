@@ -9,6 +9,7 @@ import pytest
 
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Bounds, KnownBounds, NewTopic, OutRecord, Record
+from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import BrokerError, NotFoundError, UsageError
 from eosctl.ports import TopicStore
 from tests.contract.clusters import REAL, Subject
@@ -173,6 +174,28 @@ def test_columns_have_what_a_read_of_the_newest_has(store: TopicStore, topic: st
     some = store.read_columns(topic, since={2: 1}, partitions=[2]).records
     assert (some["partition"].to_pylist(), some["key"].to_pylist()) == ([2], [b"h"])
     assert len(store.read_columns(topic, partitions=[]).records) == 0
+
+
+def test_pieces_have_the_committed_records_of_ranges_with_their_producers(store: TopicStore, topic: str) -> None:
+    """In the order of the log, with every record of a key, those of each range under its number."""
+    begin = store.write(_at(topic, 0, (b"before", b"0")))[0].offset + 1
+    for who in ("mine", "yours"):
+        sent = _at(topic, 0, (b"k", who.encode()), (b"k", None)) + _at(topic, 2, (b"k", who.encode()))
+        store.write(sent, transactional_id=TransactionalId(f"{topic}-{who}"))
+    bounds = store.bounds(topic)
+    ranges = [OffsetRange(topic, 2, 0, bounds[2].lso, 3), OffsetRange(topic, 0, begin, bounds[0].lso, 3)]
+    found = dict[int, list[tuple[bytes | None, int]]]()
+    for piece in store.pieces(ranges):
+        rows = zip(piece.columns.to_pylist(), piece.producers.tolist(), strict=True)
+        for row, producer in rows:
+            found.setdefault(row["place"], []).append((row["value"], producer))
+    (_, mine), (_, yours) = found[0]
+    assert mine != yours
+    assert found == {
+        0: [(b"mine", mine), (b"yours", yours)],
+        1: [(b"mine", mine), (None, mine), (b"yours", yours), (None, yours)],
+    }
+    assert list(store.pieces([OffsetRange(topic, 1, 0, 0, 3)])) == []
 
 
 def test_a_look_at_the_newest_records_does_not_read_the_rest(store: TopicStore, topic: str, name: str) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eosctl.engine.columns import VALUES
 from eosctl.engine.reading.batches import PIECE, Piece
 from eosctl.engine.reading.ranges import OffsetRange
-from eosctl.engine.written import SentInOrder
+from eosctl.engine.written import SentInOrder, is_all_there
 
 Sent = tuple[int, bytes | None, bytes | None]
 """Partition, key and value."""
@@ -89,3 +89,14 @@ def test_what_went_elsewhere_is_for_others() -> None:
     found = [(who, (place - 1, key, value)) for who, (place, key, value) in LOG if place]
     assert expected.has_next(piece(*found))
     assert expected.is_complete()
+
+
+def test_one_writer_sends_tables_one_after_the_other() -> None:
+    """In a partition the rows of the second come behind those of the first."""
+    deletions, others = [(0, b"b", None), (1, b"d", None)], [(0, b"a", b"1"), (2, b"c", b"2")]
+    log = piece(*((7, row) for row in [*deletions, *others]))
+    assert is_all_there([log], [table(deletions), table(others)], RANGES)
+    assert not is_all_there([log], [table(others), table(deletions)], RANGES)
+    assert not is_all_there([log], [table(deletions)], RANGES)
+    assert not is_all_there([], [table(deletions)], RANGES)
+    assert is_all_there([], [table([])], RANGES)

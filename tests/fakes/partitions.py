@@ -116,6 +116,10 @@ class FakePartition:
             coordinator_epoch=coordinator_epoch,
         )
 
+    def writer_of(self, offset: int) -> int:
+        """The producer id of a record."""
+        return self._writers[offset]
+
     def visible(self, isolation: str) -> list[Record]:
         """What a reader gets."""
         if isolation == "read_uncommitted":

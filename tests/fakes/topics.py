@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from eosctl.app import App
 from eosctl.core.records import (
     Bounds,
@@ -27,7 +29,9 @@ from tests.fakes.topic_contents import PATIENCE, FakeTopics
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
+    from eosctl.engine.reading.batches import Piece
     from eosctl.engine.reading.newest import TopicColumns
+    from eosctl.engine.reading.ranges import OffsetRange
     from eosctl.engine.reading.stretches import Stretch
 
 KNOWN_SETTINGS = frozenset(
@@ -167,6 +171,21 @@ class FakeTopicStore(FakeTopics):
         headers = {(each.partition, each.offset): each.headers for each in wanted if each.headers}
         records = records_table(topic, wanted, partitions=len(read.bounds), bare=bare)
         return TopicColumns(topic, read.bounds, records, headers)
+
+    def pieces(self, ranges: Sequence[OffsetRange]) -> Iterator[Piece]:
+        from eosctl.engine.columns import batch_of_rows
+        from eosctl.engine.reading.batches import PIECE, Piece
+
+        with self.call("pieces", {one.topic for one in ranges}):
+            for number, one in enumerate(ranges):
+                log = self.named(one.topic).partitions[one.partition]
+                some = [each for each in log.visible("read_committed") if one.begin <= each.offset < one.end]
+                if not some:
+                    continue
+                rows = [(number, each.offset, each.timestamp_ms, each.key, each.value) for each in some]
+                writers = [log.writer_of(each.offset) for each in some]
+                headers = {(number, each.offset): each.headers for each in some if each.headers}
+                yield Piece(batch_of_rows(rows, PIECE), np.array(writers, np.int64), headers)
 
     def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
         from eosctl.engine.reading.stretches import stretch_of_records

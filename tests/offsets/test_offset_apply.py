@@ -24,7 +24,7 @@ from eosctl.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from eosctl.offsets.apply import apply_plan
+from eosctl.offsets.apply import apply_plan, send_to_topics
 from eosctl.offsets.edit.edit import ResetRequest, SetRequest, plan_offsets_reset, plan_offsets_set
 from eosctl.offsets.files.importing import ImportRequest, plan_offsets_import
 from eosctl.offsets.files.offsets_file import parse_offsets_file
@@ -92,6 +92,47 @@ def test_a_transaction_that_failed_wrote_nothing(
     assert (report.problems[0].message, report.problems[0].hint) == (error.message, error.hint)
 
 
+def test_what_came_as_it_was_sent_is_read_once_and_no_key_is_looked_for(app: App, world: OffsetWorld) -> None:
+    plan = plan_offsets_merge(app, INTO_OWN)
+    world.topics.fail_always("read", EosctlError("nobody asks for the newest of each key"))
+    report = apply_plan(app, plan, lambda: plan)
+    assert (int(report.exit_code), [row.outcome for row in report.rows]) == (0, ["written"] * 3)
+
+
+@pytest.mark.parametrize(
+    ("foreign", "outcomes"),
+    [
+        ((b'["d",{"f":"d"}]', b"9"), {"written"}),
+        ((A, b"9"), {"written", "differs"}),
+    ],
+    ids=["another-key", "the-same-key"],
+)
+def test_where_somebody_else_has_written_since_each_key_is_looked_for(
+    app: App, world: OffsetWorld, foreign: tuple[bytes, bytes], outcomes: set[str]
+) -> None:
+    plan = plan_offsets_merge(app, INTO_OWN)
+
+    def send(app: App, plan: OffsetWritePlan) -> None:
+        send_to_topics(app, plan)
+        world.topics.put(OWN, *foreign)
+
+    report = apply_plan(app, plan, lambda: plan, send=send)
+    assert {row.outcome for row in report.rows} == outcomes
+
+
+def test_a_topic_that_has_fewer_partitions_now_lacks_what_was_sent(app: App, world: OffsetWorld) -> None:
+    """It was deleted and created again: the places of what was sent are not all there."""
+    plan = plan_offsets_merge(app, INTO_OWN)
+
+    def send(app: App, plan: OffsetWritePlan) -> None:
+        send_to_topics(app, plan)
+        log = world.topics.named(OWN)
+        log.partitions[:] = [FakePartition()]
+
+    report = apply_plan(app, plan, lambda: plan, send=send)
+    assert "written" not in {row.outcome for row in report.rows}
+
+
 def test_of_two_failures_the_first_is_told(app: App, world: OffsetWorld) -> None:
     """What reading back came to says nothing of why the write failed."""
     world.topics.fail_next("record", EosctlError("the broker went away"))
@@ -106,7 +147,7 @@ def test_a_broker_that_is_away_when_the_offsets_are_read_back_is_waited_for(app:
     """All was written, and yet the exit code was 7, at the first answer that did not come."""
     plan = plan_offsets_merge(app, INTO_OWN)
     for _ in range(3):
-        world.topics.fail_next("read", UnreachableError("no answer"))
+        world.topics.fail_next("pieces", UnreachableError("no answer"))
     report = apply_plan(app, plan, lambda: plan)
     assert (int(report.exit_code), {row.outcome for row in report.rows}) == (0, {"written"})
     assert len(world.time.slept) == 3
@@ -114,7 +155,7 @@ def test_a_broker_that_is_away_when_the_offsets_are_read_back_is_waited_for(app:
 
 def test_a_broker_that_stays_away_is_waited_for_until_the_timeout(app: App, world: OffsetWorld) -> None:
     plan = plan_offsets_merge(app, INTO_OWN)
-    world.topics.fail_always("read", UnreachableError("no answer"))
+    world.topics.fail_always("pieces", UnreachableError("no answer"))
     report = apply_plan(app, plan, lambda: plan)
     assert (int(report.exit_code), {row.outcome for row in report.rows}) == (7, {"unconfirmed"})
     assert sum(world.time.slept) == pytest.approx(app.deadline.timeout_s)

@@ -22,6 +22,7 @@ from eosctl.core.records import (
     TopicRead,
     Written,
 )
+from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, UsageError
 from eosctl.events import Event, OnEvent, ignore_events
@@ -33,7 +34,9 @@ from eosctl.machine.ahead import ahead
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
+    from eosctl.engine.reading.batches import Piece
     from eosctl.engine.reading.newest import TopicColumns
+    from eosctl.engine.reading.ranges import OffsetRange
     from eosctl.engine.reading.stretches import Stretch
 
 _MARKER_PATIENCE_S, _MARKER_PATIENCE_EACH_S = 5.0, 0.05  # of a transaction, and more for each of its partitions
@@ -152,7 +155,6 @@ class KafkaTopicStore:
         from eosctl.engine.columns import in_one_piece
         from eosctl.engine.reading.newest import Folding, TopicColumns
         from eosctl.engine.reading.ranges import OffsetRange
-        from eosctl.kafka.topics.pieces import OffsetMeter, read_pieces
 
         bounds, committed = self.bounds(topic), isolation == "read_committed"
         ranges = [
@@ -160,18 +162,31 @@ class KafkaTopicStore:
             for one in (_narrowed(bound, since or {}, {}) for bound in bounds)
             if partitions is None or one.partition in partitions
         ]
-        total = sum(max(0, one.end - one.begin) for one in ranges)
-        progress = OffsetMeter(f"reading {topic}", total, deadline=self._deadline, on_event=self._on_event)
         folding, headers = Folding(ranges, bare=bare), dict[tuple[int, int], Headers]()
         with collector_paused():
-            for piece in read_pieces(
-                self._settings, ranges, timeout=self._deadline, committed=committed, limited=True, progress=progress
-            ):
+            for piece in self._pieces(ranges, f"reading {topic}", committed=committed):
                 folding.add(piece.columns)
                 headers |= {
                     (ranges[number].partition, offset): found for (number, offset), found in piece.headers.items()
                 }
             return TopicColumns(topic, bounds, in_one_piece(folding.fold().records), headers)
+
+    def pieces(self, ranges: Sequence[OffsetRange]) -> Iterator[Piece]:
+        """The committed records in some ranges of offsets, as they come, with their producers: a few at a time.
+
+        `place` is the number of the range. Raises what `read` raises.
+        """
+        topics = counted(len({one.topic for one in ranges}), "topic")
+        return self._pieces(ranges, f"reading {topics}", committed=True)
+
+    def _pieces(self, ranges: Sequence[OffsetRange], doing: str, *, committed: bool) -> Iterator[Piece]:
+        from eosctl.kafka.topics.pieces import OffsetMeter, read_pieces
+
+        total = sum(max(0, one.end - one.begin) for one in ranges)
+        progress = OffsetMeter(doing, total, deadline=self._deadline, on_event=self._on_event)
+        return read_pieces(
+            self._settings, ranges, timeout=self._deadline, committed=committed, limited=True, progress=progress
+        )
 
     def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
         """What `read` would return of the committed records up to the LSOs of `bounds`, some at a time.
