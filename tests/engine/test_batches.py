@@ -96,12 +96,25 @@ def test_records_of_any_batches(batches: list[list[Drawn]], base: int) -> None:
     assert (rows(piece), piece.headers) == (expected, headers)
 
 
-@pytest.mark.parametrize("batches", [1, 40])
-def test_records_are_found_in_few_large_batches_and_in_many(batches: int) -> None:
-    """Few are gone through record by record, many record number by record number."""
+_INNER = batch_of([Line(n, T, b"key", b"value") for n in range(300)])[BATCH_HEAD_BYTES:]
+
+
+@pytest.mark.parametrize("batches", [1, 3, 40])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [b"", b"v" * 10, b"v" * 9000],
+        [_INNER[:4000], _INNER[3:800], b"1"],
+        [b"\xff" * 300, bytes(200)],
+        ["é漢".encode() * 60],
+    ],
+    ids=["of many lengths", "that look like records", "binary", "text"],
+)
+def test_records_are_found_in_few_large_batches_and_in_many(batches: int, values: Sequence[bytes]) -> None:
+    """They are gone through from several places at once, some of which are guessed, and may be wrong."""
     chosen = random.Random(1).choice  # noqa: S311
     lines = [
-        [Line(n, T + n, b"k" * chosen([1, 50, 100]), b"v" * chosen([0, 10, 9000])) for n in range(30 + each)]
+        [Line(n, T + n, b"k" * chosen([1, 50, 100]), chosen(values)) for n in range(900 // batches + each)]
         for each in range(batches)
     ]
     piece = read(*(batch_of(some) for some in lines))

@@ -4,8 +4,9 @@
     decoder.add(number, section, first=100, stop=200)    # a batch of the partition of that number
     for piece in decoder.pieces(): ...
 
-The length of a record says where the next one begins, so that records are found one after the other; but the n-th of
-all batches are found together. What a record has is read of all of them by the same few steps. Layout: `DefaultRecord`
+The length of a record says where the next one begins, so that records are found one after the other; but from many
+places at once: the beginnings of batches, and others where a record seems to begin, which is so if those before it come
+to it exactly. What a record has is read of all of them by the same few steps. Layout: `DefaultRecord`
 of Apache Kafka 4.3.
 """
 
@@ -46,7 +47,11 @@ _BYTES_AT_ONCE, _MOST_BYTES = 1 << 26, (1 << 31) - 1
 _ROWS_AT_ONCE = 1 << 14
 """So many records are read together: what is in between stays in the processor's cache."""
 _FEW = 24
-"""For fewer batches a loop over records is faster than a step of numpy for each of them."""
+"""From fewer places a loop over records is faster than a step of numpy for each of them."""
+_WALKS, _ROWS_EACH = 512, 16
+"""From so many places records are walked through at once, unless these would come to fewer records each."""
+_IN_A_ROW, _SHORTEST = 3, 6
+"""Records that a guess is made of, and the shortest one: each of its members is a byte."""
 _PADDING = bytes(16)
 """A number that is cut off ends in it, not outside."""
 
@@ -149,29 +154,69 @@ class _Reading:
 
     def _starts(self) -> Integers:
         """Where each record begins. Raises ProtocolError unless those of a batch fill it."""
-        order = np.argsort(-self._counts, kind="stable")  # those that have an n-th record are the first ones
-        counts = self._counts[order]
-        rows = (np.cumsum(self._counts) - self._counts)[order]
-        at = np.array([batch.begin for batch in self._batches], np.int64)[order]
-        starts = np.empty(int(self._counts.sum()), np.int64)
-        those_with = np.searchsorted(-counts, -np.arange(counts[0]), side="left").tolist()
-        for number, several in enumerate(those_with):
-            if several < _FEW:
-                for batch in range(several):
-                    at[batch] = self._one_by_one(starts, rows[batch], number, int(counts[batch]), int(at[batch]))
-                break
-            starts[rows[:several] + number] = at[:several]
-            length, behind = _numbers(self._data, at[:several])
-            at[:several] = behind + length
-        if not np.array_equal(at, np.array([batch.end for batch in self._batches], np.int64)[order]):
-            raise ProtocolError("a record batch is longer or shorter than its records")
+        several = [batch for batch in self._batches if batch.begin < batch.end]
+        begins, ends = (np.array([getattr(each, name) for each in several], np.int64) for name in ("begin", "end"))
+        places = np.union1d(begins, self._guesses(begins, ends))
+        try:
+            starts = self._walked(places, np.append(places[1:], ends[-1:]))
+        except (ProtocolError, ValueError):  # a guess was wrong, or there is something wrong with the records
+            starts = self._walked(begins, ends)
+        edges = np.searchsorted(
+            starts, [batch.begin for batch in self._batches] + [batch.end for batch in several[-1:]]
+        )
+        if not np.array_equal(np.diff(edges), self._counts):
+            raise ProtocolError("a record batch has more or fewer records than it says")
         return starts
 
-    def _one_by_one(self, starts: Integers, row: int, number: int, count: int, at: int) -> int:
-        """The same for the rest of a batch; where it ends."""
+    def _guesses(self, begins: Integers, ends: Integers) -> Integers:
+        """Where records seem to begin, some hundreds of them: what looks like the beginning of several in a row.
+
+        The length of a record is followed by its attributes, of which none is used: a byte that is 0.
+        """
+        mean = int((ends - begins).sum() // self._counts.sum()) + 1
+        apart = max(int((ends - begins).sum()) // _WALKS, _ROWS_EACH * mean)
+        long = ends - begins > 2 * apart
+        if not long.any():
+            return begins[:0]
+        begins, ends = begins[long], ends[long]
+        around = [np.arange(begin + apart, end - apart, apart) for begin, end in zip(begins, ends, strict=True)]
+        firsts = np.concatenate(around)
+        data, found = self._data, (firsts[:, np.newaxis] + np.arange(2 * mean)).ravel()
+        groups = np.repeat(np.arange(len(firsts)), 2 * mean)
+        last = np.repeat(np.repeat(ends, [len(each) for each in around]), 2 * mean)
+        likely = np.flatnonzero((data[found + 1] == 0) | (data[found + 2] == 0) & (data[found] >= 0x80))
+        rows = np.stack([found, found, groups, last])[:, likely]
+        for _record in range(_IN_A_ROW):
+            at = rows[0]
+            rows = rows[
+                :, np.minimum(np.minimum(data[at], data[at + 1]), data[at + 2]) < 0x80
+            ]  # of three bytes at most
+            length, behind = _numbers(data, rows[0])
+            rows[0] = behind + length
+            rows = rows[:, (length >= _SHORTEST) & (data[behind] == 0) & (rows[0] < rows[3])]
+        _groups, chosen = np.unique(rows[2], return_index=True)
+        return rows[1, chosen]
+
+    def _walked(self, at: Integers, ends: Integers) -> Integers:
+        """Where records begin, walked through from several places at once, each to its end; raises ProtocolError."""
+        found = list[Integers]()
+        while len(at) >= _FEW:
+            found.append(at)
+            length, behind = _numbers(self._data, at)
+            at = behind + length
+            if length.min() < 0 or (at > ends).any():
+                raise _not_filled()
+            going = at < ends
+            if not going.all():
+                at, ends = at[going], ends[going]
+        found += (self._one_by_one(int(first), int(end)) for first, end in zip(at, ends, strict=True))
+        return np.sort(np.concatenate(found))
+
+    def _one_by_one(self, at: int, end: int) -> Integers:
+        """The same of one place."""
         raw, found = self._raw, list[int]()
         append = found.append
-        for _record in range(number, count):
+        while at < end:
             append(at)
             byte, more = raw[at], raw[at + 1]
             if byte < 0x80:
@@ -180,9 +225,12 @@ class _Reading:
                 at += ((byte & 0x7F | more << 7) >> 1) + 2
             else:
                 [length], [behind] = _numbers(self._data, np.array([at]))
+                if length < 0:
+                    raise _not_filled()
                 at = int(behind + length)
-        starts[row + number : row + count] = found
-        return at
+        if at != end:
+            raise _not_filled()
+        return np.array(found, np.int64)
 
     def _rows(self, starts: Integers, of_rows: Integers) -> Piece:
         """The records that begin there."""
@@ -250,6 +298,10 @@ class _Reading:
         size, behind = _numbers(self._data, np.array([at]))
         begin, length = int(behind[0]), int(size[0])
         return (None, begin) if length < 0 else (self._raw[begin : begin + length], begin + length)
+
+
+def _not_filled() -> ProtocolError:
+    return ProtocolError("a record batch is longer or shorter than its records")
 
 
 def _numbers(data: Bytes, at: Integers) -> tuple[Integers, Integers]:
