@@ -195,7 +195,8 @@ class _Reading:
             rows[0] = behind + length
             rows = rows[:, (length >= _SHORTEST) & (data[behind] == 0) & (rows[0] < rows[3])]
         _groups, chosen = np.unique(rows[2], return_index=True)
-        return rows[1, chosen]
+        begun: Integers = rows[1, chosen]
+        return begun
 
     def _walked(self, at: Integers, ends: Integers) -> Integers:
         """Where records begin, walked through from several places at once, each to its end; raises ProtocolError."""
