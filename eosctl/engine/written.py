@@ -54,7 +54,16 @@ class SentInOrder:
                 if (number := number_of.get(place)) is not None:
                     self._to_come[number].append(_Sent(one_array(rows["key"]), one_array(rows["value"])))
 
-    def has_next(self, piece: Piece) -> bool:
+    def count_in(self, pieces: Iterable[Piece]) -> int | None:
+        """How many records `pieces` have, if they are all that was sent, and nothing else."""
+        found = 0
+        for piece in pieces:
+            if not self._has_next(piece):
+                return None
+            found += len(piece.columns)
+        return found if self._is_complete() else None
+
+    def _has_next(self, piece: Piece) -> bool:
         """Whether the records of a piece are what comes next, for each of their writers."""
         keys, values = piece.columns["key"], piece.columns["value"]
         for place, writer, first, behind in _runs(piece):
@@ -64,7 +73,7 @@ class SentInOrder:
                 return False
         return True
 
-    def is_complete(self) -> bool:
+    def _is_complete(self) -> bool:
         """Whether all has been found."""
         return not any(self._to_come.values()) and all(sent.is_complete() for sent in self._of_writer.values())
 
@@ -79,8 +88,7 @@ class SentInOrder:
 
 def is_all_there(pieces: Iterable[Piece], tables: Iterable[pa.Table], ranges: Sequence[OffsetRange]) -> bool:
     """Whether the records in `ranges` are what one writer has sent: the rows of `tables`, one after the other."""
-    sent = SentInOrder([pa.concat_tables(tables)], ranges)
-    return all(map(sent.has_next, pieces)) and sent.is_complete()
+    return SentInOrder([pa.concat_tables(tables)], ranges).count_in(pieces) is not None
 
 
 def _runs(piece: Piece) -> Iterator[tuple[int, int, int, int]]:

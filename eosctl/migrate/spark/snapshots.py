@@ -112,12 +112,8 @@ def sent_in_order(
     def count_sent(number: int) -> int | None:
         ranges, _places = _read_bin(file, number)
         places = {(one.topic, one.partition) for one in ranges}
-        sent, found = SentInOrder(rows_sent(decisions, places), ranges), 0
-        for piece in read_pieces(client, ranges, timeout=Deadline.after(_STALL_S), progress=counts.of_task(number)):
-            if not sent.has_next(piece):
-                return None
-            found += len(piece.columns)
-        return found if sent.is_complete() else None
+        pieces = read_pieces(client, ranges, timeout=Deadline.after(_STALL_S), progress=counts.of_task(number))
+        return SentInOrder(rows_sent(decisions, places), ranges).count_in(pieces)
 
     found = run_tasks(context, len(bins), count_sent)
     return None if None in found else sum(filter(None, found))
