@@ -103,12 +103,13 @@ _INNER = batch_of([Line(n, T, b"key", b"value") for n in range(300)])[BATCH_HEAD
 @pytest.mark.parametrize(
     "values",
     [
+        [b"", b"v" * 10, b"v" * 400],
         [b"", b"v" * 10, b"v" * 9000],
-        [_INNER[:4000], _INNER[3:800], b"1"],
-        [b"\xff" * 300, bytes(200)],
-        ["é漢".encode() * 60],
+        [_INNER[:400], _INNER[3:200], b"1"],
+        [b"\xff" * 150, bytes(100)],
+        ["é漢".encode() * 30],
     ],
-    ids=["of many lengths", "that look like records", "binary", "text"],
+    ids=["of many lengths", "large ones", "that look like records", "binary", "text"],
 )
 def test_records_are_found_in_few_large_batches_and_in_many(batches: int, values: Sequence[bytes]) -> None:
     """They are gone through from several places at once, some of which are guessed, and may be wrong."""

@@ -50,6 +50,8 @@ _FEW = 24
 """From fewer places a loop over records is faster than a step of numpy for each of them."""
 _WALKS, _ROWS_EACH = 512, 16
 """From so many places records are walked through at once, unless these would come to fewer records each."""
+_LARGE = 256
+"""Where records have more bytes, on average, guesses don't pay: each takes a look at the bytes of two records."""
 _IN_A_ROW, _SHORTEST = 3, 6
 """Records that a guess is made of, and the shortest one: each of its members is a byte."""
 _PADDING = bytes(16)
@@ -176,7 +178,7 @@ class _Reading:
         mean = int((ends - begins).sum() // self._counts.sum()) + 1
         apart = max(int((ends - begins).sum()) // _WALKS, _ROWS_EACH * mean)
         long = ends - begins > 2 * apart
-        if not long.any():
+        if mean > _LARGE or not long.any():
             return begins[:0]
         begins, ends = begins[long], ends[long]
         around = [np.arange(begin + apart, end - apart, apart) for begin, end in zip(begins, ends, strict=True)]
@@ -188,9 +190,8 @@ class _Reading:
         rows = np.stack([found, found, groups, last])[:, likely]
         for _record in range(_IN_A_ROW):
             at = rows[0]
-            rows = rows[
-                :, np.minimum(np.minimum(data[at], data[at + 1]), data[at + 2]) < 0x80
-            ]  # of three bytes at most
+            is_short = np.minimum(np.minimum(data[at], data[at + 1]), data[at + 2]) < 0x80  # of three bytes at most
+            rows = rows[:, is_short]
             length, behind = _numbers(data, rows[0])
             rows[0] = behind + length
             rows = rows[:, (length >= _SHORTEST) & (data[behind] == 0) & (rows[0] < rows[3])]
