@@ -214,7 +214,7 @@ def _came_as_sent(topics: TopicStore, found: StoresOf[AnyStore], there: Sequence
     if not set(places) <= set(there):
         return False
     for topic, bounds in topics.bounds_of(places).items():
-        ends = {bound.partition: bound.lso for bound in found.bounds.get(topic, ())}
+        ends = _ends_then(found, topic)
         wanted = [bound for bound in bounds if bound.partition in places[topic]]
         if len(wanted) < len(places[topic]) or any(bound.lso < bound.end for bound in wanted):
             return False
@@ -224,13 +224,18 @@ def _came_as_sent(topics: TopicStore, found: StoresOf[AnyStore], there: Sequence
     return is_all_there(topics.pieces(ranges), in_order_of_sending(lambda: [sends]), ranges)
 
 
+def _ends_then(found: StoresOf[AnyStore], topic: str) -> dict[int, int]:
+    """Where committed readers saw the end of each partition when the plan was made; of a new topic there are none."""
+    return {bound.partition: bound.lso for bound in found.bounds.get(topic, ())}
+
+
 def _read_since(app: App, topics: TopicStore, found: StoresOf[AnyStore], there: Sequence[str], sends: Table) -> Since:
     """Reads what some writes concern from where it ended, as committed readers see it, when the plan was made."""
     reads, behind = list[TopicColumns](), list[Record]()
     for topic, partitions in places_in(sends).items():
         if topic in there:
-            ends = {bound.partition: bound.lso for bound in found.bounds.get(topic, ())}
-            read, hidden = settled_columns(app, topics, topic, since=ends, partitions=partitions, bare=True)
+            since = _ends_then(found, topic)
+            read, hidden = settled_columns(app, topics, topic, since=since, partitions=partitions, bare=True)
             reads.append(read)
             behind += hidden
     blocked = frozenset((read.topic, bound.partition) for read in reads for bound in read.blocked())

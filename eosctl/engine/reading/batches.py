@@ -4,10 +4,10 @@
     decoder.add(number, section, first=100, stop=200)    # a batch of the partition of that number
     for piece in decoder.pieces(): ...
 
-The length of a record says where the next one begins, so that records are found one after the other; but from many
-places at once: the beginnings of batches, and others where a record seems to begin, which is so if those before it come
-to it exactly. What a record has is read of all of them by the same few steps. Layout: `DefaultRecord`
-of Apache Kafka 4.3.
+The length of a record says where the next one begins, so that records are found one after the other, but from many
+places at once: the beginnings of batches, and other places where a record seems to begin. Such a guess is right if the
+records before it end exactly there. What a record has is read of all of them by the same few steps. Layout:
+`DefaultRecord` of Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -163,9 +163,7 @@ class _Reading:
             starts = self._walked(places, np.append(places[1:], ends[-1:]))
         except (ProtocolError, ValueError):  # a guess was wrong, or there is something wrong with the records
             starts = self._walked(begins, ends)
-        edges = np.searchsorted(
-            starts, [batch.begin for batch in self._batches] + [batch.end for batch in several[-1:]]
-        )
+        edges = np.searchsorted(starts, [*(batch.begin for batch in self._batches), self._batches[-1].end])
         if not np.array_equal(np.diff(edges), self._counts):
             raise ProtocolError("a record batch has more or fewer records than it says")
         return starts
