@@ -13,7 +13,8 @@ from eosctl.core.offsets.decision import mismatch
 from eosctl.core.offsets.migration_results import Comparison, Mismatch
 from eosctl.core.records import Record
 from eosctl.engine.columns import NO_BYTES, meaning, one_array, same, those
-from eosctl.engine.rule import is_sent, places_of, rows_of, sent
+from eosctl.engine.keys.matching import places_of, rows_of
+from eosctl.engine.rule import is_sent, sent
 
 
 def expected_in_target(decisions: pa.Table) -> pa.Table:

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.engine.columns import RECORDS, VALUES
-from eosctl.engine.places import Places
+from eosctl.engine.keys.places import Places
 from eosctl.engine.reading.newest import Fold
 
 

@@ -13,11 +13,12 @@ from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.records import IgnoredKey, decode_key
 from eosctl.core.record_file import UNKNOWN
 from eosctl.engine.columns import arrow_schema, batch_of_columns, numbered, one_array, same, those
-from eosctl.engine.homes import homes_of
-from eosctl.engine.owners import owners_of
+from eosctl.engine.keys.homes import homes_of
+from eosctl.engine.keys.matching import places_of, rows_of
+from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.planned import WRITES
 from eosctl.engine.reading.headers import headers_at
-from eosctl.engine.rule import first_of, is_sent, newest_per_key, places_of, rows_of
+from eosctl.engine.rule import first_of, is_sent, newest_per_key
 from eosctl.engine.stores import ColumnStore
 
 INCOMING = arrow_schema(

@@ -24,7 +24,7 @@ from eosctl.core.wording import encodable
 from eosctl.engine.backups.lines import AT_ONCE
 from eosctl.engine.columns import SENT, arrow_schema, batch_of_columns, dictionary_of, one_array, those
 from eosctl.engine.files import Spilled
-from eosctl.engine.homes import homes_of
+from eosctl.engine.keys.homes import homes_of
 from eosctl.engine.reading.headers import headers_of, headers_text
 from eosctl.engine.rule import sent
 

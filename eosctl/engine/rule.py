@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import ConnectorRoute
 from eosctl.engine.columns import DECISIONS, RECORDS, dictionary_of, meaning, numbered, one_array, same, those
-from eosctl.engine.homes import hash_column
-from eosctl.engine.owners import renamed
+from eosctl.engine.keys.homes import hash_column
+from eosctl.engine.keys.matching import rows_of
+from eosctl.engine.keys.owners import renamed
 
 _SENDS = pa.array([KeyAction.WRITE.value, KeyAction.DELETE.value], pa.string())
 
@@ -159,54 +160,11 @@ def _all(count: int, *, value: bool) -> pa.Array:
     return pa.repeat(pa.scalar(value, pa.bool_()), count)
 
 
-def rows_of(rows: pa.Table, others: pa.Table) -> pa.Array:
-    """For each of `rows` where in `others` its topic and key are, which are there once; null for nowhere."""
-    if not (len(rows) and len(others)):
-        return pa.nulls(len(rows), pa.int32())
-    topics = pc.unique(others["topic"])
-    if len(topics) == 1:
-        found = pc.index_in(rows["key"], value_set=one_array(others["key"]))
-        elsewhere = pc.not_equal(rows["topic"], topics[0])
-        return one_array(pc.if_else(elsewhere, pa.scalar(None, pa.int32()), found))
-    return one_array(pc.index_in(_places(rows, topics), value_set=_places(others, topics)))
-
-
-def places_of(rows: pa.Table, others: pa.Table) -> pa.Array:
-    """As `rows_of`, by topic, partition and key; `others` are RECORDS."""
-    topics = pc.unique(others["topic"])
-    if len(topics) == 1 and _each_key_once(others):
-        there = one_array(pc.index_in(rows["key"], value_set=one_array(others["key"])))
-        is_there = pc.and_(
-            pc.equal(rows["topic"], topics[0]), pc.equal(rows["partition"], others["partition"].take(there))
-        )
-        return one_array(pc.if_else(is_there, there, pa.scalar(None, pa.int32())))
-    sides = (
-        _places(side, topics, pa.scalar(b"/", pa.binary()), side["partition"].cast(pa.string()).cast(pa.binary()))
-        for side in (rows, others)
-    )
-    return one_array(pc.index_in(next(sides), value_set=next(sides)))
-
-
-def _each_key_once(records: pa.Table) -> bool:
-    """Whether no key is in two of a topic's partitions, of RECORDS that have each place once."""
-    if pc.all(records["at_home"]).as_py():  # a key has one home
-        return True
-    return bool(pc.count_distinct(records["key"], mode="all").as_py() == len(records))
-
-
-def _places(rows: pa.Table, topics: pa.Array, *more: pa.Array | pa.Scalar) -> pa.Array:
-    """Topic, what else is given, and key as one value: equal where all are. What is given begins with no digit."""
-    topic = pc.fill_null(pc.index_in(rows["topic"], value_set=topics), -1).cast(pa.string()).cast(pa.binary())
-    keyed = pc.if_else(pc.is_null(rows["key"]), pa.scalar(b"-", pa.binary()), pa.scalar(b"+", pa.binary()))
-    parts = (topic, *more, keyed, pc.fill_null(rows["key"], b""))
-    return one_array(pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary())))
-
-
 def wanted(records: pa.Table, claims: pa.Table) -> pa.Table:
-    """Those of `records` whose keys are claimed: of a large target no others are looked at."""
+    """Those of `records` whose keys are claimed, or have the hash of one that is: of a large target few others."""
     if not len(records):
-        return records  # to look up no key takes the time of the claims all the same
-    return records.filter(pc.is_in(records["key"], value_set=one_array(claims["key"])))
+        return records  # to look up no hash takes the time of the claims all the same
+    return records.filter(pc.is_in(records["hash"], value_set=one_array(claims["hash"])))
 
 
 def decide(

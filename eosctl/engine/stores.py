@@ -14,9 +14,10 @@ from eosctl.core.offsets.migration import PART_BYTES, ConnectorRoute
 from eosctl.core.offsets.views import AnyStore
 from eosctl.core.records import Headers
 from eosctl.engine.columns import RECORDS, one_array, row_sizes, those
+from eosctl.engine.keys.matching import rows_of
 from eosctl.engine.planned import WRITES
 from eosctl.engine.reading.headers import headers_at
-from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, rows_of, strongest
+from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, strongest
 from eosctl.engine.write import placed
 
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from eosctl.core.clients.librdkafka_limits import LARGEST_RECORD
 from eosctl.core.records import Record
 from eosctl.engine.columns import SENT, batch_of_columns, numbered, one_array, those
-from eosctl.engine.homes import homes_by
+from eosctl.engine.keys.homes import homes_by
 from eosctl.engine.reading.headers import headers_of
 from eosctl.engine.reading.ranges import ClientProperties, ProgressMeter, learn_topics
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from eosctl.core.offsets.decision import Cell, KeyClaim, Policy, decide, decide_claims
@@ -18,8 +17,7 @@ from eosctl.core.offsets.migration import ConnectorRoute
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import Record
 from eosctl.engine import rule
-from eosctl.engine.columns import RECORDS, one_array
-from eosctl.engine.homes import homes_of
+from eosctl.engine.columns import RECORDS
 from eosctl.engine.reading.newest import records_table
 
 SOURCES = ("offsets-old", "offsets-global")
@@ -193,35 +191,3 @@ def test_empty_sides(policy: Policy) -> None:
     source = [Record("offsets-old", 0, 1, 1, b'["a",{}]', b"{}")]
     assert decided(table(source), nothing, policy)["reason"].to_pylist() == ["missing"]
     assert decided(nothing, table(source), policy).num_rows == 0
-
-
-@pytest.mark.parametrize(
-    ("topics", "repeats", "at_home"),
-    [(13, 26, False), (1, 26, False), (1, 1, False), (1, 26, True), (13, 26, True)],
-    ids=["many", "one", "each key once", "one, all at home", "many, all at home"],
-)
-def test_a_record_is_found_by_its_topic_partition_and_key_alone(topics: int, repeats: int, *, at_home: bool) -> None:
-    """The eleventh topic's partition 5 was once taken for partition 15 of the first."""
-    rng = random.Random(20)  # noqa: S311 # a seed, so that a failure can be repeated
-    keys = (b'["a",{}]', b"5", b"-", b"+", b"", None, *(b"k%d" % number for number in range(20)))
-    places = [(f"topic-{topic}", partition, key) for topic in range(13) for partition in range(26) for key in keys]
-    of_topics = places[: topics * 26 * len(keys)]
-    for _ in range(20):
-        held = of_topics
-        if repeats == 1:
-            held = [rng.choice(of_topics[number :: len(keys)]) for number, _key in enumerate(keys)]
-        if at_home:
-            held = [place for place in of_topics if place[2] is not None and partition_for(place[2], 26) == place[1]]
-        there, asked = (
-            rng.sample(held, min(500, len(held))),
-            [*rng.sample(places, 500), *rng.sample(held, min(25, len(held)))],
-        )
-        numbers = {place: number for number, place in enumerate(there)}
-        asked_rows, rows = (
-            pa.table([pa.array(column) for column in zip(*some, strict=True)], names=["topic", "partition", "key"])
-            for some in (asked, there)
-        )
-        rows = rows.append_column("at_home", pc.equal(homes_of(one_array(rows["key"]), 26), rows["partition"]))
-        expected = [numbers.get(place) for place in asked]
-        assert rule.places_of(asked_rows, rows).to_pylist() == expected
-        assert any(number is not None for number in expected)

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.engine.homes import hash_column
+from eosctl.engine.keys.homes import hash_column
 from eosctl.engine.write import placed, write_rows
 
 VALUE = b"x" * 900

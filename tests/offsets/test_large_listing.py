@@ -13,7 +13,7 @@ from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.offsets.views import OffsetViews, fold_store, offset_views
 from eosctl.core.records import Bounds, OutRecord, Record, TopicRead
-from eosctl.engine.homes import home_of
+from eosctl.engine.keys.homes import home_of
 from eosctl.engine.listed import LARGE, Listed, joined
 from eosctl.engine.reading.newest import records_table
 from eosctl.offsets.stores.large import LargeStore, PlainViews

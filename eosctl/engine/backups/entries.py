@@ -15,10 +15,10 @@ from eosctl.core.offsets.migration import PART_BYTES, PART_RECORDS
 from eosctl.core.records import Headers, Record
 from eosctl.engine.columns import arrow_schema, batch_of_columns, nothings, numbered, one_array, row_sizes, same, those
 from eosctl.engine.files import Spilled
-from eosctl.engine.owners import owners_of
+from eosctl.engine.keys.matching import places_of
+from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.planned import WRITES
 from eosctl.engine.reading.headers import headers_at
-from eosctl.engine.rule import places_of
 
 ENTRIES = arrow_schema(
     "topic string, partition int, offset long, timestamp_ms long, key binary, value value, headers string, "

@@ -20,7 +20,7 @@ from eosctl.core.kept.typed_json import typed
 from eosctl.core.record_file import UNKNOWN
 from eosctl.engine.backups.lines import AT_ONCE, backup_lines, few_at_once
 from eosctl.engine.columns import arrow_schema
-from eosctl.engine.owners import owners_of
+from eosctl.engine.keys.owners import owners_of
 from eosctl.errors import InputFileError
 
 BACKUP = arrow_schema(

@@ -21,8 +21,9 @@ import pyarrow.compute as pc
 
 from eosctl.core.records import Bounds, Headers, Record
 from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings
-from eosctl.engine.homes import Hashes, hash_column, hashes_of, homes_by, nulls_of
-from eosctl.engine.owners import owners_of
+from eosctl.engine.keys.homes import Hashes, hash_column, hashes_of, homes_by, nulls_of
+from eosctl.engine.keys.matching import are_alike, numbers_in, sorted_by_hash
+from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.reading.batches import PIECE, Integers, Piece
 from eosctl.engine.reading.ranges import Message, OffsetRange
 
@@ -31,7 +32,6 @@ BYTES_AT_ONCE = 1 << 29
 _ROWS_AT_ONCE = 50_000
 _FULL = 0.75
 """Of what is held at most: what is let go of is worth the look for it, or all is given away."""
-_SPREAD, _HALF, _LOWER = np.uint32(0x9E3779B1), np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,21 +203,16 @@ def superseded(batches: Sequence[pa.RecordBatch], hashes: Sequence[Hashes], *, k
     """The numbers of the rows that have the partition and key of a later one; None where there are none.
 
     With `keyless` no key is the same as no other.
-
-    Sorted by their hashes, rows of the same key stand together, and nearly no others do.
     """
     if not batches:
         return None
     places = np.concatenate([batch["place"].to_numpy() for batch in batches])
-    mixed = np.concatenate(hashes) ^ (places.astype(np.uint32) * _SPREAD)
-    ordered = mixed.astype(np.uint64) << _HALF | np.arange(len(mixed), dtype=np.uint64)
-    ordered.sort()
-    mixed = ordered >> _HALF
-    again = mixed[1:] == mixed[:-1]
+    ordered = sorted_by_hash(np.concatenate(hashes), places)
+    again = are_alike(ordered)
     if not again.any():
         return None
     alike = np.append(again, values=False) | np.insert(again, 0, values=False)
-    rows = np.sort((ordered[alike] & _LOWER).astype(np.int64))
+    rows = np.sort(numbers_in(ordered[alike]))
     keys = _keys_of(batches, rows).dictionary_encode()
     of_keys = keys.indices.fill_null(len(keys.dictionary)).to_numpy().astype(np.int64)
     if keyless:

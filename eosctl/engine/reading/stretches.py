@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from eosctl.core.records import Headers, Record
 from eosctl.engine.backups.lines import few_at_once, record_lines
 from eosctl.engine.columns import LINES, one_array, those
-from eosctl.engine.owners import owners_of
+from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.reading.batches import Piece
 from eosctl.engine.reading.headers import headers_at, headers_of, headers_text
 from eosctl.engine.reading.ranges import OffsetRange

@@ -25,7 +25,7 @@ from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Record
 from eosctl.engine.columns import Table
 from eosctl.engine.files import land, next_reader, older_in, part_files, read_table
-from eosctl.engine.places import Places
+from eosctl.engine.keys.places import Places
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.write import Counts, write_rows
 from eosctl.errors import UsageError

@@ -13,7 +13,7 @@ from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, PlannedTopic, Tally
 from eosctl.core.records import Bounds, Record
 from eosctl.engine.files import land
-from eosctl.engine.places import Places
+from eosctl.engine.keys.places import Places
 from eosctl.engine.reading.newest import Fold, records_table
 from eosctl.migrate.spark.job import MigrationJob
 from eosctl.migrate.spark.snapshots import fresh_folder

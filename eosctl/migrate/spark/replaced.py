@@ -16,7 +16,8 @@ from eosctl.core.record_file import UNKNOWN
 from eosctl.engine.backups.lines import few_at_once
 from eosctl.engine.columns import NO_BYTES, VALUES
 from eosctl.engine.files import part_files, read_table
-from eosctl.engine.rule import places_of, sent
+from eosctl.engine.keys.matching import places_of
+from eosctl.engine.rule import sent
 from eosctl.engine.write import placed
 from eosctl.migrate.spark.parts import read_decisions, with_topic_names
 

@@ -21,7 +21,7 @@ from eosctl.core.offsets.migration import ONE_PART
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.deadline import Deadline
 from eosctl.engine.files import land, whole_file
-from eosctl.engine.places import Places
+from eosctl.engine.keys.places import Places
 from eosctl.engine.reading.newest import folded
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.written import SentInOrder

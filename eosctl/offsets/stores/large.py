@@ -68,7 +68,7 @@ class LargeStore(AnyStore):
 def _read(app: App, topics: TopicStore, topic: str) -> tuple[Store | LargeStore, tuple[Bounds, ...]]:
     if sum(bound.lso - bound.begin for bound in topics.bounds(topic)) < MANY_OFFSETS:
         return read_settled(app, topics, topic)
-    from eosctl.engine.homes import home_of
+    from eosctl.engine.keys.homes import home_of
     from eosctl.engine.listed import Listed
     from eosctl.offsets.stores.columns import settled_columns
 

@@ -17,7 +17,7 @@ from eosctl.core.offsets.migration import ONE_PART, ConnectorRoute, MigrationPla
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.core.records import Record
 from eosctl.engine.files import land, next_reader, older_in, part_file, part_files, read_part, read_table
-from eosctl.engine.places import Places
+from eosctl.engine.keys.places import Places
 from eosctl.engine.reading.newest import Fold
 from eosctl.migrate.spark.parts import (
     compare_part,

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from eosctl.core.offsets.migration import Parts
 from eosctl.engine.columns import dictionary_of
-from eosctl.engine.homes import hash_column, homes_by
-from eosctl.engine.owners import renamed
+from eosctl.engine.keys.homes import hash_column, homes_by
+from eosctl.engine.keys.owners import renamed
 from eosctl.engine.reading.newest import Fold
 
 _ROWS_AT_ONCE = 100_000
