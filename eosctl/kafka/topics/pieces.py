@@ -5,7 +5,7 @@ Those are brokers that want a login of another kind, and records in the format o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from typing import Self
 
@@ -108,7 +108,7 @@ def read_pieces(
     committed: bool = True,
     limited: bool = False,
     progress: ProgressMeter | None = None,
-) -> Iterator[Piece]:
+) -> Generator[Piece, None, None]:
     """What a `PieceReader` has of `ranges`."""
     with PieceReader(settings, timeout=timeout, limited=limited) as reader:
         yield from reader.pieces(ranges, committed=committed, progress=progress)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -179,13 +179,15 @@ class KafkaTopicStore:
         topics = counted(len({one.topic for one in ranges}), "topic")
         return self._pieces(ranges, f"reading {topics}", committed=True)
 
-    def _pieces(self, ranges: Sequence[OffsetRange], doing: str, *, committed: bool) -> Iterator[Piece]:
+    def _pieces(self, ranges: Sequence[OffsetRange], doing: str, *, committed: bool) -> Generator[Piece, None, None]:
         from eosctl.kafka.topics.pieces import OffsetMeter, read_pieces
 
         total = sum(max(0, one.end - one.begin) for one in ranges)
         progress = OffsetMeter(doing, total, deadline=self._deadline, on_event=self._on_event)
-        return read_pieces(
-            self._settings, ranges, timeout=self._deadline, committed=committed, limited=True, progress=progress
+        return ahead(
+            read_pieces(
+                self._settings, ranges, timeout=self._deadline, committed=committed, limited=True, progress=progress
+            )
         )
 
     def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:

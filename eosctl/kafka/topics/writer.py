@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Sized
+from contextlib import closing, suppress
 from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from eosctl.errors import BrokerError, DeadlineError, EosctlError, UnreachableEr
 from eosctl.events import Event, OnEvent
 from eosctl.kafka.access import Access
 from eosctl.kafka.topics.librdkafka import ErrorLog, Properties, client_properties, error_of, quiet_logger, translate
+from eosctl.machine.ahead import ahead
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
@@ -89,7 +90,8 @@ class TopicWriter:
         Raises EosctlError when one was not delivered, which the commit tells of all but these.
         """
         self._total = total
-        self._run(partial(self._send_rows, rows=rows) for rows in transactions)
+        with closing(ahead(_in_order(transactions), most=1)) as made:
+            self._run(partial(self._send_rows, tables=tables) for tables in made)
         return self._last
 
     def _run(self, sends: Iterable[Callable[[Producer], None]]) -> None:
@@ -137,14 +139,15 @@ class TopicWriter:
         for record in records:
             self._send_one(producer, record)
 
-    def _send_rows(self, producer: Producer, *, rows: Table) -> None:
+    def _send_rows(self, producer: Producer, *, tables: Sequence[Table]) -> None:
         from eosctl.engine.reading.ranges import learn_topics
-        from eosctl.engine.write import deletions_first, first_rows_of, produce_rows
+        from eosctl.engine.write import first_rows_of, produce_rows
 
-        for _first, topic, partition in first_rows_of(rows):
-            self._require_partition(topic, partition)
+        for some in tables:
+            for _first, topic, partition in first_rows_of(some):
+                self._require_partition(topic, partition)
         learn_topics(producer, len(self._partitions))
-        for some in deletions_first(rows):
+        for some in tables:
             for count in produce_rows(producer, some, on_last=self._on_last):
                 self._handed += count
                 self._check(producer)
@@ -320,3 +323,11 @@ def _kafka_error(exception: KafkaException | SystemError) -> KafkaError:
     if cause is None:
         raise exception
     return error_of(cause)
+
+
+def _in_order(transactions: Iterable[Table]) -> Generator[Sequence[Table], None, None]:
+    """The rows of each transaction, deletions first."""
+    from eosctl.engine.write import deletions_first
+
+    for rows in transactions:
+        yield list(deletions_first(rows))
