@@ -72,6 +72,10 @@ class PlannedWrites(Sequence[PlannedWrite]):
             if isinstance(part, Spilled):
                 part.forget()
 
+    def count_parts(self) -> int:
+        """How many `tables` there are."""
+        return len(self._parts)
+
     def tables(self) -> Iterator[pa.Table]:
         """The parts, one after the other."""
         return self._tables()

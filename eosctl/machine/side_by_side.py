@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _Asked = TypeVar("_Asked")
 _Answer = TypeVar("_Answer")
+
+_PATIENCE_S = 5.0
 
 
 def side_by_side(ask: Callable[[_Asked], _Answer], asked: Iterable[_Asked], *, most: int) -> list[_Answer]:
@@ -24,3 +30,43 @@ def side_by_side(ask: Callable[[_Asked], _Answer], asked: Iterable[_Asked], *, m
         return [future.result() for future in [pool.submit(ask, each) for each in waiting]]
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def two_at_a_time(ask: Callable[[_Asked], _Answer], asked: Iterable[_Asked]) -> Iterator[_Answer]:
+    """What `ask` says of each, in their order, of two at a time; no more than these are taken, or kept, before.
+
+    It pays where that is work of libraries that let other threads run. Raises what the first that fails raises; the
+    other one is not waited for long, as it may wait for a silent broker.
+    """
+    from collections import deque
+    from concurrent.futures import wait
+
+    rest = iter(asked)
+    first = list(islice(rest, 2))
+    if len(first) == 1:
+        yield ask(*first)
+        return
+    begun = deque(_begun(ask, each) for each in first)
+    try:
+        while begun:
+            answer = begun.popleft().result()
+            begun.extend(_begun(ask, each) for each in islice(rest, 1))
+            yield answer
+    finally:
+        wait(begun, _PATIENCE_S)
+
+
+def _begun(ask: Callable[[_Asked], _Answer], asked: _Asked) -> Future[_Answer]:
+    from concurrent.futures import Future
+    from threading import Thread
+
+    answer = Future[_Answer]()
+
+    def run() -> None:
+        try:
+            answer.set_result(ask(asked))
+        except BaseException as exc:  # whatever it is, it is raised where the answer is used
+            answer.set_exception(exc)
+
+    Thread(target=run, name="two at a time", daemon=True).start()
+    return answer

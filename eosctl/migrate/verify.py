@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from eosctl.app import App
@@ -55,15 +57,11 @@ def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = 
             hint="--before compares with the records themselves.",
         )
 
+    found, parts = look_at_parts(app, entries, partial(_look, before=before))
     counts, rows = Counter[bool](), list[MismatchRow]()
-
-    def look(part: BackupPart) -> None:
-        for each in mismatched(part.entries, part.records, part.hidden, before=before):
-            counts[each.hidden] += 1
-            if counts[each.hidden] <= MOST_ROWS:
-                rows.append(_row(each))
-
-    found, _looked = look_at_parts(app, entries, look)
+    for of_part, shown in parts:
+        rows += [row for is_hidden, number, row in shown if counts[is_hidden] + number <= MOST_ROWS]
+        counts += of_part
     differing, hidden = counts[False], counts[True]
     return Report(
         kind=OFFSETS_VERIFY,
@@ -74,6 +72,16 @@ def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = 
         problems=_problems(differing, hidden, entries.count, before=before),
         exit_code=comparison_exit_code(differing=bool(differing), hidden=bool(hidden), strict=strict),
     )
+
+
+def _look(part: BackupPart, *, before: bool) -> tuple[Counter[bool], Sequence[tuple[bool, int, MismatchRow]]]:
+    """How many keys differ, and are hidden (True), and the first of both with their numbers among these."""
+    counts, shown = Counter[bool](), list[tuple[bool, int, MismatchRow]]()
+    for each in mismatched(part.entries, part.records, part.hidden, before=before):
+        counts[each.hidden] += 1
+        if counts[each.hidden] <= MOST_ROWS:
+            shown.append((each.hidden, counts[each.hidden], _row(each)))
+    return counts, shown
 
 
 def _row(wrong: Mismatched) -> MismatchRow:

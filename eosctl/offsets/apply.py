@@ -32,7 +32,7 @@ from eosctl.offsets import codes
 from eosctl.offsets.journal import offsets_journal
 from eosctl.offsets.listing import report_target
 from eosctl.offsets.rows import MOST_ROWS
-from eosctl.offsets.stores.columns import settled_columns
+from eosctl.offsets.stores.columns import by_parts, settled_columns
 from eosctl.offsets.stores.gather import StoresOf, away_bounds
 from eosctl.offsets.stores.new_topics import create_topics
 from eosctl.offsets.stores.targets import other_partitions
@@ -190,19 +190,19 @@ def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: b
     """
     there = list(topics.describe(plan.sends().topics))
     patience = Deadline.after(min(_LATE_WRITE_S, app.deadline.remaining_s()), app.clock)
-    parts, aborted = list[Held](), 0
-    for sends in plan.sends().tables():
+
+    def read_part(app: App, topics: TopicStore, sends: Table) -> tuple[Held, int]:
         if not failed and _came_as_sent(topics, plan.found, there, sends):
-            parts.append(all_held(len(sends)))
-            continue
+            return all_held(len(sends)), 0
         for _ in patience.rounds(_POLL_S):
             found = held(sends, _read_since(app, topics, plan.found, there, sends), accepted=not failed)
             if failed or not found.lacks():
                 break
-        parts.append(found)
-        if failed:
-            aborted += _aborted(topics, sends, found, there)
-    return _ReadBack(parts, aborted)
+        return found, _aborted(topics, sends, found, there) if failed else 0
+
+    sends = plan.sends()
+    parts = list(by_parts(app, sends.tables(), count=sends.count_parts(), look=read_part))
+    return _ReadBack([part for part, _aborted in parts], sum(aborted for _part, aborted in parts))
 
 
 def _came_as_sent(topics: TopicStore, found: StoresOf[AnyStore], there: Sequence[str], sends: Table) -> bool:

@@ -6,6 +6,7 @@ Where many go through the same steps, a terminal has a live table of them (board
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import RLock
 from typing import IO, TYPE_CHECKING, Any
 
 from eosctl.deadline import Clock
@@ -41,8 +42,13 @@ class ProgressMessages:
         self._display: Any = None
         self._board: Board | None = None
         self._jobs: dict[str, _Job] = {}
+        self._one_at_a_time = RLock()  # threads that work side by side tell of it here
 
     def __call__(self, event: Event) -> None:
+        with self._one_at_a_time:
+            self._hear(event)
+
+    def _hear(self, event: Event) -> None:
         if event.standings and self._live:
             self._stand(event)
         elif event.done is not None:
@@ -52,13 +58,14 @@ class ProgressMessages:
 
     def close(self) -> None:
         """Takes bars off the terminal, and leaves a table there as it was last; safe to call twice."""
-        if self._display is not None:
-            self._display.stop()
-            self._display = None
-        if self._board is not None:
-            self._board.close()
-            self._board = None
-        self._jobs.clear()
+        with self._one_at_a_time:
+            if self._display is not None:
+                self._display.stop()
+                self._display = None
+            if self._board is not None:
+                self._board.close()
+                self._board = None
+            self._jobs.clear()
 
     def _stand(self, event: Event) -> None:
         """Shows the table, alone: two displays that redraw themselves would overwrite each other."""

@@ -16,6 +16,7 @@ from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import Record
 from eosctl.engine.backups.entries import ENTRIES
 from eosctl.engine.columns import DECISIONS, RECORDS, meaning
+from eosctl.engine.keys.homes import hashes_of
 from eosctl.engine.planned import WRITES
 from eosctl.engine.reading.newest import KEYS_AT_ONCE, Fold, Folding, folded, piece_of, records_table
 from eosctl.engine.reading.ranges import OffsetRange, read_runs
@@ -201,6 +202,20 @@ def test_memory_is_that_of_the_keys() -> None:
     fold = folding.fold()
     assert (most < 60_000, fold.records.num_rows, fold.older) == (True, 10, 199_990)
     assert fold.records["offset"].to_pylist() == list(range(199_990, 200_000))
+
+
+@pytest.mark.parametrize("keyless", [False, True])
+def test_two_keys_with_one_hash_supersede_none_of_each_other(*, keyless: bool) -> None:
+    keys = [b'["a",{"n":85622}]', b'["a",{"n":95541}]']
+    assert len(set(hashes_of(pa.array(keys, pa.binary())).tolist())) == 1
+    folding = Folding([TO_FOUR], keyless=keyless)
+    folding.add(
+        piece_of(0, [record(0, number, key) for number, key in enumerate([*keys, None, keys[0], None])]).columns
+    )
+
+    fold = folding.fold()
+
+    assert fold.records["offset"].to_pylist() == ([1, 2, 3, 4] if keyless else [1, 3, 4])
 
 
 def test_memory_is_that_of_the_keys_however_large_their_values_are() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,14 @@ from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.views import Prefer
 from eosctl.engine.backups import entries
 from eosctl.errors import EosctlError, InputFileError, RefusedError, StalePlanError
+from eosctl.events import Event
 from eosctl.migrate.rows import MismatchRow
 from eosctl.migrate.verify import verify_backup
 from eosctl.offsets.apply import apply_plan, prepare_merge
 from eosctl.offsets.edit.edit import ResetRequest, plan_offsets_reset
 from eosctl.offsets.files import backup
 from eosctl.offsets.files.restore import RestoreRequest, plan_restore, prepare_restore
+from eosctl.offsets.stores.columns import by_parts
 from eosctl.offsets.writes import MergeRequest, plan_offsets_merge
 from eosctl.ports import TopicStore
 from eosctl.state.backups import read_backup, write_lines
@@ -83,6 +86,22 @@ def test_a_backup_that_does_not_fit_is_restored_and_verified_part_by_part(
     assert list((app.state_dir / "parts").iterdir()) == []
 
 
+def test_parts_that_are_read_at_the_same_time_are_told_apart(app: App) -> None:
+    heard = list[Event]()
+
+    def look(here: App, _topics: TopicStore, part: str) -> str:
+        here.on_event(Event(f"reading {part}", done=1, total=2))
+        here.on_event(Event("a sentence"))
+        return part.upper()
+
+    for parts in ("ab", "c"):
+        listening = replace(app, on_event=heard.append)
+        assert list(by_parts(listening, parts, count=len(parts), look=look)) == list(parts.upper())
+    progress = sorted(event.message for event in heard if event.done is not None)
+    assert progress == ["reading a (part 1 of 2)", "reading b (part 2 of 2)", "reading c"]
+    assert [event.message for event in heard if event.done is None] == ["a sentence"] * 3
+
+
 def test_of_very_many_keys_that_differ_the_first_are_shown_and_all_are_counted(app: App, world: OffsetWorld) -> None:
     """A row was kept in memory for each: gigabytes where workers had gone on after a migration of millions."""
     for number in range(150):
@@ -105,11 +124,10 @@ def test_a_disk_that_is_full_is_an_error_before_anything_is_written(
     path = apply(app)
     monkeypatch.setattr(entries, "PART_RECORDS", 1)
     monkeypatch.setattr(backup, "AT_ONCE", 1)
-    parts, writes, reads = app.state_dir / "parts", world.topics.writes, list[Call]()
+    parts, writes, reads = app.state_dir / "parts", world.topics.writes, count(1)
 
-    def fill_up(call: Call) -> None:
-        reads.append(call)
-        if len(reads) == read:
+    def fill_up(_call: Call) -> None:
+        if next(reads) == read:
             parts.rename(parts.with_name("gone"))
             parts.write_text("no folder")
 

@@ -94,8 +94,12 @@ class BackupEntries:
             for each in part:
                 each.spilled.forget()
 
+    def count_parts(self) -> int:
+        """How many `tables` there are."""
+        return len(self._parts) or 1
+
     def is_large(self) -> bool:
-        """Whether there are several parts."""
+        """Whether there are parts that wait on the disk."""
         return bool(self._parts)
 
 

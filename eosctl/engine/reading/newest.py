@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.records import Bounds, Headers, Record
-from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings
+from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings, same
 from eosctl.engine.keys.homes import Hashes, hash_column, hashes_of, homes_by, nulls_of
 from eosctl.engine.keys.matching import are_alike, numbers_in, sorted_by_hash
 from eosctl.engine.keys.owners import owners_of
@@ -29,6 +29,8 @@ from eosctl.engine.reading.ranges import Message, OffsetRange
 
 KEYS_AT_ONCE = 1_000_000
 BYTES_AT_ONCE = 1 << 29
+Flags = npt.NDArray[np.bool_]
+
 _ROWS_AT_ONCE = 50_000
 _FULL = 0.75
 """Of what is held at most: what is let go of is worth the look for it, or all is given away."""
@@ -208,33 +210,43 @@ def superseded(batches: Sequence[pa.RecordBatch], hashes: Sequence[Hashes], *, k
         return None
     places = np.concatenate([batch["place"].to_numpy() for batch in batches])
     ordered = sorted_by_hash(np.concatenate(hashes), places)
-    again = are_alike(ordered)
-    if not again.any():
+    goes_on = np.append(are_alike(ordered), values=False)  # the next one has the same hash
+    if not goes_on.any():
         return None
-    alike = np.append(again, values=False) | np.insert(again, 0, values=False)
-    rows = np.sort(numbers_in(ordered[alike]))
-    keys = _keys_of(batches, rows).dictionary_encode()
-    of_keys = keys.indices.fill_null(len(keys.dictionary)).to_numpy().astype(np.int64)
-    if keyless:
-        of_keys += np.where(of_keys == len(keys.dictionary), np.arange(len(rows)), 0)
-    same = of_keys * (int(places.max()) + 1) + places[rows]
-    _found, newest = np.unique(same[::-1], return_index=True)
-    if len(newest) == len(rows):
-        return None
-    kept = np.zeros(len(rows), np.bool_)
-    kept[len(rows) - 1 - newest] = True
-    return rows[~kept]
+    alike = np.insert(goes_on[:-1], 0, values=False) | goes_on
+    rows, goes_on = numbers_in(ordered[alike]), goes_on[alike]
+    keys, places = pa.concat_arrays([batch["key"] for batch in batches]).take(pa.array(rows)), places[rows]
+    is_key = keys.is_valid().to_numpy(zero_copy_only=False) if keyless else np.True_
+    differs = goes_on & ~_are_as_next(keys, places)
+    older, doubtful = goes_on & is_key, _with_neighbours(differs, goes_on)
+    if doubtful.any():
+        older[doubtful] = _are_older(keys.filter(pa.array(doubtful)), places[doubtful], keyless=keyless)
+    return np.sort(rows[older]) if older.any() else None
 
 
-def _keys_of(batches: Sequence[pa.RecordBatch], rows: Integers) -> pa.Array:
-    """The keys of some rows, in order, of all batches."""
-    ends = np.cumsum([len(batch) for batch in batches])
-    some, begin = list[pa.Array](), 0
-    for batch, end in zip(batches, np.searchsorted(rows, ends).tolist(), strict=True):
-        first = int(ends[len(some)]) - len(batch)
-        some.append(batch["key"].take(pa.array(rows[begin:end] - first)))
-        begin = end
-    return pa.concat_arrays(some)
+def _are_as_next(keys: pa.Array, places: Integers) -> Flags:
+    """Whether each but the last has the key and place of the next."""
+    found: Flags = same(keys[:-1], keys[1:]).to_numpy(zero_copy_only=False)
+    return np.append(found & (places[:-1] == places[1:]), values=False)
+
+
+def _with_neighbours(some: Flags, goes_on: Flags) -> Flags:
+    """`some`, and all that are in a run with one of them: one that `goes_on` has the next one in its run."""
+    if not some.any():
+        return some
+    runs = np.cumsum(np.insert(~goes_on[:-1], 0, values=False))
+    return np.isin(runs, runs[some])
+
+
+def _are_older(keys: pa.Array, places: Integers, *, keyless: bool) -> Flags:
+    """Whether each has the place and key of a later one."""
+    later = set[tuple[int, bytes | None]]()
+    found = np.zeros(len(keys), np.bool_)
+    pairs = list(zip(places.tolist(), keys.to_pylist(), strict=True))
+    for number, pair in reversed(list(enumerate(pairs))):
+        found[number] = pair in later and not (keyless and pair[1] is None)
+        later.add(pair)
+    return found
 
 
 def _filtered(batches: list[pa.RecordBatch], which: Sequence[npt.NDArray[np.bool_]]) -> Iterator[pa.RecordBatch]:

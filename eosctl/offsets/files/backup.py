@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.record_file import UNKNOWN
-from eosctl.core.records import Bounds, Headers, Record
+from eosctl.core.records import Bounds, Headers, Record, TopicDescription
 from eosctl.engine.backups.entries import ENTRIES, BackupEntries, entries_of, unlisted, without_absent
 from eosctl.engine.backups.file import BackupFile, is_columnar, open_backup
 from eosctl.engine.backups.lines import AT_ONCE
@@ -21,9 +21,11 @@ from eosctl.engine.reading.headers import headers_text
 from eosctl.engine.reading.newest import all_records
 from eosctl.engine.stores import ColumnStore
 from eosctl.errors import InputFileError, RefusedError
-from eosctl.offsets.stores.columns import ColumnStores, column_store, settled_columns
+from eosctl.machine.ahead import ahead
+from eosctl.offsets.stores.columns import ColumnStores, by_parts, column_store, settled_columns
 from eosctl.offsets.stores.gather import StoresOf, require_topics
 from eosctl.offsets.stores.on_disk import parts_folder
+from eosctl.ports import TopicStore
 from eosctl.state.backups import BackupEntry, read_backup, refuse_config
 
 if TYPE_CHECKING:
@@ -44,14 +46,14 @@ def read_entries(app: App, path: str) -> BackupEntries:
     with app.topics() as topics:
         here = topics.cluster_id()
     with parts_folder(app, need="A large backup is unpacked there, and needs some 300 bytes per key.") as folder:
-        return BackupEntries(_of_this_cluster(path, chain(first, pieces), here), folder)
+        return BackupEntries(ahead(_of_this_cluster(path, chain(first, pieces), here)), folder)
 
 
 Pieces = Iterator[tuple[set[str], "Batch"]]
 """Some ENTRIES, and the clusters that they are of, as far as the file says."""
 
 
-def _of_this_cluster(path: str, pieces: Pieces, here: str) -> Iterator[Batch]:
+def _of_this_cluster(path: str, pieces: Pieces, here: str) -> Generator[Batch, None, None]:
     for clusters, batch in pieces:
         other = sorted(clusters - {here})
         if other:
@@ -104,23 +106,16 @@ def look_at_parts(
     With `absent_topics`, keys that had no record in topics that are not there are left out: a cut-off write had yet to
     create them. Raises NotFoundError for a topic that is gone.
     """
-    bounds: dict[str, tuple[Bounds, ...]] = {}
-    found = list[T]()
     with app.topics() as topics:
         there = topics.describe(sorted(entries.topics))
-        for table in entries.tables():
+
+        def look_at(app: App, topics: TopicStore, table: Table) -> tuple[T, dict[str, tuple[Bounds, ...]]]:
             kept = without_absent(table, there) if absent_topics else table
-            wanted = places_in(kept)
-            require_topics(sorted(wanted), there)
-            reads, stores, hidden = [], {}, list[Record]()
-            for topic, partitions in sorted(wanted.items()):
-                read, behind = settled_columns(app, topics, topic, partitions=partitions, bare=True)
-                bounds.setdefault(topic, read.bounds)
-                stores[topic] = column_store(read, behind)
-                reads.append(read)
-                hidden += behind
-            headers = {(read.topic, *place): each for read in reads for place, each in read.headers.items()}
-            found.append(look(BackupPart(kept, all_records(reads), headers, stores, hidden)))
+            part, bounds = _read(app, topics, kept, there)
+            return look(part), bounds
+
+        parts = list(by_parts(app, entries.tables(), count=entries.count_parts(), look=look_at))
+        bounds = {topic: each for _found, bounds in reversed(parts) for topic, each in bounds.items()}
         stores_found = StoresOf(
             cluster_id=topics.cluster_id(),
             global_topic=app.target.offset_topic,
@@ -129,4 +124,21 @@ def look_at_parts(
             descriptions={topic: there[topic] for topic in bounds},
             dedicated=DedicatedTopics(),
         )
-    return stores_found, found
+    return stores_found, [found for found, _bounds in parts]
+
+
+def _read(
+    app: App, topics: TopicStore, entries: Table, there: Mapping[str, TopicDescription]
+) -> tuple[BackupPart, dict[str, tuple[Bounds, ...]]]:
+    """What the topics have of some entries, and their bounds when they were read."""
+    wanted = places_in(entries)
+    require_topics(sorted(wanted), there)
+    reads, stores, hidden = [], {}, list[Record]()
+    for topic, partitions in sorted(wanted.items()):
+        read, behind = settled_columns(app, topics, topic, partitions=partitions, bare=True)
+        stores[topic] = column_store(read, behind)
+        reads.append(read)
+        hidden += behind
+    headers = {(read.topic, *place): each for read in reads for place, each in read.headers.items()}
+    part = BackupPart(entries, all_records(reads), headers, stores, hidden)
+    return part, {read.topic: read.bounds for read in reads}

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
 from eosctl.app import App
 from eosctl.core.offsets.views import fold_hidden
 from eosctl.core.records import Bounds, Record
 from eosctl.engine.reading.newest import TopicColumns
 from eosctl.engine.stores import ColumnStore
+from eosctl.events import Event, OnEvent
+from eosctl.machine.side_by_side import two_at_a_time
 from eosctl.offsets.stores.gather import Reader, StoresOf, gather_with, patience
 from eosctl.ports import TopicStore
 
+if TYPE_CHECKING:
+    from eosctl.engine.columns import Table
+
+T = TypeVar("T")
 ColumnStores = StoresOf[ColumnStore]
 
 
@@ -61,3 +69,26 @@ def settled_columns(
         if not read.blocked():
             return read, ()
     return read, topics.read_behind(topic, read.blocked())
+
+
+def by_parts(
+    app: App, parts: Iterable[Table], *, count: int, look: Callable[[App, TopicStore, Table], T]
+) -> Iterator[T]:
+    """What `look` finds about each of so many parts, in order: of two at a time, each with a store of its own."""
+
+    def look_at(numbered: tuple[int, Table]) -> T:
+        number, part = numbered
+        here = app if count == 1 else replace(app, on_event=_named(app.on_event, f"part {number} of {count}"))
+        with here.topics() as topics:
+            return look(here, topics, part)
+
+    return two_at_a_time(look_at, enumerate(parts, 1))
+
+
+def _named(on_event: OnEvent, part: str) -> OnEvent:
+    """Both parts are in progress: they are told apart."""
+
+    def tell(event: Event) -> None:
+        on_event(event if event.done is None else replace(event, message=f"{event.message} ({part})"))
+
+    return tell

@@ -1,0 +1,66 @@
+"""Two at a time: in order, no more than two taken, and nobody waits for one that hangs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from eosctl.machine import side_by_side
+from eosctl.machine.side_by_side import two_at_a_time
+from tests.fakes.clock import PLENTY_S
+
+
+def test_two_are_asked_at_a_time_and_their_answers_come_in_order() -> None:
+    met, taken = threading.Barrier(2), list[int]()
+
+    def numbers() -> Iterator[int]:
+        for number in range(6):
+            taken.append(number)
+            yield number
+
+    def ask(number: int) -> tuple[int, int]:
+        met.wait(PLENTY_S)  # for the other one
+        return number, len(taken)
+
+    answers = list(two_at_a_time(ask, numbers()))
+
+    assert [number for number, _taken in answers] == list(range(6))
+    assert all(count <= number + 3 for number, count in answers)
+
+
+def test_one_alone_is_asked_in_this_thread_and_none_not_at_all() -> None:
+    assert list(two_at_a_time(lambda _: threading.current_thread(), [1])) == [threading.current_thread()]
+    assert not list(two_at_a_time(lambda _: threading.current_thread(), []))
+
+
+def test_the_error_of_the_first_that_fails_is_raised_where_its_answer_is_used() -> None:
+    def ask(number: int) -> int:
+        if number:
+            raise ValueError(str(number))
+        return number
+
+    answers = two_at_a_time(ask, range(5))
+
+    assert next(answers) == 0
+    with pytest.raises(ValueError, match="1"):
+        next(answers)
+
+
+def test_one_that_hangs_is_not_waited_for_when_the_other_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(side_by_side, "_PATIENCE_S", 0.0)
+    over, ended = threading.Event(), threading.Event()
+
+    def ask(number: int) -> int:
+        if not number:
+            raise ValueError("the first")
+        over.wait(PLENTY_S)
+        ended.set()
+        return number
+
+    with pytest.raises(ValueError, match="the first"):
+        list(two_at_a_time(ask, range(2)))
+    assert not ended.is_set()
+    over.set()
+    assert ended.wait(PLENTY_S)
