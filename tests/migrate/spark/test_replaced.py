@@ -80,6 +80,7 @@ def test_a_backup_has_what_is_sent_as_it_is_by_now_and_copies_that_go(tmp_path: 
     new |= {"hash": murmur2(b"n")}
     decisions = pa.Table.from_pylist([there, new, {**there, "key": b"kept", "action": "keep"}], schema=DECISIONS)
     record = {"topic": "t", "partition": 1, "offset": 8, "timestamp_ms": 10, "key": b"k", "value": b"newer"}
+    record |= {"hash": murmur2(b"k")}
     write_table(part_file(tmp_path / "decisions", 0), decisions)
     write_table(part_file(tmp_path / "newer-1", 0), pa.Table.from_pylist([record], schema=RECORDS))
     copy = {**record, "partition": 2, "offset": 3}
