@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.offsets.migration import PART_BYTES, PART_RECORDS
+from eosctl.core.offsets import migration
 from eosctl.core.records import Headers, Record
 from eosctl.engine.columns import arrow_schema, batch_of_columns, nothings, numbered, one_array, row_sizes, same, those
 from eosctl.engine.files import Spilled
@@ -19,6 +19,9 @@ from eosctl.engine.keys.matching import places_of
 from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.planned import WRITES
 from eosctl.engine.reading.headers import headers_at
+
+PART_RECORDS, PART_BYTES = migration.PART_RECORDS // 2, migration.PART_BYTES // 2
+"""Of a part at most: two of them are looked at at a time."""
 
 ENTRIES = arrow_schema(
     "topic string, partition int, offset long, timestamp_ms long, key binary, value value, headers string, "
