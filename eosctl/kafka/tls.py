@@ -72,11 +72,9 @@ def anchors_file(settings: ClientSettings) -> str | None:
 
 @functools.cache
 def _kept_anchors(pem: str) -> str:
-    descriptor, name = tempfile.mkstemp(prefix="eosctl-authorities-", suffix=".pem")
-    atexit.register(Path(name).unlink, missing_ok=True)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(anchors_pem(pem))
-    return name
+    kept = contextlib.ExitStack()
+    atexit.register(kept.close)
+    return kept.enter_context(_private_file(anchors_pem(pem)))
 
 
 def _load_client_certificate(context: ssl.SSLContext, settings: ClientSettings) -> None:
@@ -95,7 +93,7 @@ def _load_inline_certificate(context: ssl.SSLContext, certificate: str, settings
 
 @contextlib.contextmanager
 def _private_file(text: str) -> Iterator[str]:
-    """OpenSSL reads chains from files only: one in memory where there are such, else a private one for a moment."""
+    """OpenSSL reads chains from files only: one in memory where there are such, else a private one meanwhile."""
     if hasattr(os, "memfd_create") and Path("/proc/self/fd").exists():  # nothing stays of it, however eosctl ends
         with os.fdopen(os.memfd_create("certificate"), "w") as file:
             file.write(text)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import os
 import ssl
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +68,26 @@ def test_each_certificate_of_a_truststore_is_an_anchor(
         else:
             with pytest.raises(UnauthorizedError, match="not trusted"):
                 connect(cluster.bootstrap_servers, security_protocol="SSL", **ca)
+
+
+def test_nothing_stays_of_the_authorities_of_a_process_that_is_ended(
+    authorities: dict[str, trustme.CA], tmp_path: Path
+) -> None:
+    """Each killed command, and each worker process of Spark's, left a file in the temporary folder."""
+    ask = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from eosctl.core.clients.settings import ClientSettings\n"
+        "from eosctl.kafka.topics.librdkafka import client_properties\n"
+        "settings = ClientSettings(('a:1',), security_protocol='SSL', ssl_ca_pem=sys.argv[1])\n"
+        "print(Path(client_properties(settings)['ssl.ca.location']).read_text(), end='', flush=True)\n"
+        "os._exit(0)\n"
+    )
+    pem = _pem(authorities["intermediate"])
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", ask, pem], env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout == anchors_pem(pem)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_roots_are_handed_to_librdkafka_as_they_are() -> None:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets import migration
+from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.records import Headers, Record
 from eosctl.engine.columns import arrow_schema, batch_of_columns, nothings, numbered, one_array, row_sizes, same, those
 from eosctl.engine.files import Spilled
