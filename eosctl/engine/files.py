@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 import tempfile
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -49,19 +51,16 @@ class Spilled:
             with pa.ipc.new_file(file, table.schema) as writer:
                 writer.write_table(table)
             file.flush()
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._descriptor = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self._descriptor)
 
     def __len__(self) -> int:
         return self._rows
 
     def table(self) -> pa.Table:
-        """The table."""
-        return pa.ipc.open_file(pa.BufferReader(pa.py_buffer(self._map))).read_all()
-
-    def forget(self) -> None:
-        """Gives the memory back that reading took; the file is read again where it is used again."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
+        """The table; the memory that reading it takes is given back when nothing of it is in use any more."""
+        mapped = mmap.mmap(self._descriptor, 0, access=mmap.ACCESS_READ)
+        return pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))).read_all()
 
 
 def spilled_if_several(tables: Iterator[pa.Table], folder: Path) -> Iterator[pa.Table | Spilled]:

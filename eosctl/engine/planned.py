@@ -69,8 +69,6 @@ class PlannedWrites(Sequence[PlannedWrite]):
         for part in self._parts:
             table = part if isinstance(part, pa.Table) else part.table()
             yield sent(table) if self._only_sends else table
-            if isinstance(part, Spilled):
-                part.forget()
 
     def count_parts(self) -> int:
         """How many `tables` there are."""

@@ -94,8 +94,6 @@ class BackupEntries:
             yield self._small
         for part in self._parts:
             yield pa.concat_tables(each.table() for each in part)
-            for each in part:
-                each.spilled.forget()
 
     def count_parts(self) -> int:
         """How many `tables` there are."""
