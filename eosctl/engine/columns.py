@@ -149,12 +149,13 @@ def row_sizes(table: pa.Table) -> pa.Array:
 
 
 def nothings(values: pa.Array) -> pa.Array:
-    """`is_nothing` of a column; nearly all values are maps, and only others are looked at one by one."""
-    may_be = pc.invert(pc.fill_null(pc.starts_with(values, "{"), fill_value=False))
+    """`is_nothing` of a column; nearly all values are maps or null, and only others are looked at one by one."""
+    found = pc.is_null(values)
+    may_be = pc.and_not(pc.invert(found), pc.fill_null(pc.starts_with(values, "{"), fill_value=True))
     if not pc.any(may_be).as_py():
-        return may_be
-    found = pa.array(map(is_nothing, values.filter(may_be).to_pylist()), pa.bool_())
-    return pc.replace_with_mask(may_be, may_be, found)
+        return found
+    odd = pa.array(map(is_nothing, values.filter(may_be).to_pylist()), pa.bool_())
+    return pc.replace_with_mask(found, may_be, odd)
 
 
 def dictionary_of(column: pa.Array, values: dict[Any, Any], kind: pa.DataType) -> pa.Array:

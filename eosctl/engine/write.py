@@ -112,10 +112,11 @@ def write_rows(
 
 
 def by_partition(rows: pa.Table) -> pa.Table:
-    """`rows` in the order of their partitions: few are in more than one transaction, and each costs a marker."""
-    topics = one_array(rows["topic"]).dictionary_encode().indices
+    """`rows` by topic and partition: few of these are in more than one transaction, and each costs a marker."""
+    topics = one_array(rows["topic"]).dictionary_encode()
+    ranks = pc.rank(topics.dictionary, tiebreaker="first").take(topics.indices)
     order = pc.sort_indices(
-        pa.table({"topic": topics, "partition": rows["partition"]}),
+        pa.table({"topic": ranks, "partition": rows["partition"]}),
         sort_keys=[("topic", "ascending"), ("partition", "ascending")],
     )
     return rows.take(order)

@@ -7,8 +7,11 @@ import sys
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from eosctl.engine.columns import numbered, one_array, those
+from eosctl.core.offsets.records import is_nothing
+from eosctl.engine.columns import VALUES, nothings, numbered, one_array, those
 
 _PROBE = """
 import sys
@@ -43,3 +46,11 @@ def test_a_column_of_one_piece_is_that_piece() -> None:
 
 def test_rows_are_numbered_from_zero() -> None:
     assert [numbered(count).to_pylist() for count in (0, 1, 3)] == [[], [0], [0, 1, 2]]
+
+
+@given(
+    st.lists(st.none() | st.sampled_from([b"", b"null", b" null ", b"nul", b"{}", b"{", b"0", b"\xff"]), max_size=12)
+)
+def test_what_means_no_offset_in_a_column(values: list[bytes | None]) -> None:
+    column = pa.array([b"before", *values], VALUES).slice(1)
+    assert nothings(column).to_pylist() == [is_nothing(value) for value in values]

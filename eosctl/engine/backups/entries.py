@@ -19,6 +19,7 @@ from eosctl.engine.keys.matching import places_of
 from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.planned import WRITES
 from eosctl.engine.reading.headers import headers_at
+from eosctl.engine.write import by_partition
 
 PART_RECORDS, PART_BYTES = migration.PART_RECORDS // 2, migration.PART_BYTES // 2
 """Of a part at most: two of them are looked at at a time."""
@@ -109,7 +110,7 @@ _OnDisk = tuple[Spilled, Sequence[tuple[str, int, int, int, int]]]
 
 
 def _spilled(held: Sequence[pa.Table], folder: Path) -> _OnDisk:
-    table = pa.concat_tables(held).sort_by([("topic", "ascending"), ("partition", "ascending")])
+    table = by_partition(pa.concat_tables(held))
     places = table.select(["topic", "partition"])
     places = places.append_column("row", numbered(len(table))).append_column("size", row_sizes(table))
     found = places.group_by(["topic", "partition"]).aggregate([("row", "min"), ([], "count_all"), ("size", "sum")])
