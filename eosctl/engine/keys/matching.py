@@ -1,7 +1,7 @@
 """Where the rows of one table are in another, by topic, key and partition.
 
 Hashes of keys and numbers of rows, sorted together, bring those that can be the same next to each other; nearly all
-tables have the hashes. Arrow's `index_in`, which puts the bytes into a hash table, takes three times as long.
+tables have the hashes. Arrow's `index_in`, which puts the bytes into a hash table, takes twice as long.
 """
 
 from __future__ import annotations
