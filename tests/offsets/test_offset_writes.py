@@ -12,6 +12,7 @@ import pytest
 from eosctl.app import App
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.views import Prefer
+from eosctl.core.records import Bounds
 from eosctl.engine.backups import entries
 from eosctl.errors import EosctlError, InputFileError, RefusedError, StalePlanError
 from eosctl.events import Event
@@ -84,6 +85,16 @@ def test_a_backup_that_does_not_fit_is_restored_and_verified_part_by_part(
     assert world.topics.newest(OWN) == dict.fromkeys(after) | before
     assert verify_backup(app, Path(path), before=True).exit_code == 0
     assert list((app.state_dir / "parts").iterdir()) == []
+
+
+def test_what_came_between_two_looks_at_a_topic_does_not_count_as_seen() -> None:
+    """Two parts are read at a time: the second may have asked for the bounds before the first."""
+    asked: list[dict[str, tuple[Bounds, ...]]] = [
+        {"t": (Bounds(0, 0, 5, 5), Bounds(1, 0, 8, 9)), "u": (Bounds(0, 0, 1, 1),)},
+        {"t": (Bounds(0, 0, 5, 5), Bounds(1, 0, 7, 9), Bounds(2, 0, 0, 0))},
+    ]
+    expected = {"t": (Bounds(0, 0, 5, 5), Bounds(1, 0, 7, 9)), "u": (Bounds(0, 0, 1, 1),)}
+    assert backup.earliest(asked) == backup.earliest(reversed(asked)) == expected
 
 
 def test_parts_that_are_read_at_the_same_time_are_told_apart(app: App) -> None:

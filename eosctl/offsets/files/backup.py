@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -101,7 +101,7 @@ class BackupPart:
 def look_at_parts(
     app: App, entries: BackupEntries, look: Callable[[BackupPart], T], *, absent_topics: bool = False
 ) -> tuple[ColumnStores, list[T]]:
-    """What `look` returns for each part, and the topics as they were when each was read first.
+    """What `look` returns for each part, and the topics as they were when a part of each was read first.
 
     With `absent_topics`, keys that had no record in topics that are not there are left out: a cut-off write had yet to
     create them. Raises NotFoundError for a topic that is gone.
@@ -115,7 +115,7 @@ def look_at_parts(
             return look(part), bounds
 
         parts = list(by_parts(app, entries.tables(), count=entries.count_parts(), look=look_at))
-        bounds = {topic: each for _found, bounds in reversed(parts) for topic, each in bounds.items()}
+        bounds = earliest(bounds for _found, bounds in parts)
         stores_found = StoresOf(
             cluster_id=topics.cluster_id(),
             global_topic=app.target.offset_topic,
@@ -125,6 +125,19 @@ def look_at_parts(
             dedicated=DedicatedTopics(),
         )
     return stores_found, [found for found, _bounds in parts]
+
+
+def earliest(looks: Iterable[Mapping[str, tuple[Bounds, ...]]]) -> dict[str, tuple[Bounds, ...]]:
+    """The bounds of topics at the first of several looks: whichever it was for a partition, they only grow.
+
+    Later ones would have what comes between two looks count as seen, in partitions of which it was not read.
+    """
+    found: dict[str, tuple[Bounds, ...]] = {}
+    for look in looks:
+        for topic, bounds in look.items():
+            pairs = zip(found.get(topic, bounds), bounds, strict=False)  # there may be more partitions meanwhile
+            found[topic] = tuple(min(pair, key=lambda one: (one.lso, one.end)) for pair in pairs)
+    return found
 
 
 def _read(
