@@ -201,7 +201,7 @@ def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: b
         return found, _aborted(topics, sends, found, there) if failed else 0
 
     sends = plan.sends()
-    parts = list(by_parts(app, sends.tables(), count=sends.count_parts(), look=read_part))
+    parts = list(by_parts(app, sends.tables(), count=sends.count_parts(), doing="reading back", look=read_part))
     return _ReadBack([part for part, _aborted in parts], sum(aborted for _part, aborted in parts))
 
 

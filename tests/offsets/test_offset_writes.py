@@ -107,9 +107,12 @@ def test_parts_that_are_read_at_the_same_time_are_told_apart(app: App) -> None:
 
     for parts in ("ab", "c"):
         listening = replace(app, on_event=heard.append)
-        assert list(by_parts(listening, parts, count=len(parts), look=look)) == list(parts.upper())
-    progress = sorted(event.message for event in heard if event.done is not None)
-    assert progress == ["reading a (part 1 of 2)", "reading b (part 2 of 2)", "reading c"]
+        assert list(by_parts(listening, parts, count=len(parts), doing="comparing", look=look)) == list(parts.upper())
+    progress = sorted((event.message, event.done, event.total) for event in heard if event.done is not None)
+    of_all = [("comparing", 1, 2), ("comparing", 2, 2)]
+    assert progress == [
+        *of_all, ("reading a (part 1 of 2)", 1, 2), ("reading b (part 2 of 2)", 1, 2), ("reading c", 1, 2),
+    ]  # fmt: skip
     assert [event.message for event in heard if event.done is None] == ["a sentence"] * 3
 
 

@@ -114,7 +114,7 @@ def look_at_parts(
             part, bounds = _read(app, topics, kept, there)
             return look(part), bounds
 
-        parts = list(by_parts(app, entries.tables(), count=entries.count_parts(), look=look_at))
+        parts = list(by_parts(app, entries.tables(), count=entries.count_parts(), doing="comparing", look=look_at))
         bounds = earliest(bounds for _found, bounds in parts)
         stores_found = StoresOf(
             cluster_id=topics.cluster_id(),

@@ -72,9 +72,12 @@ def settled_columns(
 
 
 def by_parts(
-    app: App, parts: Iterable[Table], *, count: int, look: Callable[[App, TopicStore, Table], T]
+    app: App, parts: Iterable[Table], *, count: int, doing: str, look: Callable[[App, TopicStore, Table], T]
 ) -> Iterator[T]:
-    """What `look` finds about each of so many parts, in order: of two at a time, each with a store of its own."""
+    """What `look` finds about each of so many parts, in order: of two at a time, each with a store of its own.
+
+    Progress is told of all parts, and of those that take long.
+    """
 
     def look_at(numbered: tuple[int, Table]) -> T:
         number, part = numbered
@@ -82,7 +85,10 @@ def by_parts(
         with here.topics() as topics:
             return look(here, topics, part)
 
-    return two_at_a_time(look_at, enumerate(parts, 1))
+    for done, found in enumerate(two_at_a_time(look_at, enumerate(parts, 1)), 1):
+        if count > 1:
+            app.on_event(Event(doing, done=done, total=count, unit="parts"))
+        yield found
 
 
 def _named(on_event: OnEvent, part: str) -> OnEvent:
