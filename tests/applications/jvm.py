@@ -49,7 +49,9 @@ def jvm(jars: Sequence[Jar], folder: Path, *, options: Sequence[str] = ()) -> It
     )  # fmt: skip
     (py4j,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
     class_path = os.pathsep.join(map(str, [py4j, *paths]))
-    command = [str(java.executable), *_OPTIONS, *options, "-cp", class_path, "py4j.GatewayServer", "--enable-auth", "0"]
+    mine = f"-Djava.io.tmpdir={folder}"  # Flink's files, which stay when it is killed
+    command = [str(java.executable), *_OPTIONS, mine, *options, "-cp", class_path]
+    command += ["py4j.GatewayServer", "--enable-auth", "0"]
     said = folder / "jvm.out"
     with said.open("wb") as output, (folder / "jvm.err").open("wb") as errors:
         process = subprocess.Popen(

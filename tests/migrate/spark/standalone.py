@@ -129,7 +129,7 @@ def _process(
     log = folder / f"{name}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*where, BIN / "spark-class", *words], env=_environ(java_home, quick), start_new_session=True,
+            [*where, BIN / "spark-class", *words], env=_environ(folder, java_home, quick), start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=output, stderr=output,
         )  # fmt: skip
     try:
@@ -139,11 +139,12 @@ def _process(
         process.wait(30)
 
 
-def _environ(java_home: Path, quick: str) -> dict[str, str]:
+def _environ(folder: Path, java_home: Path, quick: str) -> dict[str, str]:
     """Nothing of the caller's but its path: $SPARK_HOME or a $SPARK_CONF_DIR would make another Spark."""
     return {
         "PATH": os.environ["PATH"],
         "JAVA_HOME": str(java_home),
+        "SPARK_LOCAL_DIRS": str(folder / "scratch"),  # of executors, too: what is killed leaves something there
         "SPARK_LOCAL_IP": "127.0.0.1",  # where their web pages are
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": f"{quick} -Dspark.master.rest.enabled=false",
