@@ -12,17 +12,14 @@ import pytest
 from eosctl.app import App
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.views import Prefer
-from eosctl.core.records import Bounds
 from eosctl.engine.backups import entries
 from eosctl.errors import EosctlError, InputFileError, RefusedError, StalePlanError
-from eosctl.events import Event
 from eosctl.migrate.rows import MismatchRow
 from eosctl.migrate.verify import verify_backup
 from eosctl.offsets.apply import apply_plan, prepare_merge
 from eosctl.offsets.edit.edit import ResetRequest, plan_offsets_reset
 from eosctl.offsets.files import backup
 from eosctl.offsets.files.restore import RestoreRequest, plan_restore, prepare_restore
-from eosctl.offsets.stores.columns import by_parts
 from eosctl.offsets.writes import MergeRequest, plan_offsets_merge
 from eosctl.ports import TopicStore
 from eosctl.state.backups import read_backup, write_lines
@@ -85,35 +82,6 @@ def test_a_backup_that_does_not_fit_is_restored_and_verified_part_by_part(
     assert world.topics.newest(OWN) == dict.fromkeys(after) | before
     assert verify_backup(app, Path(path), before=True).exit_code == 0
     assert list((app.state_dir / "parts").iterdir()) == []
-
-
-def test_what_came_between_two_looks_at_a_topic_does_not_count_as_seen() -> None:
-    """Two parts are read at a time: the second may have asked for the bounds before the first."""
-    asked: list[dict[str, tuple[Bounds, ...]]] = [
-        {"t": (Bounds(0, 0, 5, 5), Bounds(1, 0, 8, 9)), "u": (Bounds(0, 0, 1, 1),)},
-        {"t": (Bounds(0, 0, 5, 5), Bounds(1, 0, 7, 9), Bounds(2, 0, 0, 0))},
-    ]
-    expected = {"t": (Bounds(0, 0, 5, 5), Bounds(1, 0, 7, 9)), "u": (Bounds(0, 0, 1, 1),)}
-    assert backup.earliest(asked) == backup.earliest(reversed(asked)) == expected
-
-
-def test_parts_that_are_read_at_the_same_time_are_told_apart(app: App) -> None:
-    heard = list[Event]()
-
-    def look(here: App, _topics: TopicStore, part: str) -> str:
-        here.on_event(Event(f"reading {part}", done=1, total=2))
-        here.on_event(Event("a sentence"))
-        return part.upper()
-
-    for parts in ("ab", "c"):
-        listening = replace(app, on_event=heard.append)
-        assert list(by_parts(listening, parts, count=len(parts), doing="comparing", look=look)) == list(parts.upper())
-    progress = sorted((event.message, event.done, event.total) for event in heard if event.done is not None)
-    of_all = [("comparing", 1, 2), ("comparing", 2, 2)]
-    assert progress == [
-        *of_all, ("reading a (part 1 of 2)", 1, 2), ("reading b (part 2 of 2)", 1, 2), ("reading c", 1, 2),
-    ]  # fmt: skip
-    assert [event.message for event in heard if event.done is None] == ["a sentence"] * 3
 
 
 def test_of_very_many_keys_that_differ_the_first_are_shown_and_all_are_counted(app: App, world: OffsetWorld) -> None:
