@@ -8,7 +8,6 @@ tells where in it each part is: every part looks into every file.
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import tempfile
 import weakref
@@ -59,8 +58,7 @@ class Spilled:
 
     def table(self) -> pa.Table:
         """The table; the memory that reading it takes is given back when nothing of it is in use any more."""
-        mapped = mmap.mmap(self._descriptor, 0, access=mmap.ACCESS_READ)
-        return pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))).read_all()
+        return read_table(Path(f"/dev/fd/{self._descriptor}"))
 
 
 def spilled_if_several(tables: Iterator[pa.Table], folder: Path) -> Iterator[pa.Table | Spilled]:

@@ -33,10 +33,10 @@ def side_by_side(ask: Callable[[_Asked], _Answer], asked: Iterable[_Asked], *, m
 
 
 def two_at_a_time(ask: Callable[[_Asked], _Answer], asked: Iterable[_Asked]) -> Iterator[_Answer]:
-    """What `ask` says of each, in their order, of two at a time; no more than these are taken, or kept, before.
+    """What `ask` says of each, in their order. Two are asked at a time, and no more are taken from `asked` meanwhile.
 
-    It pays where that is work of libraries that let other threads run. Raises what the first that fails raises; the
-    other one is not waited for long, as it may wait for a silent broker.
+    It pays where the work is done by libraries that let other threads run. Raises what the first that fails raises; the
+    other one is not waited for long, as it may wait for a silent broker. One alone is asked in this thread.
     """
     from collections import deque
     from concurrent.futures import wait

@@ -101,7 +101,7 @@ class BackupPart:
 def look_at_parts(
     app: App, entries: BackupEntries, look: Callable[[BackupPart], T], *, absent_topics: bool = False
 ) -> tuple[ColumnStores, list[T]]:
-    """What `look` returns for each part, and the topics as they were when a part of each was read first.
+    """What `look` returns for each part, and the topics as they were when each partition was first looked at.
 
     With `absent_topics`, keys that had no record in topics that are not there are left out: a cut-off write had yet to
     create them. Raises NotFoundError for a topic that is gone.
@@ -128,9 +128,9 @@ def look_at_parts(
 
 
 def earliest(looks: Iterable[Mapping[str, tuple[Bounds, ...]]]) -> dict[str, tuple[Bounds, ...]]:
-    """The bounds of topics at the first of several looks: whichever it was for a partition, they only grow.
+    """The smallest bounds of each partition, which are those of the first of several looks.
 
-    Later ones would have what comes between two looks count as seen, in partitions of which it was not read.
+    With later ones, a record that came between two looks would count as seen where nobody has read it.
     """
     found: dict[str, tuple[Bounds, ...]] = {}
     for look in looks:

@@ -74,9 +74,9 @@ def settled_columns(
 def by_parts(
     app: App, parts: Iterable[Table], *, count: int, doing: str, look: Callable[[App, TopicStore, Table], T]
 ) -> Iterator[T]:
-    """What `look` finds about each of so many parts, in order: of two at a time, each with a store of its own.
+    """What `look` finds in each of `count` parts, in order. It looks at two at a time, each with a store of its own.
 
-    Progress is told of all parts, and of those that take long.
+    Progress is reported for all parts together, and for each that takes long.
     """
 
     def look_at(numbered: tuple[int, Table]) -> T:
@@ -92,7 +92,7 @@ def by_parts(
 
 
 def _named(on_event: OnEvent, part: str) -> OnEvent:
-    """Both parts are in progress: they are told apart."""
+    """Adds the part to the name of what is in progress: two are at the same time."""
 
     def tell(event: Event) -> None:
         on_event(event if event.done is None else replace(event, message=f"{event.message} ({part})"))
