@@ -27,7 +27,7 @@ from eosctl.migrate.journal import BACKUP_NAME, Past, Stage, migration_journal, 
 from eosctl.migrate.plan import Migration, existing_snapshot
 from eosctl.migrate.report import Applied
 from eosctl.migrate.stale import drift_error
-from eosctl.migrate.targets import create_missing, wait_until_visible
+from eosctl.migrate.targets import create_missing
 from eosctl.migrate.topics import app_of, moved_topics, present_topics, some
 from eosctl.offsets.guard import refuse_running, refuse_running_source
 from eosctl.offsets.journal import offsets_journal
@@ -165,7 +165,7 @@ class _Run:
             return
         yield from self._clean()
         yield from self._write()
-        yield self._stage(Stage.VERIFY, self._verify, before=self._until_visible)
+        yield self._stage(Stage.VERIFY, self._verify)
 
     def close(self, progress: Progress[str]) -> list[Problem]:
         """The plan is over once the target is as planned."""
@@ -367,11 +367,6 @@ class _Run:
                 self._end_open_transactions(tasks)
             raise
 
-    def _until_visible(self) -> None:
-        if Stage.WRITE not in self.skipped and self.plan.target_file() is None:
-            app = app_of(self.migration.app.with_whole_timeout(), self.plan.targets[0])
-            wait_until_visible(app, self.sent.last_offsets)
-
     def _verify(self, outcome: dict[str, Json]) -> str:
         said = self._compare(since=True)
         compared = self.compared
@@ -385,5 +380,5 @@ class _Run:
         return said
 
     def _compare(self, *, since: bool = False) -> str:
-        self.compared = self.migration.compare(self.plan, "target", since=since)
+        self.compared = self.migration.compare(self.plan, "target", since=since, sent=self.sent)
         return f"{counted(self.compared.compared, 'key')} compared"

@@ -9,8 +9,7 @@ from eosctl.core.offsets.migration import MigrationPlan
 from eosctl.core.records import Record
 from eosctl.engine.transactions import in_transactions
 from eosctl.engine.write import tombstones
-from eosctl.migrate.targets import wait_until_visible
-from eosctl.migrate.topics import app_of
+from eosctl.migrate.topics import app_of, visible_bounds
 
 
 def delete_copies(app: App, plan: MigrationPlan, copies: Iterable[Record]) -> int:
@@ -22,6 +21,7 @@ def delete_copies(app: App, plan: MigrationPlan, copies: Iterable[Record]) -> in
     for rows in in_transactions(tombstones(copies)):
         with here.with_whole_timeout().topics() as topics:
             last_offsets = topics.write_columns([rows], total=len(rows), transactional_id=plan.cleaning_id())
-        wait_until_visible(here.with_whole_timeout(), last_offsets)
+        with (waiting := here.with_whole_timeout()).topics() as topics:
+            visible_bounds(waiting, topics, last_offsets)
         count += len(rows)
     return count

@@ -54,6 +54,8 @@ from eosctl.state.work_folders import work_folder
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
 
+_NOTHING_SENT = SentCounts()
+
 
 @dataclass(frozen=True, slots=True)
 class MigrationRequest:
@@ -178,15 +180,17 @@ class Migration:
         refuse_open_transactions(targets, allowed=request.allow_open_transactions)
         return routes, targets
 
-    def compare(self, plan: MigrationPlan, side: str, *, since: bool = False) -> Comparison:
-        """Reads one side again, up to now, and compares it with the plan's decisions.
+    def compare(
+        self, plan: MigrationPlan, side: str, *, since: bool = False, sent: SentCounts = _NOTHING_SENT
+    ) -> Comparison:
+        """Reads one side again, once it shows what was `sent`, up to now, and compares it with the plan's decisions.
 
         With `since` no more of the target is read than what came since the plan was made, where it has only grown and
         that is enough to see what is there: a tombstone may be compacted away before it is looked for.
         """
         app = self.app.with_whole_timeout()
         planned = plan.targets if side == "target" else plan.sources
-        now = present_topics(app, planned)
+        now = present_topics(app, planned, after=sent.last_offsets)
         grown = grown_since(planned, now) if since and not plan.stale_copies else None
         folder, compared = existing_snapshot(plan), None
         if grown is not None:

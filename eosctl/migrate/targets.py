@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from eosctl.app import App
@@ -110,21 +110,3 @@ def create_missing(app: App, plan: MigrationPlan) -> TopicsMade:
         if topic.topic in there and there[topic.topic].partitions != topic.partitions:
             raise other_partitions(topic.topic, there[topic.topic].partitions, planned=topic.partitions)
     return create_topics(here, [_new(topic) for topic in missing if topic.topic not in there])
-
-
-def wait_until_visible(app: App, last_offsets: Mapping[tuple[str, int], int]) -> None:
-    """Waits until a committed reader sees these offsets.
-
-    A commit is answered when it is decided; the coordinator writes the markers into the partitions after that
-    (KIP-98, `TransactionMarkerChannelManager`, Kafka 4.3). Raises DeadlineError.
-    """
-    waiting = dict(last_offsets)
-    with app.topics() as topics:
-        for _ in app.deadline.rounds(0.1, least_s=0.1):
-            for topic, bounds in topics.bounds_of({topic for topic, _partition in waiting}).items():
-                for bound in bounds:
-                    if bound.lso > waiting.get((topic, bound.partition), bound.lso):
-                        del waiting[topic, bound.partition]
-            if not waiting:
-                return
-    raise app.deadline.passed("waiting for the commit to reach all partitions; the offsets are written")

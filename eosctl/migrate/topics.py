@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
@@ -24,6 +25,7 @@ OPEN_TRANSACTION_PATIENCE_S = 5.0
 
 CONNECT_PARTITIONS = 25
 """Kafka Connect's own default (`offset.storage.partitions`)."""
+_NOTHING_SENT = MappingProxyType[tuple[str, int], int]({})
 
 
 def app_of(app: App, topic: PlannedTopic) -> App:
@@ -57,15 +59,22 @@ def cluster_id_of(app: App, name: str) -> str | None:
         return topics.cluster_id()
 
 
-def look_up(app: App, names: Sequence[str]) -> dict[str, PlannedTopic | None]:
-    """Each name's topic or file as it is now, None for what does not exist; one connection per cluster."""
+def look_up(
+    app: App, names: Sequence[str], *, after: Mapping[tuple[str, int], int] = _NOTHING_SENT
+) -> dict[str, PlannedTopic | None]:
+    """Each name's topic or file as it is now, None for what does not exist; one connection per cluster.
+
+    Topics are looked at once a committed reader sees the offsets in `after`; raises DeadlineError where none does.
+    """
     found: dict[str, PlannedTopic | None] = {
         name: _file(name, partitions=CONNECT_PARTITIONS) for name in names if name.startswith(FILE_PREFIX)
     }
 
     def look(here: App, topics: TopicStore, some_names: Sequence[str]) -> None:
         there = topics.describe([topic_of(name) for name in some_names], configs=False)
-        bounds, cluster_id = _settled_bounds(here, topics, list(there)), topics.cluster_id()
+        bounds = visible_bounds(here, topics, after) if after else {}
+        bounds = _settled_bounds(here, topics, list(there), bounds)
+        cluster_id = topics.cluster_id()
         for name in some_names:
             topic = topic_of(name)
             found[name] = _planned(name, there[topic], bounds[topic], cluster_id) if topic in there else None
@@ -106,9 +115,11 @@ def _file(name: str, *, partitions: int) -> PlannedTopic | None:
     return PlannedTopic(name, digest.hexdigest(), partitions, 1)
 
 
-def present_topics(app: App, planned: Sequence[PlannedTopic]) -> list[PlannedTopic]:
-    """Those that are there now, with their bounds of now."""
-    found = look_up(app, [topic.name for topic in planned])
+def present_topics(
+    app: App, planned: Sequence[PlannedTopic], *, after: Mapping[tuple[str, int], int] = _NOTHING_SENT
+) -> list[PlannedTopic]:
+    """Those that are there now, with their bounds of now, or of when a committed reader sees the offsets in `after`."""
+    found = look_up(app, [topic.name for topic in planned], after=after)
     return [
         topic if topic.file is None else replace(topic, partitions=one.partitions)
         for one in planned
@@ -116,17 +127,41 @@ def present_topics(app: App, planned: Sequence[PlannedTopic]) -> list[PlannedTop
     ]
 
 
-def _settled_bounds(app: App, topics: TopicStore, names: Sequence[str]) -> dict[str, tuple[Bounds, ...]]:
-    """The bounds of topics; waits a little for open transactions to end."""
-    bounds: dict[str, tuple[Bounds, ...]] = {}
-    held_back = list(names)
+def _settled_bounds(
+    app: App, topics: TopicStore, names: Sequence[str], known: Mapping[str, tuple[Bounds, ...]]
+) -> dict[str, tuple[Bounds, ...]]:
+    """The bounds of topics, of which some are `known`; waits a little for open transactions to end."""
+    bounds = {name: known[name] for name in names if name in known}
     patience = Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s()), app.clock)
-    for _ in patience.rounds(0.2):
-        bounds |= topics.bounds_of(held_back)
-        held_back = [name for name, found in bounds.items() if any(one.lso < one.end for one in found)]
-        if not held_back:
+    waiting = [name for name in names if name not in bounds or _is_held_back(bounds[name])]
+    for _ in patience.rounds(0.2) if waiting else ():
+        bounds |= topics.bounds_of(waiting)
+        waiting = [name for name in waiting if _is_held_back(bounds[name])]
+        if not waiting:
             break
     return bounds
+
+
+def _is_held_back(bounds: tuple[Bounds, ...]) -> bool:
+    return any(one.lso < one.end for one in bounds)
+
+
+def visible_bounds(
+    app: App, topics: TopicStore, last_offsets: Mapping[tuple[str, int], int]
+) -> dict[str, tuple[Bounds, ...]]:
+    """The bounds of the topics that `last_offsets` are in, once a committed reader sees these.
+
+    A commit is answered when it is decided; the coordinator writes the markers into the partitions after that
+    (KIP-98, `TransactionMarkerChannelManager`, Kafka 4.3). Raises DeadlineError.
+    """
+    bounds, waiting = dict[str, tuple[Bounds, ...]](), dict(last_offsets)
+    for _ in app.deadline.rounds(0.1, least_s=0.1):
+        bounds |= topics.bounds_of({topic for topic, _partition in waiting})
+        stable = {(topic, one.partition): one.lso for topic, found in bounds.items() for one in found}
+        waiting = {place: offset for place, offset in waiting.items() if stable[place] <= offset}
+        if not waiting:
+            return bounds
+    raise app.deadline.passed("waiting for the commit to reach all partitions; the offsets are written")
 
 
 def refuse_open_transactions(planned: Sequence[PlannedTopic], *, allowed: bool) -> None:

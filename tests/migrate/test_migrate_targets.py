@@ -13,8 +13,8 @@ from eosctl.core.offsets.migration import PlannedTopic, Selection
 from eosctl.core.records import Bounds, OutRecord
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import BrokerError, ExitCode, RefusedError, StalePlanError, UnauthorizedError, UsageError
-from eosctl.migrate.targets import TopicSize, wait_until_visible
-from eosctl.migrate.topics import grown_since
+from eosctl.migrate.targets import TopicSize
+from eosctl.migrate.topics import grown_since, present_topics
 from eosctl.report import plain
 from eosctl.target import Target
 from tests.fakes.faults import Call
@@ -58,13 +58,17 @@ def test_new_topics_are_like_the_source_or_as_asked(scene: Scene, size: TopicSiz
     assert (made.partitions, made.replication_factor, made.config["cleanup.policy"]) == (*planned, "compact")
 
 
-def test_a_record_is_visible_when_committed_readers_may_pass_it(tmp_path: Path) -> None:
-    """The last stable offset at the record itself, not behind it, was taken for the end of the wait."""
+def test_topics_are_looked_at_when_committed_readers_may_pass_what_was_sent(tmp_path: Path) -> None:
+    """The last stable offset at the record itself, not behind it, was taken for the end of the wait.
+
+    All bounds were asked for once more after it.
+    """
     topics = FakeTopicStore()
     topics.add_topic("t", 2)
     topics.open_transaction("t", 0)
     [written] = topics.write([OutRecord("t", b"k", b"v", partition=0)])
-    slept = []
+    slept, asked = list[float](), list[Any]()
+    topics.after("bounds_of", lambda call: asked.append(call.what))
 
     def sleep(wanted_s: float) -> None:
         slept.append(wanted_s)
@@ -72,8 +76,9 @@ def test_a_record_is_visible_when_committed_readers_may_pass_it(tmp_path: Path) 
 
     clock = Clock(sleep_s=sleep)
     app = App(Target(), Deadline.after(30, clock), tmp_path, clock=clock, open_topics=lambda _app: topics)
-    wait_until_visible(app, {("t", 0): written.offset})
-    assert slept == [0.1]
+    [found] = present_topics(app, [PlannedTopic("t", None, 2, 1)], after={("t", 0): written.offset})
+    assert (slept, len(asked)) == ([0.1], 2)
+    assert found.bounds == topics.bounds("t")
 
 
 def test_a_topic_that_is_there_keeps_its_size(scene: Scene) -> None:
