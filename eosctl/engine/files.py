@@ -1,4 +1,4 @@
-"""Tables in files of Arrow's IPC format: written whole or not at all, read without being copied.
+"""Tables in files of Arrow's IPC format, written whole or not at all.
 
 What readers find is kept in a folder by the part of the work that each key belongs to (`places`): any task finds all
 that is known of its keys, whoever has read them. Each reader has one file, however much it reads, and its last batch
@@ -12,7 +12,7 @@ import os
 import tempfile
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -26,17 +26,51 @@ from eosctl.engine.columns import RECORDS, VALUES
 from eosctl.engine.keys.places import Places
 from eosctl.engine.reading.newest import Fold
 
+_SMALL = pa.ipc.IpcWriteOptions(compression="lz4")
+"""A disk takes longer for all bytes than a processor for making them fewer: columns have the same again and again."""
+_ROWS_AT_ONCE = 100_000
+
 
 def write_table(file: Path, table: pa.Table) -> None:
     """Puts a table into a file."""
-    with whole_file(file) as draft, pa.ipc.new_file(draft, table.schema) as writer:
-        writer.write_table(table)
+    with whole_file(file) as draft, pa.ipc.new_file(draft, table.schema, options=_SMALL) as writer:
+        writer.write_table(table, max_chunksize=_ROWS_AT_ONCE)
 
 
-def read_table(file: Path) -> pa.Table:
-    """The table of a file; it lies in the file for as long as it is used."""
+def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """The table of a file, or some of its `columns`; raises KeyError where it lacks some.
+
+    What is not compressed lies in the file for as long as it is used.
+    """
     with pa.memory_map(str(file)) as source:
-        return pa.ipc.open_file(source).read_all()
+        found = _opened(source, columns).read_all()
+        return found if columns is None else found.select(columns)
+
+
+def tables_in(file: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The same, some rows at a time; one without rows where there are none."""
+    with pa.memory_map(str(file)) as source:
+        found = _opened(source, columns)
+        if not found.num_record_batches:
+            yield found.schema.empty_table().select(columns)
+        for number in range(found.num_record_batches):
+            yield pa.Table.from_batches([found.get_batch(number)]).select(columns)
+
+
+def told_by(file: Path) -> Mapping[bytes, bytes]:
+    """What the metadata of a file's schema says, before any row is read."""
+    with pa.memory_map(str(file)) as source:
+        return pa.ipc.open_file(source).schema.metadata or {}
+
+
+def _opened(source: pa.NativeFile, columns: Sequence[str] | None) -> pa.ipc.RecordBatchFileReader:
+    found = pa.ipc.open_file(source)
+    if columns is None:
+        return found
+    if missing := set(columns).difference(found.schema.names):
+        raise KeyError(*sorted(missing))
+    wanted = [found.schema.get_field_index(name) for name in columns]
+    return pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=wanted))
 
 
 class Spilled:
@@ -97,7 +131,7 @@ def land(folder: Path, number: int, folds: Iterable[Fold], places: Places) -> Sn
     """Puts what reader `number` has read into a file of `folder`; a second attempt takes the place of the first."""
     found, part_bytes = list[Snapshot](), Counter[int]()
     about = _About()
-    with whole_file(folder / f"{number:05}.arrow") as draft, pa.ipc.new_file(draft, RECORDS) as writer:
+    with whole_file(folder / f"{number:05}.arrow") as draft, pa.ipc.new_file(draft, RECORDS, options=_SMALL) as writer:
         for count, fold in enumerate(folds):
             for part, batch in places.split(fold):
                 writer.write_batch(batch)

@@ -21,7 +21,7 @@ from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import ConnectorRoute
 from eosctl.engine.columns import DECISIONS, RECORDS, dictionary_of, meaning, numbered, one_array, same, those
 from eosctl.engine.keys.homes import hash_column
-from eosctl.engine.keys.matching import rows_of
+from eosctl.engine.keys.matching import are_repeated, hashes_in, rows_of
 from eosctl.engine.keys.owners import renamed
 
 _SENDS = pa.array([KeyAction.WRITE.value, KeyAction.DELETE.value], pa.string())
@@ -39,17 +39,21 @@ def newest_per_key(records: pa.Table, *, once: bool = False) -> Newest:
     """The newest record of each topic and key, of RECORDS.
 
     Within a partition the offset says which is newest. Offsets of different partitions can't be compared: there the
-    timestamp decides, then the place where Connect's producer puts the key, as in `views.fold_store`. `once` says that
-    each topic, partition and key is there once: then only keys that were found away from home are looked at.
+    timestamp decides, then the place where Connect's producer puts the key, as in `views.fold_store`. Only keys that
+    may be there several times are looked at: those with the hash of another, or, where each topic, partition and key is
+    there `once`, those that were found away from home.
     """
-    away = records.filter(pc.invert(records["at_home"]))
-    if once and not len(away):
+    if once:
+        away = records.filter(pc.invert(records["at_home"]))
+        if not len(away):
+            return Newest(records)
+        doubtful = pc.is_in(records["key"], value_set=pc.unique(away["key"]))
+    else:
+        doubtful = pa.array(are_repeated(hashes_in(records, one_array(records["key"]))))
+    if not pc.any(doubtful).as_py():
         return Newest(records)
-    if not once:
-        return _newest(records)
-    doubtful = pc.is_in(records["key"], value_set=pc.unique(away["key"]))
     found = _newest(records.filter(doubtful))
-    return Newest(pa.concat_tables([records.filter(pc.invert(doubtful)), found.records]), found.scattered)
+    return Newest(pa.concat_tables([those(records, pc.invert(doubtful)), found.records]), found.scattered)
 
 
 def newest_per_place(records: pa.Table) -> pa.Table:
@@ -98,7 +102,7 @@ def claims_of(newest: pa.Table, routes: Sequence[ConnectorRoute], *, sources: Se
             "source_partition": chosen["partition"],
             "source_offset": chosen["offset"],
             "timestamp_ms": chosen["timestamp_ms"],
-            "source_key": pc.if_else(is_renamed, given, pa.scalar(None, pa.binary())),
+            "source_key": _only(given, is_renamed) if renames else pa.nulls(len(given), pa.binary()),
             "value": meaning(chosen["value"], chosen["nothing"]),
             "topic": topics,
             "key": keys,
@@ -107,6 +111,11 @@ def claims_of(newest: pa.Table, routes: Sequence[ConnectorRoute], *, sources: Se
             "precedence": dictionary_of(one_array(chosen["topic"]), order, pa.int32()),
         }
     )
+
+
+def _only(keys: pa.Array, which: pa.Array) -> pa.Array:
+    """`keys`, null for others: Arrow's `if_else` would keep the bytes of these."""
+    return keys.take(pc.if_else(which, numbered(len(keys)), pa.scalar(None, pa.int64())))
 
 
 def _texts(names: Iterable[str]) -> pa.Array:

@@ -156,6 +156,19 @@ def test_every_pair_of_values_is_decided_as_for_one_key(policy: Policy, *, fallb
         assert row["target_exists"] is (other is not None)
 
 
+@pytest.mark.parametrize(("connector", "kept"), [("a", []), ("b", [b'["b",{"p":%d}]' % n for n in range(1000)])])
+def test_the_key_in_the_source_is_kept_only_where_it_is_another_one(connector: str, kept: list[bytes]) -> None:
+    """Its column had the bytes of all keys, in memory and on the disk."""
+    keys = [b'["%s",{"p":%d}]' % (name, number) for name in (b"a", b"b") for number in range(1000)]
+    records = table(Record("s", 0, number, 1, key, b"{}") for number, key in enumerate(keys))
+    claims = rule.claims_of(records, [route for route in ROUTES if route.connector == connector], sources=["s"])
+    column = claims["source_key"]
+    assert column.drop_null().to_pylist() == kept
+    both = rule.claims_of(records, ROUTES, sources=["s"])["source_key"]
+    assert both.null_count == 1000
+    assert both.nbytes < records["key"].nbytes * 0.8
+
+
 def test_newest_is_by_offset_within_a_partition_and_by_time_across() -> None:
     records = [
         Record("t", 0, 1, 9_000, b"k", b"older offset, later time"),

@@ -49,6 +49,15 @@ def are_alike(found: Sorted) -> npt.NDArray[np.bool_]:
     return alike
 
 
+def are_repeated(hashes: Hashes) -> npt.NDArray[np.bool_]:
+    """Which of them are there several times."""
+    found = sorted_by_hash(hashes, np.zeros(1, np.int64))
+    alike = are_alike(found)
+    repeated = np.zeros(len(hashes), np.bool_)
+    repeated[numbers_in(found)] = np.append(alike, values=False) | np.insert(alike, 0, values=False)
+    return repeated
+
+
 def numbers_in(found: Sorted) -> Numbers:
     """The numbers of the rows."""
     return (found & _LOWER).astype(np.int64)
@@ -87,10 +96,11 @@ def _sides(rows: pa.Table, others: pa.Table, *, by_partition: bool) -> tuple[_Si
 def _side(table: pa.Table, topics: pa.Array, partitions: Any, size: int) -> _Side:
     """`size` is more than all `partitions`."""
     keys = one_array(table["key"])
-    return _Side(keys, _hashes_in(table, keys), _topics_in(table, topics) * size + partitions)
+    return _Side(keys, hashes_in(table, keys), _topics_in(table, topics) * size + partitions)
 
 
-def _hashes_in(table: pa.Table, keys: pa.Array) -> Hashes:
+def hashes_in(table: pa.Table, keys: pa.Array) -> Hashes:
+    """The hashes of a table's keys, which it need not have."""
     if "hash" not in table.column_names:
         return hashes_of(keys)
     found: Hashes = one_array(table["hash"]).fill_null(0).to_numpy(zero_copy_only=False)

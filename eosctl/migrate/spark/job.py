@@ -19,7 +19,16 @@ from typing import Any, TypeVar
 from pyspark import SparkContext
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.offsets.migration import ONE_PART, ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally, in_bins
+from eosctl.core.offsets.migration import (
+    ONE_PART,
+    PART_RECORDS,
+    ConnectorRoute,
+    MigrationPlan,
+    Parts,
+    PlannedTopic,
+    Tally,
+    in_bins,
+)
 from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCounts, Snapshot
 from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Record
@@ -114,14 +123,18 @@ class MigrationJob:
     ) -> Snapshot:
         """The topics of the cluster of `profile`."""
         ranges = planned_ranges(topics, profile=profile)
-        lengths = [(one.end - one.begin, one) for one in ranges if one.end > one.begin]
-        least = self.least_parts(sum(length for length, _ in lengths))
         is_whole = {one.partitions for one in ranges} == {places.size()}
-        bins = by_parts(ranges, places.parts) if is_whole else in_bins(lengths, least)
+        bins = by_parts(ranges, places.parts) if is_whole else self._bins(ranges)
         some = list(filter(None, bins))
         first = next_reader(folder)
         client = self._client(profile)
         return land_bins(self.context, client, some, folder, places, counts=counts, first=first, bare=bare)
+
+    def _bins(self, ranges: Iterable[OffsetRange]) -> list[list[OffsetRange]]:
+        """`ranges` for a task each, which has few enough records to hold the newest of each key until its end."""
+        lengths = [(one.end - one.begin, one) for one in ranges if one.end > one.begin]
+        records = sum(length for length, _one in lengths)
+        return in_bins(lengths, max(self.least_parts(records), -(-records // PART_RECORDS)))
 
     def _client(self, profile: str | None) -> ClientSettings:
         """Raises UsageError where no cluster was named."""
@@ -254,7 +267,7 @@ class MigrationJob:
         with work_folder(folder, ".verify-") as work:
             sends = side == "target" and since and plan.target_file() is None
             if sends and self._is_as_sent(folder, plan, topics, work):
-                return Comparison(sum(len(read_table(file)) for file in part_files(folder / "decisions")), 0, ())
+                return Comparison(tasks_of.count_decisions(folder), 0, ())
             again = work / f"verify-{side}"
             renames = plan.renames() if side == "source" else None
             self.snapshot(topics, again, parts=plan.parts, renames=renames, bare=not renames)
@@ -267,9 +280,9 @@ class MigrationJob:
 
     def _is_as_sent(self, folder: Path, plan: MigrationPlan, topics: Sequence[PlannedTopic], work: Path) -> bool:
         """Whether `topics`, within their bounds, have what was sent and nothing else: then no key is looked for."""
-        lengths = [(one.end - one.begin, one) for one in planned_ranges(topics, profile=plan.target_profile() or "")]
-        records = sum(length for length, _one in lengths)
-        bins = in_bins((each for each in lengths if each[0] > 0), self.least_parts(records))
+        ranges = planned_ranges(topics, profile=plan.target_profile() or "")
+        records = sum(one.end - one.begin for one in ranges)
+        bins = self._bins(ranges)
         tasks_of.keep_writers(folder / "decisions", plan)
         with self._stage("reading the target again", counts := _counts(work / "sent", records)):
             found = sent_in_order(
@@ -293,7 +306,7 @@ class MigrationJob:
 
 
 def _keyed_rows(file: Path) -> Iterator[tuple[bytes, int, bytes | None]]:
-    rows = read_table(file).select(["key", "partition", "value"])
+    rows = read_table(file, ["key", "partition", "value"])
     for batch in rows.to_batches(max_chunksize=10_000):
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 

@@ -18,8 +18,18 @@ from eosctl.core.offsets.migration import MigrationPlan, topic_of, writers_of
 from eosctl.core.offsets.migration_results import Comparison
 from eosctl.core.records import Record
 from eosctl.engine import compare as comparing
-from eosctl.engine.columns import dictionary_of, numbered, one_array, those
-from eosctl.engine.files import PartRecords, part_file, part_files, read_part, read_table, whole_file, write_table
+from eosctl.engine.columns import SENT, dictionary_of, numbered, one_array, those
+from eosctl.engine.files import (
+    PartRecords,
+    part_file,
+    part_files,
+    read_part,
+    read_table,
+    tables_in,
+    told_by,
+    whole_file,
+    write_table,
+)
 from eosctl.engine.reading.ranges import Place
 from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, newest_per_place, strongest, wanted
 from eosctl.engine.write import placed
@@ -28,6 +38,7 @@ from eosctl.machine.kept_file import sync_directory, sync_file
 
 SAMPLE = 100
 _WRITERS = "writers.json"
+_PLACES = b"places"
 _MANY = 20_000
 """Decisions that are not all put in order for a sample."""
 _SENT = ("topic", "partition", "partitions", "key", "hash", "value")
@@ -56,7 +67,7 @@ def decide_part(folder: Path, number: int, plan: MigrationPlan) -> Decided:
     there = newest_per_key(wanted(target.records, claims), once=target.once).records
     sizes = {topic.name: topic.partitions for topic in plan.targets}
     decisions = decide(strongest(claims, plan.policy), there, sizes, plan.policy)
-    _land_synced(part_file(folder / "decisions", number), decisions)
+    _land_synced(part_file(folder / "decisions", number), _telling_places(decisions))
     write_table(part_file(folder / "sample", number), sample_of(decisions, SAMPLE))
     of_connectors = pc.value_counts(one_array(newest.records["connector"])).to_pylist()
     keys = {row["values"]: row["counts"] for row in of_connectors}
@@ -96,20 +107,26 @@ def _of_first_connectors(rows: pa.Table, limit: int) -> pa.Table:
     return rows.filter(pc.is_in(rows["target_connector"], value_set=pa.array(names, pa.string())))
 
 
-def read_decisions(file: Path, columns: Sequence[str]) -> pa.Table:
-    """Some columns of decisions; raises StalePlanError for those of an earlier eosctl, which lack one."""
-    decisions = read_table(file)
-    if missing := set(columns).difference(decisions.column_names):
+def some_decisions(file: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Some columns of decisions, some rows at a time; raises StalePlanError for those of an earlier eosctl, which lack
+    one."""
+    try:
+        yield from tables_in(file, columns)
+    except KeyError as exc:
         raise StalePlanError(
-            f"the plan was made by another version of eosctl: its decisions have no {', '.join(sorted(missing))}",
+            f"the plan was made by another version of eosctl: its decisions have no {', '.join(exc.args)}",
             hint="Plan again.",
-        )
-    return decisions.select(columns)
+        ) from exc
 
 
 def decisions_of(folder: Path, number: int) -> pa.Table:
     """The decisions of a part."""
     return read_table(part_file(folder / "decisions", number))
+
+
+def count_decisions(folder: Path) -> int:
+    """How many keys were decided."""
+    return sum(len(read_table(file, ["action"])) for file in part_files(folder / "decisions"))
 
 
 def land_stale(folder: Path, number: int) -> int:
@@ -199,7 +216,10 @@ def united(comparisons: list[Comparison], *, limit: int) -> Comparison:
 
 def to_write(file: Path, places: Collection[Place] | None = None) -> pa.Table:
     """What some decisions send: topic (by its name on its cluster), partition, key, value; only to `places`, if any."""
-    decisions = read_decisions(file, [*_SENT, "action"])
+    return pa.concat_tables(_sent_of(some, places) for some in some_decisions(file, [*_SENT, "action"]))
+
+
+def _sent_of(decisions: pa.Table, places: Collection[Place] | None) -> pa.Table:
     rows, goes = with_topic_names(placed(decisions)), is_sent(decisions)
     return those(rows, goes if places is None else pc.and_(goes, _go_to(rows, places)))
 
@@ -229,11 +249,24 @@ def rows_of_writer(decisions: Path, number: int) -> pa.Table:
 
 def rows_sent(decisions: Path, places: Collection[Place]) -> Iterator[pa.Table]:
     """What was sent to these partitions: what each task sent, or of those that it writes alone, what all did."""
-    rows = (to_write(file, places) for file in part_files(decisions))
+    rows = (to_write(file, places) for file in part_files(decisions) if _may_send(file, places))
     if _writers(decisions) is None:
         yield from rows
     else:
-        yield pa.concat_tables(rows)
+        yield pa.concat_tables([SENT.empty_table().drop_columns("headers"), *rows])
+
+
+def _telling_places(decisions: pa.Table) -> pa.Table:
+    """`decisions` with the partitions that they send to: most of those who read back one can leave the file alone."""
+    rows = with_topic_names(placed(decisions)).select(["topic", "partition"])
+    found = those(rows, is_sent(decisions)).group_by(rows.column_names).aggregate([])
+    return decisions.replace_schema_metadata({_PLACES: json.dumps(list(zip(*found.to_pydict().values(), strict=True)))})
+
+
+def _may_send(file: Path, places: Collection[Place]) -> bool:
+    """Whether the decisions of a file, which tells so unless it is an earlier eosctl's, send to one of `places`."""
+    told = told_by(file).get(_PLACES)
+    return told is None or any(tuple(place) in places for place in json.loads(told))
 
 
 def _writers(decisions: Path) -> list[list[tuple[str, int]]] | None:

@@ -7,6 +7,7 @@ make it of columns takes less time than to start tasks for it and to put togethe
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from eosctl.engine.files import part_files, read_table
 from eosctl.engine.keys.matching import places_of
 from eosctl.engine.rule import sent
 from eosctl.engine.write import placed
-from eosctl.migrate.spark.parts import read_decisions, with_topic_names
+from eosctl.migrate.spark.parts import some_decisions, with_topic_names
 
 _COLUMNS = (
     *("action", "topic", "key", "hash", "value", "partition", "partitions"),
@@ -35,7 +36,7 @@ def replaced(snapshot: Path) -> Iterator[pa.Table]:
     written: writing that undoes the migration. Topics have the names that they have on their cluster.
     """
     for file in part_files(snapshot / "decisions"):
-        decisions = (sent(some) for some in few_at_once(read_decisions(file, _COLUMNS)))
+        decisions = map(sent, chain.from_iterable(map(few_at_once, some_decisions(file, _COLUMNS))))
         yield from _as_it_is_now(snapshot, file, map(of_decisions, decisions))
     for file in part_files(snapshot / "stale"):
         yield from _as_it_is_now(snapshot, file, map(_of_copies, few_at_once(read_table(file))))
