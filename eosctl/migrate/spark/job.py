@@ -54,6 +54,8 @@ Outcome = TypeVar("Outcome")
 
 _WORTH_A_TASK = 10_000
 """Fewer records are read sooner than one more Python process starts."""
+_READ_BACK = 4 * PART_RECORDS
+"""Of one task, which holds what was sent there; each looks into all files that send there, which may be all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +126,10 @@ class MigrationJob:
         """The topics of the cluster of `profile`."""
         ranges = planned_ranges(topics, profile=profile)
         is_whole = {one.partitions for one in ranges} == {places.size()}
-        bins = by_parts(ranges, places.parts) if is_whole else self._bins(ranges)
-        some = list(filter(None, bins))
+        some = by_parts(ranges, places.parts) if is_whole else in_tasks(ranges, self.least_parts(_records_in(ranges)))
         first = next_reader(folder)
         client = self._client(profile)
         return land_bins(self.context, client, some, folder, places, counts=counts, first=first, bare=bare)
-
-    def _bins(self, ranges: Iterable[OffsetRange]) -> list[list[OffsetRange]]:
-        """`ranges` for a task each, which has few enough records to hold the newest of each key until its end."""
-        lengths = [(one.end - one.begin, one) for one in ranges if one.end > one.begin]
-        records = sum(length for length, _one in lengths)
-        return in_bins(lengths, max(self.least_parts(records), -(-records // PART_RECORDS)))
 
     def _client(self, profile: str | None) -> ClientSettings:
         """Raises UsageError where no cluster was named."""
@@ -281,14 +276,13 @@ class MigrationJob:
     def _is_as_sent(self, folder: Path, plan: MigrationPlan, topics: Sequence[PlannedTopic], work: Path) -> bool:
         """Whether `topics`, within their bounds, have what was sent and nothing else: then no key is looked for."""
         ranges = planned_ranges(topics, profile=plan.target_profile() or "")
-        records = sum(one.end - one.begin for one in ranges)
-        bins = self._bins(ranges)
+        records = _records_in(ranges)
         tasks_of.keep_writers(folder / "decisions", plan)
         with self._stage("reading the target again", counts := _counts(work / "sent", records)):
             found = sent_in_order(
                 self.context,
                 self._client(plan.target_profile()),
-                [some for some in bins if some],
+                in_tasks(ranges, self.least_parts(records), most=_READ_BACK),
                 folder / "decisions",
                 work,
                 counts=counts,
@@ -345,6 +339,17 @@ def _profiles(topics: Iterable[PlannedTopic]) -> list[str]:
     return sorted({topic.profile or "" for topic in topics if topic.file is None})
 
 
+def _records_in(ranges: Iterable[OffsetRange]) -> int:
+    return sum(one.end - one.begin for one in ranges)
+
+
+def in_tasks(ranges: Sequence[OffsetRange], least: int, *, most: int = PART_RECORDS) -> list[list[OffsetRange]]:
+    """The ranges of each of at least so many tasks: with about `most` records it holds the newest of each key until its
+    end. One range is never taken apart."""
+    lengths = [(one.end - one.begin, one) for one in ranges if one.end > one.begin]
+    return [some for some in in_bins(lengths, max(least, -(-_records_in(ranges) // most))) if some]
+
+
 def by_parts(ranges: Iterable[OffsetRange], parts: Parts) -> list[list[OffsetRange]]:
     """The ranges of each part, by their partition."""
     number_of = {partition: number for number, part in enumerate(parts) for partition in part}
@@ -352,7 +357,7 @@ def by_parts(ranges: Iterable[OffsetRange], parts: Parts) -> list[list[OffsetRan
     for one in ranges:
         if one.end > one.begin:
             bins[number_of[one.partition]].append(one)
-    return bins
+    return [some for some in bins if some]
 
 
 def _decided_key(row: Mapping[str, Any]) -> DecidedKey:
