@@ -380,5 +380,5 @@ class _Run:
         return said
 
     def _compare(self, *, since: bool = False) -> str:
-        self.compared = self.migration.compare(self.plan, "target", since=since, sent=self.sent)
+        self.compared = self.migration.compare(self.plan, "target", since=since, after=self.sent.last_offsets)
         return f"{counted(self.compared.compared, 'key')} compared"

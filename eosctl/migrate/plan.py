@@ -41,6 +41,8 @@ from eosctl.migrate.report import plan_row
 from eosctl.migrate.stores import target_name_of
 from eosctl.migrate.targets import AS_SOURCE, TopicSize, planned_targets
 from eosctl.migrate.topics import (
+    NOTHING_SENT,
+    LastOffsets,
     expected_records,
     grown_since,
     hidden_offsets,
@@ -53,8 +55,6 @@ from eosctl.state.work_folders import work_folder
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
-
-_NOTHING_SENT = SentCounts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,16 +181,16 @@ class Migration:
         return routes, targets
 
     def compare(
-        self, plan: MigrationPlan, side: str, *, since: bool = False, sent: SentCounts = _NOTHING_SENT
+        self, plan: MigrationPlan, side: str, *, since: bool = False, after: LastOffsets = NOTHING_SENT
     ) -> Comparison:
-        """Reads one side again, once it shows what was `sent`, up to now, and compares it with the plan's decisions.
+        """Reads one side again, up to now, and compares it with the plan's decisions; `after` as in `present_topics`.
 
         With `since` no more of the target is read than what came since the plan was made, where it has only grown and
         that is enough to see what is there: a tombstone may be compacted away before it is looked for.
         """
         app = self.app.with_whole_timeout()
         planned = plan.targets if side == "target" else plan.sources
-        now = present_topics(app, planned, after=sent.last_offsets)
+        now = present_topics(app, planned, after=after)
         grown = grown_since(planned, now) if since and not plan.stale_copies else None
         folder, compared = existing_snapshot(plan), None
         if grown is not None:

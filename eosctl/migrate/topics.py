@@ -25,7 +25,10 @@ OPEN_TRANSACTION_PATIENCE_S = 5.0
 
 CONNECT_PARTITIONS = 25
 """Kafka Connect's own default (`offset.storage.partitions`)."""
-_NOTHING_SENT = MappingProxyType[tuple[str, int], int]({})
+
+LastOffsets = Mapping[tuple[str, int], int]
+"""The offset of the last record that was sent to each topic and partition."""
+NOTHING_SENT: LastOffsets = MappingProxyType({})
 
 
 def app_of(app: App, topic: PlannedTopic) -> App:
@@ -59,12 +62,10 @@ def cluster_id_of(app: App, name: str) -> str | None:
         return topics.cluster_id()
 
 
-def look_up(
-    app: App, names: Sequence[str], *, after: Mapping[tuple[str, int], int] = _NOTHING_SENT
-) -> dict[str, PlannedTopic | None]:
+def look_up(app: App, names: Sequence[str], *, after: LastOffsets = NOTHING_SENT) -> dict[str, PlannedTopic | None]:
     """Each name's topic or file as it is now, None for what does not exist; one connection per cluster.
 
-    Topics are looked at once a committed reader sees the offsets in `after`; raises DeadlineError where none does.
+    Topics are looked at once a committed reader sees the offsets in `after`; raises DeadlineError where it does not.
     """
     found: dict[str, PlannedTopic | None] = {
         name: _file(name, partitions=CONNECT_PARTITIONS) for name in names if name.startswith(FILE_PREFIX)
@@ -116,7 +117,7 @@ def _file(name: str, *, partitions: int) -> PlannedTopic | None:
 
 
 def present_topics(
-    app: App, planned: Sequence[PlannedTopic], *, after: Mapping[tuple[str, int], int] = _NOTHING_SENT
+    app: App, planned: Sequence[PlannedTopic], *, after: LastOffsets = NOTHING_SENT
 ) -> list[PlannedTopic]:
     """Those that are there now, with their bounds of now, or of when a committed reader sees the offsets in `after`."""
     found = look_up(app, [topic.name for topic in planned], after=after)
@@ -146,9 +147,7 @@ def _is_held_back(bounds: tuple[Bounds, ...]) -> bool:
     return any(one.lso < one.end for one in bounds)
 
 
-def visible_bounds(
-    app: App, topics: TopicStore, last_offsets: Mapping[tuple[str, int], int]
-) -> dict[str, tuple[Bounds, ...]]:
+def visible_bounds(app: App, topics: TopicStore, last_offsets: LastOffsets) -> dict[str, tuple[Bounds, ...]]:
     """The bounds of the topics that `last_offsets` are in, once a committed reader sees these.
 
     A commit is answered when it is decided; the coordinator writes the markers into the partitions after that
