@@ -111,7 +111,7 @@ _AROUND = {"source": 49, "decisions": 203}
 """Bytes beside key and value in memory; those of keys that are sent are read back without a file."""
 _COMPRESSION = 3.5
 """Of keys and values like those of `benchmarks.migrate`: 167 bytes of a record in memory were 42 in its file, 321 of a
-decision 93. A backup, which is Parquet, has less than half of that."""
+decision 93. A backup, which is Parquet, has less than a tenth of that."""
 
 
 def disk(keys: int, record_bytes: int) -> None:

@@ -26,14 +26,14 @@ from eosctl.engine.columns import RECORDS, VALUES
 from eosctl.engine.keys.places import Places
 from eosctl.engine.reading.newest import Fold
 
-_SMALL = pa.ipc.IpcWriteOptions(compression="lz4")
-"""A disk takes longer for all bytes than a processor for making them fewer: columns have the same again and again."""
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+"""Columns repeat themselves: to compress them takes less time than to write all their bytes to a disk."""
 _ROWS_AT_ONCE = 100_000
 
 
 def write_table(file: Path, table: pa.Table) -> None:
     """Puts a table into a file."""
-    with whole_file(file) as draft, pa.ipc.new_file(draft, table.schema, options=_SMALL) as writer:
+    with whole_file(file) as draft, pa.ipc.new_file(draft, table.schema, options=_COMPRESSED) as writer:
         writer.write_table(table, max_chunksize=_ROWS_AT_ONCE)
 
 
@@ -57,8 +57,8 @@ def tables_in(file: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
             yield pa.Table.from_batches([found.get_batch(number)]).select(columns)
 
 
-def told_by(file: Path) -> Mapping[bytes, bytes]:
-    """What the metadata of a file's schema says, before any row is read."""
+def metadata_of(file: Path) -> Mapping[bytes, bytes]:
+    """The metadata of a file's schema; no row is read for it."""
     with pa.memory_map(str(file)) as source:
         return pa.ipc.open_file(source).schema.metadata or {}
 
@@ -131,7 +131,10 @@ def land(folder: Path, number: int, folds: Iterable[Fold], places: Places) -> Sn
     """Puts what reader `number` has read into a file of `folder`; a second attempt takes the place of the first."""
     found, part_bytes = list[Snapshot](), Counter[int]()
     about = _About()
-    with whole_file(folder / f"{number:05}.arrow") as draft, pa.ipc.new_file(draft, RECORDS, options=_SMALL) as writer:
+    with (
+        whole_file(folder / f"{number:05}.arrow") as draft,
+        pa.ipc.new_file(draft, RECORDS, options=_COMPRESSED) as writer,
+    ):
         for count, fold in enumerate(folds):
             for part, batch in places.split(fold):
                 writer.write_batch(batch)

@@ -157,7 +157,7 @@ def visible_bounds(app: App, topics: TopicStore, last_offsets: LastOffsets) -> d
     for _ in app.deadline.rounds(0.1, least_s=0.1):
         bounds |= topics.bounds_of({topic for topic, _partition in waiting})
         stable = {(topic, one.partition): one.lso for topic, found in bounds.items() for one in found}
-        waiting = {place: offset for place, offset in waiting.items() if stable[place] <= offset}
+        waiting = {place: offset for place, offset in waiting.items() if stable.get(place, -1) <= offset}
         if not waiting:
             return bounds
     raise app.deadline.passed("waiting for the commit to reach all partitions; the offsets are written")

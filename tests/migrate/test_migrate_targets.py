@@ -12,7 +12,15 @@ from eosctl.app import App
 from eosctl.core.offsets.migration import PlannedTopic, Selection
 from eosctl.core.records import Bounds, OutRecord
 from eosctl.deadline import Clock, Deadline
-from eosctl.errors import BrokerError, ExitCode, RefusedError, StalePlanError, UnauthorizedError, UsageError
+from eosctl.errors import (
+    BrokerError,
+    DeadlineError,
+    ExitCode,
+    RefusedError,
+    StalePlanError,
+    UnauthorizedError,
+    UsageError,
+)
 from eosctl.migrate.targets import TopicSize
 from eosctl.migrate.topics import grown_since, present_topics
 from eosctl.report import plain
@@ -79,6 +87,20 @@ def test_topics_are_looked_at_when_committed_readers_may_pass_what_was_sent(tmp_
     [found] = present_topics(app, [PlannedTopic("t", None, 2, 1)], after={("t", 0): written.offset})
     assert (slept, len(asked)) == ([0.1], 2)
     assert found.bounds == topics.bounds("t")
+
+
+def test_a_partition_that_is_gone_after_the_write_ends_the_wait_at_its_deadline(tmp_path: Path) -> None:
+    """A topic that somebody made anew, with fewer partitions: an unexpected KeyError."""
+    topics, now_s = FakeTopicStore(), [0.0]
+    topics.add_topic("t", 2)
+
+    def sleep(wanted_s: float) -> None:
+        now_s[0] += wanted_s
+
+    clock = Clock(monotonic_s=lambda: now_s[0], sleep_s=sleep)
+    app = App(Target(), Deadline.after(30, clock), tmp_path, clock=clock, open_topics=lambda _app: topics)
+    with pytest.raises(DeadlineError, match="waiting for the commit to reach all partitions"):
+        present_topics(app, [PlannedTopic("t", None, 2, 1)], after={("t", 5): 0})
 
 
 def test_a_topic_that_is_there_keeps_its_size(scene: Scene) -> None:

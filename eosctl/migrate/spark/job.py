@@ -55,7 +55,7 @@ Outcome = TypeVar("Outcome")
 _WORTH_A_TASK = 10_000
 """Fewer records are read sooner than one more Python process starts."""
 _READ_BACK = 4 * PART_RECORDS
-"""Of one task, which holds what was sent there; each looks into all files that send there, which may be all."""
+"""Records that one task reads back: it holds what was sent there, and reads each file of decisions that sends there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,8 +344,10 @@ def _records_in(ranges: Iterable[OffsetRange]) -> int:
 
 
 def in_tasks(ranges: Sequence[OffsetRange], least: int, *, most: int = PART_RECORDS) -> list[list[OffsetRange]]:
-    """The ranges of each of at least so many tasks: with about `most` records it holds the newest of each key until its
-    end. One range is never taken apart."""
+    """The ranges of each task: about `most` records, and at least so many tasks, if there are as many ranges.
+
+    A range is never divided. With `PART_RECORDS` a task holds the newest record of each key until its end.
+    """
     lengths = [(one.end - one.begin, one) for one in ranges if one.end > one.begin]
     return [some for some in in_bins(lengths, max(least, -(-_records_in(ranges) // most))) if some]
 

@@ -21,12 +21,12 @@ from eosctl.engine import compare as comparing
 from eosctl.engine.columns import SENT, dictionary_of, numbered, one_array, those
 from eosctl.engine.files import (
     PartRecords,
+    metadata_of,
     part_file,
     part_files,
     read_part,
     read_table,
     tables_in,
-    told_by,
     whole_file,
     write_table,
 )
@@ -257,15 +257,15 @@ def rows_sent(decisions: Path, places: Collection[Place]) -> Iterator[pa.Table]:
 
 
 def _telling_places(decisions: pa.Table) -> pa.Table:
-    """`decisions` with the partitions that they send to: most of those who read back one can leave the file alone."""
+    """`decisions`, with the partitions that they send to in the schema's metadata: who reads others back skips them."""
     rows = with_topic_names(placed(decisions)).select(["topic", "partition"])
     found = those(rows, is_sent(decisions)).group_by(rows.column_names).aggregate([])
     return decisions.replace_schema_metadata({_PLACES: json.dumps(list(zip(*found.to_pydict().values(), strict=True)))})
 
 
 def _may_send(file: Path, places: Collection[Place]) -> bool:
-    """Whether the decisions of a file, which tells so unless it is an earlier eosctl's, send to one of `places`."""
-    told = told_by(file).get(_PLACES)
+    """Whether the decisions of a file send to one of `places`; the file of an earlier eosctl does not tell, and may."""
+    told = metadata_of(file).get(_PLACES)
     return told is None or any(tuple(place) in places for place in json.loads(told))
 
 

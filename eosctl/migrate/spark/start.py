@@ -45,9 +45,9 @@ def spark_job(
     from eosctl.migrate.spark.job import MigrationJob
     from eosctl.migrate.spark.rehearsal import rehearse
     from eosctl.migrate.spark.session import SPECULATION, SessionSettings, spark_context
-    from eosctl.migrate.spark.tasks import keep_no_memory
+    from eosctl.migrate.spark.tasks import give_back_memory
 
-    keep_no_memory()
+    give_back_memory()
     if conf.get(SPECULATION, "false").lower() == "true":
         on_progress(
             f"{SPECULATION} stays off: a second copy of a task that writes would fence the first", None, None, ""

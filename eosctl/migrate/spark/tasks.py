@@ -22,7 +22,7 @@ def run_tasks(context: SparkContext, count: int, work: Callable[[int], Outcome])
         return []
 
     def of_numbers(numbers: Iterable[int]) -> Iterator[Outcome]:
-        keep_no_memory()
+        give_back_memory()
         with uncollected():
             for number in numbers:
                 yield work(number)
@@ -30,7 +30,7 @@ def run_tasks(context: SparkContext, count: int, work: Callable[[int], Outcome])
     return context.parallelize(range(count), count).mapPartitions(of_numbers).collect()
 
 
-def keep_no_memory() -> None:
+def give_back_memory() -> None:
     """From now on Arrow gives back what is free: its own allocator (mimalloc, pyarrow 26) keeps it for what comes next,
     which was 200 MiB of 1,100 in all processes of a migration."""
     pa.set_memory_pool(pa.system_memory_pool())
