@@ -150,8 +150,13 @@ class TopicStore(Protocol):
     def bounds(self, topic: str) -> tuple[Bounds, ...]:
         """Begin, LSO and high watermark of every partition, now; raises NotFoundError."""
 
-    def bounds_of(self, topics: Collection[str]) -> Mapping[str, tuple[Bounds, ...]]:
-        """`bounds` of many topics, by the same few requests."""
+    def bounds_of(
+        self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
+    ) -> Mapping[str, tuple[Bounds, ...]]:
+        """`bounds` of many topics, by the same few requests.
+
+        A topic of which `partitions` says how many it has is not described, unless it has fewer: more are not seen.
+        """
 
     def known_bounds(self, topic: str) -> KnownBounds:
         """`bounds` of those partitions whose leaders answer; raises UnreachableError where none does."""

@@ -197,9 +197,11 @@ class FollowedStore:
         """As the store behind it."""
         return self._store.bounds(topic)
 
-    def bounds_of(self, topics: Collection[str]) -> Mapping[str, tuple[Bounds, ...]]:
+    def bounds_of(
+        self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
+    ) -> Mapping[str, tuple[Bounds, ...]]:
         """As the store behind it."""
-        return self._store.bounds_of(topics)
+        return self._store.bounds_of(topics, partitions=partitions)
 
     def known_bounds(self, topic: str) -> KnownBounds:
         """As the store behind it."""

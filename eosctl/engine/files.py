@@ -33,8 +33,14 @@ _ROWS_AT_ONCE = 100_000
 
 def write_table(file: Path, table: pa.Table) -> None:
     """Puts a table into a file."""
-    with whole_file(file) as draft, pa.ipc.new_file(draft, table.schema, options=_COMPRESSED) as writer:
-        writer.write_table(table, max_chunksize=_ROWS_AT_ONCE)
+    write_batches(file, table.schema, [table])
+
+
+def write_batches(file: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    """Puts tables into a file, one behind the other, each as a batch of its own or, of many rows, as several."""
+    with whole_file(file) as draft, pa.ipc.new_file(draft, schema, options=_COMPRESSED) as writer:
+        for table in tables:
+            writer.write_table(table, max_chunksize=_ROWS_AT_ONCE)
 
 
 def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
@@ -47,14 +53,18 @@ def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
         return found if columns is None else found.select(columns)
 
 
-def tables_in(file: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The same, some rows at a time; one without rows where there are none."""
+def tables_in(file: Path, columns: Sequence[str], *, batches: Sequence[int] | None = None) -> Iterator[pa.Table]:
+    """The same of all batches or some, some rows at a time; one without rows where there are none."""
     with pa.memory_map(str(file)) as source:
         found = _opened(source, columns)
-        if not found.num_record_batches:
-            yield found.schema.empty_table().select(columns)
-        for number in range(found.num_record_batches):
-            yield pa.Table.from_batches([found.get_batch(number)]).select(columns)
+        held, is_first = list[pa.RecordBatch](), True
+        for number in range(found.num_record_batches) if batches is None else batches:
+            held.append(found.get_batch(number))
+            if sum(map(len, held)) >= _ROWS_AT_ONCE:
+                yield pa.Table.from_batches(held).select(columns)
+                held, is_first = [], False
+        if held or is_first:
+            yield pa.Table.from_batches(held, found.schema).select(columns)
 
 
 def metadata_of(file: Path) -> Mapping[bytes, bytes]:

@@ -16,6 +16,8 @@ from contextlib import suppress
 from itertools import islice, pairwise
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -113,13 +115,21 @@ def write_rows(
 
 def by_partition(rows: pa.Table) -> pa.Table:
     """`rows` by topic and partition: few of these are in more than one transaction, and each costs a marker."""
+    order = sorting(place_numbers(rows))
+    return rows if order is None else rows.take(pa.array(order))
+
+
+def place_numbers(rows: pa.Table) -> npt.NDArray[np.int64]:
+    """A number for the topic and partition of each row, in the order of these."""
     topics = one_array(rows["topic"]).dictionary_encode()
-    ranks = pc.rank(topics.dictionary, tiebreaker="first").take(topics.indices)
-    order = pc.sort_indices(
-        pa.table({"topic": ranks, "partition": rows["partition"]}),
-        sort_keys=[("topic", "ascending"), ("partition", "ascending")],
-    )
-    return rows.take(order)
+    ranks = pc.rank(topics.dictionary, tiebreaker="first").take(topics.indices).to_numpy().astype(np.int64)
+    numbers: npt.NDArray[np.int64] = (ranks << 32) + one_array(rows["partition"]).to_numpy()
+    return numbers
+
+
+def sorting(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
+    """The rows in the order of their numbers; None where they are in it. What has the same number stays as it is."""
+    return None if (numbers[1:] >= numbers[:-1]).all() else np.argsort(numbers, kind="stable")
 
 
 def deletions_first(rows: pa.Table) -> Iterator[pa.Table]:

@@ -140,12 +140,15 @@ class TopicAdmin:
                 raise _missing(topic)
         return {topic: len(found.partitions) for topic, found in described.items()}
 
-    def bounds_of(self, topics: Collection[str]) -> dict[str, tuple[Bounds, ...]]:
+    def bounds_of(
+        self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
+    ) -> dict[str, tuple[Bounds, ...]]:
         """Begin, LSO and end of every partition of `topics`, once every leader answers.
 
-        Raises NotFoundError, and UnreachableError where a partition gets no leader before long.
+        Those in `partitions`, which says how many each has, are not described, unless one has fewer. Raises
+        NotFoundError, and UnreachableError where a partition gets no leader before long.
         """
-        found = self._bounds(topics, partly=False)
+        found = self._bounds(topics, partly=False, counted=partitions or {})
         return {topic: bounds.known for topic, bounds in found.items()}
 
     def known_bounds(self, topic: str) -> KnownBounds:

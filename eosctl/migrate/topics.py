@@ -73,8 +73,9 @@ def look_up(app: App, names: Sequence[str], *, after: LastOffsets = NOTHING_SENT
 
     def look(here: App, topics: TopicStore, some_names: Sequence[str]) -> None:
         there = topics.describe([topic_of(name) for name in some_names], configs=False)
-        bounds = visible_bounds(here, topics, after) if after else {}
-        bounds = _settled_bounds(here, topics, list(there), bounds)
+        sizes = {topic: found.partitions for topic, found in there.items()}
+        bounds = visible_bounds(here, topics, after, sizes) if after else {}
+        bounds = _settled_bounds(here, topics, sizes, bounds)
         cluster_id = topics.cluster_id()
         for name in some_names:
             topic = topic_of(name)
@@ -129,14 +130,14 @@ def present_topics(
 
 
 def _settled_bounds(
-    app: App, topics: TopicStore, names: Sequence[str], known: Mapping[str, tuple[Bounds, ...]]
+    app: App, topics: TopicStore, sizes: Mapping[str, int], known: Mapping[str, tuple[Bounds, ...]]
 ) -> dict[str, tuple[Bounds, ...]]:
-    """The bounds of topics, of which some are `known`; waits a little for open transactions to end."""
-    bounds = {name: known[name] for name in names if name in known}
+    """The bounds of topics with so many partitions, some `known`; waits a little for open transactions to end."""
+    bounds = {name: known[name] for name in sizes if name in known}
     patience = Deadline.after(min(OPEN_TRANSACTION_PATIENCE_S, app.deadline.remaining_s()), app.clock)
-    waiting = [name for name in names if name not in bounds or _is_held_back(bounds[name])]
+    waiting = [name for name in sizes if name not in bounds or _is_held_back(bounds[name])]
     for _ in patience.rounds(0.2) if waiting else ():
-        bounds |= topics.bounds_of(waiting)
+        bounds |= topics.bounds_of(waiting, partitions=sizes)
         waiting = [name for name in waiting if _is_held_back(bounds[name])]
         if not waiting:
             break
@@ -147,15 +148,19 @@ def _is_held_back(bounds: tuple[Bounds, ...]) -> bool:
     return any(one.lso < one.end for one in bounds)
 
 
-def visible_bounds(app: App, topics: TopicStore, last_offsets: LastOffsets) -> dict[str, tuple[Bounds, ...]]:
+def visible_bounds(
+    app: App, topics: TopicStore, last_offsets: LastOffsets, sizes: Mapping[str, int] | None = None
+) -> dict[str, tuple[Bounds, ...]]:
     """The bounds of the topics that `last_offsets` are in, once a committed reader sees these.
+
+    `sizes` are the partitions of topics that need not be described for it.
 
     A commit is answered when it is decided; the coordinator writes the markers into the partitions after that
     (KIP-98, `TransactionMarkerChannelManager`, Kafka 4.3). Raises DeadlineError.
     """
     bounds, waiting = dict[str, tuple[Bounds, ...]](), dict(last_offsets)
     for _ in app.deadline.rounds(0.1, least_s=0.1):
-        bounds |= topics.bounds_of({topic for topic, _partition in waiting})
+        bounds |= topics.bounds_of({topic for topic, _partition in waiting}, partitions=sizes)
         stable = {(topic, one.partition): one.lso for topic, found in bounds.items() for one in found}
         waiting = {place: offset for place, offset in waiting.items() if stable.get(place, -1) <= offset}
         if not waiting:

@@ -217,6 +217,7 @@ def test_partitions_that_all_have_leaders_are_all_known(store: TopicStore, topic
     assert store.known_bounds(topic) == KnownBounds(store.bounds(topic), {})
     assert store.known_bounds_of([topic]) == {topic: store.known_bounds(topic)}
     assert store.known_bounds_of([topic], partitions={topic: PARTITIONS}) == {topic: store.known_bounds(topic)}
+    assert store.bounds_of([topic], partitions={topic: PARTITIONS}) == {topic: store.bounds(topic)}
     some = KnownBounds(store.bounds(topic)[:2], {})
     assert store.known_bounds_of([topic], partitions={topic: 2, "contract-nowhere": 1}) == {topic: some}
     read = store.read(topic, partly=True)
@@ -226,6 +227,7 @@ def test_partitions_that_all_have_leaders_are_all_known(store: TopicStore, topic
 def test_a_partition_that_a_topic_has_not_is_not_found(store: TopicStore, topic: str) -> None:
     with pytest.raises(NotFoundError, match=topic):
         store.known_bounds_of([topic], partitions={topic: PARTITIONS + 1})
+    assert store.bounds_of([topic], partitions={topic: PARTITIONS + 1}) == {topic: store.bounds(topic)}
 
 
 def test_a_missing_topic_is_not_found(store: TopicStore) -> None:

@@ -109,9 +109,11 @@ class FakeTopicStore(FakeTopics):
                 return self._create_each(topics)
             return {new.topic: why for new in topics if (why := self._objection(new))}
 
-    def bounds_of(self, topics: Collection[str]) -> Mapping[str, tuple[Bounds, ...]]:
+    def bounds_of(
+        self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
+    ) -> Mapping[str, tuple[Bounds, ...]]:
         with self.call("bounds_of", topics):
-            return {topic: self._bounds(topic) for topic in topics}
+            return {topic: self._bounds(topic)[: (partitions or {}).get(topic)] for topic in topics}
 
     def bounds(self, topic: str) -> tuple[Bounds, ...]:
         with self.call("bounds", topic):

@@ -16,6 +16,7 @@ from eosctl.core.offsets.migration import (
     PlannedTopic,
     Tally,
     in_bins,
+    in_stretches,
     parts_of,
     topic_of,
     with_sample,
@@ -156,6 +157,15 @@ def test_bins_are_about_equally_long_and_lose_nothing(lengths: list[int], count:
     assert max(filled) - min(filled) <= max(lengths, default=0)
 
 
+@given(st.lists(st.integers(0, 1000), max_size=30), st.integers(1, 8))
+def test_stretches_are_about_equally_long_and_lose_nothing(lengths: list[int], count: int) -> None:
+    stretches = in_stretches([(length, at) for at, length in enumerate(lengths)], count)
+    assert len(stretches) == count
+    assert [at for each in stretches for at in each] == list(range(len(lengths)))
+    filled = [sum(lengths[at] for at in each) for each in stretches]
+    assert max(filled) <= sum(lengths) / count + max(lengths, default=0)
+
+
 def _plan_into(topics: int, partitions: int, *, counts: Sequence[int], parts: int) -> MigrationPlan:
     """Each connector has a topic of its own, and so many keys to be written."""
     names = [f"c{number}" for number in range(topics)]
@@ -172,7 +182,8 @@ def test_of_many_partitions_each_is_written_by_one_task() -> None:
     found = writers_of(_plan_into(64, 2, counts=[100] * 64, parts=4))
     assert found is not None
     written = [place for some in found for place in some]
-    assert sorted(written) == sorted((f"to-c{number}", partition) for number in range(64) for partition in (0, 1))
+    places = [(f"to-c{number}", partition) for number in range(64) for partition in (0, 1)]
+    assert written == sorted(places), "neighbours: they lie together in files of decisions"
     assert [len(some) for some in found] == [32] * 4
 
 

@@ -299,7 +299,8 @@ def read_plan(text: str, *, path: str) -> MigrationPlan:
 
 
 def writers_of(plan: MigrationPlan) -> list[list[tuple[str, int]]] | None:
-    """The partitions of the targets, by topic (as on its cluster) and number, that each task writes alone.
+    """The partitions of the targets, by topic (as on its cluster) and number, that each task writes alone: neighbours,
+    which lie together in the files of decisions.
 
     None where each task writes the keys of its part, into whatever partition: where there are few partitions, or one
     task would have much more to write than others. Each partition that a task writes costs it, the coordinator and the
@@ -314,7 +315,8 @@ def writers_of(plan: MigrationPlan) -> list[list[tuple[str, int]]] | None:
     if tasks == 1 or len(places) < _MANY_PARTITIONS * tasks:
         return None
     lengths = {topic.name: 1 + sent[topic.name] // topic.partitions for topic in plan.targets}
-    bins = in_bins([(lengths[topic.name], (topic, number)) for topic, number in places], tasks)
+    places.sort(key=lambda place: (place[0].topic, place[1]))
+    bins = in_stretches([(lengths[topic.name], (topic, number)) for topic, number in places], tasks)
     loads = [sum(lengths[topic.name] for topic, _number in some) for some in bins]
     if max(loads) > _FULLER * sum(loads) / tasks:
         return None
@@ -330,6 +332,17 @@ def in_bins(items: Iterable[tuple[int, Item]], count: int) -> list[list[Item]]:
         bins[number].append(item)
         heapq.heappush(heap, (filled + length, number))
     return bins
+
+
+def in_stretches(items: Iterable[tuple[int, Item]], count: int) -> list[list[Item]]:
+    """Items with their lengths, in this order, in `count` stretches of about equal length."""
+    items = list(items)
+    twice, behind = 2 * sum(length for length, _ in items), 0
+    stretches: list[list[Item]] = [[] for _ in range(count)]
+    for length, item in items:  # where its middle is
+        stretches[min(count - 1, (2 * behind + length) * count // max(1, twice))].append(item)
+        behind += length
+    return stretches
 
 
 def parts_of(sources: Sequence[PlannedTopic], *, records: int, least: int) -> Parts:

@@ -13,7 +13,17 @@ import pyarrow.compute as pc
 from eosctl.core.offsets import migration
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.records import Headers, Record
-from eosctl.engine.columns import arrow_schema, batch_of_columns, nothings, numbered, one_array, row_sizes, same, those
+from eosctl.engine.columns import (
+    arrow_schema,
+    batch_of_columns,
+    in_one_piece,
+    nothings,
+    numbered,
+    one_array,
+    row_sizes,
+    same,
+    those,
+)
 from eosctl.engine.files import Spilled
 from eosctl.engine.keys.matching import places_of
 from eosctl.engine.keys.owners import owners_of
@@ -110,7 +120,7 @@ _OnDisk = tuple[Spilled, Sequence[tuple[str, int, int, int, int]]]
 
 
 def _spilled(held: Sequence[pa.Table], folder: Path) -> _OnDisk:
-    table = by_partition(pa.concat_tables(held))
+    table = in_one_piece(by_partition(pa.concat_tables(held)))
     places = table.select(["topic", "partition"])
     places = places.append_column("row", numbered(len(table))).append_column("size", row_sizes(table))
     found = places.group_by(["topic", "partition"]).aggregate([("row", "min"), ([], "count_all"), ("size", "sum")])

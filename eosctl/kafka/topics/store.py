@@ -93,9 +93,11 @@ class KafkaTopicStore:
         """Begin, LSO and high watermark of every partition, now; raises NotFoundError."""
         return self.bounds_of([topic])[topic]
 
-    def bounds_of(self, topics: Collection[str]) -> Mapping[str, tuple[Bounds, ...]]:
-        """`bounds` of many topics, by the same few requests."""
-        return self._admin.bounds_of(topics)
+    def bounds_of(
+        self, topics: Collection[str], *, partitions: Mapping[str, int] | None = None
+    ) -> Mapping[str, tuple[Bounds, ...]]:
+        """`bounds` of many topics, by the same few requests; those in `partitions` are not described."""
+        return self._admin.bounds_of(topics, partitions=partitions)
 
     def known_bounds(self, topic: str) -> KnownBounds:
         """`bounds` of those partitions whose leaders answer; raises UnreachableError where none does."""

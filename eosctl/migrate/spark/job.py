@@ -28,6 +28,7 @@ from eosctl.core.offsets.migration import (
     PlannedTopic,
     Tally,
     in_bins,
+    in_stretches,
 )
 from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCounts, Snapshot
 from eosctl.core.record_file import UNKNOWN
@@ -54,8 +55,6 @@ Outcome = TypeVar("Outcome")
 
 _WORTH_A_TASK = 10_000
 """Fewer records are read sooner than one more Python process starts."""
-_READ_BACK = 4 * PART_RECORDS
-"""Records that one task reads back: it holds what was sent there, and reads each file of decisions that sends there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +281,7 @@ class MigrationJob:
             found = sent_in_order(
                 self.context,
                 self._client(plan.target_profile()),
-                in_tasks(ranges, self.least_parts(records), most=_READ_BACK),
+                in_tasks(sorted(ranges, key=_place), self.least_parts(records), divide=in_stretches),
                 folder / "decisions",
                 work,
                 counts=counts,
@@ -343,13 +342,18 @@ def _records_in(ranges: Iterable[OffsetRange]) -> int:
     return sum(one.end - one.begin for one in ranges)
 
 
-def in_tasks(ranges: Sequence[OffsetRange], least: int, *, most: int = PART_RECORDS) -> list[list[OffsetRange]]:
-    """The ranges of each task: about `most` records, and at least so many tasks, if there are as many ranges.
+Divide = Callable[[Iterable[tuple[int, OffsetRange]], int], list[list[OffsetRange]]]
 
-    A range is never divided. With `PART_RECORDS` a task holds the newest record of each key until its end.
-    """
+
+def in_tasks(ranges: Sequence[OffsetRange], least: int, *, divide: Divide = in_bins) -> list[list[OffsetRange]]:
+    """The ranges of each task: about `PART_RECORDS`, so that it holds the newest record of each key until its end, and
+    at least so many tasks, if there are as many ranges. A range is never divided."""
     lengths = [(one.end - one.begin, one) for one in ranges if one.end > one.begin]
-    return [some for some in in_bins(lengths, max(least, -(-_records_in(ranges) // most))) if some]
+    return [some for some in divide(lengths, max(least, -(-_records_in(ranges) // PART_RECORDS))) if some]
+
+
+def _place(one: OffsetRange) -> tuple[str, int]:
+    return one.topic, one.partition
 
 
 def by_parts(ranges: Iterable[OffsetRange], parts: Parts) -> list[list[OffsetRange]]:

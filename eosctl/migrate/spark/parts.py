@@ -18,10 +18,10 @@ from eosctl.core.offsets.migration import MigrationPlan, topic_of, writers_of
 from eosctl.core.offsets.migration_results import Comparison
 from eosctl.core.records import Record
 from eosctl.engine import compare as comparing
+from eosctl.engine.by_place import batches_to, write_by_place
 from eosctl.engine.columns import SENT, dictionary_of, numbered, one_array, those
 from eosctl.engine.files import (
     PartRecords,
-    metadata_of,
     part_file,
     part_files,
     read_part,
@@ -38,7 +38,6 @@ from eosctl.machine.kept_file import sync_directory, sync_file
 
 SAMPLE = 100
 _WRITERS = "writers.json"
-_PLACES = b"places"
 _MANY = 20_000
 """Decisions that are not all put in order for a sample."""
 _SENT = ("topic", "partition", "partitions", "key", "hash", "value")
@@ -67,7 +66,7 @@ def decide_part(folder: Path, number: int, plan: MigrationPlan) -> Decided:
     there = newest_per_key(wanted(target.records, claims), once=target.once).records
     sizes = {topic.name: topic.partitions for topic in plan.targets}
     decisions = decide(strongest(claims, plan.policy), there, sizes, plan.policy)
-    _land_synced(part_file(folder / "decisions", number), _telling_places(decisions))
+    land_decisions(folder / "decisions", number, decisions)
     write_table(part_file(folder / "sample", number), sample_of(decisions, SAMPLE))
     of_connectors = pc.value_counts(one_array(newest.records["connector"])).to_pylist()
     keys = {row["values"]: row["counts"] for row in of_connectors}
@@ -107,16 +106,16 @@ def _of_first_connectors(rows: pa.Table, limit: int) -> pa.Table:
     return rows.filter(pc.is_in(rows["target_connector"], value_set=pa.array(names, pa.string())))
 
 
-def some_decisions(file: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Some columns of decisions, some rows at a time; raises StalePlanError for those of an earlier eosctl, which lack
-    one."""
-    try:
-        yield from tables_in(file, columns)
-    except KeyError as exc:
-        raise StalePlanError(
-            f"the plan was made by another version of eosctl: its decisions have no {', '.join(exc.args)}",
-            hint="Plan again.",
-        ) from exc
+def land_decisions(folder: Path, number: int, decisions: pa.Table) -> None:
+    """Lands the decisions of part `number`, or some of them, so that they outlast a power cut."""
+    file = part_file(folder, number)
+    write_by_place(file, decisions, with_topic_names(placed(decisions)))
+    _sync(file)
+
+
+def _sync(file: Path) -> None:
+    sync_file(file)
+    sync_directory(file.parent)
 
 
 def decisions_of(folder: Path, number: int) -> pa.Table:
@@ -127,6 +126,18 @@ def decisions_of(folder: Path, number: int) -> pa.Table:
 def count_decisions(folder: Path) -> int:
     """How many keys were decided."""
     return sum(len(read_table(file, ["action"])) for file in part_files(folder / "decisions"))
+
+
+def some_decisions(file: Path, columns: Sequence[str], *, batches: Sequence[int] | None = None) -> Iterator[pa.Table]:
+    """Some columns of decisions, of all batches or some, some rows at a time; raises StalePlanError for those of an
+    earlier eosctl, which lack one."""
+    try:
+        yield from tables_in(file, columns, batches=batches)
+    except KeyError as exc:
+        raise StalePlanError(
+            f"the plan was made by another version of eosctl: its decisions have no {', '.join(exc.args)}",
+            hint="Plan again.",
+        ) from exc
 
 
 def land_stale(folder: Path, number: int) -> int:
@@ -164,15 +175,10 @@ def land_newer(folder: Path, number: int, drift: Path, into: Path) -> int:
     now = _now(folder, number, drift)
     places = now.records if now.once else newest_per_place(now.records)
     newer = comparing.foreign(places, decisions_of(folder, number), claimed=True)
-    _land_synced(part_file(into, number), newer)
+    file = part_file(into, number)
+    write_table(file, newer)
+    _sync(file)  # --resume needs it, also after a power cut
     return len(newer)
-
-
-def _land_synced(file: Path, table: pa.Table) -> None:
-    """Lands what --resume needs, also after a power cut."""
-    write_table(file, table)
-    sync_file(file)
-    sync_directory(file.parent)
 
 
 def records_of(rows: pa.Table) -> Iterator[Record]:
@@ -187,7 +193,7 @@ def land_unwritten(folder: Path, number: int, again: Path, into: Path) -> int:
     """Lands what is to be sent and the target does not have by now; returns how many."""
     part = _now(folder, number, again)
     missing = comparing.unwritten(decisions_of(folder, number), newest_per_key(part.records, once=part.once).records)
-    write_table(part_file(into, number), missing)
+    land_decisions(into, number, missing)
     return len(missing)
 
 
@@ -216,7 +222,9 @@ def united(comparisons: list[Comparison], *, limit: int) -> Comparison:
 
 def to_write(file: Path, places: Collection[Place] | None = None) -> pa.Table:
     """What some decisions send: topic (by its name on its cluster), partition, key, value; only to `places`, if any."""
-    return pa.concat_tables(_sent_of(some, places) for some in some_decisions(file, [*_SENT, "action"]))
+    batches = None if places is None else batches_to(file, places)
+    some = some_decisions(file, [*_SENT, "action"], batches=batches)
+    return pa.concat_tables(_sent_of(rows, places) for rows in some)
 
 
 def _sent_of(decisions: pa.Table, places: Collection[Place] | None) -> pa.Table:
@@ -249,24 +257,11 @@ def rows_of_writer(decisions: Path, number: int) -> pa.Table:
 
 def rows_sent(decisions: Path, places: Collection[Place]) -> Iterator[pa.Table]:
     """What was sent to these partitions: what each task sent, or of those that it writes alone, what all did."""
-    rows = (to_write(file, places) for file in part_files(decisions) if _may_send(file, places))
+    rows = (some for file in part_files(decisions) if len(some := to_write(file, places)))
     if _writers(decisions) is None:
         yield from rows
     else:
         yield pa.concat_tables([SENT.empty_table().drop_columns("headers"), *rows])
-
-
-def _telling_places(decisions: pa.Table) -> pa.Table:
-    """`decisions`, with the partitions that they send to in the schema's metadata: who reads others back skips them."""
-    rows = with_topic_names(placed(decisions)).select(["topic", "partition"])
-    found = those(rows, is_sent(decisions)).group_by(rows.column_names).aggregate([])
-    return decisions.replace_schema_metadata({_PLACES: json.dumps(list(zip(*found.to_pydict().values(), strict=True)))})
-
-
-def _may_send(file: Path, places: Collection[Place]) -> bool:
-    """Whether the decisions of a file send to one of `places`; the file of an earlier eosctl does not tell, and may."""
-    told = metadata_of(file).get(_PLACES)
-    return told is None or any(tuple(place) in places for place in json.loads(told))
 
 
 def _writers(decisions: Path) -> list[list[tuple[str, int]]] | None:

@@ -16,19 +16,10 @@ from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import ONE_PART, ConnectorRoute, MigrationPlan, Parts, PlannedTopic, Tally
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.core.records import Record
-from eosctl.engine.files import land, next_reader, older_in, part_file, part_files, read_part, read_table, write_table
+from eosctl.engine.files import land, next_reader, older_in, part_file, part_files, read_part, read_table
 from eosctl.engine.keys.places import Places
 from eosctl.engine.reading.newest import Fold
-from eosctl.migrate.spark.parts import (
-    compare_part,
-    decide_part,
-    keep_writers,
-    land_stale,
-    rows_of_writer,
-    rows_sent,
-    sample_of,
-    to_write,
-)
+from eosctl.migrate.spark.parts import compare_part, decide_part, land_stale, sample_of
 from tests.engine.test_rule import random_records, table
 from tests.synced_files import SyncedFiles
 
@@ -198,34 +189,3 @@ def test_a_sample_is_of_what_changes_first(tmp_path: Path) -> None:
     assert [row["action"] == "keep" for row in shown] == [False] * changes + [True] * 2
     assert [_place(row) for row in shown[:-2]] == sorted(_place(row) for row in shown[:-2])
     assert len(sample_of(decisions, 3)) == 3
-
-
-@pytest.mark.parametrize("alone", [False, True])
-def test_writers_send_every_row_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: bool) -> None:
-    """Each its part of the keys, or its partitions, to which nobody else writes: together the same rows."""
-    if alone:
-        monkeypatch.setattr("eosctl.core.offsets.migration._MANY_PARTITIONS", 1)
-        monkeypatch.setattr("eosctl.core.offsets.migration._FULLER", 2.0)
-    wanted = plan(Policy.TAKE_SOURCE, ((0, 2), (1,)))
-    outcome(tmp_path, wanted, 1)
-    decisions = tmp_path / "decisions"
-    keep_writers(decisions, wanted)
-    names = ["topic", "partition", "key"]
-    expected = pa.concat_tables(map(to_write, part_files(decisions))).to_pylist()
-    sent = [rows_of_writer(decisions, number) for number in range(2)]
-    assert all(map(len, sent))
-    assert sorted(pa.concat_tables(sent).to_pylist(), key=str) == sorted(expected, key=str)
-    places = [set(zip(*(rows[name].to_pylist() for name in names[:2]), strict=True)) for rows in sent]
-    assert places[0].isdisjoint(places[1]) is alone
-    some = {("to-a", 0), ("to-z", 2)}
-    there = [row for rows in rows_sent(decisions, some) for row in rows.to_pylist()]
-    assert there
-    assert sorted(there, key=str) == sorted(
-        (row for row in expected if (row["topic"], row["partition"]) in some), key=str
-    )
-    with_some = [file for file in part_files(decisions) if len(to_write(file, some))]
-    assert (len(list(rows_sent(decisions, some))), len(with_some)) == (1, 1), "the other file is left alone"
-    for file in part_files(decisions):  # as an earlier eosctl left it
-        write_table(file, read_table(file).replace_schema_metadata(None))
-    assert [row for rows in rows_sent(decisions, some) for row in rows.to_pylist()] == there
-    assert not sum(map(len, rows_sent(decisions, {("to-a", 99)})))

@@ -1,0 +1,64 @@
+"""Tables in files by the partitions that their rows go to: who wants what goes to some of them reads little else.
+
+The schema tells the partitions at the ends of each batch.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Sequence
+from itertools import pairwise, starmap
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eosctl.engine.columns import in_one_piece
+from eosctl.engine.files import metadata_of, write_batches
+from eosctl.engine.reading.ranges import Place
+from eosctl.engine.write import place_numbers, sorting
+
+_BATCHES = b"batches"
+_FEW_ROWS, _MANY_ROWS = 1_000, 100_000
+"""Of a batch: partitions with fewer rows share one, and those with more have several."""
+
+
+def write_by_place(file: Path, rows: pa.Table, places: pa.Table) -> None:
+    """Puts `rows` into a file; `places` (topic, partition) says where each of them goes."""
+    numbers, rows = place_numbers(places), in_one_piece(rows)
+    order = sorting(numbers)
+
+    def some(first: int, end: int) -> pa.Table:
+        return rows.slice(first, end - first) if order is None else rows.take(pa.array(order[first:end]))
+
+    def place(row: int) -> list[object]:
+        at = row if order is None else int(order[row])
+        return [places["topic"][at].as_py(), places["partition"][at].as_py()]
+
+    cuts = _cuts(numbers if order is None else numbers[order])
+    told = json.dumps([[*place(first), *place(end - 1)] for first, end in cuts])
+    write_batches(file, rows.schema.with_metadata({_BATCHES: told}), starmap(some, cuts))
+
+
+def _cuts(numbers: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """(first row, row behind) of each batch, told the numbers of the rows' places, in order."""
+    cuts = [0]
+    for begin in [*(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]:
+        if begin - cuts[-1] >= _FEW_ROWS or begin == len(numbers):
+            cuts += [*range(cuts[-1] + _MANY_ROWS, begin, _MANY_ROWS), begin]
+    return list(pairwise(dict.fromkeys(cuts)))
+
+
+def batches_to(file: Path, places: Collection[Place]) -> Sequence[int] | None:
+    """The batches of a file that may send to one of `places`; None where it does not tell, as of an earlier eosctl."""
+    told = metadata_of(file).get(_BATCHES)
+    if told is None:
+        return None
+    there, ends = sorted(places), enumerate(json.loads(told))
+    return [
+        number
+        for number, (topic, partition, last_topic, last_partition) in ends
+        if bisect_left(there, (topic, partition)) < bisect_right(there, (last_topic, last_partition))
+    ]
