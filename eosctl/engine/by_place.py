@@ -22,11 +22,14 @@ from eosctl.engine.write import place_numbers, sorting
 
 _BATCHES = b"batches"
 _FEW_ROWS, _MANY_ROWS = 1_000, 100_000
-"""Of a batch: partitions with fewer rows share one, and those with more have several."""
+"""Of a batch: partitions with fewer rows may share one, and those with more have several."""
 
 
-def write_by_place(file: Path, rows: pa.Table, places: pa.Table) -> None:
-    """Puts `rows` into a file; `places` (topic, partition) says where each of them goes."""
+def write_by_place(file: Path, rows: pa.Table, places: pa.Table, *, readers: int) -> None:
+    """Puts `rows` into a file, for so many `readers`; `places` (topic, partition) says where each of them goes.
+
+    Each batch costs a millisecond, and who reads some partitions reads at both ends what others share a batch with.
+    """
     numbers, rows = place_numbers(places), in_one_piece(rows)
     order = sorting(numbers)
 
@@ -37,16 +40,18 @@ def write_by_place(file: Path, rows: pa.Table, places: pa.Table) -> None:
         at = row if order is None else int(order[row])
         return [places["topic"][at].as_py(), places["partition"][at].as_py()]
 
-    cuts = _cuts(numbers if order is None else numbers[order])
+    few = max(_FEW_ROWS, len(rows) // (4 * readers))
+    cuts = _cuts(numbers if order is None else numbers[order], few)
     told = json.dumps([[*place(first), *place(end - 1)] for first, end in cuts])
     write_batches(file, rows.schema.with_metadata({_BATCHES: told}), starmap(some, cuts))
 
 
-def _cuts(numbers: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    """(first row, row behind) of each batch, told the numbers of the rows' places, in order."""
+def _cuts(numbers: npt.NDArray[np.int64], few: int) -> list[tuple[int, int]]:
+    """(first row, row behind) of each batch, told the numbers of the rows' places, in order; places share a batch up to
+    a `few` rows."""
     cuts = [0]
     for begin in [*(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]:
-        if begin - cuts[-1] >= _FEW_ROWS or begin == len(numbers):
+        if begin - cuts[-1] >= few or begin == len(numbers):
             cuts += [*range(cuts[-1] + _MANY_ROWS, begin, _MANY_ROWS), begin]
     return list(pairwise(dict.fromkeys(cuts)))
 

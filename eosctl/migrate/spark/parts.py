@@ -66,7 +66,7 @@ def decide_part(folder: Path, number: int, plan: MigrationPlan) -> Decided:
     there = newest_per_key(wanted(target.records, claims), once=target.once).records
     sizes = {topic.name: topic.partitions for topic in plan.targets}
     decisions = decide(strongest(claims, plan.policy), there, sizes, plan.policy)
-    land_decisions(folder / "decisions", number, decisions)
+    land_decisions(folder / "decisions", number, decisions, parts=len(plan.parts))
     write_table(part_file(folder / "sample", number), sample_of(decisions, SAMPLE))
     of_connectors = pc.value_counts(one_array(newest.records["connector"])).to_pylist()
     keys = {row["values"]: row["counts"] for row in of_connectors}
@@ -106,10 +106,10 @@ def _of_first_connectors(rows: pa.Table, limit: int) -> pa.Table:
     return rows.filter(pc.is_in(rows["target_connector"], value_set=pa.array(names, pa.string())))
 
 
-def land_decisions(folder: Path, number: int, decisions: pa.Table) -> None:
-    """Lands the decisions of part `number`, or some of them, so that they outlast a power cut."""
+def land_decisions(folder: Path, number: int, decisions: pa.Table, *, parts: int) -> None:
+    """Lands the decisions of one of so many parts, or some of them, so that they outlast a power cut."""
     file = part_file(folder, number)
-    write_by_place(file, decisions, with_topic_names(placed(decisions)))
+    write_by_place(file, decisions, with_topic_names(placed(decisions)), readers=parts)
     _sync(file)
 
 
@@ -193,7 +193,7 @@ def land_unwritten(folder: Path, number: int, again: Path, into: Path) -> int:
     """Lands what is to be sent and the target does not have by now; returns how many."""
     part = _now(folder, number, again)
     missing = comparing.unwritten(decisions_of(folder, number), newest_per_key(part.records, once=part.once).records)
-    land_decisions(into, number, missing)
+    land_decisions(into, number, missing, parts=len(part_files(folder / "decisions")))
     return len(missing)
 
 

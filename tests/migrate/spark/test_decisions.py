@@ -44,7 +44,7 @@ def test_decisions_lie_where_they_go(tmp_path: Path, rows_read: list[int]) -> No
     """With a thousand topics each writer read all of every file, and so did each task that read back."""
     count = 30_000
     given = placed_rows([f"t{number % 30:02}@p" for number in range(count)], [number % 4 for number in range(count)])
-    land_decisions(tmp_path, 0, given)
+    land_decisions(tmp_path, 0, given, parts=100)
     found = read_table(part_file(tmp_path, 0))
     assert sorted(found.to_pylist(), key=str) == sorted(given.to_pylist(), key=str)
     places = list(zip(found["topic"].to_pylist(), found["partition"].to_pylist(), strict=True))
@@ -56,13 +56,13 @@ def test_decisions_lie_where_they_go(tmp_path: Path, rows_read: list[int]) -> No
 
 def test_what_is_in_order_is_landed_as_it_is(tmp_path: Path) -> None:
     given = placed_rows(["a"] * 5 + ["b"] * 3, [0, 0, 1, 7, 7, 0, 0, 2])
-    land_decisions(tmp_path, 3, given)
+    land_decisions(tmp_path, 3, given, parts=1)
     assert read_table(part_file(tmp_path, 3)) == given
 
 
 @pytest.mark.parametrize("count", [0, 1, 250_000])
 def test_any_number_of_decisions_can_be_landed(tmp_path: Path, rows_read: list[int], count: int) -> None:
-    land_decisions(tmp_path, 0, placed_rows(["t"] * count, [5] * count))
+    land_decisions(tmp_path, 0, placed_rows(["t"] * count, [5] * count), parts=4)
     assert len(read_table(part_file(tmp_path, 0))) == len(to_write(part_file(tmp_path, 0), {("t", 5)})) == count
     rows_read.clear()
     assert not len(to_write(part_file(tmp_path, 0), {("t", 4), ("t", 6), ("s", 5)}))
