@@ -97,7 +97,8 @@ def write_all(client: dict[str, Any], name: str, batches: Iterable[pa.RecordBatc
             failed.append(error)
 
     assert task is not None
-    producer = Producer({**client, "transactional.id": f"naive-{name}-{task.partitionId()}", "linger.ms": 20})
+    more = {"transaction.timeout.ms": 600_000, "linger.ms": 20}  # a minute is not enough for ten million records
+    producer = Producer({**client, **more, "transactional.id": f"naive-{name}-{task.partitionId()}"})
     producer.init_transactions()
     producer.begin_transaction()
     for batch in batches:
