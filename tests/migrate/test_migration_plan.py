@@ -166,6 +166,20 @@ def test_stretches_are_about_equally_long_and_lose_nothing(lengths: list[int], c
     assert max(filled) <= sum(lengths) / count + max(lengths, default=0)
 
 
+@pytest.mark.parametrize(
+    ("lengths", "stretches"),
+    [
+        ([10] * 6, [[0, 1], [2, 3], [4, 5]]),
+        ([5, 1, 1, 1, 0], [[0], [], [1, 2, 3, 4]]),
+        ([1, 1, 1, 5], [[0, 1, 2], [], [3]]),
+        ([7], [[], [0], []]),
+        ([0, 0], [[0, 1], [], []]),
+    ],
+)
+def test_what_lies_in_a_stretch_is_told_by_its_middle(lengths: list[int], stretches: list[list[int]]) -> None:
+    assert in_stretches([(length, at) for at, length in enumerate(lengths)], 3) == stretches
+
+
 def _plan_into(topics: int, partitions: int, *, counts: Sequence[int], parts: int) -> MigrationPlan:
     """Each connector has a topic of its own, and so many keys to be written."""
     names = [f"c{number}" for number in range(topics)]
