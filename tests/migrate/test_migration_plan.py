@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 import pytest
@@ -201,9 +201,34 @@ def test_of_many_partitions_each_is_written_by_one_task() -> None:
     assert [len(some) for some in found] == [32] * 4
 
 
+def _written(plan: MigrationPlan) -> list[int] | None:
+    """How many partitions each task writes alone."""
+    found = writers_of(plan)
+    return None if found is None else [len(some) for some in found]
+
+
+def _with_counts(plan: MigrationPlan, counts: Mapping[str, Mapping[str, int]]) -> MigrationPlan:
+    return replace(plan, tally=replace(plan.tally, connector_counts=counts))
+
+
+def test_tasks_have_about_as_many_records_to_write_as_each_other() -> None:
+    """A partition counts as one more than its records; what is kept is not written."""
+    plan = _plan_into(32, 1, counts=[0] * 32, parts=2)
+    assert _written(plan) == [16, 16]
+    assert _written(_with_counts(plan, {"c9": {"write": 20, "delete": 11, "keep": 500}})) == [31, 1]
+    two = replace(plan, routes=(*plan.routes, ConnectorRoute("a", "a", "to-c9@there")))
+    assert _written(_with_counts(two, {"a": {"write": 16}, "c9": {"delete": 15}})) == [31, 1]
+
+
+def test_a_task_may_have_a_quarter_more_than_the_others() -> None:
+    plan = _plan_into(32, 1, counts=[79, *[1] * 17, *[0] * 14], parts=2)
+    assert _written(plan) == [1, 31]
+    assert _written(_plan_into(32, 1, counts=[80, *[1] * 17, *[0] * 14], parts=2)) is None
+
+
 @pytest.mark.parametrize(
     ("topics", "counts", "parts"),
-    [(15, [100] * 15, 1), (16, [100] * 16, 2), (64, [10_000, *[100] * 63], 4)],
+    [(64, [100] * 64, 1), (31, [100] * 31, 2), (64, [10_000, *[100] * 63], 4)],
     ids=["one task", "few partitions", "one that is much larger"],
 )
 def test_else_each_task_writes_the_keys_of_its_part(topics: int, counts: Sequence[int], parts: int) -> None:
