@@ -260,8 +260,8 @@ def partitions_of(rows: pa.Table) -> Iterator[tuple[tuple[str, int], pa.Table]]:
 
 def record_sizes(rows: pa.Table) -> pa.Array:
     """About how many bytes each record takes."""
-    lengths = [pc.fill_null(pc.binary_length(one_array(rows[name])), 0).cast(pa.int64()) for name in ("key", "value")]
-    return pc.add(pc.add(*lengths), _AROUND_BYTES)
+    lengths = [pc.fill_null(pc.binary_length(rows[name]), 0).cast(pa.int64()) for name in ("key", "value")]
+    return one_array(pc.add(pc.add(*lengths), _AROUND_BYTES))
 
 
 def first_rows_of(rows: pa.Table) -> list[tuple[int, str, int]]:
