@@ -16,19 +16,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eosctl.engine.columns import in_one_piece
-from eosctl.engine.files import metadata_of, write_batches
+from eosctl.engine.files import ROWS_AT_ONCE, metadata_of, write_batches
 from eosctl.engine.reading.ranges import Place
 from eosctl.engine.write import place_numbers, sorting
 
 _BATCHES = b"batches"
-_FEW_ROWS, _MANY_ROWS = 1_000, 100_000
-"""Of a batch: partitions with fewer rows may share one, and those with more have several."""
+_FEW_ROWS = 1_000
+"""Of a batch at least, but for the last one: partitions with fewer rows share one."""
 
 
 def write_by_place(file: Path, rows: pa.Table, places: pa.Table, *, readers: int) -> None:
     """Puts `rows` into a file, for so many `readers`; `places` (topic, partition) says where each of them goes.
 
-    Each batch costs a millisecond, and who reads some partitions reads at both ends what others share a batch with.
+    Each batch costs a millisecond. A reader of some partitions also gets what shares a batch with the first of them and
+    with the last.
     """
     numbers, rows = place_numbers(places), in_one_piece(rows)
     order = sorting(numbers)
@@ -47,12 +48,14 @@ def write_by_place(file: Path, rows: pa.Table, places: pa.Table, *, readers: int
 
 
 def _cuts(numbers: npt.NDArray[np.int64], few: int) -> list[tuple[int, int]]:
-    """(first row, row behind) of each batch, told the numbers of the rows' places, in order; places share a batch up to
-    a `few` rows."""
+    """(first row, row behind) of each batch, told the numbers of the rows' places, in order.
+
+    A batch ends with a place, once it has a `few` rows; one place may have several.
+    """
     cuts = [0]
     for begin in [*(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]:
         if begin - cuts[-1] >= few or begin == len(numbers):
-            cuts += [*range(cuts[-1] + _MANY_ROWS, begin, _MANY_ROWS), begin]
+            cuts += [*range(cuts[-1] + ROWS_AT_ONCE, begin, ROWS_AT_ONCE), begin]
     return list(pairwise(dict.fromkeys(cuts)))
 
 

@@ -28,7 +28,8 @@ from eosctl.engine.reading.newest import Fold
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 """Columns repeat themselves: to compress them takes less time than to write all their bytes to a disk."""
-_ROWS_AT_ONCE = 100_000
+ROWS_AT_ONCE = 100_000
+"""Of a batch at most."""
 
 
 def write_table(file: Path, table: pa.Table) -> None:
@@ -40,7 +41,7 @@ def write_batches(file: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> 
     """Puts tables into a file, one behind the other, each as a batch of its own or, of many rows, as several."""
     with whole_file(file) as draft, pa.ipc.new_file(draft, schema, options=_COMPRESSED) as writer:
         for table in tables:
-            writer.write_table(table, max_chunksize=_ROWS_AT_ONCE)
+            writer.write_table(table, max_chunksize=ROWS_AT_ONCE)
 
 
 def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
@@ -60,7 +61,7 @@ def tables_in(file: Path, columns: Sequence[str], *, batches: Sequence[int] | No
         held, is_first = list[pa.RecordBatch](), True
         for number in range(found.num_record_batches) if batches is None else batches:
             held.append(found.get_batch(number))
-            if sum(map(len, held)) >= _ROWS_AT_ONCE:
+            if sum(map(len, held)) >= ROWS_AT_ONCE:
                 yield pa.Table.from_batches(held).select(columns)
                 held, is_first = [], False
         if held or is_first:

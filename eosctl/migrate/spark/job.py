@@ -52,6 +52,7 @@ from eosctl.state.work_folders import work_folder
 from eosctl.target import Target
 
 Outcome = TypeVar("Outcome")
+Divide = Callable[[Iterable[tuple[int, OffsetRange]], int], list[list[OffsetRange]]]
 
 _WORTH_A_TASK = 10_000
 """Fewer records are read sooner than one more Python process starts."""
@@ -340,9 +341,6 @@ def _profiles(topics: Iterable[PlannedTopic]) -> list[str]:
 
 def _records_in(ranges: Iterable[OffsetRange]) -> int:
     return sum(one.end - one.begin for one in ranges)
-
-
-Divide = Callable[[Iterable[tuple[int, OffsetRange]], int], list[list[OffsetRange]]]
 
 
 def in_tasks(ranges: Sequence[OffsetRange], least: int, *, divide: Divide = in_bins) -> list[list[OffsetRange]]:
