@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from eosctl.core.record_file import record_line
 from eosctl.core.records import Record
+from eosctl.engine.backups.lines import record_lines
 from eosctl.engine.reading.stretches import stretch_of_records
 from eosctl.kafka.topics.streaming import parts_of
 from tests.core.kept.test_record_lines import PLAIN
@@ -16,7 +17,9 @@ from tests.core.test_record_file import RECORDS
 @given(st.lists(PLAIN, max_size=5) | st.lists(PLAIN | RECORDS, max_size=5))
 def test_many_lines_at_once_are_the_lines_one_by_one(records: list[Record]) -> None:
     stretch = stretch_of_records(records, read=len(records))
-    assert b"".join(stretch.lines()) == "".join(f"{record_line(each)}\n" for each in records).encode()
+    assert (
+        b"".join(map(record_lines, stretch.blocks())) == "".join(f"{record_line(each)}\n" for each in records).encode()
+    )
     assert stretch.records() == records
     assert stretch.tombstones() == sum(each.value is None for each in records)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -57,25 +58,36 @@ Piece: TypeAlias = "str | pa.Array"
 
 def _lines(rows: pa.Table, *more: Piece) -> bytes:
     batch = {name: one_array(rows[name]) for name in rows.column_names}
-    headers: Any = ""
+    headers: Piece = ""
     if "headers" in batch and batch["headers"].null_count < len(rows):
         headers = pc.fill_null(pc.binary_join_element_wise(',"headers":', batch["headers"], ""), "")
-    columns = [
+    pieces = [
         _beginnings(batch["topic"], batch["partition"]),
         *_number("offset", batch["offset"]), *_number("timestamp_ms", batch["timestamp_ms"]),
-        ',"key":', *_json_texts(batch["key"]), ',"value":', *_json_texts(batch["value"]), headers, *more, "",
+        ',"key":', *_json_texts(batch["key"]), ',"value":', *_json_texts(batch["value"]), headers, *more,
     ]  # fmt: skip
-    lines = pc.binary_join_element_wise(*columns)
+    lines = pc.binary_join_element_wise(*_fewer(pieces), "")
     text: bytes = lines.buffers()[2].slice(0, pc.sum(pc.binary_length(lines)).as_py() or 0).to_pybytes()
     return text
 
 
-def _beginnings(topics: pa.Array, partitions: pa.Array) -> pa.Array:
-    """How each line begins, up to its offset: there are few."""
+def _fewer(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """The same lines of fewer pieces, for each takes its time in each line: neighbours that all lines have are one."""
+    for is_text, some in groupby(pieces, key=lambda piece: isinstance(piece, str)):
+        if is_text:
+            yield "".join(some)
+        else:
+            yield from some
+
+
+def _beginnings(topics: pa.Array, partitions: pa.Array) -> Piece:
+    """How each line begins, up to its offset: there are few, and often one."""
     of_topics, of_partitions = topics.dictionary_encode(), partitions.dictionary_encode()
     names = [json.dumps(name, ensure_ascii=False) for name in of_topics.dictionary.to_pylist()]
     numbers = of_partitions.dictionary.to_pylist()
     texts = [f'{{"topic":{name},"partition":{number}' for name in names for number in numbers]
+    if len(texts) == 1:
+        return texts[0]
     places = pc.add(pc.multiply(of_topics.indices, len(numbers)), of_partitions.indices)
     return pa.array(texts, pa.string()).take(places)
 
@@ -97,27 +109,14 @@ def _json_texts(values: pa.Array) -> list[Piece]:
         text = None
     if text is None or _has_control(text):
         return [pa.array([bytes_text(value) for value in values.to_pylist()], pa.string())]
-    pieces = ['"', _escaped(_escaped(text, b"\\"), b'"'), '"']
+    text = pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"')
+    pieces = ['"', text, '"']
     return pieces if not text.null_count else [pc.fill_null(pc.binary_join_element_wise(*pieces, ""), "null")]
 
 
 def _has_control(texts: pa.Array) -> bool:
     offsets, data = _bytes_of(texts)
     return bool((data[offsets[0] : offsets[-1]] < _FIRST_PLAIN).any()) if len(texts) else False
-
-
-def _escaped(texts: pa.Array, character: bytes) -> pa.Array:
-    """With a backslash before each such character: of all texts at once, as they lie one behind the other."""
-    offsets, data = _bytes_of(texts)
-    whole = data[offsets[0] : offsets[-1]]
-    places = np.flatnonzero(whole == character[0])
-    if not len(places):
-        return texts
-    begins = offsets - offsets[0]
-    begins += np.searchsorted(places, begins).astype(np.int32)
-    longer = whole.tobytes().replace(character, b"\\" + character)
-    valid = pa.array(texts.is_valid()).buffers()[1] if texts.null_count else None
-    return pa.Array.from_buffers(texts.type, len(texts), [valid, pa.py_buffer(begins), pa.py_buffer(longer)])
 
 
 def _bytes_of(texts: pa.StringArray) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.records import Headers, Record
-from eosctl.engine.backups.lines import few_at_once, record_lines
+from eosctl.engine.backups.lines import few_at_once
 from eosctl.engine.columns import LINES, one_array, those
 from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.reading.batches import Piece
@@ -54,9 +54,9 @@ class Stretch:
         rows = self.rows.set_column(self.rows.column_names.index("value"), "value", values)
         return Stretch(rows, self.read), sum(one is not other for one, other in zip(before, after, strict=True))
 
-    def lines(self) -> Iterable[bytes]:
-        """The lines of a record file, many at a time."""
-        return map(record_lines, few_at_once(self.rows, rows=_LINES_AT_ONCE))
+    def blocks(self) -> Iterator[pa.Table]:
+        """The rows, so many at a time as `record_lines` is best given."""
+        return few_at_once(self.rows, rows=_LINES_AT_ONCE)
 
     def records(self) -> list[Record]:
         """The same, one by one."""

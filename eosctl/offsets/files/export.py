@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
@@ -20,6 +21,7 @@ from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.machine.ahead import ahead
+from eosctl.machine.side_by_side import two_at_a_time
 from eosctl.offsets.files import codes
 from eosctl.offsets.files.rows import OFFSETS_EXPORT, ExportData, ExportSummary, Format
 from eosctl.offsets.files.rules import rest_body
@@ -67,7 +69,7 @@ class _Export:
     def blocks(self, topics: TopicStore) -> Iterator[bytes]:
         """The file's lines, many at a time; no more is in memory than for the newest records of some partitions.
 
-        The next ones are made while some are written.
+        The next ones are made while some are written, two blocks at a time.
         """
         return ahead(self._blocks(topics))
 
@@ -75,8 +77,10 @@ class _Export:
         newest = not self._request.all_records
         parts = topics.stream(self.topic, self._bounds, newest_per_key=newest)
         if self._request.format == NDJSON:
-            for part in parts:
-                yield from self._keep(part).lines()
+            from eosctl.engine.backups.lines import record_lines
+
+            kept = map(self._keep, parts)
+            yield from two_at_a_time(record_lines, chain.from_iterable(part.blocks() for part in kept))
             return
         whole = [record for part in parts for record in self._keep(part).records()]
         body = rest_body(
