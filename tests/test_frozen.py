@@ -7,11 +7,15 @@ import inspect
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eosctl.core.frozen import NamedTuple, frozen
+
+ROOT = Path(__file__).parents[1]
+SOURCES = [file for folder in ("eosctl", "commands") for file in sorted((ROOT / folder).rglob("*.py"))]
 
 
 @frozen
@@ -23,9 +27,18 @@ class Ours:
     seen: Sequence[str] = field(default_factory=list)
     secret: str = field(default="s", repr=False)
     told: str = field(default="", compare=False)
+    named: int = field(default=3, kw_only=True)
+    listed: Sequence[int] = field(default_factory=list, kw_only=True)
+    _initial: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_initial", self.name[0])
 
     def twice(self) -> int:
         return 2 * self.count
+
+    def initial(self) -> str:
+        return self._initial
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +50,18 @@ class Theirs:
     seen: Sequence[str] = field(default_factory=list)
     secret: str = field(default="s", repr=False)
     told: str = field(default="", compare=False)
+    named: int = field(default=3, kw_only=True)
+    listed: Sequence[int] = field(default_factory=list, kw_only=True)
+    _initial: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_initial", self.name[0])
 
     def twice(self) -> int:
         return 2 * self.count
+
+    def initial(self) -> str:
+        return self._initial
 
 
 @frozen
@@ -63,16 +85,27 @@ def _matched(value: Any) -> object:
 
 
 TELLS: dict[str, Callable[[Any], object]] = {
-    "members": lambda made: (made.name, made.count, made.seen, made.secret, made.told, made.twice()),
-    "fields": lambda made: [(each.name, each.type, each.repr, each.compare) for each in fields(made)],
+    "members": lambda made: (
+        made.name,
+        made.count,
+        made.seen,
+        made.secret,
+        made.told,
+        made.named,
+        made.twice(),
+        made.initial(),
+    ),
+    "fields": lambda made: [(each.name, each.type, each.init, each.kw_only, each.compare) for each in fields(made)],
     "no dict": lambda made: (hasattr(made, "__dict__"), type(made).__slots__, type(made).__match_args__),
     "repr": lambda made: repr(made).replace("Ours", "Theirs"),
     "equal": lambda made: (made == replace(made, told="else"), made == replace(made, count=9), made == made.name),
-    "replaced": lambda made: replace(made, count=7).count,
+    "replaced": lambda made: (replace(made, count=7).count, replace(made, name="else").initial()),
     "pickled": lambda made: pickle.loads(pickle.dumps(made)) == made,  # noqa: S301 - our own
-    "copied": lambda made: (copy.deepcopy(made) == made, copy.copy(made).seen is made.seen),
+    "pickled whole": lambda made: pickle.loads(pickle.dumps(made)).initial(),  # noqa: S301 - our own
+    "copied": lambda made: (copy.deepcopy(made) == made, copy.copy(made).seen is made.seen, copy.copy(made).initial()),
     "matched": _matched,
-    "parameters": lambda made: list(inspect.signature(type(made)).parameters),
+    "parameters": lambda made: [(each.name, each.kind) for each in inspect.signature(type(made)).parameters.values()],
+    "by name": lambda made: replace(made, named=5, listed=[1]).listed,
 }
 
 
@@ -104,9 +137,9 @@ def test_it_refuses_what_the_dataclass_refuses(doing: Callable[[Any], object]) -
 
 
 def test_equal_ones_have_one_hash() -> None:
-    ours = replace(Ours("a"), seen=())
+    ours = Ours("a", seen=(), listed=())
     assert hash(ours) == hash(replace(ours, told="else"))
-    assert hash(ours) == hash(("a", 1, (), "s")) == hash(replace(Theirs("a"), seen=()))
+    assert hash(ours) == hash(("a", 1, (), "s", 3, ())) == hash(Theirs("a", seen=(), listed=()))
 
 
 def test_a_default_that_is_made_is_made_anew() -> None:
@@ -117,6 +150,14 @@ def test_methods_of_its_own_stay() -> None:
     assert repr(Named("x")) == "<x>"
     assert Named("x") == Named("X")
     assert len({Named("x"), Named("x")}) == 1
+
+
+def test_it_is_what_values_are_made_by() -> None:
+    """87 frozen dataclasses took 80 ms of the 300 in which `offsets export` was loaded."""
+    slow = [
+        str(file) for file in SOURCES if "@dataclass(frozen=True, slots=True)\n" in file.read_text(encoding="utf-8")
+    ]
+    assert slow == []
 
 
 class Place(NamedTuple):

@@ -6,7 +6,6 @@ It adds ALLOW ACLs and never takes one away: a DENY that stands in the way is na
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from msgspec.structs import asdict
@@ -27,6 +26,7 @@ from eosctl.app import App
 from eosctl.core.acls.binding import Acl
 from eosctl.core.acls.lines import kafka_acls_lines
 from eosctl.core.acls.request import AclRequest
+from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.errors import (
     DeadlineError,
@@ -47,7 +47,7 @@ _POLL_S = 0.1
 _NO_ANSWER = (DeadlineError, UnreachableError)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AclPlan:
     """What was found, and the ACLs that are to be added."""
 

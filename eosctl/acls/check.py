@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from msgspec.structs import asdict
 
@@ -28,6 +27,7 @@ from eosctl.core.acls.lines import kafka_acls_lines, terraform_yaml
 from eosctl.core.acls.request import AclRequest
 from eosctl.core.acls.table import Right
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, is_bad
+from eosctl.core.frozen import frozen
 from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnsupportedError
 from eosctl.output.parts import finding_part
 from eosctl.report import Problem, Report, plain
@@ -73,7 +73,7 @@ _SCRIPTS: Mapping[str, Callable[[App, Sequence[Acl]], list[str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckedAcls:
     """What the cluster's ACLs say of each right that is needed, and what is wrong with them, the worst first."""
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eosctl.app import App
 from eosctl.core.configs.fold import ConnectorState
+from eosctl.core.frozen import frozen
 from eosctl.core.workers.connector_entry import plugin_type
 from eosctl.errors import EosctlError, NotFoundError, UsageError
 from eosctl.group.gather import in_turn, no_answer
 from eosctl.group.topics.config import read_config_topic
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownConnectors:
     """By name; None where nobody was asked, or nobody could know."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from eosctl.core.acls.binding import Acl
 from eosctl.core.acls.table import CLUSTER, Right
+from eosctl.core.frozen import frozen
 
 ANY_PRINCIPAL = "User:*"
 _PREFIXED = "PREFIXED"
@@ -34,7 +34,7 @@ class RightVerdict(StrEnum):
     DENIED_TO_HOSTS = "denied_to_hosts"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RightJudgement:
     """A right of a principal, the verdict, and the ACLs that decided it."""
 

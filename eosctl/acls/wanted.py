@@ -6,7 +6,6 @@ Reads only. ACLs themselves are looked at in acls/check.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from eosctl.acls import codes
@@ -25,6 +24,7 @@ from eosctl.core.acls.request import AclRequest
 from eosctl.core.acls.table import CONNECT_ROLES, ROLES, ConnectorScope, GroupScope, Right, required_rights
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.configs.fold import ConnectorState
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.names import PLACE
 from eosctl.core.topic_names import is_topic_name
 from eosctl.errors import EosctlError, InputFileError, UsageError
@@ -38,7 +38,7 @@ _WORKER_TOPICS = {
 _ABOUT_OUTPUTS = {"producer", "consumer", "admin", "observer", "aborter", "acl-writer"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """Rights, and who should have them: role -> principal, as far as that is known."""
 

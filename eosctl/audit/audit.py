@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from eosctl.app import App
@@ -27,6 +27,7 @@ from eosctl.audit.source_topics import compare_with_source
 from eosctl.audit.value_checks import Fields, check_values, wanted_fields
 from eosctl.audit.verdict import KnownProducer, Whose, findings, judge, known_producer
 from eosctl.core.batches import Unseen, UnseenReason, Window
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.wording import counted
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, InterruptedByUserError, UsageError
@@ -40,7 +41,7 @@ _EXIT_CODES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Audited:
     """An audit as it came out: what was read, whose it is, and what that proves."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
@@ -16,6 +16,7 @@ from eosctl.core.batches import Window
 from eosctl.core.configs.classes import MIRROR_SOURCE, is_class, pruned_class
 from eosctl.core.configs.fold import former_offsets_topics
 from eosctl.core.configs.records import UnparsableValueError, decode_value
+from eosctl.core.frozen import frozen
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, RefusedError, UsageError
 from eosctl.report import Problem
@@ -28,7 +29,7 @@ BEGINNING = "beginning"
 _MARGIN_MS = 900_000  # as long as a transaction may last, unless brokers were told otherwise
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AuditRequest:
     """What was asked for, as typed; `topics` empty means those that Connect knows of."""
 
@@ -43,7 +44,7 @@ class AuditRequest:
     check_crcs: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scope:
     """`app` leads to the cluster that the tasks write to; the first of `offsets_topics` is the one in use.
 

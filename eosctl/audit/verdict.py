@@ -6,7 +6,6 @@ Nothing that is unknown counts for a connector: a producer of which nobody knows
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from eosctl.audit import codes
@@ -16,6 +15,7 @@ from eosctl.audit.rows import AuditRow, ProducerPart, Verdict
 from eosctl.audit.rules import OutputPartitions, Unjudged, successors_overtaken
 from eosctl.codes import Code
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import Owner, ProducerId, TransactionalId, task_of
 from eosctl.core.wording import counted, rfc3339
 
@@ -41,7 +41,7 @@ _SEVERITIES: Mapping[Code, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownProducer:
     """A producer of an output topic: whose it is, in a word and in a phrase."""
 

@@ -7,13 +7,13 @@ and how long its present transaction is open.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.rows import METRICS, MetricsSummary, TaskMetricsRow
 from eosctl.core.findings import WARNING, Finding, is_bad, severity_counts, worst_first
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.core.workers.metrics import TaskMetrics, TimeLimits, longest_ms, task_findings
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 WIDE_RECORDS = 100_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MetricsRequest:
     """Endpoints to read, the connectors that are meant (none: all), and how many records are too many at once."""
 
@@ -38,7 +38,7 @@ class MetricsRequest:
     wide_records: int = WIDE_RECORDS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Seen:
     url: str
     metrics: TaskMetrics

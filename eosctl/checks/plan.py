@@ -6,7 +6,7 @@ Each check stands alone. One that can't run is a finding too, with the reason: s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eosctl.acls import codes as acl_codes
 from eosctl.acls.check import judge_acls
@@ -36,6 +36,7 @@ from eosctl.codes import Code
 from eosctl.connectors.failures import failure_findings
 from eosctl.core.acls.request import AclRequest
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.frozen import frozen
 from eosctl.core.records import KnownBounds, TopicDescription
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.wording import counted
@@ -236,7 +237,7 @@ def _acls_not_checked(reason: str, fix: str) -> Finding:
     return Finding(codes.ACLS_NOT_CHECKED, INFO, "acls", f"rights are not checked: {reason}", fix)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Check:
     id: str
     run: Callable[[Visit], _Found]
@@ -277,7 +278,7 @@ def examine(
     return doctor_report(diagnosis.visit, diagnosis.results, strict=strict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Examination:
     """What every check found, and the visit at which it was looked."""
 

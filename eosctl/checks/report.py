@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from eosctl.checks.causes import KAFKA
 from eosctl.checks.group.state import group_state
 from eosctl.checks.rows import DOCTOR, CheckPart, DoctorData, DoctorRow, DoctorSummary, GroupStatePart, doctor_row
 from eosctl.checks.visit import Visit
 from eosctl.core.findings import SEVERITIES, Finding, is_bad, severity_counts, worst_first
+from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.offsets.lint.rules import BEFORE_RESTARTS
@@ -17,7 +17,7 @@ from eosctl.report import Problem, Report
 from eosctl.txn import codes as txn_codes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckResults:
     """What each check found, without and with what was ignored, and why some could not run."""
 

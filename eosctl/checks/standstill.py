@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from shlex import quote
 
 from eosctl.checks import codes
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.records import Bounds, Placement, TopicDescription
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
@@ -137,7 +137,7 @@ LEAST_LONG_MS, MOST_USUAL_MS = 30_000, 120_000
 other."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeldTopic:
     """A topic of these connectors, and its partitions whose last stable offset stays behind their end.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 
 import urllib3
@@ -16,6 +15,7 @@ import urllib3
 from eosctl.connect.pools import open_pool, resolve_url
 from eosctl.connect.rest import CONNECT_TIMEOUT_S, reason_of
 from eosctl.connect.tls import make_rest_context
+from eosctl.core.frozen import frozen
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.metrics import MBEANS, SIZES, TaskMetrics, attribute_of, metrics_of_mbeans, metrics_of_samples
 from eosctl.deadline import Deadline
@@ -27,7 +27,7 @@ _PROMETHEUS_TEXT = "text/plain; version=0.0.4"
 _NO_CREDENTIALS = "eosctl sends no credentials to metrics endpoints: allow this host to read without, or use a proxy."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MetricsClient:
     """One GET or POST at a time; of `access` only the authorities to trust are used."""
 

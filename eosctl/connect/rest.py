@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import quote
 
 import urllib3
 
 from eosctl.connect.pools import open_pool, resolve_url
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import RISKY_IN_PATH, connector_path
 from eosctl.core.versions import HEALTH_SINCE, kafka_version
 from eosctl.core.workers.access import ConnectAccess
@@ -57,7 +57,7 @@ _WITHHELD_HINT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Answer:
     status: int
     body: bytes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from eosctl.app import App
@@ -35,6 +35,7 @@ from eosctl.connectors.rows import (
     Verb,
 )
 from eosctl.connectors.wait import await_connector, await_stopped
+from eosctl.core.frozen import frozen
 from eosctl.core.versions import is_older, shown_version
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
@@ -53,7 +54,7 @@ _REACHED = {Verb.STOP: STOPPED, Verb.PAUSE: PAUSED, Verb.RESUME: RUNNING}
 _BACK = {STOPPED: Verb.STOP, PAUSED: Verb.PAUSE, RUNNING: Verb.RESUME}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangePlan:
     """What is asked of a connector, and how it is now; `moved` are the parts that change, the state of each after it.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from eosctl.app import App
 from eosctl.connectors import codes
 from eosctl.core.clients.own_brokers import OwnBrokers, own_brokers
+from eosctl.core.frozen import frozen
 from eosctl.core.java.properties import PROVIDER
 from eosctl.core.offsets.names import PLACE, topic_for
 from eosctl.core.topic_names import is_topic_name
@@ -23,7 +24,7 @@ Configs = Mapping[str, Mapping[str, str]]
 """Connector -> its config."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DedicatedTopics:
     """Connector -> its own offsets topic; `connectors` are all that Connect knows, None where it could not be asked.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eosctl.app import App
 from eosctl.connectors import codes
 from eosctl.core.allowances import Waiver
 from eosctl.core.clients.own_brokers import brokers_of_ids
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.frozen import frozen
 from eosctl.deadline import Deadline
 from eosctl.errors import RefusedError
 from eosctl.report import Problem
@@ -17,7 +18,7 @@ from eosctl.report import Problem
 _PATIENCE_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Elsewhere:
     """What leads to a connector's own brokers: the settings in its config, or a profile's."""
 

@@ -9,9 +9,9 @@ says of them comes back to REST, where it stays until the next rebalance (seen f
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import WorkerId
 from eosctl.errors import NotFoundError, UnauthorizedError
 from eosctl.group.gather import read_group, worker_id_of
@@ -20,7 +20,7 @@ from eosctl.group.members import STABLE
 ENDING_PATIENCE_S = 15.0  # 5 s by default for a task to end, and the rebalance after it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EndingTask:
     """A task that the worker at `url` may still run; None for both where a rebalance hides who runs what."""
 
@@ -32,7 +32,7 @@ class EndingTask:
         return self.connector if self.task is None else f"task {self.task} of {self.connector} at {self.url}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TasksLeft:
     """`ending` is what may still run; `members` are the group's workers, as REST names them, where it is stable."""
 

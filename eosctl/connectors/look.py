@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import WorkerId
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.topic_names import is_topic_name
@@ -25,7 +25,7 @@ _STOPPABLE_SINCE = (3, 5)
 _MOST_NAMED = 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConnectorNow:
     """A connector as one worker shows it; `state` is REST's, `tasks` their states, `task_workers` where they run.
 

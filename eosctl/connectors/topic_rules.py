@@ -7,9 +7,9 @@ elsewhere, and a prefix stands for tables that nobody has named, so nothing of i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from eosctl.core.configs.classes import MIRROR_SOURCE, PROPERTY, is_class
+from eosctl.core.frozen import frozen
 from eosctl.core.topic_names import is_topic_name
 
 _WRITTEN = ("topic", "kafka.topic")  # FileStream and others; Datagen, Kinesis and others
@@ -20,7 +20,7 @@ _HEARTBEAT = ("topic.heartbeat.prefix", "heartbeat.topics.prefix")
 _SIGNAL = "signal.kafka.topic"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConfiguredTopics:
     """`TOPIC*` is a prefix. `own_reads` and `own_writes` are topics of clients of the connector's own, say for signals.
 

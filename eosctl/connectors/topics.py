@@ -6,11 +6,12 @@ A worker that keeps no track of them (`topic.tracking.enable=false`), or that ca
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eosctl.app import App
 from eosctl.connectors import codes
 from eosctl.connectors.topic_rules import ConfiguredTopics, configured_topics
+from eosctl.core.frozen import frozen
 from eosctl.errors import EosctlError
 from eosctl.group.gather import discover_urls, in_turn
 from eosctl.machine.side_by_side import side_by_side
@@ -19,7 +20,7 @@ from eosctl.report import Problem
 _PARALLEL_QUESTIONS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConnectorTopics:
     """`written` are certain; `likely` are others that the config names, `TOPIC*` is a prefix.
 
@@ -31,7 +32,7 @@ class ConnectorTopics:
     own_reads: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundTopics:
     """Connector -> its topics, what could not be known, and of which connectors no worker told."""
 

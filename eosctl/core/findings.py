@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eosctl.codes import Code
+from eosctl.core.frozen import frozen
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
 """Worst first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """Something that a person should know; `code` is stable, `severity` error, warning or info.
 

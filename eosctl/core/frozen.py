@@ -1,4 +1,4 @@
-"""Values that are quickly made: `frozen` beside a dataclass, `NamedTuple` beside typing's.
+"""Values whose classes are quickly made: `frozen` for a frozen dataclass, `NamedTuple` for typing's.
 
 A dataclass compiles six functions for each class, at each start of each command: together that took longer than Python
 itself takes to start. With `frozen`, `__init__` alone is compiled; the other methods are closures. typing compiles each
@@ -19,7 +19,7 @@ _Method = Callable[..., Any]
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
-    """The class as a frozen, slotted dataclass; methods of its own stay. `kw_only` and `init=False` are not for it."""
+    """The class as a frozen, slotted dataclass; methods of its own stay."""
     made = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     members = fields(cast("Any", made))
     methods: dict[str, _Method] = {
@@ -39,21 +39,24 @@ def frozen(cls: type[T]) -> type[T]:
 def _initialiser(made: type, members: Sequence[Field[Any]]) -> _Method:
     """`__init__`, compiled so that it is called as fast as any, and says what is missing as any does."""
     names: dict[str, Any] = {"_missing": MISSING}
-    parameters, body = ["self"], []
-    for each in members:
-        name = each.name
+    parameters, keywords, body = ["self"], list[str](), list[str]()
+    for each in (each for each in members if each.init):
+        name, some = each.name, keywords if each.kw_only else parameters
         names[f"_set_{name}"] = getattr(made, name).__set__
         value = name
         if each.default_factory is not MISSING:
             names[f"_make_{name}"] = each.default_factory
-            parameters.append(f"{name}=_missing")
+            some.append(f"{name}=_missing")
             value = f"_make_{name}() if {name} is _missing else {name}"
         elif each.default is not MISSING:
             names[f"_default_{name}"] = each.default
-            parameters.append(f"{name}=_default_{name}")
+            some.append(f"{name}=_default_{name}")
         else:
-            parameters.append(name)
+            some.append(name)
         body.append(f" _set_{name}(self, {value})\n")
+    if hasattr(made, "__post_init__"):
+        body.append(" self.__post_init__()\n")
+    parameters += ["*", *keywords] if keywords else []
     exec(f"def __init__({', '.join(parameters)}):\n{''.join(body) or ' pass'}", names)  # noqa: S102 - as dataclass does
     initialiser = names["__init__"]
     initialiser.__qualname__ = f"{made.__qualname__}.__init__"

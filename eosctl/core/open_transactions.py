@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eosctl.codes import warning
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Bounds
 from eosctl.core.transactions import ActiveProducer, TransactionDescription
@@ -16,7 +15,7 @@ OPEN_TRANSACTION = warning(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenTransaction:
     """What holds the last stable offset of a partition behind its end; `producer` and the rest as far as brokers told.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.murmur2 import Partitioner, partition_for
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -49,7 +50,7 @@ class Written(NamedTuple):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """First offset, last stable offset and high watermark of a partition; `lso < end` means an open transaction."""
 
@@ -59,7 +60,7 @@ class Bounds:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownBounds:
     """The bounds of those partitions that could be asked; `missing` says of each other one why not."""
 
@@ -71,7 +72,7 @@ class KnownBounds:
         return len(self.known) + len(self.missing)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopicRead:
     """The outcome of reading a topic up to bounds that were fixed at the start.
 
@@ -93,7 +94,7 @@ class TopicRead:
         return tuple(bound for bound in self.bounds if bound.lso < bound.end)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewTopic:
     """A topic to create; offsets topics are compacted."""
 
@@ -103,7 +104,7 @@ class NewTopic:
     config: Mapping[str, str] = field(default_factory=lambda: {"cleanup.policy": "compact"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placement:
     """Where a partition lies, by broker ids: `leader` None for none, `offline` replicas that the cluster lacks."""
 
@@ -114,7 +115,7 @@ class Placement:
     offline: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopicDescription:
     """What the cluster says of a topic; `config` holds the effective values, empty where they may not be read."""
 

@@ -7,8 +7,8 @@ TransactionLogKey v0, TransactionLogValue v0 and v1 (Kafka 0.11 to 4.3); v1 is f
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import TransactionState
 from eosctl.errors import ProtocolError
@@ -28,7 +28,7 @@ _STATES = (
 _MAX_VARINT_BYTES = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoggedTransaction:
     """The state of one id as its coordinator wrote it; tagged fields are None where the record has none."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import mismatch
 from eosctl.core.offsets.migration_results import Comparison, Mismatch
 from eosctl.core.records import Record
@@ -122,7 +122,7 @@ def _is_in(records: pa.Table, stale: pa.Table) -> pa.Array:
     return pa.array([row in places for row in rows], pa.bool_())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Since:
     """What some topics have since a plan was made, of those that are there: `records` (RECORDS) are the newest of each
     partition and key, `hidden` those behind open transactions, `blocked` the topics and partitions that have these."""
@@ -133,7 +133,7 @@ class Since:
     blocked: frozenset[tuple[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Held:
     """Whether each write that puts a record now has its value on its partition; null where that can't be seen.
 

@@ -21,6 +21,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.engine.columns import RECORDS, VALUES
 from eosctl.engine.keys.places import Places
@@ -157,7 +158,7 @@ def land(folder: Path, number: int, folds: Iterable[Fold], places: Places) -> Sn
     return Snapshot.united([*found, Snapshot(part_bytes=part_bytes)])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartRecords:
     """All `records` that were read of the keys of a part; `once` says that each partition and key is there once."""
 

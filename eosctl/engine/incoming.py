@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.records import IgnoredKey, decode_key
 from eosctl.core.record_file import UNKNOWN
@@ -29,7 +29,7 @@ INCOMING = arrow_schema(
 _KEEP, _WRITE, _DELETE = KeyAction.KEEP.value, KeyAction.WRITE.value, KeyAction.DELETE.value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Superseded:
     """The `line` of a record that is not written, because that in line `by` is newer and falls on the same key."""
 

@@ -11,12 +11,12 @@ fact. All that is known of a key must be in the tables of one call: `places` bri
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import ConnectorRoute
 from eosctl.engine.columns import DECISIONS, RECORDS, dictionary_of, meaning, numbered, one_array, same, those
@@ -27,7 +27,7 @@ from eosctl.engine.keys.owners import renamed
 _SENDS = pa.array([KeyAction.WRITE.value, KeyAction.DELETE.value], pa.string())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Newest:
     """The newest record of each topic and key, and how many keys were `scattered` over partitions of their topic."""
 
@@ -208,7 +208,7 @@ def _nowhere(count: int) -> pa.Table:
     return pa.table({field.name: pa.nulls(count, field.type) for field in RECORDS})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Facts:
     """What is known of each key that is claimed; columns of booleans.
 

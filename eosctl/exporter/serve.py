@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from eosctl.app import App
@@ -17,6 +17,7 @@ from eosctl.checks.ignored import IgnoredFinding
 from eosctl.collect.collector import Collector
 from eosctl.collect.overview import Overview
 from eosctl.collect.sources import KAFKA, sources
+from eosctl.core.frozen import frozen
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UsageError
 from eosctl.events import Event, ignore_events
 from eosctl.exporter.exposition import DEFAULT_TOP, expose
@@ -31,7 +32,7 @@ DEFAULT_INTERVAL_S = 30.0
 _SHUTDOWN_POLL_S = 0.2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExporterRequest:
     """`once`: look once, write `textfile`, and end. `top`: how many series a metric may have, `other` apart.
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from shlex import quote
 
 from eosctl.codes import Code
+from eosctl.core.frozen import frozen
 
 
 class Family(StrEnum):
@@ -25,7 +26,7 @@ RESTART = "`eosctl connectors restart {name} --failed`"
 """What starts again what FAILED of a connector."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sign:
     """What a text has of a failure: all of `texts`, literals of Kafka's, in the exceptions of one trace.
 
@@ -39,7 +40,7 @@ class Sign:
     fix: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VersionNote:
     """What is otherwise in some versions: `versions` in words, as "before 2.7"."""
 

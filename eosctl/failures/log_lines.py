@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from eosctl.core.frozen import frozen
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;:?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _CONTAINERS = re.compile(
@@ -31,7 +32,7 @@ _MESSAGE_KEYS = ("message", "msg", "event", "text")
 _LONGEST_JSON = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextLine:
     """A line: its text with its indentation; `begins` where it is the first one of what a logger wrote.
 

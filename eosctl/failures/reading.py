@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from eosctl.core.frozen import frozen
 from eosctl.failures.failure import Family
 from eosctl.failures.log_lines import TextLine, log_lines
 from eosctl.failures.stack_trace import Chain, ChainReader, is_frame
@@ -31,7 +32,7 @@ _JSON_STARTS = ("{", "}", "[{", "]", '"', '\\"')
 _CONTINUES = ("Caused by: ", "caused by: ", "Suppressed: ")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogEvent:
     """What was said at once. `line` counts from 1; `has_trace` where there are exceptions beside a logger's words."""
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
+from eosctl.core.frozen import frozen
 from eosctl.core.wording import did_you_mean
 from eosctl.failures.failure import Failure, Family, Sign
 from eosctl.failures.stack_trace import Cause
@@ -19,7 +19,7 @@ _EVERYBODYS = (Family.COORDINATOR, Family.PRODUCER, Family.READER)
 _OF_A_CLASS = re.compile(r"\w*Exception")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match:
     """An entry that fits an exception of a trace: the one at `depth`, 0 is the outermost."""
 

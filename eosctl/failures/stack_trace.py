@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
+from eosctl.core.frozen import frozen
+
 _CAUSED_BY = ("Caused by: ", "caused by: ")  # the latter is `connectors trace`'s own
 _SUPPRESSED = "Suppressed: "
 _FRAME = re.compile(r"at [^\s()]{1,400}(?:\s?\(|$)|\.\.\. \d{1,9} (?:more|common frames omitted)")
@@ -18,7 +20,7 @@ _MOST_CAUSES, _MOST_LINES, _MOST_CHARACTERS = 64, 40, 8192
 """What is kept of a trace and of a message: an error in a loop may have causes for ever."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cause:
     """An exception of a trace: its `text` is what stands before its frames, `class: message`, in one line.
 
@@ -39,7 +41,7 @@ class Cause:
         return text in self.text or text in self.glued
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chain:
     """The exceptions of a trace, the outermost first; those that were suppressed beside them."""
 

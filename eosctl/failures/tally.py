@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from eosctl.core.frozen import frozen
 from eosctl.failures.failure import Failure, Family
 from eosctl.failures.named_things import Thing, add_name, names_in
 from eosctl.failures.reading import LogEvent, events_in
@@ -111,7 +112,7 @@ class FailureTally:
             self.more_unknown += 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judged:
     """A failure of a text, and what it is there: the codes that explain it, where it is only their consequence."""
 

@@ -6,11 +6,12 @@ The members of the group report which tasks they may run, and REST which of thos
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from eosctl.app import App
 from eosctl.connectors.ending_tasks import ENDING_PATIENCE_S
 from eosctl.connectors.statuses import running_tasks
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import WorkerId, worker_id_of_url
 from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.core.workers.url import parse_worker_url
@@ -28,7 +29,7 @@ from eosctl.report import Problem
 _POLL_S = 0.25
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunningTasks:
     """What runs in one group, and what may; `doubt` is about each of its tasks. `ending`: REST shows some no more."""
 
@@ -40,7 +41,7 @@ class RunningTasks:
     gone: ConnectGroup | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rest:
     """The tasks that REST shows; `silence` is why it shows none."""
 

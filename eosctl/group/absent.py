@@ -6,9 +6,10 @@ The workers of a group that is gone run nothing, and need no waiver; a mistyped 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import PROTOCOL_TYPE
 from eosctl.deadline import Deadline
@@ -21,7 +22,7 @@ from eosctl.group.observation.absence import OtherGroup, Recorded, Traces, judge
 _ANSWER_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """What the caller has read already of `Traces`; None is looked up.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from eosctl.core.frozen import frozen
 from eosctl.core.transactions import PROTOCOL_TYPE, RawGroup, RawGroupMember
 from eosctl.errors import NotFoundError
 from eosctl.group.mirror_makers import is_flow
@@ -19,7 +18,7 @@ UNSIGNED_PROTOCOLS = ("default", "compatible")
 _NO_URL = "NOTUSED"  # MirrorMaker.addHerder, 2.4 to 4.3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConnectMember:
     """One worker in the group; `url`, `config_offset` and `owned` are None while the group is not stable.
 
@@ -51,7 +50,7 @@ class ConnectMember:
         return None if self.owned is None else tuple(work for work in self.owned if work[1] != CONNECTOR_ITSELF)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConnectGroup:
     """`protocol` is default (eager), compatible or sessioned; the leader is None where it is not known."""
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import count
+
+from eosctl.core.frozen import frozen
 
 _FLOW = "->"
 _NUMBER = re.compile(r"(?P<place>.+)#(?P<number>[0-9]+)")
@@ -26,7 +27,7 @@ def is_node(name: str) -> bool:
     return "://" not in name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeName:
     """`host` is what brokers see; `number` counts the nodes there that nothing distinguishes, from 1 on."""
 
@@ -50,7 +51,7 @@ class NodeName:
         return self.place if self.number == 1 else f"{self.place}#{self.number}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeMember:
     """A member of the group that has no URL."""
 
@@ -64,7 +65,7 @@ class NodeMember:
         return NodeName(self.host, "" if is_flow(self.client_id) else self.client_id, 1).place
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownNodes:
     """The members of a group before a step (name -> member id), and the nodes that it has `restarted`.
 

@@ -7,9 +7,10 @@ the worker that was asked is `enabled`; `preparing` and `disabled` answer alike,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import urlsplit
 
+from eosctl.core.frozen import frozen
 from eosctl.core.java.properties import is_reference, trimmed
 from eosctl.core.workers.advertised_url import advertised
 from eosctl.core.workers.mirror_makers import CLUSTERS
@@ -83,7 +84,7 @@ def _config_value(answer: Mapping[str, object]) -> Mapping[str, object]:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkerFileSettings:
     """What a worker's .properties file says, None where it does not or only the worker knows.
 
@@ -132,7 +133,7 @@ def files_of(url: str | None, files: Sequence[WorkerFileSettings], *, group_id: 
     return exact or [file for file in of_group if file.host is None and file.port == parts.port]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refined:
     """The mode that probe and files prove together, what the files add as evidence, and what they get wrong."""
 

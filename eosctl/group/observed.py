@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
+from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError
 from eosctl.group.members import STABLE
@@ -14,7 +15,7 @@ from eosctl.group.rows import AssignedPart, TaskPart, WorkerMode, WorkerRow
 from eosctl.report import Problem
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkerObservation:
     """One worker. `connectors` and `tasks` are None when the group was not stable, or was not asked.
 
@@ -69,7 +70,7 @@ class WorkerObservation:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupObservation:
     """A group and its workers; `state` is None when only REST was asked (no Kafka cluster or no group was named).
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from eosctl.core.frozen import frozen
 from eosctl.errors import ProtocolError
 
 NEWEST_VERSION = 2
@@ -19,7 +19,7 @@ Work = tuple[str, int]
 """A connector and a task number; CONNECTOR_ITSELF stands for the Connector instance, which has no number."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assignment:
     """What the leader told one member. `error` 1 is CONFIG_MISMATCH; `config_offset` is the next offset to read.
 
@@ -36,7 +36,7 @@ class Assignment:
     scheduled_delay_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Metadata:
     """What one member said when it joined; `current` is what it owned then (versions 1 and 2)."""
 

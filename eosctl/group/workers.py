@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import why_unreachable
 from eosctl.core.versions import kafka_version
 from eosctl.core.workers.modes import Mode
@@ -34,7 +35,7 @@ K = TypeVar("K")
 _NEWEST = (sys.maxsize, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkerView:
     """`health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` is in sentences.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eosctl.core.acls.lines import grant_hint
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """`operation` (READ) on a resource: `resource_type` is Topic, TransactionalId, Group or Cluster.
 

@@ -9,10 +9,11 @@ import threading
 import urllib.error
 import urllib.parse
 import urllib.request
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.frozen import frozen
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     DeadlineError,
@@ -32,7 +33,7 @@ _UNKNOWN_LIFETIME_S = 300.0  # a token that does not say when it ends is asked f
 _RENEW_AFTER = 0.8  # of its lifetime: sasl.login.refresh.window.factor of Java
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Token:
     """A bearer token, and when it ends, in seconds since the epoch; `source` is said in messages."""
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from eosctl.core.frozen import frozen
 from eosctl.machine.kept_file import KeptFile
 
 QUIET = "-Xlog:disable"
 """Without it the JVM warns of an archive that does not fit, and of every class that it can't archive."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClassArchive:
     """The archive `file` of the cache; where there is none yet, a JVM may write `draft` when it ends."""
 

@@ -13,9 +13,9 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from eosctl.core.frozen import frozen
 from eosctl.errors import UnsupportedError
 
 OLDEST = 17
@@ -39,7 +39,7 @@ exec '{java}' "$@"
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Java:
     """A Java that was run, and is new enough; `origin` says where it was found."""
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum, unique
 from pathlib import Path
 
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.migration import MigrationPlan
 from eosctl.deadline import Clock
 from eosctl.state.journal import EndEntry, Journal
@@ -35,7 +36,7 @@ def stages_of(plan: MigrationPlan) -> list[Stage]:
     return [stage for stage in Stage if stage is not Stage.CLEAN or plan.stale_copies]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Past:
     """What runs of the same plan did before this one.
 
@@ -49,18 +50,18 @@ class Past:
     ended: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Begin:
     time_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Started:
     stage: Stage
     tasks: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Done:
     stage: Stage
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError
@@ -21,7 +21,7 @@ _OLD_S = 7 * 86_400
 """How long a plan that nobody applied may wait for its time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OldSnapshots:
     """The snapshots that nobody needs any more: their parts, without backup, journal and plan."""
 

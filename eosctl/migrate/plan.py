@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import (
     ONE_PART,
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from eosctl.engine.columns import Table
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MigrationRequest:
     """What to migrate. Stores are `global`, `dedicated` or a topic; `dedicated_topic` may contain `{connector}`.
 
@@ -111,7 +112,7 @@ class MigrationStages(Protocol):
 OpenStages = Callable[[], AbstractContextManager[MigrationStages]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Migration:
     """Plans, applies and verifies with one set of stages; `snapshots` is the folder of snapshot folders."""
 

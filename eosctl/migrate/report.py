@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from msgspec import convert
 from msgspec.structs import asdict
 
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, topic_of
 from eosctl.core.offsets.migration_results import Comparison, DecidedKey, Mismatch, SentCounts
@@ -57,7 +58,7 @@ _MOST_REASONS = 5
 """Hundreds of topics are mostly refused for one reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Applied:
     """What an apply did: `sent` by this run, `already` there from one before, and the target compared afterwards.
 

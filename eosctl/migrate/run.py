@@ -10,6 +10,7 @@ from pathlib import Path
 
 from eosctl.app import App
 from eosctl.core.allowances import Allowances
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.migration import MigrationPlan, plan_file_text
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
@@ -34,7 +35,7 @@ _LOOK_S = 10.0
 """For a look whether a plan still holds; before it writes, Spark looks again, however long it takes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Engine:
     """Where the job runs: a Spark master with its conf; `open_stages` replaces Spark altogether."""
 

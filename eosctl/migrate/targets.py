@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, topic_of
 from eosctl.core.records import NewTopic
 from eosctl.core.wording import counted
@@ -17,7 +18,7 @@ from eosctl.offsets.stores.new_topics import TopicsMade, create_topics, refused_
 from eosctl.offsets.stores.targets import other_partitions, refuse_unfit_targets
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopicSize:
     """What new topics are to be made like, where that is not as the source; of files none of it can be said."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.errors import NotFoundError
 from eosctl.group.protocol import Work
@@ -14,7 +14,7 @@ from eosctl.group.topics.statuses import connectors_as_written, read_statuses
 from eosctl.ports import TopicStore
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WrittenConnectors:
     """`entries` as a worker's REST interface would show them; `statuses` are the records of the status topic."""
 

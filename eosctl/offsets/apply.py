@@ -7,13 +7,14 @@ off leaves all of it or nothing; a journal tells the next run that there was one
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.offsets.views import AnyStore
 from eosctl.core.open_transactions import OPEN_TRANSACTION
@@ -137,7 +138,7 @@ def send_to_topics(app: App, plan: OffsetWritePlan) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _ReadBack:
     """What is there of each part of the writes; none where nothing could be read.
 

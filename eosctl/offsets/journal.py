@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted, rfc3339
 from eosctl.offsets import codes
 from eosctl.report import Problem
@@ -25,7 +25,7 @@ def offsets_journal(app: App, cluster_id: str) -> Journal:
     return Journal(app.state_dir / "journals" / f"offsets-writes-{digest}.ndjson", app.clock)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Begin:
     name: str
     backup: str

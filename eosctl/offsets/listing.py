@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from shlex import quote
 from typing import Any
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.findings import open_transaction_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.typed import typed_partition
@@ -54,7 +54,7 @@ from eosctl.txn.open_transactions import find_open_transactions
 _MOST_NAMED = 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OffsetQuery:
     """Whose offsets, and where to look.
 

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances, Waiver
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.offsets import codes as offset_topic_codes
 from eosctl.core.offsets.decision import KeyAction
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from eosctl.engine.columns import Table
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergeRequest:
     """What to merge: `connectors`, or all that have a dedicated topic; `into` is `dedicated` or `global`.
 
@@ -68,7 +69,7 @@ class MergeRequest:
     allowances: Allowances = NOTHING_WAIVED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OffsetWritePlan:
     """Writes with what they were planned from; `kinds` are the operation's reports.
 

@@ -9,10 +9,10 @@ say comes with the events.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
+from eosctl.core.frozen import frozen
 from eosctl.deadline import Clock
 from eosctl.events import Event
 from eosctl.output.cells import duration, printable
@@ -28,7 +28,7 @@ _STYLES = {"done": "green", "failed": "red"}
 _INDENT = "  "
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Line:
     step: str
     state: str

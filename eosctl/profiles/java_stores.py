@@ -8,12 +8,13 @@ from __future__ import annotations
 import base64
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from eosctl.core.clients.properties import ClientProperties
 from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.clients.stores import StoreFile
+from eosctl.core.frozen import frozen
 from eosctl.core.java.jks import MAGIC, read_jks, unprotected
 from eosctl.core.java.pem import certificates_pem, pem_block
 from eosctl.profiles.sources import ReadFile
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _DER_SEQUENCE = 0x30
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Opened:
     """In DER: `trusted`, which Java's trust manager takes for anchors; `chain` and `key` (PKCS 8) of the first key."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from shlex import quote
 
 from eosctl.audit.scope import AuditRequest
 from eosctl.audit.value_checks import wanted_fields
+from eosctl.core.frozen import frozen
 from eosctl.core.versions import kafka_version
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import UsageError
@@ -24,7 +25,7 @@ from eosctl.sandbox.lock import DEFAULT_VERSION, read_lock
 _LONGEST_PAUSE_S = 3.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RehearsalRequest:
     """What was asked for. `connector` None is the built-in source; `faults` empty are all; `minutes` None: each once.
 
@@ -47,7 +48,7 @@ class RehearsalRequest:
     words: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedRound:
     """A fault of a round: its kind, how long the connector is left in peace before it, and the seed of its chances."""
 
@@ -56,7 +57,7 @@ class PlannedRound:
     seed: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RehearsalPlan:
     """`connector` None is the built-in source, whose file is made in the sandbox; `left_out` says why, by fault."""
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.deadline import Deadline
 from eosctl.rehearse.ground import Ground
 from eosctl.rehearse.plan import RehearsalPlan
 from eosctl.rehearse.rows import AuditedWindow, FaultVerdict, FoundPart
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """What is audited: a connector in a window, and the fields that are unique or count, where there are some.
 
@@ -26,7 +27,7 @@ class Asked:
     offsets_topics: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AuditSaid:
     """What the audit says, why, and what it found.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eosctl.core.clients.hidden_secrets import shown_address, shown_value
 from eosctl.core.configs.classes import MIRROR_SOURCE, is_class
+from eosctl.core.frozen import frozen
 from eosctl.core.java.properties import Properties
 from eosctl.errors import InputFileError, RefusedError
 
@@ -38,7 +39,7 @@ _NEVER_TAKEN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GivenConnector:
     """A connector as `PUT /connectors/NAME/config` takes it; there may be passwords in the config."""
 
@@ -46,7 +47,7 @@ class GivenConnector:
     config: Mapping[str, str] = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FitConnector:
     """The config for the sandbox; `brokers` are the names whose value is the sandbox's brokers, once they are there.
 
@@ -66,7 +67,7 @@ class FitConnector:
         return {**self.config, **dict.fromkeys(self.brokers, bootstrap_servers)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FitWorker:
     """The properties that the workers of the sandbox take over, and the names of those that they don't.
 

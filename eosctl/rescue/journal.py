@@ -7,9 +7,10 @@ them have taken their ids since.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from eosctl.core.configs.fold import ConnectorState
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.state.journal import EndEntry, Journal
 
@@ -17,7 +18,7 @@ Touched = Mapping[TransactionalId, tuple[ProducerId, int] | None]
 """Transactional id -> producer id and epoch; None for an id that no coordinator knows."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnfinishedRescue:
     """A rescue that was begun and never ended: `done` maps steps to what they said, in order.
 
@@ -30,18 +31,18 @@ class UnfinishedRescue:
     restarted: Touched | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Begin:
     time_ms: int
     commit_offset: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Start:
     restarted: Touched | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Done:
     step: str
     detail: str

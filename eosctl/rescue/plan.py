@@ -7,13 +7,13 @@ follows from the cluster as it is now and from the journal of a run that was cut
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from shlex import quote
 
 from eosctl.app import App
 from eosctl.connectors.elsewhere import Elsewhere, where_ids_are
 from eosctl.connectors.statuses import running_tasks
 from eosctl.core.fencing_rounds import ROUND_S
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import worker_id_of_url
 from eosctl.core.wording import counted
 from eosctl.core.workers.connector_entry import TaskStatus
@@ -34,7 +34,7 @@ from eosctl.task_counts.record import Scene, find_connector, scene_of
 WAIT, FENCE, WRITE, RESTART, WATCH = STEPS = ("wait", "fence", "write", "restart", "watch")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Patient:
     """The connector, its tasks, and what is wrong with it; `begun` is a rescue of it that was cut off.
 
@@ -59,7 +59,7 @@ class Patient:
         return [task.task for task in self.tasks if task.state == "FAILED"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RescuePlan:
     """The steps that heal the patient, in order; none for a healthy one."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from eosctl.connectors.failures import FAILED, failed_in_fencing
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.fencing_rounds import FENCING_FAILED
+from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.task_counts.rules import fencing_decision
@@ -30,7 +30,7 @@ class RescueVerdict(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnosis:
     """The verdict, and what was seen that led to it."""
 

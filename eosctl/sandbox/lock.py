@@ -7,9 +7,9 @@ Where it has brokers only, workers are those of `connect_version`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from importlib.resources import files
 
+from eosctl.core.frozen import frozen
 from eosctl.errors import UsageError
 
 DEFAULT_VERSION = "4.3.1"
@@ -17,7 +17,7 @@ AGENT = "jmx-agent"  # the lock of jmx_exporter's Java agent, which runs inside 
 _LINE = re.compile(r"([\w.\-]+):([\w.\-]+):([\w.\-]+) ([0-9a-f]{64}) (\d+)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Jar:
     """One jar: Maven coordinates, sha256 in hex, size in bytes."""
 

@@ -9,9 +9,10 @@ import os
 import secrets
 import subprocess
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from eosctl.core.frozen import frozen
 from eosctl.core.java.properties import properties_text
 from eosctl.errors import EosctlError
 
@@ -22,7 +23,7 @@ _KEYTOOL = ("-XX:TieredStopAtLevel=1", "-m", "java.base/sun.security.tools.keyto
 _PASSWORD_VARIABLE = "EOSCTL_STORE_PASSWORD"  # noqa: S105 - a variable's name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SecureListener:
     """A second listener, SASL_SSL, and an authorizer that allows nothing to its users but what ACLs grant.
 
@@ -72,7 +73,7 @@ class SecureListener:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SecureFiles:
     """The files of a secured stack, below a directory that only its owner may enter."""
 

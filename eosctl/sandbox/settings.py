@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import CONNECT_SETTING, Mode
 from eosctl.sandbox.lock import DEFAULT_VERSION
 from eosctl.sandbox.secure import SecureFiles, SecureListener
@@ -17,7 +18,7 @@ _NO_JMX = {"metric.reporters": "", "auto.include.jmx.reporter": "false"}
 _CONNECTORS_CLIENTS = ("producer.", "consumer.", "admin.")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupSpec:
     """A Connect group: one worker per entry of `modes`; its topics are `<prefix>-configs|offsets|status`.
 
@@ -46,7 +47,7 @@ class GroupSpec:
         return {"config": f"{prefix}-configs", "offset": f"{prefix}-offsets", "status": f"{prefix}-status"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StackSpec:
     """What to start: Kafka version, number of brokers, Connect groups, a secure listener, extra broker properties.
 
@@ -64,7 +65,7 @@ class StackSpec:
     forwarded: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BrokerPorts:
     """The loopback ports of a combined node; `secure` is used only with a secure listener, or by what is forwarded."""
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 
+from eosctl.core.frozen import frozen
 from eosctl.sandbox.servers.process import ProcessId
 
 _FILE = "stack.json"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """One process of a stack. `address` is `host:port` of a broker, the REST URL of a worker; brokers have no group.
 
@@ -42,7 +43,7 @@ class Node:
         return ProcessId(self.pid, self.start_ticks)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StackState:
     """A stack as it was started: its files, its Kafka, its processes, the topics of each group, its Java.
 

@@ -13,11 +13,11 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.kept.typed_json import WrongMemberError, typed
 from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
@@ -32,14 +32,14 @@ _HOLD = "hold"
 """The event that says which process took the lock; none of the command's."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EndEntry:
     """The last entry of a run that came to its end."""
 
     time_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Journal:
     """`path` need not exist yet."""
 

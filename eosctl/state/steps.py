@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Generic, TypeVar
 
+from eosctl.core.frozen import frozen
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
 from eosctl.report import Json, Problem
 from eosctl.state.journal import Journal
@@ -18,7 +19,7 @@ from eosctl.state.journal import Journal
 Done = TypeVar("Done")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """One entry of a journal; a feature chooses its events and members, and reads them again."""
 
@@ -26,7 +27,7 @@ class Note:
     members: Mapping[str, Json] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step(Generic[Done]):
     """One step: `before` looks and returns the entry of its beginning, `run` does it, `after` says how it ended.
 
@@ -39,7 +40,7 @@ class Step(Generic[Done]):
     after: Callable[[Done], Note | None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Progress(Generic[Done]):
     """How far a work came: what each step that ended returned, by its name, and the error that ended the work.
 
@@ -63,7 +64,7 @@ class Progress(Generic[Done]):
         return ExitCode.PARTIAL if touched and not self.interrupted else self.error.exit_code
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work(Generic[Done]):
     """Several steps under one lock; the next step is asked for when the one before has ended and is in the journal.
 

@@ -7,7 +7,6 @@ changed, so that they are set back whatever happens in between.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from msgspec import UNSET, UnsetType
 
@@ -20,6 +19,7 @@ from eosctl.core.configs.cleaning import (
     forgotten_by_compaction,
     stop_and_resume,
 )
+from eosctl.core.frozen import frozen
 from eosctl.core.wording import rfc3339
 from eosctl.errors import RefusedError, StalePlanError
 from eosctl.group.absent import Known, refuse_never_there
@@ -38,7 +38,7 @@ Settings = Mapping[str, str | None]
 """Of the topic itself; None is the brokers' default."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnfinishedClean:
     """A run that was begun and never ended: the settings that the topic had before it."""
 
@@ -46,7 +46,7 @@ class UnfinishedClean:
     began_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CleanPlan:
     """`records` are to go; `before` is what the topic's settings are set back to, `now` what they are."""
 
@@ -72,7 +72,7 @@ class CleanPlan:
         return frozenset(each.record.offset for each in self.records)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Begin:
     before: Settings
     time_ms: int

@@ -6,7 +6,6 @@ Judges values that were read elsewhere; reads and writes nothing. A finding is c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from shlex import join
 
 from eosctl.codes import Code
@@ -14,6 +13,7 @@ from eosctl.core.allowances import Waiver
 from eosctl.core.configs.cleaning import stop_and_resume, written_anew
 from eosctl.core.configs.fold import ConnectorState, IgnoredRecord
 from eosctl.core.findings import Finding
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId, leader_transactional_id, task_transactional_id
 from eosctl.core.transactions import TransactionState
 from eosctl.core.wording import counted
@@ -23,7 +23,7 @@ MAX_PLAUSIBLE_TASKS = 10_000
 _SETTLED = frozenset({TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AliveTask:
     """A task's transactional id that a coordinator knows; a fenced or finished one stays known for days."""
 
@@ -37,7 +37,7 @@ class AliveTask:
         return self.state not in _SETTLED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """All that is known about one connector; `alive` None means: the coordinators could not be asked.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eosctl.app import App
 from eosctl.connectors import codes as connector_codes
@@ -15,6 +15,7 @@ from eosctl.connectors.elsewhere import task_clusters
 from eosctl.core.configs.fold import fold_config_topic
 from eosctl.core.configs.view import aborted_records, differing_connectors
 from eosctl.core.findings import Finding
+from eosctl.core.frozen import frozen
 from eosctl.core.record_file import UNKNOWN, read_records
 from eosctl.core.records import Record
 from eosctl.core.transactions import TransactionListing
@@ -65,7 +66,7 @@ def find_task_count_problems(app: App) -> tuple[list[Finding], Sequence[Problem]
     return [finding for case in observation.cases for finding in find_problems(case)], observation.problems
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Observation:
     topic: ConfigTopic
     cases: Sequence[Case]

@@ -5,13 +5,13 @@ Judges nothing: whether a record may be written is decided by those who call thi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from shlex import quote
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.configs.records import task_count_key, task_count_value
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import leader_transactional_id, own_transactional_id
 from eosctl.core.records import OutRecord, Record
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, RefusedError
@@ -25,7 +25,7 @@ _READ_BACK_S = 0.1
 _READ_BACK_TIMES = 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scene:
     """A connector and its group as they are now; `leader_url` is None for a group without members.
 
@@ -40,7 +40,7 @@ class Scene:
     committed_ms: int = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordWrite:
     """What became of one record: `now` is the connector as read back, None where it could not be read."""
 

@@ -20,6 +20,7 @@ from eosctl.connectors.elsewhere import where_ids_are
 from eosctl.core.allowances import Waiver
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.configs.records import task_count_key
+from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, StalePlanError
 from eosctl.fence.plan import FencePlan, apply_fence, plan_recorded
@@ -54,7 +55,7 @@ from eosctl.task_counts.writes import decisions, with_record
 _Record = TypeVar("_Record", RecordBefore, RecordAfter)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriteRequest:
     """Which record; `fence` False leaves the ids of the old record as they are."""
 
@@ -63,7 +64,7 @@ class WriteRequest:
     fence: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskCountWritePlan:
     """What would be written and fenced, and what that was decided from."""
 

@@ -7,7 +7,7 @@ refused here unless it is forced: a marker written behind the coordinator's back
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from shlex import quote
 
@@ -16,6 +16,7 @@ from msgspec.structs import asdict
 from eosctl.app import App
 from eosctl.core.acls.lines import grant_hint
 from eosctl.core.allowances import Waiver
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId
 from eosctl.core.transactions import ActiveProducer, KafkaFault
 from eosctl.deadline import Deadline
@@ -46,7 +47,7 @@ NOT_CONFIRMED = "aborted_not_confirmed"
 _READ_BACK_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AbortRequest:
     """Which transaction: by `start_offset`, or by all of producer id, epoch and coordinator epoch."""
 
@@ -59,7 +60,7 @@ class AbortRequest:
     force: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AbortPlan:
     """The one open transaction to end; `known_as` is the id whose coordinator still knows it.
 

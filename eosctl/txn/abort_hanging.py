@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 
 from eosctl.app import App
 from eosctl.core.acls.lines import kafka_acls_line
+from eosctl.core.frozen import frozen
 from eosctl.core.records import KnownBounds
 from eosctl.core.transactions import ActiveProducer, KafkaFault
 from eosctl.core.wording import counted
@@ -44,7 +45,7 @@ _AT_ONCE = 20
 Identity = tuple[str, int, int, int, int | None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HangingRequest:
     """Which hanging transactions: of one topic or (None) of all, silent for longer than `older_than_ms`."""
 
@@ -52,7 +53,7 @@ class HangingRequest:
     older_than_ms: int = MAX_TRANSACTION_TIMEOUT_MS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HangingPlan:
     """What a look found, and the last stable offsets of the partitions that are held then; None where unknown.
 

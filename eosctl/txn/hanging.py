@@ -7,9 +7,9 @@ coordinators say, exactly as `TransactionsCommand find-hanging` does (Kafka 3.0 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum, unique
 
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import (
     TRANSACTIONAL_ID_NOT_FOUND,
@@ -32,7 +32,7 @@ class Reason(StrEnum):
     PARTITION_NOT_IN_TRANSACTION = "partition_not_in_transaction"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HangingTransaction:
     """An open transaction that nobody will end; `transactional_id` is the last known user of the producer id."""
 

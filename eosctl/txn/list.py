@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from eosctl.app import App
 from eosctl.core.acls.lines import grant_hint
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.transaction_log import TOPIC, coordinator_partition, java_string_hash
 from eosctl.core.transactions import (
@@ -50,7 +51,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListFilter:
     """Which ids to list; all conditions must hold. `client_side` filters here what old brokers can't."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Record, TopicRead
 from eosctl.core.transaction_log import TOPIC, LoggedTransaction, decode_key, decode_value
@@ -24,7 +24,7 @@ from eosctl.txn.rows import TXN_LOG, LogRow, LogSummary
 _BAD_SHOWN = 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogRequest:
     """Which records: those of some ids (none means all), the newest of each or, with `all_records`, every one."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from msgspec.structs import asdict
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import Owner, ProducerId, TransactionalId
 from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListings
 from eosctl.core.wording import counted
@@ -117,7 +118,7 @@ def _producer_row(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HangingLook:
     """What one look at partitions and coordinators found.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from eosctl.codes import Code
+from eosctl.core.frozen import frozen
 
 GateStatus = Literal["pass", "fail", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gate:
     """The outcome of one check.
 
@@ -36,7 +36,7 @@ class Gate:
         return "fails" if self.status == "fail" else "is unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GateVerdict:
     """`failures` make a gate fail, else `unknowns` make it unknown, else it passes with `proof`.
 

@@ -6,12 +6,12 @@ A gate passes only on evidence: what could not be seen is `unknown`, never `pass
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from shlex import join
 
 from eosctl.codes import Code
 from eosctl.core.clients.kafka_scripts import one_partition, only_compacted
 from eosctl.core.findings import ERROR, Finding
+from eosctl.core.frozen import frozen
 from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import TopicDescription
 from eosctl.core.wording import counted
@@ -50,7 +50,7 @@ def evaluate_gates(observation: Observation, *, accepted: Collection[str] = ()) 
     return tuple(_gate(rule, observation, accepted=rule.id in accepted) for rule in _RULES)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rule:
     """`only_up`: it matters to tasks that run exactly-once, and so never holds up the way back.
 

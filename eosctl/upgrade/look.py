@@ -6,10 +6,11 @@ Reads only.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
+from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import UsageError
@@ -32,7 +33,7 @@ from eosctl.upgrade.roll.step import members_of
 NOTHING_KNOWN = Memory()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lenience:
     """What does not hold up this roll: `accepted` gates; on the `way_back` what failed since the upgrade began.
 
@@ -76,7 +77,7 @@ def accept_hint(gates: Sequence[Gate]) -> str:
     return f"{names} goes on as it is.{more_time}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupLook:
     """One look at the whole group, with what the journal knows of its workers added; `took_s` is how long it took.
 

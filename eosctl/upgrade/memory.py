@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
+from eosctl.core.frozen import frozen
 from eosctl.core.wording import rfc3339
 from eosctl.core.workers.modes import TARGETS, Mode, UpgradeWorker
 from eosctl.group.mirror_makers import KnownNodes
@@ -14,7 +15,7 @@ from eosctl.group.protocol import Work
 _Value = TypeVar("_Value")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Brought:
     """A worker that the roll brought to `mode`; the same `member_id` in the group is the same process as then."""
 
@@ -22,7 +23,7 @@ class Brought:
     member_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenStep:
     """A step that was begun and not ended; `restarted` means that the driver did its part.
 
@@ -37,7 +38,7 @@ class OpenStep:
     backups: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Roll:
     """The newest roll in the journal; `connectors` are their states at its beginning.
 
@@ -99,7 +100,7 @@ class Roll:
         return replace(self, open=step, known=self.known - set(gone), next_start=without(self.next_start, gone))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Memory:
     """What a journal knows of workers: to which mode it brought them, and in which modes they may start next."""
 

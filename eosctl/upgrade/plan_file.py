@@ -6,15 +6,15 @@ It can be reviewed, kept and applied later (`core.kept.plan_file`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from eosctl.core.frozen import frozen
 from eosctl.core.kept.plan_file import PlanFormat, digest_of
 from eosctl.core.workers.modes import CONNECT_SETTING, POSSIBLE, Mode, UpgradeWorker, plan_passes
 
 _FILES = PlanFormat("eosctl-upgrade-plan", 1, "upgrade plan")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedWorker:
     """A worker as the plan saw it."""
 
@@ -27,7 +27,7 @@ class PlannedWorker:
         return self.version == now.version and POSSIBLE[now.mode] <= POSSIBLE[self.mode]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedPass:
     """One rolling restart; workers by name, because who leads is looked up when the pass runs."""
 
@@ -35,7 +35,7 @@ class PlannedPass:
     workers: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UpgradePlan:
     """What brings the workers of one group of one Kafka cluster to `target`."""
 

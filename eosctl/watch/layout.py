@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from eosctl.core.findings import SEVERITIES, Finding
+from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.output.cells import duration
 from eosctl.output.parts import about_subject
@@ -37,7 +37,7 @@ _HELP = (
 _MOST_EVIDENCE = 400  # characters of one member: an answer may hold thousands of ids
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Heading:
     """What stands above everything: the group, the time of day, and how far a wait is, if it is one."""
 
@@ -46,7 +46,7 @@ class Heading:
     waiting: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Size:
     """A terminal's columns and rows."""
 
@@ -135,7 +135,7 @@ def _oldest(watch: Watched, now_s: float) -> str:
     return "; ".join(part for part in (oldest, missing) if part) or "collecting"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Widths:
     """The cells of the columns: no subject on a narrow screen, where the sentence says it; no fix where it is below."""
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from shlex import quote
 from typing import Literal
 
 from eosctl.core.findings import ERROR, SEVERITIES, WARNING, Finding
+from eosctl.core.frozen import frozen
 from eosctl.offsets.lint.rules import BEFORE_RESTARTS
 from eosctl.txn.codes import NOT_CHECKED
 
@@ -27,7 +28,7 @@ _QUOTED = re.compile(r"`([^`]+)`")
 _COMMAND = re.compile(r"(?:eosctl|kafka-[a-z-]+\.sh|kubectl|systemctl|curl) \S")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceLook:
     """What a source says: the findings of its newest look that succeeded, which ended at `looked_s` (None: none yet).
 
@@ -54,7 +55,7 @@ class SourceLook:
 LineKey = tuple[str, str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WatchLine:
     """A finding on the screen: since when it has been there, how old what it says is, and when it went."""
 
@@ -71,7 +72,7 @@ class WatchLine:
         return command_of(self.finding.fix)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineChange:
     """What happened to a line between two looks."""
 
@@ -79,7 +80,7 @@ class LineChange:
     line: WatchLine
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Watched:
     """All lines now, worst first; those that have just gone come last. `state` has lasted from `state_since_s` on."""
 

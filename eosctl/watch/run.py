@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, Protocol
 
 from eosctl.app import App
@@ -15,6 +15,7 @@ from eosctl.checks.ignored import IgnoredFinding
 from eosctl.collect.collector import Collector
 from eosctl.collect.overview import Overview
 from eosctl.core.findings import SEVERITIES
+from eosctl.core.frozen import frozen
 from eosctl.core.wording import did_you_mean
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, InterruptedByUserError, NotFoundError
@@ -29,7 +30,7 @@ DEFAULT_INTERVAL_S = 15.0
 _TICK_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WatchRequest:
     """`until`: end once the group has been so for `for_s` without interruption; give up after `timeout_s`, if any.
 

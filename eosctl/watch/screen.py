@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from eosctl.core.frozen import frozen
 from eosctl.output.screen import keys
 from eosctl.output.screen.rows import ScreenRow
 from eosctl.watch.layout import Heading, Size, help_screen, line_screen, table_screen
@@ -20,7 +21,7 @@ _STEPS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WatchView:
     """What somebody looks at: the table, a line or the help.
 

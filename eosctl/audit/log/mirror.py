@@ -14,10 +14,11 @@ from eosctl.audit.log.segments import Part
 from eosctl.audit.log.tallies import PlaceTally
 from eosctl.codes import Code
 from eosctl.core.batches import NO_PRODUCER, Batch, Place
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MirrorOffset:
     """An offset that MirrorMaker committed: it copied up to `offset` of a source partition."""
 

@@ -15,13 +15,14 @@ from eosctl.audit import codes
 from eosctl.audit.log.tallies import PlaceTally
 from eosctl.codes import Code
 from eosctl.core.batches import NO_PRODUCER
+from eosctl.core.frozen import frozen
 
 _DIGEST_BYTES = 12
 _NUMBERED = re.compile(r"(?P<number>-[0-9]+)|(?P<label>.*?)(?P<count>[0-9]+)", re.DOTALL)
 _LONGEST_SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FieldValue:
     """The value of a field in one committed record, as text."""
 

@@ -8,15 +8,15 @@ the first branch that was made after them. That of KAFKA-19690 was seen in those
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from eosctl.core.frozen import frozen
 from eosctl.core.versions import Version
 
 Part = Literal["broker", "worker"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownBug:
     """A bug of releases from `since` on, up to but without `until`; `fixed_in` names patch releases, too."""
 

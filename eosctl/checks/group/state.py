@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from shlex import quote
 from urllib.parse import urlsplit
 
 from eosctl.checks import codes
 from eosctl.core.findings import ERROR, WARNING, Finding
+from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import POSSIBLE, Mode
 from eosctl.group.observation.rules import Observation, ObservedConnector
@@ -18,7 +19,7 @@ from eosctl.observation.connectors.rules import task_audit
 _MOST_NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupState:
     """`modes` has the number of workers in each mode; counts of tasks are None where they are not known.
 

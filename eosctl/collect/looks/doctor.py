@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eosctl.app import App
 from eosctl.checks.group.state import group_state
 from eosctl.checks.ignored import IgnoredFinding
@@ -12,12 +10,13 @@ from eosctl.checks.visit import Visit
 from eosctl.collect.facts import DoctorFacts, doubtful
 from eosctl.collect.overview import Overview
 from eosctl.core.findings import INFO, Finding, worst_first
+from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError
 from eosctl.observation.connectors import codes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DoctorLook:
     """Runs every check; findings that `ignore` names are left out."""
 

@@ -9,10 +9,11 @@ transactionalIdPrefix; with TransactionNamingStrategy.POOLING it lists the produ
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from eosctl.core.acls.table import CLUSTER, Right
+from eosctl.core.frozen import frozen
 
 APPLICATION_ROLE = "application"
 ApplicationProduct = Literal["streams", "flink"]
@@ -22,7 +23,7 @@ _INTERNAL = "changelogs and repartition topics of the application: without it no
 _OFFSETS_OF_FLINK = "offsets that the source commits at checkpoints, for monitoring; a restart takes those of Flink"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApplicationScope:
     """An application.id of Streams, or a transactionalIdPrefix of a Flink sink, and its topics; `T*` is a prefix.
 

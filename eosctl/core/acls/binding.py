@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from eosctl.core.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Acl:
     """One ACL of the cluster, in Kafka's words: `User:orders`, `*`, WRITE, ALLOW, Topic, `orders`, LITERAL."""
 

@@ -8,8 +8,9 @@ DESCRIBE in READ and WRITE; the table names it all the same, as Kafka's document
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import (
     MIGRATION_PREFIX,
     leader_transactional_id,
@@ -27,7 +28,7 @@ CLUSTER = "kafka-cluster"
 """The name of the one Cluster resource."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Right:
     """What one role must be allowed: an operation (Kafka's name) on resources of one pattern.
 
@@ -54,7 +55,7 @@ class Right:
         return f"{self.resource_type} {self.name}{prefixed}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConnectorScope:
     """A source connector as far as rights go; an output topic that ends in `*` is a prefix.
 
@@ -70,7 +71,7 @@ class ConnectorScope:
     own_reads: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupScope:
     """A Connect group and those of its connectors that rights are wanted for.
 
@@ -86,7 +87,7 @@ class GroupScope:
     old_brokers: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Entry:
     """A line of the table; `resource` is a type and a word that `_names` replaces by the names it stands for."""
 

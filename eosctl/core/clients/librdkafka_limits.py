@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from eosctl.core.frozen import frozen
 
 REQUEST_TIMEOUT = "socket.timeout.ms"
 LARGEST_RECORD: Mapping[str, object] = {"message.max.bytes": 1_000_000_000}
@@ -13,7 +14,7 @@ _BACKOFF, _LONGEST_BACKOFF = "reconnect.backoff.ms", "reconnect.backoff.max.ms"
 _BACKOFF_MS, _LONGEST_BACKOFF_MS = 100, 10_000  # librdkafka's defaults
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Range:
     """What librdkafka 2.16 takes; below it goes its default, where that is what Java's number means."""
 

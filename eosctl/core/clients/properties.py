@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
 
 from eosctl.core.clients.librdkafka_limits import REQUEST_TIMEOUT, fitted
 from eosctl.core.clients.sasl import TOKEN_COMMAND, sasl_fields
 from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.clients.stores import StoreFile, endpoint_stores, store_files
+from eosctl.core.frozen import frozen
 from eosctl.core.java.lists import split_list
 from eosctl.core.java.pem import pem_lines
 from eosctl.core.java.properties import PROVIDER, Properties
@@ -77,7 +77,7 @@ _IMMATERIAL = re.compile(
 _SECRET_OPTION = re.compile(r"(password|secret)\w*\s*=", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClientProperties:
     """What a settings file says: the settings (bootstrap servers may be empty), and what in it has no effect here.
 

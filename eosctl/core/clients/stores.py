@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from shlex import quote
 
 from eosctl.core.clients.settings import Secret
+from eosctl.core.frozen import frozen
 from eosctl.core.java.pem import pem_lines
 from eosctl.core.java.properties import Properties
 from eosctl.errors import InputFileError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoreFile:
     """A key or trust store that is no PEM. `where` is the setting that names it; `of_endpoint`: of a token endpoint."""
 

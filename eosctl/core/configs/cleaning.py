@@ -6,11 +6,11 @@ A record that breaks a worker's reader does so until it is gone from the log: ov
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from shlex import quote
 
 from eosctl.core.configs.fold import ConfigState, ConnectorState, IgnoredRecord, fold_config_topic
 from eosctl.core.configs.records import decode_key_text
+from eosctl.core.frozen import frozen
 from eosctl.core.records import Record
 
 WHILE_CLEANING: Mapping[str, str] = {
@@ -24,7 +24,7 @@ ROLLING_KEY = b"eosctl-compaction"
 SEGMENT_S = int(WHILE_CLEANING["segment.ms"]) / 1000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BadRecord:
     """A record to be compacted away; `first` is a count to be recorded before, under the same key, or None.
 

@@ -22,10 +22,11 @@ from eosctl.core.configs.records import (
     int_field,
     parse_key,
 )
+from eosctl.core.frozen import frozen
 from eosctl.core.records import Record
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IgnoredRecord:
     """A record that changes nothing in a worker: `code` is stable, `reason` is for people.
 
@@ -46,7 +47,7 @@ class IgnoredRecord:
         return self.key is not None and parse_key(self.key).kind is RecordKind.TASK_COUNT
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConnectorState:
     """What a worker knows of one connector; `config` None means deleted, or known by left-over records only.
 
@@ -80,7 +81,7 @@ class ConnectorState:
         return any(value is not None for value in held)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConfigState:
     """The outcome of a fold; `offset` is one more than that of the newest record whose value could be parsed, or -1.
 
@@ -215,7 +216,7 @@ class _Fold:
         held.config = held.task_count = held.forgotten_commit = held.moved_from = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     offset: int
     key: str

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum, unique
 from functools import lru_cache
+
+from eosctl.core.frozen import frozen
 
 MAX_INT = 2**31 - 1
 
@@ -47,7 +48,7 @@ _PREFIXES = (
 KIP_TEXT_PREFIX = "task-count-"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConfigKey:
     """A parsed key: `name` is the connector (or the logger); `task` is None unless a task key could be parsed."""
 

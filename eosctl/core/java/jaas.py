@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from eosctl.core.frozen import frozen
 
 _FLAGS = {"REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL"}
 _TOKEN = re.compile(
@@ -21,7 +23,7 @@ _ESCAPE = re.compile(r"\\(?:([0-3][0-7]{0,2}|[4-7][0-7]?)|(.))", re.DOTALL)
 _CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoginModule:
     """One entry of sasl.jaas.config; `name` is the class without its package. Its options hold secrets."""
 

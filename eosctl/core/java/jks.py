@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from eosctl.core.frozen import frozen
 
 MAGIC = bytes.fromhex("feedfeed")
 _MIGHTY = b"Mighty Aphrodite"
@@ -18,7 +20,7 @@ _DIGEST_BYTES = 20
 _PRIVATE_KEY, _TRUSTED = 1, 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyEntry:
     """A private key, still protected, and its certificates in DER, its own first."""
 
@@ -26,7 +28,7 @@ class KeyEntry:
     chain: tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JavaKeyStore:
     """What a JKS file holds, in its order; certificates in DER."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from eosctl.core.frozen import frozen
 from eosctl.errors import InputFileError
 
 _BLANK = " \t\f"
@@ -18,7 +19,7 @@ _TRIMMED = "".join(map(chr, range(0x21)))
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Properties:
     """The settings of one file, `source`, with the line each of them ends on; there are passwords among them."""
 
@@ -63,7 +64,7 @@ def parse_properties(text: str, *, source: str) -> Properties:
     return Properties(source, values, lines)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogicalLine:
     """A setting with its continuation lines joined; `first` and `last` are its physical lines, counted from 1.
 

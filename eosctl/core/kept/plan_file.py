@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from eosctl.core.frozen import frozen
 from eosctl.core.kept.typed_json import WrongMemberError, typed
 from eosctl.errors import InputFileError
 
@@ -30,7 +31,7 @@ class HasDigest(Protocol):
 AnyPlan = TypeVar("AnyPlan", bound=HasDigest)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Label:
     """What a plan file says of itself, whatever it holds."""
 
@@ -38,7 +39,7 @@ class _Label:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Document:
     """A plan file of the right format; the plan is decoded by itself."""
 
@@ -66,7 +67,7 @@ def _names_of(kind: type[DataclassInstance]) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanFormat:
     """How the files of one command say what they are; `made_by` is that command, `upgrade plan`."""
 

@@ -7,14 +7,14 @@ aborted offset skips source records: data loss. Judges two reads, reads nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Record, TopicRead
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AbortedOffset:
     """A key whose newest record was aborted; `committed` is what counts, None where nothing was ever committed."""
 

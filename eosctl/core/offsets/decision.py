@@ -6,10 +6,10 @@ is a fact like any other, and no bytes or JSON null are deletions too, for Conne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import NamedTuple
 
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.records import is_nothing
 
 
@@ -92,7 +92,7 @@ def decide(source: Cell | None, target: Cell | None, policy: Policy, *, fallback
     return Decision(action, "source_taken", conflict=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyClaim:
     """A source record that ends on some target key; `precedence` counts from 0, the strongest source."""
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId, migration_transactional_id
 from eosctl.core.kept.plan_file import PlanFormat, digest_of
 from eosctl.core.offsets.decision import Policy
@@ -38,7 +39,7 @@ FILE_PREFIX = "file:"
 """What the name of a store begins with that is a file; a topic name has no colon."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedTopic:
     """A topic, or a file of records, as the plan was made from it.
 
@@ -82,7 +83,7 @@ def topic_of(name: str) -> str:
     return name if name.startswith(FILE_PREFIX) else name.partition("@")[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConnectorRoute:
     """Where one connector's offsets go, and under which connector name."""
 
@@ -91,7 +92,7 @@ class ConnectorRoute:
     target_topic: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection:
     """Which connectors are meant: names, all, or a pattern (`re:` or a glob)."""
 
@@ -138,7 +139,7 @@ class Selection:
         return lambda name: expression.fullmatch(name) is not None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tally:
     """What became of every record that was read; `check` proves that none is missing.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.migration import ConnectorRoute
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """What one side was found to hold: whose offsets, and whether each key lies where Connect's producer puts it.
 
@@ -37,7 +38,7 @@ class Snapshot:
         return max(self.part_bytes.values(), default=0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DecidedKey:
     """One row of the decisions, for people; `partition` is where the target has the key, None for nowhere."""
 
@@ -52,7 +53,7 @@ class DecidedKey:
     partitions: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mismatch:
     """A key that is not what the plan says, on `side` source or target."""
 
@@ -66,7 +67,7 @@ class Mismatch:
     actual: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """The outcome of a verification: how many keys were compared and differ, and up to `limit` of those that do.
 
@@ -83,7 +84,7 @@ class Comparison:
         return not self.differing and not self.hidden
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SentCounts:
     """What delivery reports confirmed: per topic (records, tombstones among them), per partition the last offset."""
 

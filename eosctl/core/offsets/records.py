@@ -11,11 +11,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import NamedTuple
 
 from eosctl.core.configs.records import UnparsableValueError, decode_value
+from eosctl.core.frozen import frozen
 from eosctl.core.records import Record
 from eosctl.core.wording import encodable
 
@@ -57,7 +57,7 @@ class OffsetKey(NamedTuple):
             return f"raw {self.raw.hex()}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IgnoredKey:
     """A key that no connector ever finds again; it stays in the topic for ever. `raw` is empty for no key at all."""
 

@@ -7,10 +7,10 @@ there for good.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.findings import ERROR
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.findings import topic_findings
 from eosctl.core.offsets.records import IgnoredKey, KeyFault, OffsetKey, decode_key
 from eosctl.core.records import Record, TopicDescription
@@ -33,7 +33,7 @@ _KAFKAS_OWN = frozenset(
 _ANOTHER = "Name a topic that holds nothing but offsets; one that does not exist yet is created."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Objection:
     """Why a topic is none for offsets, as the end of a sentence about it, and what to do."""
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum, unique
 from typing import NamedTuple
 
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.murmur2 import Partitioner, partition_for
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
@@ -47,7 +48,7 @@ class DiffStatus(StrEnum):
     HIDDEN = "hidden"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IgnoredOffsetRecord:
     """A record under a key that Connect ignores."""
 
@@ -55,7 +56,7 @@ class IgnoredOffsetRecord:
     fault: KeyFault
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnyStore:
     """An offsets topic, and what open transactions hide in it.
 
@@ -91,7 +92,7 @@ class AnyStore:
         return [key.raw for key in self.hidden_keys.get(connector, ())]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Store(AnyStore):
     """An offsets topic folded to the newest record per key.
 
@@ -189,7 +190,7 @@ class OffsetView(NamedTuple):
     flags: tuple[Flag, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OffsetViews:
     """The views of one connector, ordered by key bytes; each is made when it is asked for: there may be millions.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from eosctl.core.frozen import frozen
 from eosctl.core.java.lists import split_list
 from eosctl.core.java.properties import is_reference
 
@@ -13,7 +13,7 @@ _LISTENER = re.compile(r"(https?)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?\d+)", re.IGNO
 _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - compared, not bound to
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Advertised:
     """`host` None: only the worker's machine knows it; `port` None: only the worker does.
 

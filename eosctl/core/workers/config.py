@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eosctl.core.clients.properties import ClientProperties, client_from_properties
+from eosctl.core.frozen import frozen
 from eosctl.core.java.lists import split_list
 from eosctl.core.java.properties import Properties, is_reference, parse_properties, trimmed
 from eosctl.core.workers.advertised_url import advertised
@@ -25,7 +26,7 @@ _TAKEN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkerConfig:
     """What eosctl takes from one Connect worker's file; None where the file does not say, or only the worker knows.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from eosctl.core.frozen import frozen
 from eosctl.core.workers.url import WorkerUrl, parse_worker_url
 from eosctl.errors import UsageError
 
@@ -16,7 +16,7 @@ _PART_OF_A_NAME = "([A-Za-z0-9._-]*)"
 _EXAMPLE = "Write ADVERTISED=REACHABLE, say, --connect-map 'connect-*:8083=http://127.0.0.1:1808*'."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConnectMapping:
     """`advertised` is a URL, HOST:PORT or HOST; each `*` in `reachable` is what that one in `advertised` stands for."""
 

@@ -6,8 +6,9 @@ What is missing, or is not what Connect answers, is left out: a worker of any ve
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import WorkerId
 
 _NOWHERE = WorkerId("")
@@ -15,7 +16,7 @@ UNTOLD = "unknown"
 """The state of a part of which the answer says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartStatus:
     """The connector itself: `worker_id` is the host:port where it is, `trace` that of its failure."""
 
@@ -24,7 +25,7 @@ class PartStatus:
     trace: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskStatus:
     """One task: `state` is RUNNING, PAUSED, FAILED, UNASSIGNED, RESTARTING or DESTROYED.
 
@@ -37,7 +38,7 @@ class TaskStatus:
     trace: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConnectorEntry:
     """`itself` None: the answer shows no state; `tasks` by number; `wanted` are the numbers of the newest task set.
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eosctl.core.findings import ERROR, WARNING, Finding
+from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.core.workers import codes
 
@@ -28,7 +29,7 @@ _SAMPLE = re.compile("(?:^|.*_)(" + "|".join(name.replace("-", "_") for name in 
 _PROPERTY = re.compile(r'([^,=:*?"]+)=("(?:[^"\\]|\\.)*"|[^,=:"*?]*)(?:,|$)', re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskMetrics:
     """The attributes of one task that an endpoint has; None is no number (NaN), an absent one was not told at all."""
 
@@ -93,7 +94,7 @@ def _finite(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimeLimits:
     """What the coordinator knows of a task's transactions: their timeout, and how long the present one is open."""
 

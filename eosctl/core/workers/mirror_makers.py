@@ -7,8 +7,8 @@ without an alias only the few that are passed on. The mode is none of these: it 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from eosctl.core.frozen import frozen
 from eosctl.core.java.lists import split_list
 from eosctl.core.java.properties import Properties, is_reference, trimmed
 from eosctl.core.workers.modes import CONNECT_SETTING
@@ -24,7 +24,7 @@ _CLIENT = ("bootstrap.servers", "security.", "ssl.", "sasl.")
 """What each cluster takes from the properties without an alias (`MirrorClientConfig.CLIENT_CONFIG_DEF`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Flow:
     """From one cluster to another, by their aliases: a Connect group of its own at the target's brokers.
 

@@ -7,8 +7,9 @@ no worker may run exactly-once tasks while the leader may be one that writes wit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum, unique
+
+from eosctl.core.frozen import frozen
 
 
 @unique
@@ -44,7 +45,7 @@ MIRROR_MAKER_SETTING = f"TARGET.{CONNECT_SETTING}"
 """TARGET stands for the alias of the target cluster."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UpgradeWorker:
     """One worker as observed; `name` is its URL, or its file where it is absent from the group.
 
@@ -66,7 +67,7 @@ class UpgradeWorker:
         return POSSIBLE[self.mode] if self.confirmed else _ANY
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkerStep:
     """What happens to one worker, in words; `gates` must hold before the next step starts."""
 
@@ -75,7 +76,7 @@ class WorkerStep:
     gates: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pass:
     """One rolling restart that brings workers to `mode`; `barrier` must hold before its first step."""
 

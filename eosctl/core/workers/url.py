@@ -6,10 +6,10 @@ import base64
 import ipaddress
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from eosctl.core.clients.settings import Secret
+from eosctl.core.frozen import frozen
 from eosctl.errors import UsageError
 
 NOT_REACHED_HINT = (
@@ -37,7 +37,7 @@ def is_loopback_url(url: str) -> bool:
     return is_this_machine(urlsplit(url).hostname or "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkerUrl:
     """`text` is scheme, host, port and path prefix, without a slash at the end and without credentials.
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eosctl.core.frozen import frozen
 from eosctl.core.kept.typed_json import typed
 from eosctl.core.record_file import UNKNOWN
 from eosctl.engine.backups.lines import AT_ONCE, backup_lines, few_at_once
@@ -35,7 +36,7 @@ _ABOUT = b"eosctl.backup"
 _FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _About:
     """What the file's metadata say of a backup; `records` is written last, and so only where all of them were."""
 
@@ -86,7 +87,7 @@ def is_columnar(path: Path) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BackupFile:
     """A backup in Parquet that is whole, as far as its end shows: of which cluster, and how many `records` it keeps."""
 

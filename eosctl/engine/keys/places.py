@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.migration import Parts
 from eosctl.engine.columns import dictionary_of
 from eosctl.engine.keys.homes import hash_column, homes_by
@@ -17,7 +18,7 @@ from eosctl.engine.reading.newest import Fold
 _ROWS_AT_ONCE = 100_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """The parts, by the places that keys have in a topic of as many partitions as there are numbers in `parts`.
 

@@ -13,13 +13,14 @@ records before it end exactly there. What a record has is read of all of them by
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eosctl.core.frozen import frozen
 from eosctl.core.records import Headers
 from eosctl.engine.columns import VALUES
 from eosctl.errors import ProtocolError
@@ -75,7 +76,7 @@ class Section(NamedTuple):
     data: memoryview
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """Records as PIECE, their `producers` by ids, -1 for none or unknown, and the `headers` of those that have any, by
     the partition's number and the offset."""

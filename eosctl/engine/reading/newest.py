@@ -12,13 +12,13 @@ that of the keys, however many records they have. Nothing is read here, and ther
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eosctl.core.frozen import frozen
 from eosctl.core.records import Bounds, Headers, Record
 from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings, same
 from eosctl.engine.keys.homes import Hashes, hash_column, hashes_of, homes_by, nulls_of
@@ -36,7 +36,7 @@ _FULL = 0.75
 """Of what is held at most: what is let go of is worth the look for it, or all is given away."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fold:
     """The newest `records` of some keys, and how many `older` ones of the same keys there were besides.
 
@@ -57,7 +57,7 @@ class Fold:
         return pc.all(self.records["at_home"].filter(pc.is_valid(self.records["key"]))).as_py() is not False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopicColumns:
     """The outcome of reading a topic, or some of its partitions, up to bounds that were fixed at the start.
 

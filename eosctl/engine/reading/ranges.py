@@ -9,10 +9,10 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Protocol
 
+from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 
 ClientProperties = Mapping[str, Any]
@@ -59,7 +59,7 @@ class ProgressMeter(Protocol):
         """May ask `count` for the number; for the `last` time it does."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OffsetRange:
     """Offsets `begin` (included) to `end` (excluded) of one of the topic's `partitions`; `end` is at most its LSO.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eosctl.core.frozen import frozen
 from eosctl.core.records import Headers, Record
 from eosctl.engine.backups.lines import few_at_once
 from eosctl.engine.columns import LINES, one_array, those
@@ -21,7 +21,7 @@ _LINES_AT_ONCE = 10_000
 _ORDER = [("partition", "ascending"), ("offset", "ascending")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stretch:
     """Some records of a topic as LINES, in partition, then offset order; `read` is how many passed by for them."""
 

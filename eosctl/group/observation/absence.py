@@ -7,10 +7,11 @@ A mistyped name may also be that of a group that is there and has no members, wh
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId, leader_transactional_id, may_be_task, task_of
 from eosctl.core.wording import alike_first
 from eosctl.errors import NotFoundError
@@ -24,7 +25,7 @@ _NAMED = 3
 _GROUPS_NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OtherGroup:
     """A Connect group that has members: the connectors that they hold, and up to where they read their config topic.
 
@@ -35,7 +36,7 @@ class OtherGroup:
     config_offset: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recorded:
     """What a config topic has of connectors, the offset of the newest commit of tasks (-1: none), and the topic's end.
 
@@ -58,7 +59,7 @@ class Recorded:
         return group.config_offset is None or self.newest_commit < group.config_offset <= self.end
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Traces:
     """What there is of a group beside its members, about some of its `connectors`; None is what can't be known.
 

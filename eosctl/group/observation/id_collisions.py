@@ -7,8 +7,8 @@ of task 0 of connector `cluster-x` in a group `connect`. Two users of one id fen
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId, leader_transactional_id, task_transactional_id
 from eosctl.group.protocol import Work
 
@@ -16,7 +16,7 @@ GroupWork = Mapping[str, tuple[Work, ...] | None]
 """Group id -> what its members run, (connector, task); None where the group exists and that can't be known now."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """One way to read an id: task `task` of `connector` of group `group_id`, or (None) that group's leader."""
 

@@ -6,9 +6,9 @@ Only their files report it. Pure. KIP-458 (None, Principal, All), KIP-1188 (Allo
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from eosctl.core.findings import ERROR, INFO, Finding
+from eosctl.core.frozen import frozen
 from eosctl.core.java.lists import split_list
 from eosctl.core.java.properties import is_reference
 from eosctl.core.versions import kafka_version
@@ -23,7 +23,7 @@ _CLIENTS = ("producer", "consumer", "admin")
 _PRINCIPAL = ("sasl.jaas.config", "sasl.mechanism", "security.protocol")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OverridePolicy:
     """`name` as the file has it, or the default; `allowed` are names without prefix, None: all."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.configs.fold import ConfigState
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.aborted import AbortedOffset
 from eosctl.core.open_transactions import OpenTransaction
@@ -23,7 +24,7 @@ VALIDATION, CONNECTOR_STATES = "validation", "states of connectors"
 """What `Observation.unseen` calls the connectors' verdicts on their own configs, and what they do now."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ObservedConnector:
     """A connector as Connect shows it; `support_errors` are those of a validation with exactly-once required.
 
@@ -74,7 +75,7 @@ def observed_connector(name: str, entry: ConnectorEntry) -> ObservedConnector:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quiet:
     """For how long a RUNNING task has committed nothing; `since_start`: not once since it was started.
 
@@ -85,7 +86,7 @@ class Quiet:
     since_start: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OngoingTransaction:
     """The transaction that a RUNNING task has open, or whose end is not written yet, as its coordinator reports."""
 
@@ -94,7 +95,7 @@ class OngoingTransaction:
     timeout_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnCluster:
     """The Kafka cluster that a connector's config names, as far as it was seen; `servers` as the config spells them.
 
@@ -111,7 +112,7 @@ class OwnCluster:
     topic_unseen: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkerFile:
     """A worker's properties file, as given with -w."""
 
@@ -119,7 +120,7 @@ class WorkerFile:
     properties: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RightsSeen:
     """What the cluster's ACLs say of the rights that the target takes; sentences, as `acls check` has them.
 
@@ -132,7 +133,7 @@ class RightsSeen:
     unsure: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Observation:
     """Everything that was seen of a group; None where it could not be looked at, with the reason in `unseen`.
 

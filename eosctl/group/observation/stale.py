@@ -6,8 +6,7 @@ counts, however old: it reads again what it read since.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.records import is_nothing
 from eosctl.core.offsets.views import Store
 
@@ -15,7 +14,7 @@ SLACK_MS = 60_000
 """Workers write the global copy after the commit of the own topic, so that it is a little younger."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StaleOffsets:
     """A connector whose own `topic` lacks, or has older, `keys` offsets of the global one; `behind_ms` at the most.
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eosctl.app import App
 from eosctl.core.configs.fold import ConfigState, fold_config_topic
+from eosctl.core.frozen import frozen
 from eosctl.core.records import TopicDescription, TopicRead
 from eosctl.errors import EosctlError
 from eosctl.ports import TopicStore
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConfigTopic:
     """A config topic as read: `state` is what workers that read committed records hold."""
 

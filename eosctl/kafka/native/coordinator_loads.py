@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import count
 
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import TOPIC, coordinator_partition
 from eosctl.core.transactions import KafkaFault
@@ -31,7 +31,7 @@ from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTran
 _UNSEEN = {UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Coordinators:
     """The brokers to ask for their transactions, by node id; `missing` says what they would leave out now."""
 

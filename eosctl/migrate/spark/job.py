@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from pyspark import SparkContext
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.migration import (
     ONE_PART,
     PART_RECORDS,
@@ -58,7 +59,7 @@ _WORTH_A_TASK = 10_000
 """Fewer records are read sooner than one more Python process starts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MigrationJob:
     """The stages. `client` is how the command's own cluster is reached, `others` has the same for each profile.
 

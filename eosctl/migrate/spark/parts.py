@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.migration import MigrationPlan, topic_of, writers_of
 from eosctl.core.offsets.migration_results import Comparison
@@ -43,7 +43,7 @@ _MANY = 20_000
 _SENT = ("topic", "partition", "partitions", "key", "hash", "value")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decided:
     """What was decided of a part.
 

@@ -10,14 +10,15 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
+
+from eosctl.core.frozen import frozen
 
 _TELL_EVERY_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordCounts:
     """The numbers of one stage, in `folder` for as long as the block lasts; `total` is where they end."""
 

@@ -15,7 +15,7 @@ import threading
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +26,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
 import eosctl
+from eosctl.core.frozen import frozen
 from eosctl.machine.class_archive import ClassArchive
 from eosctl.migrate.spark.class_archive import spark_class_archive
 from eosctl.migrate.spark.failures import start_error
@@ -45,7 +46,7 @@ _SOCKET_NAME, _SOCKET_PATH = len("/.01234567-0123-0123-0123-0123456789ab.sock"),
 """What Spark calls a socket in its folder, and what its path may have: 107 bytes on Linux, 103 on macOS."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionSettings:
     """How to start Spark; `conf` are the user's own `--conf K=V` and win over everything else but SPECULATION.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from shlex import quote
 from typing import Any
@@ -14,6 +14,7 @@ from msgspec.structs import asdict
 
 from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
+from eosctl.core.frozen import frozen
 from eosctl.core.java.json import encode_offset
 from eosctl.core.offsets.names import DEDICATED
 from eosctl.core.offsets.records import OffsetKey
@@ -46,7 +47,7 @@ from eosctl.plan import Plan
 from eosctl.report import Problem, Report
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetRequest:
     """Pairs of JSON texts: a source partition in any spelling, and its new offset; or what the log had `as_of`.
 
@@ -60,7 +61,7 @@ class SetRequest:
     allowances: Allowances = NOTHING_WAIVED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResetRequest:
     """Source partitions as JSON texts, or `everything` that the connector has."""
 
@@ -71,7 +72,7 @@ class ResetRequest:
     allowances: Allowances = NOTHING_WAIVED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EditPlan:
     """The writes, what they change in the offsets that are there, and the way that they go.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics
+from eosctl.core.frozen import frozen
 from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Bounds, Headers, Record, TopicDescription
 from eosctl.engine.backups.entries import ENTRIES, BackupEntries, entries_of, unlisted, without_absent
@@ -86,7 +86,7 @@ def _batch_of(entries: list[BackupEntry]) -> Batch:
     return batch_of_rows(rows, ENTRIES)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BackupPart:
     """Some `entries` (ENTRIES), and what their topics have in these partitions: `records` (RECORDS, newest of each
     partition and key) with their `headers`, and what open transactions hide, by topic."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from eosctl.app import App
 from eosctl.codes import Code
 from eosctl.connectors.dedicated import gather_dedicated_topics
 from eosctl.core.configs.view import CONFIG_KEYS, without_secrets
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.views import fold_store
 from eosctl.core.open_transactions import OPEN_TRANSACTION
@@ -41,7 +41,7 @@ _LEFT_OUT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExportRequest:
     """Which store, whose records (none named: all), and how.
 

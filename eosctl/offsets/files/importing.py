@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -14,6 +13,7 @@ from eosctl.app import App
 from eosctl.codes import Code
 from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets import codes as topic_codes
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.records import NewTopic, TopicDescription
@@ -54,7 +54,7 @@ STDIN = "-"
 _MOST_SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportRequest:
     """What to write where; `keep_partitions` puts each record on the partition that the file says.
 
@@ -127,7 +127,7 @@ def plan_offsets_import(app: App, request: ImportRequest) -> OffsetWritePlan:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportPlan:
     """One write per key and partition, as a `table` (WRITES) too, and what fell under the table."""
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, BinaryIO
 
+from eosctl.core.frozen import frozen
 from eosctl.core.java.json import encode_key, encode_offset
 from eosctl.core.kept.record_lines import read_lines
 from eosctl.core.offsets.records import OffsetKey, decode_key
@@ -29,7 +30,7 @@ RECORD_FILE, BODY, BACKUP = "line {}", "offsets[{}]", "record {}"
 """How a place in each is named."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OffsetsFile:
     """What a file holds: `incoming` records (INCOMING) with a key, also one that Connect ignores, and how many
     `keyless` ones, which are left out.

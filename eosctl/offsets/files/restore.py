@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
 from eosctl.core.allowances import NOTHING_WAIVED, Allowances
+from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted, rfc3339
 from eosctl.engine.backups.entries import BackupEntries, keys_of, restored, values_of
 from eosctl.engine.files import Spilled
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from eosctl.engine.columns import Table
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RestoreRequest:
     """Which backup; `overwrite_newer` also takes back what someone else wrote since."""
 

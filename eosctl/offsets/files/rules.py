@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from eosctl.codes import Code
 from eosctl.core.configs.records import UnparsableValueError, decode_value
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.records import OffsetKey, is_nothing
 from eosctl.core.offsets.views import Store, connector_keys
 from eosctl.core.records import Record
 from eosctl.offsets.files import codes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RestBody:
     """A KIP-875 body, and the records of the connector that it can't carry, each with the reason."""
 

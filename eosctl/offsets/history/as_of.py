@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from shlex import quote
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.records import json_text
 from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
@@ -19,7 +19,7 @@ from eosctl.state.history import since_ms
 _MOST_NAMED = 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AsOf:
     """A moment, or an offset of the log: one of both. No `partitions` (JSON) means all that the connector has.
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum, unique
 
+from eosctl.core.frozen import frozen
 from eosctl.offsets.history.sources import KnownSource
 
 _SQL_SERVER_LSN = re.compile(r"[0-9a-fA-F]{8}:[0-9a-fA-F]{8}:[0-9a-fA-F]{4}")
@@ -29,7 +29,7 @@ class Change(StrEnum):
     CHANGED = "changed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemberChange:
     """One member of an offset that is not as before; None where there is none."""
 

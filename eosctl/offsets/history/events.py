@@ -14,6 +14,7 @@ from enum import StrEnum, unique
 from operator import itemgetter
 
 from eosctl.core.configs.records import UnparsableValueError, decode_value
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.records import OffsetKey, decode_key, is_nothing
 from eosctl.core.records import Record, TopicRead
 from eosctl.offsets.history.changes import went_back
@@ -29,7 +30,7 @@ class State(StrEnum):
     OPEN = "open"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Version:
     """One record of a connector's key; `state` None: decided while it was read.
 

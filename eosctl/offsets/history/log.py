@@ -9,6 +9,7 @@ from shlex import quote
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, DedicatedTopics, describe_unknown, gather_dedicated_topics
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.findings import missing_topic_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.typed import typed_partition
@@ -22,7 +23,7 @@ from eosctl.offsets.stores.targets import refuse_unfit_sources
 from eosctl.report import Problem, Report
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogQuery:
     """Whose versions, and of which source partitions (JSON, in any spelling; none: of all).
 
@@ -34,7 +35,7 @@ class LogQuery:
     store: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopicLog:
     """What the log of one topic has of a connector; `counts` are the records of each partition, whosever they are."""
 
@@ -61,7 +62,7 @@ class TopicLog:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OffsetLogs:
     """The logs of a connector's topics, its own before the global one, and what could not be looked at."""
 

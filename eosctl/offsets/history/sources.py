@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+
+from eosctl.core.frozen import frozen
 
 _SIGNAL = "To have rows again, insert execute-snapshot into the connector's signal table (signal.data.collection)."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownSource:
     """`partitions` and `offsets` are alternatives: a source partition (an offset) has all members of one of them.
 

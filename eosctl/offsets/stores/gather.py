@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Generic, TypeVar
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics, gather_dedicated_topics
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.findings import CONNECT_DEFAULT_PARTITIONS
 from eosctl.core.offsets.murmur2 import Partitioner, partition_for
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
@@ -29,7 +30,7 @@ OPEN_TRANSACTION_PATIENCE_S = 5.0
 S = TypeVar("S", bound=AnyStore, covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AwayStore(Generic[S]):
     """A store on the cluster of a profile, `TOPIC@PROFILE`."""
 
@@ -38,7 +39,7 @@ class AwayStore(Generic[S]):
     bounds: tuple[Bounds, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoresOf(Generic[S]):
     """Everything read, as of one moment: a value to plan with and to compare with later.
 
@@ -105,7 +106,7 @@ OffsetStores = StoresOf[Store]
 """The stores as rows."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reader(Generic[S]):
     """How topics are read: into which kind of store, and what such a store of a topic is that does not exist.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.offsets.views import (
     AnyStore,
@@ -30,7 +30,7 @@ MANY_OFFSETS = 50_000
 """From here on it pays to load Arrow."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LargeStore(AnyStore):
     """An offsets topic as columns; `rest` has what Arrow can't tell the owner of, and what is nobody's."""
 
@@ -90,7 +90,7 @@ LISTED: Reader[Store | LargeStore] = Reader(
 """Reads small topics as rows, others as columns."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlainViews:
     """`OffsetViews` of a connector that has offsets in the global store alone, and plain ones (`is_plain`)."""
 

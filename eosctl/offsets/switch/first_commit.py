@@ -6,9 +6,9 @@ A task that waits for its source (a replication slot that somebody else holds) i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId, task_transactional_ids
 from eosctl.core.offsets.views import fold_store
 from eosctl.core.transactions import TransactionDescription, TransactionState
@@ -22,7 +22,7 @@ Places = Mapping[bytes, tuple[int, int]]
 """Raw key -> partition and offset of its newest record."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommitWatch:
     """What there was before the tasks were started; `topic` is where they commit their offsets to."""
 

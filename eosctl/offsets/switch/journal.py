@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from eosctl.core.frozen import frozen
 from eosctl.state.journal import EndEntry, Journal
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnfinishedSwitch:
     """A switch that was begun and never ended: from where to where, and the state the connector was in.
 
@@ -26,7 +27,7 @@ class UnfinishedSwitch:
     tasks: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Begin:
     origin: str
     target: str
@@ -43,12 +44,12 @@ class _Begin:
         return UnfinishedSwitch(*there, self.time_ms, done, "resume" in done, self.deletions, self.tasks)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Start:
     step: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Done:
     step: str
 

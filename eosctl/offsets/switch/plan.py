@@ -6,7 +6,7 @@ The whole plan follows from what the worker says now, and from the journal of a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from shlex import quote
 
 from eosctl.app import App
@@ -26,6 +26,7 @@ from eosctl.connectors.look import (
     topic_of,
 )
 from eosctl.core.allowances import NOTHING_WAIVED
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.offsets.views import Store, offset_views
 from eosctl.core.versions import kafka_version
@@ -57,7 +58,7 @@ STOP, MERGE, CONFIGURE, CHECK, RESUME, WATCH, RESTART = STEPS = (
 _RESTARTS_BY_ITSELF_SINCE = (3, 9)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SwitchRequest:
     """Which connector, and the topic that its offsets move to, or `global`."""
 
@@ -65,7 +66,7 @@ class SwitchRequest:
     to: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SwitchPlan:
     """`steps` are to be done, `done` were done by the run that `begun` reports; `state` is to be reached again.
 
@@ -108,7 +109,7 @@ class SwitchPlan:
         return [*merge, *self.rights]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepDone:
     """What a step has to report; `merged` is the report of the merge."""
 

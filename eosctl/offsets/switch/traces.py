@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eosctl.app import App
 from eosctl.connectors.look import store_name, switch_command, topic_of
 from eosctl.core.configs.fold import ConfigState
 from eosctl.core.configs.records import OFFSETS_TOPIC, RecordKind, decode_key_text, parse_key
 from eosctl.core.findings import INFO, WARNING, Finding
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.offsets.targets import NEWEST_OFFSETS
 from eosctl.core.records import Record
@@ -35,7 +36,7 @@ _Offsets = set[tuple[str, bytes]]
 """Which source partition is where: the identity of a key, and the value."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Newest:
     """The newest records of candidates, and of which others there are none, with the reason."""
 

@@ -6,10 +6,11 @@ What comes from outside is made printable here: no row can steer the terminal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
+from eosctl.core.frozen import frozen
 from eosctl.output.cells import printable
 
 CUT = "…"
@@ -18,7 +19,7 @@ _SGR = {"bold": "1", "dim": "2", "reverse": "7", "red": "31", "green": "32", "ye
 _COLOURS = frozenset({"red", "green", "yellow"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextSpan:
     """Text in one style: words of `_SGR`, with blanks between them."""
 
@@ -26,7 +27,7 @@ class TextSpan:
     style: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScreenRow:
     """One row of the screen.
 

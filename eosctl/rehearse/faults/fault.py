@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from eosctl.core.frozen import frozen
 from eosctl.rehearse.ground import Ground
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setup:
     """The sandbox that faults are chosen for; `knows_tasks`: the connector's `tasks.max` is a number."""
 

@@ -7,8 +7,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from eosctl.core.frozen import frozen
 
 STOP_S = 60.0
 """A JVM that writes its classes at its end is not quick, and a worker that is killed stays a member of its group."""
@@ -16,7 +17,7 @@ _KILLED_S = 5.0
 _POLL_S = 0.02
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProcessId:
     """A pid and the kernel's start time of that process (clock ticks since boot): a reused pid is another process."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from eosctl.codes import Code
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import OPEN_STATES, TransactionDescription
 from eosctl.txn import codes
@@ -21,7 +21,7 @@ _NEVER_MS = 2**31 - 1
 _GREW_BY, _GREW_PERCENT = 50, 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BrokerLimits:
     """The strictest value at any broker, for any may coordinate an id; None where none could be read."""
 
@@ -29,7 +29,7 @@ class BrokerLimits:
     expiration_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApplicationFacts:
     """An application, with what its described ids show.
 

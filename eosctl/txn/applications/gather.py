@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import (
     OPEN_STATES,
@@ -34,7 +35,7 @@ SAMPLE = 20
 _AT_ONCE = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IdsOfCluster:
     """The ids of a cluster, and by what they are read."""
 

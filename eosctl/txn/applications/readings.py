@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple
 
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId, is_own_id, leader_transactional_id, task_of
 
 Product = Literal["connect", "flink-sink", "flink-producer", "kafka-streams", "spring", "eosctl"]
@@ -51,7 +52,7 @@ class IdReading(NamedTuple):
     sure: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownOfCluster:
     """What the cluster has, by which readings are proven.
 

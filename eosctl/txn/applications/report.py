@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import KafkaFault
 from eosctl.core.wording import counted, rfc3339
@@ -27,7 +27,7 @@ from eosctl.txn.report import missing_ids_problems, txn_report
 _MOST_NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApplicationsRequest:
     """`describe_all` asks for every id, not for a few of each application; `remember` keeps what was counted."""
 

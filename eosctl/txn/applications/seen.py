@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
@@ -12,6 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.kept.typed_json import WrongMemberError, typed
 from eosctl.machine.kept_file import gone_on_failure, sync_directory
 
@@ -19,7 +19,7 @@ _FOLDER = "applications"
 _VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seen:
     """What was counted at one look: the key of each application, and how many ids it had."""
 

@@ -6,11 +6,11 @@ A driver does its part and comes back; whether the worker then is what it should
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import CONNECT_SETTING, Mode
 from eosctl.errors import ConnectError, RefusedError
 from eosctl.group.mirror_makers import is_node
@@ -34,7 +34,7 @@ class TakenBackError(ConnectError):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Acted:
     """What a driver did, in a sentence; `backup` is the copy of the file that it changed."""
 

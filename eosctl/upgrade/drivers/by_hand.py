@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import Mode
 from eosctl.events import Event
 from eosctl.upgrade.drivers import SETTING, Acted
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrintDriver:
     """Does nothing itself; `setting` is what the configuration calls the mode."""
 

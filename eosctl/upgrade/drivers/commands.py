@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.java.property_edit import ENCODING
 from eosctl.core.workers.config import parse_worker_config
 from eosctl.core.workers.modes import Mode
@@ -19,7 +20,7 @@ from eosctl.upgrade.drivers.properties_files import edit_mode
 from eosctl.upgrade.drivers.templates import fill, fill_command, worker_values
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandDriver:
     """Templates with {url} {host} {port} {mode} {config}; without `set_config` eosctl edits the file `properties`.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from eosctl.core.frozen import frozen
 from eosctl.core.java.property_edit import ENCODING, set_property
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Clock
@@ -16,7 +16,7 @@ from eosctl.machine.kept_file import sync_directory
 from eosctl.upgrade.drivers import SETTING
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edited:
     """`backup` is None when the file said so already and was left alone."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import NotFoundError, UsageError
 from eosctl.sandbox.stack import Stack
@@ -15,7 +15,7 @@ from eosctl.upgrade.drivers import SETTING, Acted
 from eosctl.upgrade.drivers.properties_files import edit_mode
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SandboxDriver:
     """`directory` is where the sandbox lies."""
 

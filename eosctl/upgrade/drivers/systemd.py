@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.java.property_edit import ENCODING, set_property
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, RefusedError
@@ -23,7 +23,7 @@ _REPLACE = 'set -e; f=$(readlink -f -- {file}); cp -p -- "$f" "$f".{stamp}.bak; 
 cat > "$f".eosctl; sync -- "$f".eosctl; mv -f -- "$f".eosctl "$f"'
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SystemdDriver:
     """`unit`, `properties` and `ssh` (a destination, as ssh takes it) are templates with {url} {host} {port}.
 

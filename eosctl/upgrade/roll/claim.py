@@ -6,9 +6,8 @@ taken. So of two upgrades of a group, begun on two machines, the older one stops
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId, TransactionalId, own_transactional_id
 from eosctl.core.transactions import OPEN_STATES, TransactionDescription
 from eosctl.errors import EosctlError, RefusedError
@@ -18,7 +17,7 @@ from eosctl.ports import TransactionAdmin
 _TIMEOUT_MS = 60_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupClaim:
     """The id, and its producer id and epoch as this run took it; None where it may not, or can't."""
 

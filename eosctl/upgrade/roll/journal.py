@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import TARGETS, Mode
 from eosctl.group.protocol import Work
 from eosctl.state.journal import EndEntry, Journal, journal_of
@@ -17,7 +18,7 @@ def upgrade_journal(app: App, cluster_id: str) -> Journal:
     return journal_of(app, "upgrade", app.target.require_group_id(), cluster_id=cluster_id)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Begin:
     """A roll began; `gone` are workers that were given up by then."""
 
@@ -54,7 +55,7 @@ class _Begin:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Start:
     """A step began; `at_once`: a controller restarts the workers, which come back under other URLs."""
 
@@ -73,7 +74,7 @@ class _Start:
         return replace(roll, open=step, known=known, next_start=starts, stopped=None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Backup:
     """A copy was made in the step under way."""
 
@@ -85,7 +86,7 @@ class _Backup:
         return roll if step is None else replace(roll, open=replace(step, backups=(*step.backups, self.path)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Restarted:
     """The driver did its part of the step under way."""
 
@@ -97,7 +98,7 @@ class _Restarted:
         return roll if step is None else replace(roll, open=replace(step, restarted=True, words=self.words))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Done:
     """The step under way ended; `renamed` maps workers to the URLs under which they came back."""
 
@@ -118,7 +119,7 @@ class _Done:
         return replace(roll, steps=steps, open=None, stopped=None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Configured:
     """A worker that is no member was given its mode where it lies."""
 
@@ -131,7 +132,7 @@ class _Configured:
         return replace(roll, next_start=starts, steps=(*roll.steps, (self.mode, self.worker)), stopped=None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Resume:
     """Another run goes on with the roll."""
 
@@ -146,7 +147,7 @@ class _Resume:
         return replace(roll.without(self.gone), driver=self.driver, driver_options=options, accepted=accepted)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Stopped:
     """The run ended before the roll did."""
 
@@ -157,7 +158,7 @@ class _Stopped:
         return replace(roll, stopped=self.message)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _End(EndEntry):
     """The roll ended."""
 

@@ -6,10 +6,11 @@ The plan follows from what is seen now and, where a run was cut off, from its jo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
+from eosctl.core.frozen import frozen
 from eosctl.core.workers.config import WorkerConfig
 from eosctl.core.workers.modes import Mode, UpgradeWorker, what_is_lost
 from eosctl.core.workers.url import parse_worker_url
@@ -59,7 +60,7 @@ _MENDED_BY_THE_OPEN_STEP = frozenset(
 _MENDED_BY_ANY_WORKER = frozenset({codes.GROUP_STABLE, codes.SAME_KAFKA_CLUSTER, codes.OWN_CLUSTERS})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RollRequest:
     """`target` None: that of the plan file, or of the roll that is resumed. `accepted` are gates, by their ids.
 
@@ -77,7 +78,7 @@ class RollRequest:
     driver_options: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PreparedRoll:
     """A roll that may begin, or go on. `passes` are still to be done, after the step `open`, if there is one.
 
@@ -123,7 +124,7 @@ class PreparedRoll:
         return first + [(mode, name) for mode, names in ordered for name in names]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Past:
     """What the journal shows, and what follows from it: the roll to go on with, who is given up, what is lenient."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eosctl.connectors.failures import failed_in_fencing, what_it_died_of
+from eosctl.core.frozen import frozen
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 
@@ -13,7 +14,7 @@ RUNNING = "RUNNING"
 _AT_REST = frozenset({RUNNING, "PAUSED", "STOPPED"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RestartJudgement:
     """What is still awaited, and what will not recover by itself: `to_restart` failed in fencing, `broken` otherwise.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.transactions import KafkaFault, TransactionDescription
 from eosctl.core.workers.modes import Mode
@@ -24,7 +25,7 @@ _LEAST_LOOK_S = 5.0
 """A look has this long even where less of the step's time is left: a worker in good health needs not be hurried."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeaderClaim:
     """Who leads, and the producer id and epoch under the leader's transactional id; None where there is none.
 
@@ -36,7 +37,7 @@ class LeaderClaim:
     seen: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Before:
     """What there was before a step: `members` (URL -> member id), who led (`claim`), the tasks' `ids` and `owners`.
 
@@ -50,7 +51,7 @@ class Before:
     owners: Mapping[Work, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Expected:
     """What one step should end in.
 
@@ -78,7 +79,7 @@ class Expected:
     alike: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settled:
     """How the step ended: the new member id of each of its workers, and what their modes are taken from.
 

@@ -20,6 +20,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import MigrationPlan, Selection, read_plan
 from eosctl.core.offsets.migration_results import Snapshot
@@ -51,7 +52,7 @@ SLOW = {"queue.buffering.max.messages": str(QUEUE), "statistics.interval.ms": "5
 more than the queue holds, the broker has confirmed some of it."""
 
 
-@dataclass(frozen=True)
+@frozen
 class ClumsyJob(MigrationJob):
     """A MigrationJob whose write tasks go through `returning` after they committed; `on_read` is told by those that
     read how many offsets are behind them."""
@@ -65,11 +66,11 @@ class ClumsyJob(MigrationJob):
     def _land(self, *arguments: Any, **more: Any) -> Snapshot:
         *others, counts = arguments
         told = counts if self.on_read is None else _told(counts, self.on_read)
-        land: Any = super()._land
-        return cast(Snapshot, land(*others, told, **more))
+        land: Any = MigrationJob._land
+        return cast(Snapshot, land(self, *others, told, **more))
 
     def _writer(self, *arguments: Any) -> Callable[[int], Counts]:
-        write, returning = super()._writer(*arguments), self.returning
+        write, returning = MigrationJob._writer(self, *arguments), self.returning
         return write if returning is None else lambda number: returning(write(number))
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import ClassVar
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import TARGETS, Mode
 from eosctl.errors import RefusedError, UsageError
@@ -125,7 +126,7 @@ def named_workloads(app: App, workloads: Sequence[str], kubectl: Kubectl) -> Kub
     return KubernetesDriver(tuple(as_stored(app, kubectl, each) for each in given), kubectl)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KubernetesDriver:
     """`places` says where the mode of each workload stands; `deleted_by_us` are those whose pods nobody else restarts.
 

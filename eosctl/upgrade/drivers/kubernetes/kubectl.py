@@ -7,11 +7,12 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from eosctl.app import App
 from eosctl.core.clients.hidden_secrets import shown_line
+from eosctl.core.frozen import frozen
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.upgrade.drivers.kubernetes.patient_looks import PatientLooks
@@ -30,7 +31,7 @@ _UNREACHABLE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kubectl:
     """kubectl in one namespace of one context; None is what kubectl takes itself."""
 

@@ -7,10 +7,11 @@ an operator makes the pods from. What is changed is one line; everything around 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.java.properties import parse_properties
 from eosctl.core.java.property_edit import set_property
 from eosctl.core.workers.modes import Mode
@@ -39,7 +40,7 @@ _OVERRIDES: Path = ("spec", "configOverrides", "server")
 _CONFLICT, _TRIES = "(Conflict)", 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundMode:
     """The field that says the mode: in which object, as it is now, and where in it; `value` None: it is not there.
 
@@ -77,7 +78,7 @@ class ModePlace(Protocol):
         """Changes it, safe to do again, and gives the path of a backup, if one was made; raises EosctlError."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variable:
     """An environment variable of the pods, as most images have it."""
 
@@ -110,7 +111,7 @@ class Variable:
         return ["set", "env", workload.text, *container, f"{self.name}={mode.value}"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PropertiesVariable:
     """One environment variable that has all properties of the worker, a line each."""
 
@@ -138,7 +139,7 @@ class PropertiesVariable:
         return _edit(app, kubectl, field, f"{workload.kind}-{workload.name}-{self.name}", mode, "strategic")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResourceConfig:
     """The resource from which Strimzi's operator makes the pods."""
 
@@ -167,7 +168,7 @@ class ResourceConfig:
         return Patch(workload.text, "json", [{"op": "add", "path": place, "value": mode.value}])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerOverrides:
     """The resource from which Confluent's operator makes the pods: a list of `NAME=VALUE`.
 
@@ -209,7 +210,7 @@ def _overrides(now: Manifest) -> list[str]:
     return [str(line) for line in value_at(now, _OVERRIDES) or ()]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MountedProperties:
     """A properties file that is a key of a ConfigMap; a template's annotation makes the pods anew."""
 

@@ -7,10 +7,11 @@ from the newest revision are left alone, so that a run which was cut off can be 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError
@@ -32,7 +33,7 @@ _POLL_S = 1.0
 _LOOK_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Work:
     """What is the same for every pod: `revision` is that of the new ones, `members` how many workers should be there.
 

@@ -6,9 +6,9 @@ Kubernetes, "StatefulSets: forced rollback": such a pod must be deleted. eosctl 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.errors import DeadlineError
 from eosctl.events import Event
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl
@@ -17,7 +17,7 @@ from eosctl.upgrade.drivers.manifests.pods import Pod
 _STUCK_S = 15.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stuck:
     """A pod that was not Ready when an upgrade was planned; `trouble` says why, in a sentence."""
 

@@ -7,10 +7,11 @@ Reads the members of objects that Kubernetes documents for apps/v1 (`spec.update
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eosctl.app import App
 from eosctl.core.clients.hidden_secrets import shown_line
+from eosctl.core.frozen import frozen
 from eosctl.errors import UsageError
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, section
 from eosctl.upgrade.drivers.manifests.fields import Manifest
@@ -35,7 +36,7 @@ _REVISION_LABELS = ("controller-revision-hash", "pod-template-hash")
 _ENDED = ("Succeeded", "Failed")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Workload:
     """One workload: `text` is what kubectl is given.
 

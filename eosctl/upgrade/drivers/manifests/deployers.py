@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from eosctl.core.frozen import frozen
 from eosctl.upgrade.drivers.manifests.fields import Manifest, Named, Path, Writer, value_at, writers_of
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -35,7 +35,7 @@ _CHANGE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deployer:
     """`tool` and what it calls what it deploys."""
 
@@ -48,7 +48,7 @@ class Deployer:
         return f"{self.tool} ({self.name})" if self.name else self.tool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """The field that says the mode, and who deploys its object; `held`: that tool's manifest has the field.
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from eosctl.core.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Named:
     """A step to the element of a list that has this `name`."""
 
@@ -23,7 +24,7 @@ Manifest = Mapping[str, Any]
 Path = tuple["str | int | Named", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Writer:
     """Who wrote a field last, as the API server has it; `time` is RFC 3339."""
 
@@ -35,7 +36,7 @@ class Writer:
 PatchType = Literal["strategic", "merge", "json"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Patch:
     """`type` and `body` are what `kubectl patch` takes; `change` says it in words where the body has more than that."""
 

@@ -6,16 +6,16 @@ A group and a workload are named by hand, each for itself; two groups often have
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from eosctl.core.frozen import frozen
 from eosctl.upgrade import codes
 from eosctl.upgrade.gate import Gate
 
 _POD_DNS = 3  # POD.SERVICE.NAMESPACE and more
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pod:
     """A pod that is not on its way out; `reason` says why it is not Ready, `container` which one keeps it from that.
 
@@ -35,7 +35,7 @@ class Pod:
     created: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Member:
     """A member of the group: what it advertises, and from where it is connected to its coordinator."""
 
@@ -43,7 +43,7 @@ class Member:
     client_host: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Matched:
     """`pods` without a member, and `members` (their URLs or addresses) without a pod."""
 
