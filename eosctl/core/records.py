@@ -60,6 +60,14 @@ class Bounds:
     end: int
 
 
+def hidden_of(
+    offsets: Mapping[tuple[str, int], int], bounds: Mapping[str, Sequence[Bounds]]
+) -> dict[tuple[str, int], int]:
+    """Those of `offsets`, by topic and partition, which a committed reader does not see yet."""
+    stable = {(topic, bound.partition): bound.lso for topic, found in bounds.items() for bound in found}
+    return {place: offset for place, offset in offsets.items() if stable.get(place, -1) <= offset}
+
+
 @frozen
 class KnownBounds:
     """The bounds of those partitions that could be asked; `missing` says of each other one why not."""

@@ -13,7 +13,7 @@ from eosctl.core.allowances import Waiver
 from eosctl.core.offsets.migration import FILE_PREFIX, PlannedTopic, topic_of
 from eosctl.core.offsets.migration_results import Mismatch
 from eosctl.core.offsets.records import OffsetKey, decode_key
-from eosctl.core.records import Bounds, TopicDescription
+from eosctl.core.records import Bounds, TopicDescription, hidden_of
 from eosctl.deadline import Deadline
 from eosctl.errors import InputFileError, NotFoundError, RefusedError, StalePlanError
 from eosctl.offsets.comparison import HIDDEN
@@ -161,8 +161,7 @@ def visible_bounds(
     bounds, waiting = dict[str, tuple[Bounds, ...]](), dict(last_offsets)
     for _ in app.deadline.rounds(0.1, least_s=0.1):
         bounds |= topics.bounds_of({topic for topic, _partition in waiting}, partitions=sizes)
-        stable = {(topic, one.partition): one.lso for topic, found in bounds.items() for one in found}
-        waiting = {place: offset for place, offset in waiting.items() if stable.get(place, -1) <= offset}
+        waiting = hidden_of(waiting, bounds)
         if not waiting:
             return bounds
     raise app.deadline.passed("waiting for the commit to reach all partitions; the offsets are written")

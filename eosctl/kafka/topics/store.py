@@ -21,6 +21,7 @@ from eosctl.core.records import (
     TopicDescription,
     TopicRead,
     Written,
+    hidden_of,
 )
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
@@ -291,15 +292,9 @@ def wait_for_markers(
     patience_s = _MARKER_PATIENCE_S + _MARKER_PATIENCE_EACH_S * len(last)
     patience = Deadline.after(min(patience_s, deadline.remaining_s()), deadline.clock)
     for _ in patience.rounds(_MARKER_POLL_S):
-        hidden = _hidden(bounds_of({topic for topic, _partition in last}), last)
+        hidden = hidden_of(last, bounds_of({topic for topic, _partition in last}))
         if not hidden:
             return
-    names = ", ".join(f"{topic}-{partition}" for topic, partition in hidden[:3])
+    names = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(hidden)[:3])
     message = f"committed, but not yet visible to read_committed: an open transaction lies before it in {names}"
     on_event(Event(message, warning=True))
-
-
-def _hidden(bounds: Mapping[str, tuple[Bounds, ...]], last: Mapping[tuple[str, int], int]) -> list[tuple[str, int]]:
-    """The partitions of `last` whose LSO has not passed the offset there."""
-    stable = {(topic, bound.partition): bound.lso for topic, found in bounds.items() for bound in found}
-    return sorted(where for where, offset in last.items() if stable[where] <= offset)
