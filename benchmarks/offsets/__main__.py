@@ -1,9 +1,11 @@
 """What `eosctl offsets` does in one process, beside `ConsoleConsumer`, and beside the migration of the same.
 
 The topic has as many keys as records, of 32 connectors, in 25 partitions, half of them in transactions. `merge` goes
-into a topic that is there and empty; `restore` takes back a migration into a topic that had half of the keys. Goals, as
-medians of paired ratios at a million keys: merge 1.0 of migrate and 3 of ConsoleConsumer, restore 1.0 of the migration
-(five million), list 1.5 and export 0.5 of ConsoleConsumer (0.9 at five million). On a busy machine compare the CPU.
+into a topic that is there and empty; `restore` takes back a migration into a topic that had half of the keys; `export`
+is also beside a consumer in Java that reads as fast as it can (needs a JDK). Goals, as medians of paired ratios at a
+million keys: merge 1.0 of migrate and 3 of ConsoleConsumer, restore 1.0 of the migration (five million), list 1.5 of
+ConsoleConsumer, export 0.5 of it, and 0.9 of it at five million and of the consumer in Java. On a busy machine compare
+the CPU.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from itertools import count, islice
 from pathlib import Path
 from shlex import join, quote
 
-from benchmarks.kafka import kafka_jars
+from benchmarks.kafka import compile_java, kafka_jars
 from benchmarks.migrate.__main__ import run_tree
 from benchmarks.pairs import compare, compile_sources, run_once
 from benchmarks.read_offsets.__main__ import CONSUMER, TOPIC, fill
@@ -31,6 +33,7 @@ from eosctl.machine.java import Java, require_java
 from eosctl.sandbox.settings import StackSpec
 from eosctl.sandbox.stack import Stack
 
+_HERE = Path(__file__).parent
 _CONNECTORS = 32
 _CONTESTS = ("export", "list", "merge", "restore")
 
@@ -81,6 +84,7 @@ class Contest:
         """Every record of the topic, to a file and to nowhere."""
         ours = self._eosctl("export", "--store", TOPIC, "--all-records", str(self.folder / "export.ndjson"))
         self._pairs("offsets export --all-records", ours, "ConsoleConsumer", self._console())
+        self._pairs("offsets export --all-records", ours, "tuned Java", self._tuned())
 
     def list(self) -> None:
         """Every key, to files."""
@@ -117,6 +121,14 @@ class Contest:
             str(self.java.executable), "-Xshare:auto", "-Xmx512M", "-cp", os.pathsep.join(map(str, self.jars)),
             CONSUMER, "--bootstrap-server", self.bootstrap, "--topic", TOPIC, "--from-beginning",
             "--max-messages", str(self.keys), "--isolation-level", "read_committed",
+        ]  # fmt: skip
+
+    def _tuned(self) -> Sequence[str]:
+        class_path = os.pathsep.join([str(self.folder), *map(str, self.jars)])
+        compile_java(_HERE / "ReadTopic.java", java=self.java, class_path=class_path, directory=self.folder)
+        return [
+            str(self.java.executable), "-Xshare:auto", "-Xmx512M", "-XX:+UseSerialGC", "-cp", class_path,
+            "ReadTopic", self.bootstrap, TOPIC, str(self.keys),
         ]  # fmt: skip
 
     def _eosctl(self, *words: str) -> Sequence[str]:
