@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -115,12 +114,9 @@ def _json_texts(values: pa.Array) -> list[Piece]:
 
 
 def _has_control(texts: pa.Array) -> bool:
-    offsets, data = _bytes_of(texts)
-    return bool((data[offsets[0] : offsets[-1]] < _FIRST_PLAIN).any()) if len(texts) else False
-
-
-def _bytes_of(texts: pa.StringArray) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    """Where each of some texts begins, and the last one ends, in the bytes of all."""
+    """Whether there is a character that JSON escapes by its number, in texts that lie one behind the other."""
+    if not len(texts):
+        return False
     _valid, offsets, data = texts.buffers()
-    begins = np.frombuffer(offsets or bytes(4), np.int32)[texts.offset :][: len(texts) + 1]
-    return begins, np.frombuffer(data or b"", np.uint8)
+    begins = np.frombuffer(offsets, np.int32)[texts.offset :]
+    return bool((np.frombuffer(data or b"", np.uint8)[begins[0] : begins[len(texts)]] < _FIRST_PLAIN).any())

@@ -55,7 +55,6 @@ _MENDED_BY_THE_ROLL = frozenset({codes.NO_MIXED_MODES})
 _MENDED_BY_THE_OPEN_STEP = frozenset(
     {codes.MEMBERS_KNOWN, codes.WORKER_VERSIONS, codes.WORKER_HEALTH, codes.CONNECTORS_HEALTHY}
 )
-
 # what nobody can be asked while no worker is there
 _MENDED_BY_ANY_WORKER = frozenset({codes.GROUP_STABLE, codes.SAME_KAFKA_CLUSTER, codes.OWN_CLUSTERS})
 
