@@ -7,15 +7,11 @@ import inspect
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eosctl.core.frozen import NamedTuple, frozen
-
-ROOT = Path(__file__).parents[1]
-SOURCES = [file for folder in ("eosctl", "commands") for file in sorted((ROOT / folder).rglob("*.py"))]
 
 
 @frozen
@@ -150,14 +146,6 @@ def test_methods_of_its_own_stay() -> None:
     assert repr(Named("x")) == "<x>"
     assert Named("x") == Named("X")
     assert len({Named("x"), Named("x")}) == 1
-
-
-def test_it_is_what_values_are_made_by() -> None:
-    """87 frozen dataclasses took 80 ms of the 300 in which `offsets export` was loaded."""
-    slow = [
-        str(file) for file in SOURCES if "@dataclass(frozen=True, slots=True)\n" in file.read_text(encoding="utf-8")
-    ]
-    assert slow == []
 
 
 class Place(NamedTuple):

@@ -63,7 +63,7 @@ class Bounds:
 def hidden_of(
     offsets: Mapping[tuple[str, int], int], bounds: Mapping[str, Sequence[Bounds]]
 ) -> dict[tuple[str, int], int]:
-    """Those of `offsets`, by topic and partition, which a committed reader does not see yet."""
+    """Those of `offsets`, by topic and partition, that the LSO has not passed: read_committed does not see them yet."""
     stable = {(topic, bound.partition): bound.lso for topic, found in bounds.items() for bound in found}
     return {place: offset for place, offset in offsets.items() if stable.get(place, -1) <= offset}
 

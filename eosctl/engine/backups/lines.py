@@ -71,7 +71,7 @@ def _lines(rows: pa.Table, *more: Piece) -> bytes:
 
 
 def _fewer(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """The same lines of fewer pieces, for each takes its time in each line: neighbours that all lines have are one."""
+    """The same pieces, neighbouring texts joined into one: each piece takes time in every line."""
     for is_text, some in groupby(pieces, key=lambda piece: isinstance(piece, str)):
         if is_text:
             yield "".join(some)

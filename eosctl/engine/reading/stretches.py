@@ -55,7 +55,7 @@ class Stretch:
         return Stretch(rows, self.read), sum(one is not other for one, other in zip(before, after, strict=True))
 
     def blocks(self) -> Iterator[pa.Table]:
-        """The rows, so many at a time as `record_lines` is best given."""
+        """The rows, in tables of the size of which `record_lines` is fastest."""
         return few_at_once(self.rows, rows=_LINES_AT_ONCE)
 
     def records(self) -> list[Record]:
