@@ -50,6 +50,17 @@ def test_what_only_looks_loads_no_arrow(module: str) -> None:
     assert done.stdout.strip() == ""
 
 
+def test_numpy_is_loaded_without_threads_that_nothing_here_needs() -> None:
+    """Each of OpenBLAS spins for 0.1 s when it is made."""
+    code = "import eosctl.engine.columns, os; print(len(os.listdir('/proc/self/task')))"
+    environ = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    counts = [
+        subprocess.run([sys.executable, "-c", code], env=each, capture_output=True, text=True, check=True).stdout
+        for each in (environ, {**environ, "OPENBLAS_NUM_THREADS": "1"})
+    ]
+    assert counts[0] == counts[1]
+
+
 FENCE = """
 import contextlib, io, sys
 from eosctl.commands.frame.root import root

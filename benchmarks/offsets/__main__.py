@@ -14,7 +14,7 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
@@ -82,13 +82,13 @@ class Contest:
 
     def export(self) -> None:
         """Every record of the topic, to a file and to nowhere."""
-        self._pairs("offsets export --all-records", self._export(), "ConsoleConsumer", self._console())
+        self._pairs("offsets export --all-records", self._export, "ConsoleConsumer", self._console())
 
     def list(self) -> None:
         """Every key, to files."""
         ours = _to_file(self._eosctl("list", "-o", "ndjson", "--offset-topic", TOPIC), self.folder / "list.ndjson")
         theirs = _to_file(self._console(), self.folder / "console.txt")
-        self._pairs("offsets list -o ndjson", ours, "ConsoleConsumer > file", theirs)
+        self._pairs("offsets list -o ndjson", lambda: ours, "ConsoleConsumer > file", theirs)
 
     def merge(self) -> None:
         """Into a topic that is there, beside the migration into one, and beside only reading the source."""
@@ -113,13 +113,15 @@ class Contest:
 
     def tuned(self) -> None:
         """The same beside a consumer that reads as fast as it can; last, as it ends the benchmark without a JDK."""
-        self._pairs("offsets export --all-records", self._export(), "tuned Java", self._tuned())
+        self._pairs("offsets export --all-records", self._export, "tuned Java", self._tuned())
 
     def _export(self) -> Sequence[str]:
-        return self._eosctl("export", "--store", TOPIC, "--all-records", str(self.folder / "export.ndjson"))
+        file = self.folder / "export.ndjson"
+        file.unlink(missing_ok=True)  # to replace it takes time: the file system frees what the old one had
+        return self._eosctl("export", "--store", TOPIC, "--all-records", str(file))
 
-    def _pairs(self, name: str, ours: Sequence[str], theirs_name: str, theirs: Sequence[str]) -> None:
-        compare(name, lambda: ours, theirs_name, lambda: theirs, runs=self.runs, run=run_once)
+    def _pairs(self, name: str, ours: Callable[[], Sequence[str]], theirs_name: str, theirs: Sequence[str]) -> None:
+        compare(name, ours, theirs_name, lambda: theirs, runs=self.runs, run=run_once)
 
     def _console(self) -> Sequence[str]:
         return [

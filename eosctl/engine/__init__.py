@@ -4,3 +4,7 @@
 (transactions); `compare` looks at what is there then. No file knows of Spark, a command or a plan, and nothing is
 imported but pyarrow, confluent_kafka and `eosctl.core`: all of it runs on executors.
 """
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's, which would spin for 0.1 s when loaded, and have no work

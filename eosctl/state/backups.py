@@ -22,7 +22,7 @@ from eosctl.core.record_file import UNKNOWN, encode_bytes, record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError, RefusedError
 from eosctl.machine.ahead import ahead
-from eosctl.machine.kept_file import gone_on_failure, sync_directory
+from eosctl.machine.kept_file import gone_on_failure, sync_directory, write_steadily
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
@@ -150,7 +150,7 @@ def write_blocks(
     """
     path = Path(path)
     return _write_whole(
-        path, lambda file: file.writelines(_as_read(blocks, path)), make_directory=make_directory, final=final
+        path, lambda file: write_steadily(file, _as_read(blocks, path)), make_directory=make_directory, final=final
     )
 
 

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +20,7 @@ AT_ONCE = 50_000
 _BYTES_AT_ONCE = 1 << 26
 _FIRST_PLAIN = 0x20
 """The first character that JSON does not escape by its number."""
+_BACKSLASH = 0x5C
 
 
 def few_at_once(table: pa.Table, *, rows: int = AT_ONCE) -> Iterator[pa.Table]:
@@ -106,17 +108,19 @@ def _json_texts(values: pa.Array) -> list[Piece]:
         text = values.cast(pa.string())
     except pa.ArrowInvalid:
         text = None
-    if text is None or _has_control(text):
+    if text is None or (_characters(text) < _FIRST_PLAIN).any():
         return [pa.array([bytes_text(value) for value in values.to_pylist()], pa.string())]
-    text = pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"')
+    if (_characters(text) == _BACKSLASH).any():  # to look costs little of what it costs to replace none
+        text = pc.replace_substring(text, "\\", "\\\\")
+    text = pc.replace_substring(text, '"', '\\"')
     pieces = ['"', text, '"']
     return pieces if not text.null_count else [pc.fill_null(pc.binary_join_element_wise(*pieces, ""), "null")]
 
 
-def _has_control(texts: pa.Array) -> bool:
-    """Whether there is a character that JSON escapes by its number, in texts that lie one behind the other."""
+def _characters(texts: pa.Array) -> npt.NDArray[np.uint8]:
+    """The bytes of texts that lie one behind the other."""
     if not len(texts):
-        return False
+        return np.empty(0, np.uint8)
     _valid, offsets, data = texts.buffers()
     begins = np.frombuffer(offsets, np.int32)[texts.offset :]
-    return bool((np.frombuffer(data or b"", np.uint8)[begins[0] : begins[len(texts)]] < _FIRST_PLAIN).any())
+    return np.frombuffer(data or b"", np.uint8)[begins[0] : begins[len(texts)]]
