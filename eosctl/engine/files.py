@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import threading
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,6 +32,8 @@ _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 """Columns repeat themselves: to compress them takes less time than to write all their bytes to a disk."""
 ROWS_AT_ONCE = 100_000
 """Of a batch at most."""
+_ALIGNMENT = 64
+"""Arrow's, of what is used where it lies in the file."""
 
 
 def write_table(file: Path, table: pa.Table) -> None:
@@ -85,37 +88,66 @@ def _opened(source: pa.NativeFile, columns: Sequence[str] | None) -> pa.ipc.Reco
     return pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=wanted))
 
 
-class Spilled:
-    """A table in a file without a name, which goes with the process, however it ends."""
+class Spool:
+    """Tables in one file without a name, which goes with the process, however it ends; threads may share it."""
 
-    def __init__(self, table: pa.Table, folder: Path) -> None:
-        """Raises OSError where the file can't be written."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self._rows = len(table)
-        with tempfile.TemporaryFile(dir=folder) as file:
-            with pa.ipc.new_file(file, table.schema) as writer:
-                writer.write_table(table)
-            file.flush()
-            self._descriptor = os.dup(file.fileno())
-        weakref.finalize(self, os.close, self._descriptor)
+    def __init__(self, folder: Path) -> None:
+        """`folder` is made with the first table, as the file is."""
+        self.folder = folder
+        self._descriptor: int | None = None
+        self._lock = threading.Lock()
+
+    def put(self, table: pa.Table) -> Spilled:
+        """Raises OSError where the table can't be written."""
+        with self._lock:
+            if self._descriptor is None:
+                self._descriptor = _unnamed_file(self.folder)
+                weakref.finalize(self, os.close, self._descriptor)
+            with open(self._descriptor, "r+b", closefd=False) as file:
+                begin = file.seek(-(-file.seek(0, os.SEEK_END) // _ALIGNMENT) * _ALIGNMENT)
+                with pa.ipc.new_stream(file, table.schema) as writer:
+                    writer.write_table(table)
+                return Spilled(self, begin, file.tell() - begin, len(table))
+
+    def get(self, begin: int, size: int) -> pa.Table:
+        """What was put there; the memory that reading it takes is given back when nothing of it is in use any more."""
+        with pa.memory_map(f"/dev/fd/{self._descriptor}") as source:
+            source.seek(begin)
+            return pa.ipc.open_stream(source.read_buffer(size)).read_all()
+
+
+def _unnamed_file(folder: Path) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        return os.dup(file.fileno())
+
+
+@frozen
+class Spilled:
+    """A table of so many `rows` in a spool, which stays for as long."""
+
+    spool: Spool
+    begin: int
+    size: int
+    rows: int
 
     def __len__(self) -> int:
-        return self._rows
+        return self.rows
 
     def table(self) -> pa.Table:
-        """The table; the memory that reading it takes is given back when nothing of it is in use any more."""
-        return read_table(Path(f"/dev/fd/{self._descriptor}"))
+        """The table, as `Spool.get` has it."""
+        return self.spool.get(self.begin, self.size)
 
 
-def spilled_if_several(tables: Iterator[pa.Table], folder: Path) -> Iterator[pa.Table | Spilled]:
-    """The one table, or each of several in a file; raises OSError where that can't be written."""
+def spilled_if_several(tables: Iterator[pa.Table], spool: Spool) -> Iterator[pa.Table | Spilled]:
+    """The one table, or each of several in the spool; raises OSError where that can't be written."""
     first = list(islice(tables, 2))
     if len(first) < 2:
         yield from first
         return
     while first:
-        yield Spilled(first.pop(0), folder)
-    yield from (Spilled(table, folder) for table in tables)
+        yield spool.put(first.pop(0))
+    yield from map(spool.put, tables)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from eosctl.offsets.rows import MOST_ROWS
 from eosctl.offsets.stale_copies import stale_problem
 from eosctl.offsets.stores.columns import ColumnStores, gather_columns
 from eosctl.offsets.stores.gather import StoresOf
-from eosctl.offsets.stores.on_disk import parts_folder
+from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.offsets.stores.targets import refuse_unfit_targets
 from eosctl.offsets.write_rows import (
     MERGE,
@@ -144,8 +144,8 @@ def plan_offsets_merge(app: App, request: MergeRequest) -> OffsetWritePlan:
 
 def _in_memory_or_parts(app: App, tables: Iterator[Table]) -> PlannedWrites:
     """The writes of some WRITES; raises EosctlError where several do not fit on the disk."""
-    with parts_folder(app, need="A large merge needs about four times the size of its values there.") as folder:
-        return PlannedWrites(spilled_if_several(tables, folder))
+    with writing_to(spool_of(app), need="A large merge needs about four times the size of its values there.") as spool:
+        return PlannedWrites(spilled_if_several(tables, spool))
 
 
 def _merge_source(request: MergeRequest) -> tuple[str, Prefer]:

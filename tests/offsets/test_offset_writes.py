@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -97,9 +99,17 @@ def test_of_very_many_keys_that_differ_the_first_are_shown_and_all_are_counted(a
     assert str(problem.hint).startswith("The first 100 are shown.")
 
 
+@pytest.fixture
+def full_disk() -> Iterator[Callable[[], None]]:
+    """From when it is called on, no file grows."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
 @pytest.mark.parametrize("read", [0, 1, 3])
 def test_a_disk_that_is_full_is_an_error_before_anything_is_written(
-    app: App, world: OffsetWorld, monkeypatch: pytest.MonkeyPatch, read: int
+    app: App, world: OffsetWorld, monkeypatch: pytest.MonkeyPatch, full_disk: Callable[[], None], read: int
 ) -> None:
     """A restore ended with a traceback where the second part of its plan did not fit."""
     world.topics.put(GLOBAL, b'["c",{"f":"%d"}]' % 1, b"new")
@@ -110,8 +120,7 @@ def test_a_disk_that_is_full_is_an_error_before_anything_is_written(
 
     def fill_up(_call: Call) -> None:
         if next(reads) == read:
-            parts.rename(parts.with_name("gone"))
-            parts.write_text("no folder")
+            full_disk()
 
     if not read:
         parts.write_text("no folder")

@@ -4,7 +4,6 @@ each of their keys does."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ from eosctl.engine.columns import (
     same,
     those,
 )
-from eosctl.engine.files import Spilled
+from eosctl.engine.files import Spilled, Spool
 from eosctl.engine.keys.matching import places_of
 from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.planned import WRITES
@@ -74,8 +73,8 @@ class BackupEntries:
     A partition with more than PART_RECORDS, or PART_BYTES, is a part by itself.
     """
 
-    def __init__(self, pieces: Iterable[pa.RecordBatch], folder: Path) -> None:
-        """Reads `pieces`, few rows each; `folder` is for what does not fit. Raises OSError."""
+    def __init__(self, pieces: Iterable[pa.RecordBatch], spool: Spool) -> None:
+        """Reads `pieces`, few rows each; `spool` is for what does not fit. Raises OSError."""
         self.count = self.unchecked = 0
         self.has_keyless = False
         self.topics: set[str] = set()
@@ -85,10 +84,10 @@ class BackupEntries:
             self._count(piece)
             held.append(piece)
             if sum(map(len, held)) >= PART_RECORDS or sum(one.nbytes for one in held) >= PART_BYTES:
-                tables.append(_spilled(held, folder))
+                tables.append(_spilled(held, spool))
                 held = []
         if tables and held:
-            tables.append(_spilled(held, folder))
+            tables.append(_spilled(held, spool))
         elif held:
             self._small = pa.concat_tables(held)
         self._parts = list(_parts_of(tables))
@@ -119,12 +118,12 @@ _OnDisk = tuple[Spilled, Sequence[tuple[str, int, int, int, int]]]
 """A table by topic and partition, with the first row of each of these, the number of its rows, and their size."""
 
 
-def _spilled(held: Sequence[pa.Table], folder: Path) -> _OnDisk:
+def _spilled(held: Sequence[pa.Table], spool: Spool) -> _OnDisk:
     table = in_one_piece(by_partition(pa.concat_tables(held)))
     places = table.select(["topic", "partition"])
     places = places.append_column("row", numbered(len(table))).append_column("size", row_sizes(table))
     found = places.group_by(["topic", "partition"]).aggregate([("row", "min"), ([], "count_all"), ("size", "sum")])
-    return Spilled(table, folder), list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+    return spool.put(table), list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
 def _parts_of(tables: Sequence[_OnDisk]) -> Iterator[Sequence[_Slice]]:

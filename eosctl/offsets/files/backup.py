@@ -24,7 +24,7 @@ from eosctl.errors import InputFileError, RefusedError
 from eosctl.machine.ahead import ahead
 from eosctl.offsets.stores.columns import ColumnStores, by_parts, column_store, settled_columns
 from eosctl.offsets.stores.gather import StoresOf, require_topics
-from eosctl.offsets.stores.on_disk import parts_folder
+from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.ports import TopicStore
 from eosctl.state.backups import BackupEntry, read_backup, refuse_config
 
@@ -45,8 +45,9 @@ def read_entries(app: App, path: str) -> BackupEntries:
         raise InputFileError(f"{path} holds no records", hint="Is it a backup that eosctl wrote?")
     with app.topics() as topics:
         here = topics.cluster_id()
-    with parts_folder(app, need="A large backup is unpacked there, and needs some 300 bytes per key.") as folder:
-        return BackupEntries(ahead(_of_this_cluster(path, chain(first, pieces), here)), folder)
+    need = "A large backup is unpacked there, and needs some 300 bytes per key."
+    with writing_to(spool_of(app), need=need) as spool:
+        return BackupEntries(ahead(_of_this_cluster(path, chain(first, pieces), here)), spool)
 
 
 Pieces = Iterator[tuple[set[str], "Batch"]]

@@ -11,7 +11,6 @@ from eosctl.core.allowances import NOTHING_WAIVED, Allowances
 from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted, rfc3339
 from eosctl.engine.backups.entries import BackupEntries, keys_of, restored, values_of
-from eosctl.engine.files import Spilled
 from eosctl.engine.planned import PlannedWrites
 from eosctl.errors import InputFileError
 from eosctl.offsets.apply import prepare_writes
@@ -19,7 +18,7 @@ from eosctl.offsets.files import codes
 from eosctl.offsets.files.backup import BackupPart, look_at_parts, read_entries
 from eosctl.offsets.files.newer_records import likely_writers
 from eosctl.offsets.rows import MOST_ROWS, value_json
-from eosctl.offsets.stores.on_disk import parts_folder
+from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.offsets.write_rows import RESTORE, Newer
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
 from eosctl.plan import Plan
@@ -28,6 +27,7 @@ from eosctl.txn.parts import owner_part
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
+    from eosctl.engine.files import Spilled
 
 
 @frozen
@@ -56,6 +56,8 @@ def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
     if backup.has_keyless:
         raise InputFileError(f"{request.path} holds a record without a key", hint="Is it a backup that eosctl wrote?")
 
+    spool = spool_of(app)
+
     def plan(part: BackupPart) -> Table | Spilled:
         for topic, store in part.stores.items():
             if store.hidden:
@@ -63,8 +65,8 @@ def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
         writes = restored(part.entries, part.records, part.headers, overwrite_newer=request.overwrite_newer)
         if not backup.is_large():
             return writes
-        with parts_folder(app, need="A large restore needs about three times the size of the file there.") as folder:
-            return Spilled(writes, folder)
+        with writing_to(spool, need="A large restore needs about three times the size of the file there."):
+            return spool.put(writes)
 
     found, parts = look_at_parts(app, backup, plan, absent_topics=True)
     writes = PlannedWrites(parts)

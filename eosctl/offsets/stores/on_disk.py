@@ -1,23 +1,27 @@
-"""What of a large plan does not fit into memory waits under the state directory, in files without names."""
+"""What of a large plan does not fit into memory waits under the state directory, in a file without a name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from eosctl.app import App
+from eosctl.engine.files import Spool
 from eosctl.errors import EosctlError
 
 
+def spool_of(app: App) -> Spool:
+    """For the parts of one plan."""
+    return Spool(app.state_dir / "parts")
+
+
 @contextmanager
-def parts_folder(app: App, *, need: str) -> Iterator[Path]:
-    """The folder of these files; an OSError in the block becomes an EosctlError, which says how much they `need`."""
-    folder = app.state_dir / "parts"
+def writing_to(spool: Spool, *, need: str) -> Iterator[Spool]:
+    """An OSError in the block becomes an EosctlError, which says how much room the parts `need`."""
     try:
-        yield folder
+        yield spool
     except OSError as exc:
         raise EosctlError(
-            f"cannot write {exc.filename or folder}: {exc.strerror or exc}",
+            f"cannot write {exc.filename or spool.folder}: {exc.strerror or exc}",
             hint=f"{need} Nothing was written to Kafka.",
         ) from exc
