@@ -102,7 +102,18 @@ class Walk:
         for _ in deadline.rounds(0.3):
             if done():
                 return
-        raise DeadlineError(f"the demo waited {_STEP_TIMEOUT_S:g} s for {what} in vain")
+        raise DeadlineError(
+            f"the demo waited {_STEP_TIMEOUT_S:g} s for {what} in vain; {self._why()}",
+            hint="Is the machine very busy? With --keep the sandbox stays, and its logs.",
+        )
+
+    def _why(self) -> str:
+        """What the worker says of each connector."""
+        try:
+            known = self.worker().connectors()
+        except EosctlError as exc:
+            return exc.message
+        return "; ".join(f"{name}: {entry.in_words()}" for name, entry in sorted(known.items()))
 
 
 def demo_on_a_fresh_sandbox(app: App, *, environ: Mapping[str, str], kafka_version: str | None, keep: bool) -> Report:

@@ -118,11 +118,7 @@ class Ground:
     def why_ill(self) -> str:
         """What is seen of the connector, for who waited in vain."""
         status = self.status()
-        if status is None:
-            return "no worker shows the connector"
-        traces = [part.trace.splitlines()[0] for part in status.parts() if part.trace]
-        tasks = ", ".join(f"task {task.task} {task.state}" for task in status.tasks) or "no tasks"
-        return "; ".join([f"connector {status.state}", tasks, *traces[:1]])
+        return "no worker shows the connector" if status is None else status.in_words()
 
     def await_well(self, *, within_s: float, ready: Callable[[], bool]) -> float:
         """Waits until all is well and stays so; when, by the clock's monotonic time. Raises DeadlineError."""

@@ -69,6 +69,12 @@ class ConnectorEntry:
         """The host:port of each worker that has a part of it."""
         return frozenset(part.worker_id for part in self.parts() if part.worker_id)
 
+    def in_words(self) -> str:
+        """Its states and the first line of a failure, for who waited for it in vain."""
+        traces = [part.trace.splitlines()[0] for part in self.parts() if part.trace]
+        tasks = ", ".join(f"task {task.task} {task.state}" for task in self.tasks) or "no tasks"
+        return "; ".join([f"connector {self.state}", tasks, *traces[:1]])
+
 
 def read_entry(entry: Mapping[str, object]) -> ConnectorEntry:
     """From an entry in `GET /connectors?expand=info&expand=status`; raises ValueError for a task without a number."""

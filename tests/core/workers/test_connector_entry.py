@@ -41,3 +41,16 @@ def test_the_workers_are_those_of_all_parts() -> None:
     entry = ConnectorEntry("source", {}, PartStatus("RUNNING", WorkerId("w:1")), tasks)
     assert entry.workers() == {"w:1", "w:2"}
     assert ConnectorEntry().workers() == frozenset()
+
+
+def test_its_words_have_each_state_and_why_the_first_failure() -> None:
+    tasks = (
+        TaskStatus(0, "RUNNING", WorkerId("w:1")),
+        TaskStatus(1, "FAILED", WorkerId("w:2"), "ConnectException: no file\n\tat line 1"),
+        TaskStatus(2, "FAILED", WorkerId("w:2"), "another"),
+    )
+    entry = ConnectorEntry("source", {}, PartStatus("RUNNING", WorkerId("w:1")), tasks, (0, 1, 2))
+    assert entry.in_words() == (
+        "connector RUNNING; task 0 RUNNING, task 1 FAILED, task 2 FAILED; ConnectException: no file"
+    )
+    assert ConnectorEntry().in_words() == "connector unknown; no tasks"
