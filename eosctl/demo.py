@@ -113,7 +113,7 @@ class Walk:
             known = self.worker().connectors()
         except EosctlError as exc:
             return exc.message
-        return "; ".join(f"{name}: {entry.in_words()}" for name, entry in sorted(known.items()))
+        return ", ".join(f"{name} ({entry.in_words()})" for name, entry in sorted(known.items()))
 
 
 def demo_on_a_fresh_sandbox(app: App, *, environ: Mapping[str, str], kafka_version: str | None, keep: bool) -> Report:
