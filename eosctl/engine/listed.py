@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +14,15 @@ import pyarrow.compute as pc
 from eosctl.core.records import Record
 from eosctl.core.wording import YEAR_10000_MS
 from eosctl.engine.columns import NO_BYTES, one_array
+from eosctl.engine.files import Spilled
 
 _AT_ONCE = 10_000
 _MOST_BYTES = 4_096
 """Of a key or value that is a column's: its row has it three times."""
 _MOST_SHAPES = 10_000
+_USED_AT_ONCE = 100_000
+"""Rows of a table on the disk, before what they take of memory is let go of."""
+_ORDER = [("connector", "ascending"), ("key", "ascending")]
 LARGE = 2_000
 """A look at the keys of one connector alone takes half a millisecond: it pays from so many on."""
 _ALL, _NO_COLON, _NO_COMMA, _NEITHER = (
@@ -80,31 +85,73 @@ def joined(*pieces: str | pa.Array) -> list[str | None]:
     return texts
 
 
+def in_order(records: pa.Table) -> pa.Table:
+    """RECORDS by connector and key, those that are nobody's at the end."""
+    topics = records["topic"].dictionary_encode()  # all the same: without them it is sorted sooner
+    records = records.set_column(records.column_names.index("topic"), "topic", topics).combine_chunks()
+    return records.sort_by(_ORDER).combine_chunks()
+
+
+class _Run:
+    """Some RECORDS `in_order`; `slices` are the first row of each connector, and how many there are.
+
+    Of a table on the disk no more stays in memory than was used lately.
+    """
+
+    def __init__(self, kept: pa.Table | Spilled) -> None:
+        self._kept = kept
+        self._opened: pa.Table | None = None
+        self._used = 0
+        runs = pc.value_counts(self._table(0)["connector"]).to_pylist()
+        self.slices = dict[str, tuple[int, int]]()
+        begin = 0
+        for run in runs:
+            if run["values"] is not None:
+                self.slices[run["values"]] = begin, run["counts"]
+            begin += run["counts"]
+        self.owned = sum(count for _first, count in self.slices.values())
+
+    def _table(self, rows: int) -> pa.Table:
+        """All of it, of which so many rows are used now."""
+        if isinstance(self._kept, pa.Table):
+            return self._kept
+        self._used += rows
+        if self._opened is None or self._used > _USED_AT_ONCE:
+            self._opened, self._used = self._kept.table(), rows
+        return self._opened
+
+    def of(self, connector: str) -> pa.Table:
+        """Those of one connector."""
+        first, count = self.slices.get(connector, (0, 0))
+        return self._table(count).slice(first, count)
+
+    def of_all(self) -> pa.Table:
+        """Those of all connectors."""
+        return self._table(self.owned).slice(0, self.owned)
+
+    def nobodys(self) -> pa.Table:
+        """Those that are no connector's."""
+        return self._table(0).slice(self.owned)
+
+
 class Listed:
-    """RECORDS, each topic, partition and key once.
+    """RECORDS in parts, each of them `in_order`; each topic, partition and key is there once.
 
     Keys are looked at connector by connector where a connector has more than `large` of them on average.
     """
 
-    def __init__(self, records: pa.Table, *, large: int = LARGE) -> None:
-        self._nobodys = records.filter(pc.is_null(records["connector"]))
-        topics = records[
-            "topic"
-        ].dictionary_encode()  # all the same: in one piece, and without them, it is sorted sooner
-        records = records.set_column(records.column_names.index("topic"), "topic", topics).combine_chunks()
-        self._rows = records.sort_by([("connector", "ascending"), ("key", "ascending")])
-        self._rows = self._rows.slice(0, len(records) - len(self._nobodys)).combine_chunks()
-        self.slices = dict[str, tuple[int, int]]()
-        begin = 0
-        for run in pc.value_counts(self._rows["connector"]).to_pylist():
-            self.slices[run["values"]] = begin, run["counts"]
-            begin += run["counts"]
+    def __init__(self, parts: Iterable[pa.Table | Spilled], *, large: int = LARGE) -> None:
+        self._runs = list(map(_Run, parts))
+        self.counts = Counter[str]()
+        """How many records each connector has."""
+        for run in self._runs:
+            self.counts.update({connector: count for connector, (_first, count) in run.slices.items()})
         self.odd = self._odd(large)
         """The connectors of which a key is not of the form of nearly all, not at home, or maybe there in two forms."""
 
     def nobodys(self) -> list[Record]:
         """The records that are no connector's."""
-        return _records(self._nobodys)
+        return [record for run in self._runs for record in _records(run.nobodys())]
 
     def records(self, connector: str) -> list[Record]:
         """A connector's records, by key."""
@@ -116,34 +163,36 @@ class Listed:
 
     def is_live(self, connector: str) -> bool:
         """Whether one of its records is more than a deletion."""
-        return not pc.all(self._slice(connector)["nothing"]).as_py()
+        found = (run.of(connector) for run in self._runs if connector in run.slices)
+        return not all(pc.all(rows["nothing"]).as_py() for rows in found)
 
     def rows(self, connector: str) -> Iterator[PlainRows]:
         """A connector's records by key, a few at a time; it is none of the odd ones."""
         return (PlainRows(some, connector) for some in self._pieces(connector))
 
     def _pieces(self, connector: str) -> Iterator[pa.Table]:
-        found = self._slice(connector)
-        return (found.slice(first, _AT_ONCE) for first in range(0, len(found), _AT_ONCE))
-
-    def _slice(self, connector: str) -> pa.Table:
-        return self._rows.slice(*self.slices.get(connector, (0, 0)))
+        found = [run.of(connector) for run in self._runs if connector in run.slices]
+        if len(found) > 1:
+            found = [pa.concat_tables(found).combine_chunks().sort_by(_ORDER).combine_chunks()]
+        return (rows.slice(first, _AT_ONCE) for rows in found for first in range(0, len(rows), _AT_ONCE))
 
     def _odd(self, large: int) -> set[str]:
-        are_large = len(self._rows) > large * len(self.slices)
-        odd = set[str]()
-        for rows in map(self._slice, self.slices) if are_large else [self._rows]:
-            plain, shapes = _plain(_KEY, one_array(rows["key"]))
-            if len(shapes) > _MOST_SHAPES:
-                return set(self.slices)
-            odd.update(pc.unique(rows["connector"].filter(pc.invert(pc.and_(plain, rows["at_home"])))).to_pylist())
-            seen = set[tuple[str, frozenset[str]]]()
-            for connector, pairs in map(_pairs, shapes):
-                names = _names(pairs)
-                if names is None or (connector, names) in seen:
-                    odd.add(connector)
-                else:
-                    seen.add((connector, names))
+        are_large = self.counts.total() > large * len(self.counts)
+        odd, all_shapes = set[str](), set[bytes]()
+        for run in self._runs:
+            for rows in map(run.of, run.slices) if are_large else [run.of_all()]:
+                plain, shapes = _plain(_KEY, one_array(rows["key"]))
+                if len(shapes) > _MOST_SHAPES:
+                    return set(self.counts)
+                odd.update(pc.unique(rows["connector"].filter(pc.invert(pc.and_(plain, rows["at_home"])))).to_pylist())
+                all_shapes.update(shapes)
+        seen = set[tuple[str, frozenset[str]]]()
+        for connector, pairs in map(_pairs, all_shapes):
+            names = _names(pairs)
+            if names is None or (connector, names) in seen:
+                odd.add(connector)
+            else:
+                seen.add((connector, names))
         return odd
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from eosctl.core.record_file import record_line
 from eosctl.core.records import Record
 from eosctl.engine.backups.lines import record_lines
+from eosctl.engine.reading.ranges import partitions_together
 from eosctl.engine.reading.stretches import stretch_of_records
-from eosctl.kafka.topics.streaming import parts_of
 from tests.core.kept.test_record_lines import PLAIN
 from tests.core.test_record_file import RECORDS
 
@@ -37,4 +37,5 @@ def test_values_of_some_keys_are_changed() -> None:
 
 def test_small_partitions_are_read_together_and_large_ones_alone() -> None:
     """An export held the whole topic; all partitions one by one would be slow where there are a thousand."""
-    assert list(parts_of({0: 10, 1: 20, 2: 60_000, 4: 49_999, 5: 1, 6: 1})) == [[0, 1], [2], [4, 5], [6]]
+    counts = {0: 10, 1: 20, 2: 60_000, 4: 49_999, 5: 1, 6: 1}
+    assert list(partitions_together(counts, 50_000)) == [[0, 1], [2], [4, 5], [6]]

@@ -9,14 +9,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from eosctl.app import App
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.offsets.views import OffsetViews, fold_store, offset_views
 from eosctl.core.records import Bounds, OutRecord, Record, TopicRead
+from eosctl.engine.columns import Table
+from eosctl.engine.files import Spilled, Spool
 from eosctl.engine.keys.homes import home_of
-from eosctl.engine.listed import LARGE, Listed, joined
+from eosctl.engine.listed import LARGE, Listed, in_order, joined
 from eosctl.engine.reading.newest import records_table
-from eosctl.offsets.stores.large import LargeStore, PlainViews
+from eosctl.offsets.stores.large import LISTED, LargeStore, PlainViews
 from eosctl.offsets.view_rows import ViewRows
 from tests.conftest import Outcome
 from tests.fakes.offset_topics import IN_OWN, OWN, OffsetWorld
@@ -52,6 +55,7 @@ def _records(found: Sequence[tuple[bytes | None, bytes | None, int, str]]) -> li
     return sorted(newest.values(), key=lambda record: record[1:3])
 
 
+@pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("many", [0, LARGE])
 @given(found=st.lists(FOUND, max_size=6), gone=st.booleans())
 @example(found=[(b'["c",{"a":1,"b":2}]', b"{}", 1, "home"), (b'["c",{"b":2,"a":1}]', b"{}", 1, "home")], gone=False)
@@ -69,11 +73,12 @@ def _records(found: Sequence[tuple[bytes | None, bytes | None, int, str]]) -> li
 @example(found=[(b'["c",{"a":0}]', MANY_MEMBERS, 1, "home"), (b'["c",{"a":1}]', MANY_MEMBERS, 1, "home")], gone=False)
 @example(found=[(b'["c",{"a":%d}]' % number, value, 1, "home") for number, value in enumerate(OF_LSNS)], gone=False)
 def test_rows_of_columns_are_the_rows(
-    found: list[tuple[bytes | None, bytes | None, int, str]], gone: bool, many: int
+    found: list[tuple[bytes | None, bytes | None, int, str]], gone: bool, many: int, parts: int
 ) -> None:
     records = _records(found)
     rows = fold_store(TopicRead("t", BOUNDS, tuple(records), len(records)))
-    listed = Listed(records_table("t", records, partitions=3), large=many)
+    some = [[record for record in records if record.partition % parts == part] for part in range(parts)]
+    listed = Listed((in_order(records_table("t", each, partitions=3)) for each in some), large=many)
     rest = fold_store(TopicRead("t", BOUNDS, tuple(listed.nobodys()), 0))
     large = LargeStore("t", 3, listed, rest, BOUNDS, partition_for=home_of)
     assert (large.names(), sorted(map(repr, large.ignored))) == (rows.names(), sorted(map(repr, rows.ignored)))
@@ -100,8 +105,8 @@ def test_plain_keys_are_made_of_columns() -> None:
     """Or nothing here would look at them."""
     keys = [b'["c",{"file":"/a:%d","n":%d}]' % (number, number) for number in range(50)]
     records = [Record("t", partition_for(key, 3), n, n, key, b'{"lsn":%d,"x":"y"}' % n) for n, key in enumerate(keys)]
-    listed = Listed(records_table("t", records, partitions=3))
-    assert (listed.odd, listed.slices) == (set(), {"c": (0, 50)})
+    listed = Listed([in_order(records_table("t", records, partitions=3))])
+    assert (listed.odd, listed.counts) == (set(), {"c": 50})
     [rows] = listed.rows("c")
     assert joined(rows.offset, " ", rows.value) == [
         f'{n} {{"lsn": {n}, "x": "y"}}' for _key, n in sorted(zip(keys, range(50), strict=True))
@@ -131,6 +136,7 @@ def world() -> OffsetWorld:
     return world
 
 
+@pytest.mark.parametrize("at_once", [10**6, 20])
 @pytest.mark.parametrize(
     "words",
     [
@@ -142,12 +148,43 @@ def world() -> OffsetWorld:
     ids=" ".join,
 )
 def test_a_large_topic_is_listed_as_a_small_one(
-    run: Run, world: OffsetWorld, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+    run: Run, world: OffsetWorld, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], at_once: int
 ) -> None:
     now_s = world.time.now_s
     small = run("list", *words)
     world.time.now_s = now_s  # a while of it was waited for what is hidden
     monkeypatch.setattr("eosctl.offsets.stores.large.MANY_OFFSETS", 1)
+    monkeypatch.setattr("eosctl.offsets.stores.large.AT_ONCE", at_once)
+    monkeypatch.setattr("eosctl.engine.listed._USED_AT_ONCE", at_once)
     large = run("list", *words)
     assert (large.stdout, large.stderr, large.exit_code) == (small.stdout, small.stderr, 0)
     assert '"f":' in small.stdout or '"f": ' in small.stdout
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_parts_wait_on_the_disk_where_there_is_room(
+    app: App, monkeypatch: pytest.MonkeyPatch, is_writable: bool
+) -> None:
+    """Who only looks need not be able to write: then all of it is in memory."""
+    monkeypatch.setattr("eosctl.offsets.stores.large.MANY_OFFSETS", 1)
+    monkeypatch.setattr("eosctl.offsets.stores.large.AT_ONCE", 20)
+    if not is_writable:
+        app.state_dir.mkdir(parents=True, exist_ok=True)
+        (app.state_dir / "parts").write_text("no folder")
+    kept, put = list[int](), Spool.put
+
+    def noted(spool: Spool, table: Table) -> Spilled:
+        found = put(spool, table)
+        kept.append(len(found))
+        return found
+
+    monkeypatch.setattr(Spool, "put", noted)
+    with app.topics() as topics:
+        store, _bounds = LISTED.read(app, topics, OFFSETS)
+    assert isinstance(store, LargeStore)
+    assert store.listed.counts == {"plain": 30, "gone": 30, "c": 30, "odd": 2, "away": 1, "hidden": 1}
+    assert [record.key for record in store.listed.records("plain")] == sorted(
+        b'["plain",{"f":"%d"}]' % n for n in range(30)
+    )
+    assert (len(kept) > 1) == is_writable

@@ -72,9 +72,12 @@ def test_a_large_topic_is_listed_as_a_small_one(
     small = [json.loads(line) for line in invoke(*where).stdout.splitlines()]
     monkeypatch.setattr("eosctl.offsets.stores.large.MANY_OFFSETS", 1)
     large = [json.loads(line) for line in invoke(*where).stdout.splitlines()]
-    for row in (*small, *large):
+    monkeypatch.setattr("eosctl.offsets.stores.large.AT_ONCE", 900)
+    in_parts = [json.loads(line) for line in invoke(*where).stdout.splitlines()]
+    for row in (*small, *large, *in_parts):
         row.pop("age_ms")
     assert (len(large), large) == (3000, small)
+    assert in_parts == small
 
 
 def delivered(topics: KafkaTopicStore, source: FileSource, count: int) -> Counter[bytes | None]:

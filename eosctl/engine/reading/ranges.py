@@ -74,6 +74,18 @@ class OffsetRange:
     name: str | None = None
 
 
+def partitions_together(offsets: Mapping[int, int], most: int) -> Iterator[Sequence[int]]:
+    """The partitions of `offsets`, how many each has, in order: as many together as have no more than `most`."""
+    part: list[int] = []
+    for partition, count in offsets.items():
+        if part and sum(offsets[each] for each in part) + count > most:
+            yield part
+            part = []
+        part.append(partition)
+    if part:
+        yield part
+
+
 def read_runs(
     client: ClientProperties,
     ranges: Sequence[OffsetRange],

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from functools import partial
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import Bounds, Headers
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.newest import Folding
-from eosctl.engine.reading.ranges import OffsetRange
+from eosctl.engine.reading.ranges import OffsetRange, partitions_together
 from eosctl.engine.reading.stretches import Stretch, newest_stretch, stretch_of
 from eosctl.events import OnEvent
 from eosctl.kafka.topics.pieces import OffsetMeter, PieceReader
@@ -36,7 +36,7 @@ def stream_topic(
     lengths = {number: one.end - one.begin for number, one in sorted(ranges.items()) if one.begin < one.end}
     meter = OffsetMeter(f"reading {topic}", sum(lengths.values()), deadline=deadline, on_event=on_event)
     with PieceReader(settings, timeout=deadline, limited=True) as reader:
-        for part in parts_of(lengths):
+        for part in partitions_together(lengths, PART_OFFSETS):
             some = [ranges[number] for number in part]
             pieces = reader.pieces(some, progress=meter)
             if newest_per_key:
@@ -50,15 +50,3 @@ def stream_topic(
                 yield from map(partial(stretch_of, topic, some), ([piece] for piece in pieces))
             else:
                 yield stretch_of(topic, some, pieces)
-
-
-def parts_of(offsets: Mapping[int, int]) -> Iterator[Sequence[int]]:
-    """The partitions of `offsets`, how many each has, in order: as many together as are few."""
-    part: list[int] = []
-    for partition, count in offsets.items():
-        if part and sum(offsets[each] for each in part) + count > PART_OFFSETS:
-            yield part
-            part = []
-        part.append(partition)
-    if part:
-        yield part

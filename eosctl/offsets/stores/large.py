@@ -20,14 +20,18 @@ from eosctl.core.offsets.views import (
     offset_views,
 )
 from eosctl.core.records import Bounds, Record, TopicRead
-from eosctl.offsets.stores.gather import Reader, StoresOf, read_settled
+from eosctl.offsets.stores.gather import Reader, StoresOf, read_settled, settled_bounds
 from eosctl.ports import TopicStore
 
 if TYPE_CHECKING:
+    from eosctl.engine.columns import Table
+    from eosctl.engine.files import Spilled, Spool
     from eosctl.engine.listed import Listed, PlainRows
 
 MANY_OFFSETS = 50_000
 """From here on it pays to load Arrow."""
+AT_ONCE = 1_000_000
+"""Of the partitions that are read and put in order together: what is in memory, unless one has more."""
 
 
 @frozen
@@ -40,7 +44,7 @@ class LargeStore(AnyStore):
 
     def shown(self) -> set[str]:
         """The connectors whose offsets can be seen."""
-        return set(self.listed.slices) | self.rest.shown()
+        return set(self.listed.counts) | self.rest.shown()
 
     @property
     def ignored(self) -> Sequence[IgnoredOffsetRecord]:
@@ -50,7 +54,7 @@ class LargeStore(AnyStore):
     def is_plain(self, connector: str) -> bool:
         """Whether nothing but its value can be remarkable about any key of a connector."""
         elsewhere = self.hidden_keys.keys() | self.rest.connectors.keys() | self.listed.odd
-        return connector in self.listed.slices and connector not in elsewhere
+        return connector in self.listed.counts and connector not in elsewhere
 
     def of(self, connector: str) -> Store:
         """What it has of one connector, as rows."""
@@ -66,22 +70,46 @@ class LargeStore(AnyStore):
 
 
 def _read(app: App, topics: TopicStore, topic: str) -> tuple[Store | LargeStore, tuple[Bounds, ...]]:
-    if sum(bound.lso - bound.begin for bound in topics.bounds(topic)) < MANY_OFFSETS:
+    offsets = {bound.partition: bound.lso - bound.begin for bound in topics.bounds(topic)}
+    if sum(offsets.values()) < MANY_OFFSETS:
         return read_settled(app, topics, topic)
     from eosctl.engine.keys.homes import home_of
-    from eosctl.engine.listed import Listed
-    from eosctl.offsets.stores.columns import settled_columns
+    from eosctl.engine.listed import Listed, in_order
+    from eosctl.engine.reading.ranges import partitions_together
+    from eosctl.offsets.stores.on_disk import spool_of
 
-    read, behind = settled_columns(app, topics, topic)
-    listed, bounds = Listed(read.records), read.bounds
+    settled_bounds(app, topics, topic)
+    there, spool = dict[int, Bounds](), spool_of(app)
+    parts = list(partitions_together(offsets, AT_ONCE))
+
+    def read_parts() -> Iterator[Table | Spilled]:
+        for part in parts:
+            read = topics.read_columns(topic, partitions=part)
+            there.update((bound.partition, bound) for bound in read.bounds if bound.partition in part)
+            records = in_order(read.records)
+            del read  # it takes as much memory again
+            yield _kept(records, spool) if len(parts) > 1 else records
+
+    listed = Listed(read_parts())
+    bounds = tuple(there[partition] for partition in sorted(there))
+    blocked = [bound for bound in bounds if bound.lso < bound.end]
+    behind = topics.read_behind(topic, blocked) if blocked else ()
     rest = fold_store(TopicRead(topic, bounds, tuple(listed.nobodys()), 0, partition_for=home_of))
     hidden, hidden_keys = fold_hidden(behind)
-    blocked = frozenset(bound.partition for bound in read.blocked())
     large = LargeStore(
         topic, len(bounds), listed, rest, bounds,
-        blocked=blocked, hidden=hidden, hidden_keys=hidden_keys, partition_for=home_of,
+        blocked=frozenset(bound.partition for bound in blocked), hidden=hidden, hidden_keys=hidden_keys,
+        partition_for=home_of,
     )  # fmt: skip
     return large, bounds
+
+
+def _kept(records: Table, spool: Spool) -> Table | Spilled:
+    """In the spool; who only looks need not be able to write, and has it in memory then."""
+    try:
+        return spool.put(records)
+    except OSError:
+        return records
 
 
 LISTED: Reader[Store | LargeStore] = Reader(
@@ -99,7 +127,7 @@ class PlainViews:
     gone: bool
 
     def __len__(self) -> int:
-        return self.store.listed.slices[self.connector][1]
+        return self.store.listed.counts[self.connector]
 
     def __iter__(self) -> Iterator[OffsetView]:
         return (view for some in self.store.listed.some_records(self.connector) for view in self.views_of(some))
