@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import resource
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -99,17 +98,9 @@ def test_of_very_many_keys_that_differ_the_first_are_shown_and_all_are_counted(a
     assert str(problem.hint).startswith("The first 100 are shown.")
 
 
-@pytest.fixture
-def full_disk() -> Iterator[Callable[[], None]]:
-    """From when it is called on, no file grows."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
 @pytest.mark.parametrize("read", [0, 1, 3])
 def test_a_disk_that_is_full_is_an_error_before_anything_is_written(
-    app: App, world: OffsetWorld, monkeypatch: pytest.MonkeyPatch, full_disk: Callable[[], None], read: int
+    app: App, world: OffsetWorld, monkeypatch: pytest.MonkeyPatch, read: int
 ) -> None:
     """A restore ended with a traceback where the second part of its plan did not fit."""
     world.topics.put(GLOBAL, b'["c",{"f":"%d"}]' % 1, b"new")
@@ -117,16 +108,20 @@ def test_a_disk_that_is_full_is_an_error_before_anything_is_written(
     monkeypatch.setattr(entries, "PART_RECORDS", 1)
     monkeypatch.setattr(backup, "AT_ONCE", 1)
     parts, writes, reads = app.state_dir / "parts", world.topics.writes, count(1)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def fill_up(_call: Call) -> None:
         if next(reads) == read:
-            full_disk()
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
 
     if not read:
         parts.write_text("no folder")
     world.topics.before("read", fill_up)
-    with pytest.raises(EosctlError, match=f"cannot write {parts}: ") as caught:
-        plan_restore(app, RestoreRequest(path))
+    try:
+        with pytest.raises(EosctlError, match=f"cannot write {parts}: ") as caught:
+            plan_restore(app, RestoreRequest(path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (caught.value.exit_code, world.topics.writes) == (1, writes)
     assert "Nothing was written" in str(caught.value.hint)
 
