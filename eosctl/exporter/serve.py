@@ -15,7 +15,7 @@ from pathlib import Path
 from eosctl.app import App
 from eosctl.checks.ignored import IgnoredFinding
 from eosctl.collect.collector import Collector
-from eosctl.collect.overview import Overview
+from eosctl.collect.overview import Collected, Overview
 from eosctl.collect.sources import KAFKA, sources
 from eosctl.core.frozen import frozen
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UsageError
@@ -126,16 +126,7 @@ def write_whole(path: Path, body: bytes) -> None:
 
 
 def _report(overview: Overview, exit_code: ExitCode) -> Report:
-    rows = [
-        CollectionRow(
-            source=each.source,
-            age_s=each.age_s(overview.taken_ms),
-            duration_s=None if each.duration_s is None else round(each.duration_s, 3),
-            error=each.error_at(overview.taken_ms) or ("timed_out" if not each.looks else None),
-            message=each.message,
-        )
-        for each in overview.collected.values()
-    ]
+    rows = [_row(each, overview.taken_ms) for each in overview.collected.values()]
     failed = [row for row in rows if row.error is not None]
     problems = (
         [Problem(EosctlError.code, f"{row.source}: {row.error}: {row.message}", severity="warning") for row in failed]
@@ -144,3 +135,14 @@ def _report(overview: Overview, exit_code: ExitCode) -> Report:
     )
     summary = ExporterSummary(sources=len(rows), failed=len(failed))
     return Report(kind=EXPORTER, rows=rows, summary=summary, problems=problems, exit_code=exit_code)
+
+
+def _row(each: Collected, now_ms: int) -> CollectionRow:
+    error = each.error_at(now_ms) or (None if each.looks else "timed_out")
+    return CollectionRow(
+        source=each.source,
+        age_s=each.age_s(now_ms),
+        duration_s=None if each.duration_s is None else round(each.duration_s, 3),
+        error=error,
+        message=each.message if error == each.error else "the look has not ended in time",
+    )

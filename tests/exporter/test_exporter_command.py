@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -55,13 +56,23 @@ def test_once_a_source_that_fails_is_partial(invoke: Invoke, tmp_path: Path) -> 
     there = cluster()
     del there.topics.topics["connect-offsets"]
     there.connectors = {}
-    there.brokers.fail_next("DescribeGroups", *[16] * 10_000)
+    there.brokers.fail_next("DescribeGroups", *[30] * 10_000)  # not tried again: no waits move the sources' one clock
     path = tmp_path / "eosctl.prom"
     outcome = invoke("exporter", *WHERE, "-u", W1, "--once", "--textfile", str(path), **there.surroundings)
     assert outcome.exit_code == 7, outcome
     text = path.read_text()
     assert re.search(r'(?m)^eosctl_collection_error\{code="[a-z_]+",source="group"\} 1\.0$', text)
     assert "eosctl_up 1.0" in text
+
+
+def test_once_a_look_that_does_not_end_is_said(invoke: Invoke, tmp_path: Path) -> None:
+    """It fails the command, and does not hold it up."""
+    there, hang = cluster(), threading.Event()
+    doors = {**there.doors(), "open_transactions": lambda *_args, **_more: hang.wait(PLENTY_S)}
+    once = ("exporter", *WHERE, "-u", W1, "--once", "--textfile", str(tmp_path / "eosctl.prom"), "--timeout", "1s")
+    outcome = invoke(*once, doors=doors)
+    hang.set()
+    assert (outcome.exit_code, "warning: kafka: timed_out: the look has not ended in time" in outcome.stderr) == (4, True)
 
 
 @pytest.mark.parametrize("words", [("--once",), ("--textfile", "f.prom")])
