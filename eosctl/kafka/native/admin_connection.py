@@ -20,7 +20,11 @@ from eosctl.kafka.access import Access
 from eosctl.kafka.topics.librdkafka import ErrorLog, client_properties, error_of, quiet_logger, translate
 
 _POLL_S = 0.1
-_CONNECT_TIMEOUT_S = 10.0
+_CONNECT_TIMEOUT_S = 20.0
+_REFRESH, _ASK_AGAIN_MS = "topic.metadata.refresh.interval.ms", 2_000
+"""After so long librdkafka asks again who is there. It sends much to the one broker that is named as the controller, in
+KRaft any that seems to live: where that one hangs, another is named when its session is over (9 s), and librdkafka
+(2.16) would hear of it after five minutes."""
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -79,7 +83,7 @@ class AdminConnection:
     def client(self) -> AdminClient:
         """The client, after the cluster has answered once."""
         if self._client is None:
-            properties = client_properties(self._settings) | {"error_cb": self._errors}
+            properties = {_REFRESH: _ASK_AGAIN_MS, **client_properties(self._settings), "error_cb": self._errors}
             try:
                 client = InterruptibleAdmin(properties, logger=quiet_logger())
             except KafkaException as exc:
