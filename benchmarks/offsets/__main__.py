@@ -1,11 +1,12 @@
 """What `eosctl offsets` does in one process, beside `ConsoleConsumer`, and beside the migration of the same.
 
 The topic has as many keys as records, of 32 connectors, in 25 partitions, half of them in transactions. `merge` goes
-into a topic that is there and empty; `restore` takes back a migration into a topic that had half of the keys; `tuned`
-is `export` beside a consumer in Java that reads as fast as it can (needs a JDK). Goals, as medians of paired ratios at
-a million keys: merge 1.0 of migrate and 3 of ConsoleConsumer, restore 1.0 of the migration (five million), list 1.5 of
-ConsoleConsumer, export 0.5 of it, and 0.9 of it at five million and of the consumer in Java. On a busy machine compare
-the CPU.
+into a topic that is there and empty; `import` reads the file of an export into such a topic, where `ConsoleProducer`
+writes the same keys and values from text, and neither plans nor reads back; `restore` takes back a migration into a
+topic that had half of the keys; `tuned` is `export` beside a consumer in Java that reads as fast as it can (needs a
+JDK). Goals, as medians of paired ratios at a million keys: merge 1.0 of migrate and 3 of ConsoleConsumer, restore 1.0
+of the migration (five million), list 1.5 of ConsoleConsumer, export 0.5 of it, and 0.9 of it at five million and of the
+consumer in Java. On a busy machine compare the CPU.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
+from keyword import iskeyword
 from pathlib import Path
 from shlex import join, quote
 
@@ -35,7 +37,8 @@ from eosctl.sandbox.stack import Stack
 
 _HERE = Path(__file__).parent
 _CONNECTORS = 32
-_CONTESTS = ("export", "list", "merge", "restore", "tuned")
+_CONTESTS = ("export", "list", "import", "merge", "restore", "tuned")
+_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
 
 
 def main() -> None:
@@ -56,7 +59,7 @@ def main() -> None:
             contest = Contest(stack.bootstrap_servers, Path(name), java, jars, arguments.keys, arguments.runs)
             for each in arguments.only or _CONTESTS:
                 print(f"\n{each}: {arguments.keys:,} keys; memory is the sum of a tree's processes")
-                getattr(contest, each)()
+                getattr(contest, f"{each}_" if iskeyword(each) else each)()
         finally:
             stack.down()
 
@@ -89,6 +92,18 @@ class Contest:
         ours = _to_file(self._eosctl("list", "-o", "ndjson", "--offset-topic", TOPIC), self.folder / "list.ndjson")
         theirs = _to_file(self._console(), self.folder / "console.txt")
         self._pairs("offsets list -o ndjson", lambda: ours, "ConsoleConsumer > file", theirs)
+
+    def import_(self) -> None:
+        """Into topics that are there and empty, beside what writes keys and values, and no more."""
+        file, text = self.folder / "import.ndjson", self.folder / "import.txt"
+        how = ("--yes", "--force-running")
+        run_once(self._eosctl("export", "--store", TOPIC, str(file)))
+        text.write_bytes(b"".join(b"%s\t%s\n" % record for record in _records(self.keys)))
+        compare(
+            "offsets import", lambda: self._eosctl("import", str(file), "--store", self._target(), *how),
+            "ConsoleProducer", lambda: _from_file(self._producer(self._target()), text),
+            runs=self.runs, run=run_tree,
+        )  # fmt: skip
 
     def merge(self) -> None:
         """Into a topic that is there, beside the migration into one, and beside only reading the source."""
@@ -130,6 +145,13 @@ class Contest:
             "--max-messages", str(self.keys), "--isolation-level", "read_committed",
         ]  # fmt: skip
 
+    def _producer(self, target: str) -> Sequence[str]:
+        return [
+            str(self.java.executable), "-Xshare:auto", "-Xmx512M", "-cp", os.pathsep.join(map(str, self.jars)),
+            _PRODUCER, "--bootstrap-server", self.bootstrap, "--topic", target,
+            "--reader-property", "parse.key=true", "--command-property", "acks=all",
+        ]  # fmt: skip
+
     def _tuned(self) -> Sequence[str]:
         class_path = os.pathsep.join([str(self.folder), *map(str, self.jars)])
         compile_java(_HERE / "ReadTopic.java", java=self.java, class_path=class_path, directory=self.folder)
@@ -166,6 +188,10 @@ class Contest:
     def _newest_backup(self) -> str:
         found = (self.folder / "snapshots").glob("**/backup.*")
         return str(max(found, key=lambda path: path.stat().st_mtime))
+
+
+def _from_file(command: Sequence[str], path: Path) -> Sequence[str]:
+    return ["sh", "-c", f"exec {join(command)} < {quote(str(path))}"]
 
 
 def _to_file(command: Sequence[str], path: Path) -> Sequence[str]:

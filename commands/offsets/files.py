@@ -31,12 +31,12 @@ class ImportOptions:
     workers_down: bool
     force_running: bool
 
-    def request(self, store: str) -> ImportRequest:
+    def request(self, app: App, store: str) -> ImportRequest:
         """What they ask for, with what the file holds; `store` is without the profile that leads there."""
         from eosctl.offsets.files.importing import ImportRequest, read_offsets_file
 
         return ImportRequest(
-            read_offsets_file(self.file, stdin=sys.stdin.buffer, connectors=self.connectors),
+            read_offsets_file(app, self.file, stdin=sys.stdin.buffer, connectors=self.connectors),
             store=store,
             connectors=self.connectors,
             keep_partitions=self.keep_partitions,
@@ -76,7 +76,7 @@ def import_(app: App, options: ImportOptions, *, yes: bool, dry_run: bool) -> Re
     from eosctl.offsets.stores.gather import locate
 
     app, store = locate(app, options.store)
-    return settle(prepare_import(app, options.request(store)), yes=yes, dry_run=dry_run)
+    return settle(prepare_import(app, options.request(app, store)), yes=yes, dry_run=dry_run)
 
 
 @click.command("lint", cls=EosctlCommand)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.records import IgnoredKey, decode_key
 from eosctl.core.record_file import UNKNOWN
 from eosctl.engine.columns import arrow_schema, batch_of_columns, numbered, one_array, same, those
-from eosctl.engine.keys.homes import homes_of
+from eosctl.engine.keys.homes import homes_by, homes_of
 from eosctl.engine.keys.matching import places_of, rows_of
 from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.planned import WRITES
@@ -29,8 +28,7 @@ INCOMING = arrow_schema(
 _KEEP, _WRITE, _DELETE = KeyAction.KEEP.value, KeyAction.WRITE.value, KeyAction.DELETE.value
 
 
-@frozen
-class Superseded:
+class Superseded(NamedTuple):
     """The `line` of a record that is not written, because that in line `by` is newer and falls on the same key."""
 
     line: int
@@ -53,18 +51,18 @@ def with_keys(incoming: pa.Table, keys: Sequence[bytes]) -> pa.Table:
     return incoming.set_column(incoming.column_names.index("key"), "key", pa.array(keys, pa.binary()))
 
 
-def one_table(tables: Sequence[pa.Table]) -> pa.Table:
-    """INCOMING of several."""
-    return pa.concat_tables([INCOMING.empty_table(), *tables])
-
-
 def with_partitions(incoming: pa.Table, partitions: int, *, keep: bool) -> pa.Table:
-    """The records with `to`, the partition that each goes to: that of the file with `keep`, else that of Connect."""
-    homes = homes_of(one_array(incoming["key"]), partitions)
+    """The records with `home`, where Connect puts the key, and `to`, where it goes: with `keep`, as the file says."""
+    to = homes = homes_of(one_array(incoming["key"]), partitions)
     if keep:
         given = incoming["partition"]
-        homes = pc.if_else(pc.equal(given, UNKNOWN), homes, given)
-    return incoming.append_column("to", homes)
+        to = pc.if_else(pc.equal(given, UNKNOWN), homes, given)
+    return incoming.append_column("home", homes).append_column("to", to)
+
+
+def by_home(placed: pa.Table) -> pa.Table:
+    """The same by `home`: all of a key is together, and mostly all that goes to a partition."""
+    return placed.sort_by("home")
 
 
 def beyond(placed: pa.Table, partitions: int) -> list[tuple[int, int]]:
@@ -73,23 +71,24 @@ def beyond(placed: pa.Table, partitions: int) -> list[tuple[int, int]]:
     return sorted(zip(wrong["line"].to_pylist(), wrong["to"].to_pylist(), strict=True))
 
 
-def newest_incoming(placed: pa.Table) -> tuple[pa.Table, list[Superseded]]:
-    """The record that counts of each key and `to`, by key, and those that do not, by line.
+def newest_incoming(placed: pa.Table, *, most: int) -> tuple[pa.Table, int, list[Superseded]]:
+    """The record that counts of each key and `to`, by key; how many do not; the first of these by line, `most` at most.
 
     Within one partition the offset decides, across partitions the time, then the line.
     """
     order = [("key", "ascending"), ("to", "ascending")]
     if pc.count_distinct(placed["key"]).as_py() == len(placed):
-        return placed.sort_by(order), []
+        return placed.sort_by(order), 0, []
     ranked = placed.drop_columns(["value", "headers"]).append_column("row", numbered(len(placed)))
     logs = first_of(ranked, ["key", "topic", "partition"], [("offset", "descending"), ("line", "descending")])
     best = first_of(logs, ["key", "to"], [("timestamp_ms", "descending"), ("line", "descending")])
     lost = ranked.filter(pc.invert(pc.is_in(ranked["line"], value_set=one_array(best["line"]))))
-    rivals = best.filter(pc.is_in(best["key"], value_set=one_array(lost["key"])))
+    first = lost.sort_by("line").slice(0, most)
+    rivals = best.filter(pc.is_in(best["key"], value_set=one_array(first["key"])))
     by = dict(zip(_places(rivals), rivals["line"].to_pylist(), strict=True))
-    rows = zip(lost["line"].to_pylist(), _places(lost), strict=True)
-    superseded = sorted((Superseded(line, by[place]) for line, place in rows), key=lambda each: each.line)
-    return placed.take(one_array(best["row"])).sort_by(order), superseded
+    rows = zip(first["line"].to_pylist(), _places(first), strict=True)
+    superseded = [Superseded(line, by[place]) for line, place in rows]
+    return placed.take(one_array(best["row"])).sort_by(order), len(lost), superseded
 
 
 def _places(rows: pa.Table) -> list[tuple[bytes, int]]:
@@ -106,7 +105,9 @@ def imported(incoming: pa.Table, store: ColumnStore, *, keep: bool, rewrite: boo
     wanted = pa.table(
         {"topic": pa.repeat(store.topic, len(incoming)), "partition": incoming["to"], "key": incoming["key"]}
     )
-    there = store.records.filter(pc.is_in(store.records["key"], value_set=one_array(wanted["key"])))
+    homes = homes_by(one_array(store.records["hash"]), store.partitions)
+    there = store.records.filter(pc.is_in(homes, value_set=pc.unique(incoming["home"])))
+    there = there.filter(pc.is_in(there["key"], value_set=one_array(wanted["key"])))
     newest = newest_per_key(there, once=True).records
     newest, replaced = newest.take(rows_of(wanted, newest)), there.take(places_of(wanted, there))
     value = incoming["value"]

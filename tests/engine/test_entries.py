@@ -10,7 +10,7 @@ from time import process_time
 import pyarrow as pa
 import pytest
 
-from eosctl.engine.backups import entries
+from eosctl.engine import grouped
 from eosctl.engine.backups.entries import ENTRIES, BackupEntries
 from eosctl.engine.columns import batch_of_rows, row_sizes
 from eosctl.engine.files import Spool
@@ -37,8 +37,8 @@ def test_a_part_has_whole_partitions_and_no_more_than_fits(
 ) -> None:
     """Values of a megabyte once made parts of 500 GB: only keys were counted."""
     rows = random_rows(random.Random(20), large=2_000)  # noqa: S311 - the same rows every time
-    monkeypatch.setattr(entries, "PART_RECORDS", most_rows)
-    monkeypatch.setattr(entries, "PART_BYTES", most_bytes)
+    monkeypatch.setattr(grouped, "PART_RECORDS", most_rows)
+    monkeypatch.setattr(grouped, "PART_BYTES", most_bytes)
     backup = BackupEntries(pieces(rows), Spool(tmp_path))
     for _again in range(2):
         parts = list(backup.tables())
@@ -58,7 +58,7 @@ def test_partitions_of_ten_thousand_topics_are_put_together_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was counted anew for each of them took hours."""
-    monkeypatch.setattr(entries, "PART_RECORDS", 8_000)
+    monkeypatch.setattr(grouped, "PART_RECORDS", 8_000)
     backup = BackupEntries(
         pieces([(f"t{number % 5000}", number % 5, b"k", b"v") for number in range(20_000)]), Spool(tmp_path)
     )

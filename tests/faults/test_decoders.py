@@ -37,6 +37,7 @@ from eosctl.offsets.files.offsets_file import parse_offsets_file
 from eosctl.state.audit_file import entry_in
 from eosctl.state.journal import Journal
 from eosctl.upgrade import plan_file as upgrade_plan
+from tests.core.offsets.stores import NO_SPOOL
 
 Decoder = Callable[[bytes], object]
 
@@ -89,9 +90,12 @@ DECODERS: dict[str, tuple[Decoder, tuple[type[Exception], ...], bytes]] = {
     "offset value": (offset_records.shown_value, (), b'{"position": 1e999, "t": "\\ud800"}'),
     "record file": (lambda data: list(read_records(lines(data), name="f")), (InputFileError,), RECORD * 2),
     "backup": (lambda data: list(read_documents(lines(data), name="f")), (InputFileError,), RECORD * 2),
-    "offsets file": (lambda data: parse_offsets_file(io.BytesIO(data), name="f"), (InputFileError, UsageError), RECORD),
+    "offsets file": (
+        lambda data: parse_offsets_file(io.BytesIO(data), NO_SPOOL, name="f"),
+        (InputFileError, UsageError), RECORD,
+    ),
     "offsets body": (
-        lambda data: parse_offsets_file(io.BytesIO(data), name="f", connectors=["c"]),
+        lambda data: parse_offsets_file(io.BytesIO(data), NO_SPOOL, name="f", connectors=["c"]),
         (InputFileError, UsageError), BODY,
     ),
     "ids": (lambda data: parse_id_lines(data, source="f"), (InputFileError,), b"g-1\r\n\n g-2\n"),

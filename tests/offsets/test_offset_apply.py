@@ -33,6 +33,7 @@ from eosctl.offsets.journal import offsets_journal
 from eosctl.offsets.writes import MergeRequest, OffsetWritePlan, plan_offsets_merge, show_plan
 from eosctl.ports import TopicStore
 from eosctl.report import Report
+from tests.core.offsets.stores import NO_SPOOL
 from tests.fakes.faults import KilledError, worth_a_kill
 from tests.fakes.offset_topics import GLOBAL, IN_OWN, OWN, A, B, OffsetWorld, merge_world
 from tests.fakes.partitions import FakePartition
@@ -315,7 +316,8 @@ def _reset_plan(app: App) -> OffsetWritePlan:
 def _import_plan(app: App) -> OffsetWritePlan:
     lines = [{"topic": OWN, "partition": 0, "key": f'["c",{{"filename":"{n}"}}]', "value": "{}"} for n in "fgh"]
     content = "\n".join(json.dumps(line) for line in lines).encode()
-    return plan_offsets_import(app, ImportRequest(parse_offsets_file(io.BytesIO(content), name="f"), store=OWN))
+    file = parse_offsets_file(io.BytesIO(content), NO_SPOOL, name="f")
+    return plan_offsets_import(app, ImportRequest(file, store=OWN))
 
 
 def _restore_plan(app: App) -> OffsetWritePlan:

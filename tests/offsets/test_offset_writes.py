@@ -13,7 +13,7 @@ import pytest
 from eosctl.app import App
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.views import Prefer
-from eosctl.engine.backups import entries
+from eosctl.engine import grouped
 from eosctl.errors import EosctlError, InputFileError, RefusedError, StalePlanError
 from eosctl.migrate.rows import MismatchRow
 from eosctl.migrate.verify import verify_backup
@@ -71,7 +71,7 @@ def test_a_backup_that_does_not_fit_is_restored_and_verified_part_by_part(
     request = RestoreRequest(path, overwrite_newer=True)
     world.topics.put(OWN, b'["c",{"f":"1"}]', b"newer", partition=1)
     whole = plan_restore(app, request)
-    monkeypatch.setattr(entries, "PART_RECORDS", rows_at_once)
+    monkeypatch.setattr(grouped, "PART_RECORDS", rows_at_once)
     monkeypatch.setattr(backup, "AT_ONCE", rows_at_once)
     plan = plan_restore(app, request)
     assert len(list(plan.writes.tables())) == 5, "a part for each partition"
@@ -105,7 +105,7 @@ def test_a_disk_that_is_full_is_an_error_before_anything_is_written(
     """A restore ended with a traceback where the second part of its plan did not fit."""
     world.topics.put(GLOBAL, b'["c",{"f":"%d"}]' % 1, b"new")
     path = apply(app)
-    monkeypatch.setattr(entries, "PART_RECORDS", 1)
+    monkeypatch.setattr(grouped, "PART_RECORDS", 1)
     monkeypatch.setattr(backup, "AT_ONCE", 1)
     parts, writes, reads = app.state_dir / "parts", world.topics.writes, count(1)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -16,7 +16,7 @@ from eosctl.errors import UnauthorizedError
 from eosctl.offsets.files.importing import plan_import
 from eosctl.offsets.files.offsets_file import parse_offsets_file
 from tests.conftest import Invoke
-from tests.core.offsets.stores import column_store
+from tests.core.offsets.stores import NO_SPOOL, column_store
 from tests.envelope import envelope_of
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld, compacted
@@ -102,9 +102,9 @@ def test_importing_the_records_of_the_plan_repairs_the_topic(invoke: Invoke) -> 
     there = cluster(aborted_offsets=[offset(3, b'{"n":2}')])
     lines = "\n".join(json.dumps(each) for each in hard(invoke, there)["aborted_offsets"]["records"])
     store = column_store(fold_store(there.topics.read(OFFSETS)))
-    file = parse_offsets_file(io.BytesIO(lines.encode()), name="repair.ndjson")
-    assert not any(write.sends() for write in plan_import(file, store, keep_partitions=True).writes)
-    [write] = plan_import(file, store, keep_partitions=True, rewrite=True).writes
+    file = parse_offsets_file(io.BytesIO(lines.encode()), NO_SPOOL, name="repair.ndjson")
+    assert not any(write.sends() for write in plan_import(file, store, NO_SPOOL, keep=True).writes)
+    [write] = plan_import(file, store, NO_SPOOL, keep=True, rewrite=True).writes
     assert (write.sends(), write.reason, write.after) == (True, "rewritten", b'{"n":1}')
     there.topics.put(OFFSETS, KEY, write.after)
     everything = there.topics.read(OFFSETS, isolation="read_uncommitted", newest_per_key=True)

@@ -3,35 +3,22 @@ each of their keys does."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eosctl.core.offsets import migration
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.records import Headers, Record
-from eosctl.engine.columns import (
-    arrow_schema,
-    batch_of_columns,
-    in_one_piece,
-    nothings,
-    numbered,
-    one_array,
-    row_sizes,
-    same,
-    those,
-)
-from eosctl.engine.files import Spilled, Spool
+from eosctl.engine.columns import arrow_schema, batch_of_columns, nothings, one_array, same, those
+from eosctl.engine.files import Spool
+from eosctl.engine.grouped import Grouped, in_large_pieces
 from eosctl.engine.keys.matching import places_of
 from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.planned import WRITES
 from eosctl.engine.reading.headers import headers_at
 from eosctl.engine.write import by_partition
-
-PART_RECORDS, PART_BYTES = migration.PART_RECORDS // 2, migration.PART_BYTES // 2
-"""Of a part at most: two of them are looked at at a time."""
 
 ENTRIES = arrow_schema(
     "topic string, partition int, offset long, timestamp_ms long, key binary, value value, headers string, "
@@ -53,101 +40,23 @@ def unlisted(keys: pa.Array) -> list[bytes]:
     return found
 
 
-class _Slice(NamedTuple):
-    """Rows that stand together of table `number` on the disk, and about how many bytes they have."""
-
-    number: int
-    spilled: Spilled
-    first: int
-    rows: int
-    size: int
-
-    def table(self) -> pa.Table:
-        """The rows."""
-        return self.spilled.table().slice(self.first, self.rows)
-
-
-class BackupEntries:
-    """Many ENTRIES in parts: all of a partition is in one part, and a part has few enough to be in memory.
-
-    A partition with more than PART_RECORDS, or PART_BYTES, is a part by itself.
-    """
+class BackupEntries(Grouped):
+    """Many ENTRIES in parts of whole partitions: see Grouped."""
 
     def __init__(self, pieces: Iterable[pa.RecordBatch], spool: Spool) -> None:
         """Reads `pieces`, few rows each; `spool` is for what does not fit. Raises OSError."""
         self.count = self.unchecked = 0
         self.has_keyless = False
         self.topics: set[str] = set()
-        self._small: pa.Table | None = None
-        held, tables = list[pa.Table](), list[_OnDisk]()
-        for piece in map(_as_table, pieces):
-            self._count(piece)
-            held.append(piece)
-            if sum(map(len, held)) >= PART_RECORDS or sum(one.nbytes for one in held) >= PART_BYTES:
-                tables.append(_spilled(held, spool))
-                held = []
-        if tables and held:
-            tables.append(_spilled(held, spool))
-        elif held:
-            self._small = pa.concat_tables(held)
-        self._parts = list(_parts_of(tables))
+        tables = in_large_pieces(map(self._counted, pieces))
+        super().__init__(tables, spool, by=("topic", "partition"), in_order=by_partition)
 
-    def _count(self, piece: pa.Table) -> None:
+    def _counted(self, piece: pa.RecordBatch) -> pa.Table:
         self.count += len(piece)
         self.unchecked += pc.sum(pc.invert(piece["knows_written"])).as_py() or 0
         self.has_keyless = self.has_keyless or piece["key"].null_count > 0
         self.topics |= set(pc.unique(piece["topic"]).to_pylist())
-
-    def tables(self) -> Iterator[pa.Table]:
-        """The parts; one that fits is in the order of the file."""
-        if self._small is not None:
-            yield self._small
-        for part in self._parts:
-            yield pa.concat_tables(each.table() for each in part)
-
-    def count_parts(self) -> int:
-        """How many `tables` there are."""
-        return len(self._parts) or 1
-
-    def is_large(self) -> bool:
-        """Whether there are parts that wait on the disk."""
-        return bool(self._parts)
-
-
-_OnDisk = tuple[Spilled, Sequence[tuple[str, int, int, int, int]]]
-"""A table by topic and partition, with the first row of each of these, the number of its rows, and their size."""
-
-
-def _spilled(held: Sequence[pa.Table], spool: Spool) -> _OnDisk:
-    table = in_one_piece(by_partition(pa.concat_tables(held)))
-    places = table.select(["topic", "partition"])
-    places = places.append_column("row", numbered(len(table))).append_column("size", row_sizes(table))
-    found = places.group_by(["topic", "partition"]).aggregate([("row", "min"), ([], "count_all"), ("size", "sum")])
-    return spool.put(table), list(zip(*(column.to_pylist() for column in found.columns), strict=True))
-
-
-def _parts_of(tables: Sequence[_OnDisk]) -> Iterator[Sequence[_Slice]]:
-    """Partitions in order, as many together as fit: what they have in one table stands together there too."""
-    places: dict[tuple[str, int], list[_Slice]] = {}
-    for number, (spilled, found) in enumerate(tables):
-        for topic, partition, *slice_ in found:
-            places.setdefault((topic, partition), []).append(_Slice(number, spilled, *slice_))
-    part, rows, size = dict[int, _Slice](), 0, 0
-    for _place, slices in sorted(places.items()):
-        more_rows, more_size = sum(each.rows for each in slices), sum(each.size for each in slices)
-        if part and (rows + more_rows > PART_RECORDS or size + more_size > PART_BYTES):
-            yield sorted(part.values())
-            part, rows, size = {}, 0, 0
-        rows, size = rows + more_rows, size + more_size
-        for each in slices:
-            before = part.get(each.number, each._replace(rows=0, size=0))
-            part[each.number] = before._replace(rows=before.rows + each.rows, size=before.size + each.size)
-    if part:
-        yield sorted(part.values())
-
-
-def _as_table(piece: pa.RecordBatch) -> pa.Table:
-    return pa.Table.from_batches([piece])
+        return pa.Table.from_batches([piece])
 
 
 def without_absent(entries: pa.Table, topics: Collection[str]) -> pa.Table:

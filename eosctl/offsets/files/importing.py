@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
+from heapq import nsmallest
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO
@@ -20,9 +22,12 @@ from eosctl.core.records import NewTopic, TopicDescription
 from eosctl.core.wording import counted
 from eosctl.engine.backups.entries import unlisted
 from eosctl.engine.backups.file import is_columnar, open_backup
+from eosctl.engine.files import Spool, spilled_if_several
+from eosctl.engine.grouped import Grouped
 from eosctl.engine.incoming import (
     Superseded,
     beyond,
+    by_home,
     elsewhere,
     ignored_faults,
     imported,
@@ -40,6 +45,7 @@ from eosctl.offsets.files.export import store_topic
 from eosctl.offsets.files.offsets_file import BACKUP, BODY, OffsetsFile, of_tables, parse_offsets_file, spelled
 from eosctl.offsets.stores.columns import ColumnStores, column_store, settled_columns
 from eosctl.offsets.stores.gather import StoresOf
+from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.offsets.stores.targets import refuse_unfit_targets
 from eosctl.offsets.write_rows import IMPORT
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
@@ -52,6 +58,7 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 _MOST_SHOWN = 3
+_NEED = "A large import needs up to five times the size of the file there."
 
 
 @frozen
@@ -69,23 +76,32 @@ class ImportRequest:
     allowances: Allowances = NOTHING_WAIVED
 
 
-def read_offsets_file(path: str, *, stdin: BinaryIO, connectors: Sequence[str] = ()) -> OffsetsFile:
-    """The offsets in a file, `-` is `stdin`; raises InputFileError that names file and line."""
+def read_offsets_file(app: App, path: str, *, stdin: BinaryIO, connectors: Sequence[str] = ()) -> OffsetsFile:
+    """The offsets in a file, `-` is `stdin`; raises InputFileError that names file and line.
+
+    Those of a large one wait on the disk; raises EosctlError where they do not fit there.
+    """
     name, there = ("stdin", None) if path == STDIN else (path, Path(path).expanduser())
-    if there is not None and is_columnar(there):
-        file = of_tables(_backup_tables(there), name=name, connectors=connectors, places=BACKUP)
-    else:
-        try:
-            with nullcontext(stdin) if there is None else there.open("rb") as content:
-                file = parse_offsets_file(content, name=name, connectors=connectors)
-        except OSError as exc:
-            raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
-    for key in unlisted(file.incoming["key"]):
-        refuse_config(key, name=name)
-    if not len(file.incoming) and not file.keyless:
+    with writing_to(spool_of(app), need=_NEED) as spool:
+        if there is not None and is_columnar(there):
+            file = of_tables(_backup_tables(there), spool, name=name, connectors=connectors, places=BACKUP)
+        else:
+            file = parse_offsets_file(_lines(path, there, stdin), spool, name=name, connectors=connectors)
+    for table in file.tables():
+        for key in unlisted(table["key"]):
+            refuse_config(key, name=name)
+    if not any(map(len, file.pieces)) and not file.keyless:
         whose = f" of {', '.join(connectors)}" if connectors else ""
         raise InputFileError(f"{name} holds no offsets{whose}", hint="`eosctl offsets export` writes such files.")
     return file
+
+
+def _lines(path: str, there: Path | None, stdin: BinaryIO) -> Iterator[bytes]:
+    try:
+        with nullcontext(stdin) if there is None else there.open("rb") as content:
+            yield from content
+    except OSError as exc:
+        raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
 
 
 def _backup_tables(path: Path) -> Iterator[Table]:
@@ -108,9 +124,10 @@ def plan_offsets_import(app: App, request: ImportRequest) -> OffsetWritePlan:
     hide what the store has.
     """
     found, topic = _gather(app, request)
-    planned = plan_import(
-        request.file, found.stores[topic], keep_partitions=request.keep_partitions, rewrite=request.rewrite
-    )
+    with writing_to(spool_of(app), need=_NEED) as spool:
+        planned = plan_import(
+            request.file, found.stores[topic], spool, keep=request.keep_partitions, rewrite=request.rewrite
+        )
     if found.stores[topic].hidden:
         refuse_hidden_keys(app, found.stores[topic], planned.keys())
     creates: tuple[NewTopic, ...] = ()
@@ -129,40 +146,51 @@ def plan_offsets_import(app: App, request: ImportRequest) -> OffsetWritePlan:
 
 @frozen
 class ImportPlan:
-    """One write per key and partition, as a `table` (WRITES) too, and what fell under the table."""
+    """One write per key and partition; how many records are `superseded` by newer ones, and the `first` of these."""
 
-    table: Table
     writes: PlannedWrites
-    superseded: Sequence[Superseded]
+    superseded: int
+    first: Sequence[Superseded]
 
-    def keys(self) -> list[bytes]:
+    def keys(self) -> Iterator[bytes]:
         """Of all that is written or stays."""
-        found: list[bytes] = self.table["key"].to_pylist()
-        return found
+        return (key for table in self.writes.tables() for key in table["key"].to_pylist())
 
 
 def plan_import(
-    file: OffsetsFile, store: ColumnStore, *, keep_partitions: bool = False, rewrite: bool = False
+    file: OffsetsFile, store: ColumnStore, spool: Spool, *, keep: bool = False, rewrite: bool = False
 ) -> ImportPlan:
-    """What `store` must be given to hold what the file says: one write per key, or per key and recorded partition.
+    """What `store` must be given to hold what the file says: one write per key, or with `keep` per key and recorded
+    partition.
 
-    Raises InputFileError for a recorded partition that the topic has not, RefusedError where a key can't be chosen.
+    Raises InputFileError for a recorded partition that the topic has not, RefusedError where a key can't be chosen,
+    OSError where many writes can't be put into `spool`.
     """
     file = spelled(file, store)
-    placed = with_partitions(file.incoming, store.partitions, keep=keep_partitions)
-    _require_partitions(file, placed, store)
-    newest, superseded = newest_incoming(placed)
-    table = imported(newest, store, keep=keep_partitions, rewrite=rewrite)
-    return ImportPlan(table, PlannedWrites([table]), superseded)
+    placed = (with_partitions(table, store.partitions, keep=keep) for table in file.tables())
+    parts = Grouped(_checked(file, placed, store), spool, by=["home"], in_order=by_home)
+    superseded, first = 0, list[Superseded]()
+
+    def decided() -> Iterator[Table]:
+        nonlocal superseded, first
+        for table in parts.tables():
+            newest, lost, first_lost = newest_incoming(table, most=_MOST_SHOWN)
+            superseded, first = superseded + lost, nsmallest(_MOST_SHOWN, [*first, *first_lost])
+            yield imported(newest, store, keep=keep, rewrite=rewrite)
+
+    writes = PlannedWrites(spilled_if_several(decided(), spool))
+    return ImportPlan(writes, superseded, first)
 
 
-def _require_partitions(file: OffsetsFile, placed: Table, store: ColumnStore) -> None:
-    for line, partition in beyond(placed, store.partitions):
-        raise InputFileError(
-            f"{file.place(line)}: there is no partition {partition}: topic {store.topic} has "
-            f"{counted(store.partitions, 'partition')}",
-            hint="Without --keep-partitions each record goes where Connect's producer puts its key.",
-        )
+def _checked(file: OffsetsFile, tables: Iterable[Table], store: ColumnStore) -> Iterator[Table]:
+    for placed in tables:
+        for line, partition in beyond(placed, store.partitions):
+            raise InputFileError(
+                f"{file.place(line)}: there is no partition {partition}: topic {store.topic} has "
+                f"{counted(store.partitions, 'partition')}",
+                hint="Without --keep-partitions each record goes where Connect's producer puts its key.",
+            )
+        yield placed
 
 
 def _gather(app: App, request: ImportRequest) -> tuple[ColumnStores, str]:
@@ -199,11 +227,11 @@ def _like_global(topic: str, global_topic: str, descriptions: dict[str, TopicDes
 
 def _problems(file: OffsetsFile, planned: ImportPlan) -> Iterable[Problem]:
     yield from _keyless(file)
-    yield from _ignored(planned)
-    yield from _superseded(file, planned.superseded)
+    yield from _ignored(planned.writes)
+    yield from _superseded(file, planned)
     yield from _over_newer(planned.writes)
     yield from _deletions(file, planned.writes)
-    yield from _elsewhere(planned)
+    yield from _elsewhere(planned.writes)
 
 
 def _warning(code: Code, message: str, hint: str | None = None) -> Problem:
@@ -216,19 +244,19 @@ def _keyless(file: OffsetsFile) -> Iterator[Problem]:
         yield _warning(codes.NO_KEY, f"{message}: a compacted topic takes none; they are not imported")
 
 
-def _ignored(planned: ImportPlan) -> Iterator[Problem]:
-    faults = ignored_faults(planned.table)
+def _ignored(writes: PlannedWrites) -> Iterator[Problem]:
+    faults = Counter(fault for table in writes.tables() for fault in ignored_faults(table))
     if faults:
-        message = f"{len(faults)} of the keys are such that Connect ignores them ({', '.join(sorted(set(faults)))})"
+        message = f"{faults.total()} of the keys are such that Connect ignores them ({', '.join(sorted(faults))})"
         yield _warning(offset_codes.IGNORED_KEYS, f"{message}; they are written as they are")
 
 
-def _superseded(file: OffsetsFile, superseded: Sequence[Superseded]) -> Iterator[Problem]:
-    for each in superseded[:_MOST_SHOWN]:
+def _superseded(file: OffsetsFile, planned: ImportPlan) -> Iterator[Problem]:
+    for each in planned.first:
         message = f"{file.place(each.line)} is not written: {file.place(each.by)} is newer and falls on the same key"
         yield _warning(codes.SUPERSEDED, message)
-    if len(superseded) > _MOST_SHOWN:
-        records = counted(len(superseded), "record is", "records are")
+    if planned.superseded > len(planned.first):
+        records = counted(planned.superseded, "record is", "records are")
         yield _warning(codes.SUPERSEDED, f"{records} not written in all, as newer ones fall on the same keys")
 
 
@@ -248,19 +276,21 @@ def _deletions(file: OffsetsFile, writes: PlannedWrites) -> Iterator[Problem]:
         yield _warning(codes.DELETES, message, hint)
 
 
-def _elsewhere(planned: ImportPlan) -> Iterator[Problem]:
+def _elsewhere(writes: PlannedWrites) -> Iterator[Problem]:
     """For keys that the topic has on another partition, too."""
-    count, first = elsewhere(planned.table, _MOST_SHOWN)
-    topics = planned.writes.topics
+    count, first = 0, list[tuple[int, int]]()
+    for table in writes.tables():
+        more, places = elsewhere(table, _MOST_SHOWN - len(first))
+        count, first = count + more, [*first, *places]
     for before, partition in first:
         message = (
-            f"topic {topics[0]} has a key on partition {before} too, its new record goes to {partition}: a worker "
-            "takes the one that it happens to read last"
+            f"topic {writes.topics[0]} has a key on partition {before} too, its new record goes to {partition}: a "
+            "worker takes the one that it happens to read last"
         )
-        yield _warning(topic_codes.SEVERAL_PARTITIONS, message, _repair(topics[0]))
+        yield _warning(topic_codes.SEVERAL_PARTITIONS, message, _repair(writes.topics[0]))
     if count > len(first):
-        message = f"topic {topics[0]} has {count:,} such keys in all, which are then on two partitions"
-        yield _warning(topic_codes.SEVERAL_PARTITIONS, message, _repair(topics[0]))
+        message = f"topic {writes.topics[0]} has {count:,} such keys in all, which are then on two partitions"
+        yield _warning(topic_codes.SEVERAL_PARTITIONS, message, _repair(writes.topics[0]))
 
 
 def _repair(topic: str) -> str:

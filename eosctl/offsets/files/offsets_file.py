@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from eosctl.core.frozen import frozen
 from eosctl.core.java.json import encode_key, encode_offset
@@ -18,7 +18,9 @@ from eosctl.core.kept.record_lines import read_lines
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.record_file import UNKNOWN
 from eosctl.engine.backups.lines import AT_ONCE
-from eosctl.engine.incoming import belonging, incoming_table, one_table, with_keys, without_keyless
+from eosctl.engine.files import Spilled, Spool, spilled_if_several
+from eosctl.engine.grouped import in_large_pieces
+from eosctl.engine.incoming import belonging, incoming_table, with_keys, without_keyless
 from eosctl.engine.reading.headers import headers_text
 from eosctl.engine.stores import ColumnStore
 from eosctl.errors import InputFileError, RefusedError, UsageError
@@ -39,43 +41,54 @@ class OffsetsFile:
     """
 
     name: str
-    incoming: Table
+    pieces: Sequence[Table | Spilled]
     keyless: int = 0
     places: str = RECORD_FILE
+
+    def tables(self) -> Iterator[Table]:
+        """The records (INCOMING) in order; of many, some at a time."""
+        return (piece.table() if isinstance(piece, Spilled) else piece for piece in self.pieces)
 
     def place(self, line: int) -> str:
         """Where in the file a record is: `offsets.ndjson, line 7`."""
         return f"{self.name}, {self.places.format(line)}"
 
 
-def parse_offsets_file(file: BinaryIO, *, name: str, connectors: Sequence[str] = ()) -> OffsetsFile:
+def parse_offsets_file(
+    file: Iterator[bytes], spool: Spool, *, name: str, connectors: Sequence[str] = ()
+) -> OffsetsFile:
     """A record file (`offsets export`) or a KIP-875 body (`GET /connectors/NAME/offsets`), told apart by their shape.
 
-    With `connectors`, only what is theirs; a body does not name its connector, so it needs exactly one. Raises
-    InputFileError that names file and line, UsageError.
+    `file` gives its lines. With `connectors`, only what is theirs; a body does not name its connector, so it needs
+    exactly one. Raises InputFileError that names file and line, UsageError, OSError where many records can't be put
+    into `spool`.
     """
     body, lines = _body(file, name=name)
     if body is None:
-        return of_tables(map(incoming_table, _some(lines, name)), name=name, connectors=connectors)
+        return of_tables(map(incoming_table, _some(lines, name)), spool, name=name, connectors=connectors)
     if len(connectors) != 1:
         raise UsageError(f"{name} does not name its connector", hint="Name the connector: --connector NAME.")
     [connector] = connectors
     rows = [_entry(entry, f"{name}, offsets[{number}]", number, connector) for number, entry in enumerate(body)]
-    return OffsetsFile(name, incoming_table(rows), places=BODY)
+    return OffsetsFile(name, [incoming_table(rows)], places=BODY)
 
 
 def of_tables(
-    tables: Iterable[Table], *, name: str, connectors: Sequence[str], places: str = RECORD_FILE
+    tables: Iterable[Table], spool: Spool, *, name: str, connectors: Sequence[str], places: str = RECORD_FILE
 ) -> OffsetsFile:
-    """The records of a file, of some connectors or of all, as they are read."""
-    found: list[Table] = []
+    """The records of a file, of some connectors or of all, as they are read; OSError as `parse_offsets_file`."""
     keyless = 0
-    for table in tables:
-        mine = belonging(table, connectors) if connectors else table
-        keyed = without_keyless(mine)
-        keyless += len(mine) - len(keyed)
-        found.append(keyed)
-    return OffsetsFile(name, one_table(found), keyless, places)
+
+    def keyed() -> Iterator[Table]:
+        nonlocal keyless
+        for table in tables:
+            mine = belonging(table, connectors) if connectors else table
+            found = without_keyless(mine)
+            keyless += len(mine) - len(found)
+            yield found
+
+    pieces = list(spilled_if_several(in_large_pieces(keyed()), spool))
+    return OffsetsFile(name, pieces, keyless, places)
 
 
 Row = tuple[int, str, int, int, int, bytes | None, bytes | None, str | None]
@@ -90,7 +103,7 @@ def _some(lines: Iterable[bytes], name: str) -> Iterator[list[Row]]:
         ]
 
 
-def _body(file: BinaryIO, *, name: str) -> tuple[list[object] | None, Iterable[bytes]]:
+def _body(file: Iterator[bytes], *, name: str) -> tuple[list[object] | None, Iterable[bytes]]:
     """The list in `{"offsets": […]}`; None for anything else, which then has to be a record file, with its lines.
 
     The first line shows a record file, so that a long one is not parsed as a whole.
@@ -149,14 +162,15 @@ def spelled(file: OffsetsFile, store: ColumnStore) -> OffsetsFile:
     """
     if file.places != BODY:
         return file
-    keys: list[bytes] = file.incoming["key"].to_pylist()
+    [incoming] = file.tables()
+    keys: list[bytes] = incoming["key"].to_pylist()
     guesses = [key for key in map(decode_key, keys) if isinstance(key, OffsetKey)]
     there: dict[str, set[bytes]] = {}
     for raw in store.newest({key.connector for key in guesses})["key"].to_pylist():
         there.setdefault(decode_key(raw).identity, set()).add(raw)
-    rows = zip(guesses, file.incoming["line"].to_pylist(), strict=True)
+    rows = zip(guesses, incoming["line"].to_pylist(), strict=True)
     found = [_respelled(key, there.get(key.identity, set()), file.place(line)) for key, line in rows]
-    return replace(file, incoming=with_keys(file.incoming, found))
+    return replace(file, pieces=[with_keys(incoming, found)])
 
 
 def _respelled(key: OffsetKey, spellings: set[bytes], place: str) -> bytes:

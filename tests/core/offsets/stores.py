@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from eosctl.core.offsets.views import Store, fold_store
 from eosctl.core.records import Bounds, Record, TopicRead
+from eosctl.engine.files import Spool
 from eosctl.engine.reading.newest import records_table
 from eosctl.engine.stores import ColumnStore
 
 PARTITIONS = 5
+NO_SPOOL = Spool(Path("no", "such", "folder"))
+"""For what fits into memory."""
 
 
 def store(*records: Record) -> Store:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from eosctl.app import App
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.views import Store
@@ -19,7 +20,7 @@ from eosctl.offsets.files import importing, offsets_file
 from eosctl.offsets.files.importing import ImportPlan, read_offsets_file
 from eosctl.offsets.files.offsets_file import OffsetsFile
 from eosctl.offsets.files.rules import rest_body
-from tests.core.offsets.stores import PARTITIONS, column_store, store
+from tests.core.offsets.stores import NO_SPOOL, PARTITIONS, column_store, store
 
 A, B = b'["c",{"f":"a"}]', b'["c",{"f":"b"}]'
 HOME = partition_for(A, PARTITIONS)
@@ -34,11 +35,15 @@ def record(
 
 
 def parse_offsets_file(content: bytes, *, name: str, connectors: Sequence[str] = ()) -> OffsetsFile:
-    return offsets_file.parse_offsets_file(io.BytesIO(content), name=name, connectors=connectors)
+    return offsets_file.parse_offsets_file(io.BytesIO(content), NO_SPOOL, name=name, connectors=connectors)
 
 
 def plan_import(file: OffsetsFile, there: Store, **how: bool) -> ImportPlan:
-    return importing.plan_import(file, column_store(there), **how)
+    return importing.plan_import(file, column_store(there), NO_SPOOL, **how)
+
+
+def keys_in(file: OffsetsFile) -> list[bytes]:
+    return [key for table in file.tables() for key in table["key"].to_pylist()]
 
 
 def lines(*records: Record) -> bytes:
@@ -77,7 +82,7 @@ def test_on_a_kept_partition_counts_what_lies_there() -> None:
     """A key on two partitions: what a reader finds stays what the other one has."""
     there = store(record(A, b"1", at=1), record(A, b"2", partition=AWAY, at=9))
     file = parse_offsets_file(lines(record(A, b"1", at=1)), name="f")
-    [write] = plan_import(file, there, keep_partitions=True).writes
+    [write] = plan_import(file, there, keep=True).writes
     assert (write.action, write.reason, write.conflict) == (KeyAction.KEEP, "equal", False)
     assert (write.before, write.replaces, write.after) == (there.records[A], there.at(A, HOME), b"2")
 
@@ -114,7 +119,8 @@ def test_of_two_records_on_one_key_the_newer_is_written_and_the_other_reported(
 ) -> None:
     plan = plan_import(parse_offsets_file(lines(first, second), name="f"), store())
     assert [write.after for write in plan.writes] == [winner]
-    [lost] = plan.superseded
+    assert plan.superseded == 1
+    [lost] = plan.first
     assert {lost.line, lost.by} == {1, 2}
     assert (first, second)[lost.by - 1].value == winner
 
@@ -122,22 +128,22 @@ def test_of_two_records_on_one_key_the_newer_is_written_and_the_other_reported(
 def test_every_superseded_record_names_the_one_that_is_written() -> None:
     log = [record(A, str(n).encode(), offset=n) for n in range(3)]
     plan = plan_import(parse_offsets_file(lines(*log), name="f"), store())
-    assert [(each.line, each.by) for each in plan.superseded] == [(1, 3), (2, 3)]
+    assert (plan.superseded, plan.first) == (2, [(1, 3), (2, 3)])
 
 
 def test_kept_partitions_are_apart_and_must_exist() -> None:
     both = lines(record(A, b"1"), record(A, b"2", partition=AWAY))
-    plan = plan_import(parse_offsets_file(both, name="f"), store(), keep_partitions=True)
+    plan = plan_import(parse_offsets_file(both, name="f"), store(), keep=True)
     assert {write.partition: write.after for write in plan.writes} == {HOME: b"1", AWAY: b"2"}
-    assert plan.superseded == []
+    assert plan.superseded == 0
     again = store(record(A, b"1"), record(A, b"2", partition=AWAY))
-    kept = plan_import(parse_offsets_file(both, name="f"), again, keep_partitions=True)
+    kept = plan_import(parse_offsets_file(both, name="f"), again, keep=True)
     assert {write.action for write in kept.writes} == {KeyAction.KEEP}
     last = parse_offsets_file(lines(record(A, b"1", partition=4)), name="f")
-    assert [write.partition for write in plan_import(last, store(), keep_partitions=True).writes] == [4]
+    assert [write.partition for write in plan_import(last, store(), keep=True).writes] == [4]
     beyond = parse_offsets_file(b"\n" + lines(record(A, b"1", partition=5)), name="f")
     with pytest.raises(InputFileError, match="f, line 2: there is no partition 5: topic t has 5 partitions") as caught:
-        plan_import(beyond, store(), keep_partitions=True)
+        plan_import(beyond, store(), keep=True)
     assert caught.value.hint
 
 
@@ -146,9 +152,9 @@ def test_keys_that_connect_ignores_are_kept_and_others_filtered() -> None:
     keyless = record(A, b"1")._replace(key=None)
     content = lines(record(A, b"1"), record(b"junk", b"1"), keyless, record(b'["d",{}]', b"1"))
     whole = parse_offsets_file(content, name="f")
-    assert (whole.incoming["key"].to_pylist(), whole.keyless) == ([A, b"junk", b'["d",{}]'], 1)
+    assert (keys_in(whole), whole.keyless) == ([A, b"junk", b'["d",{}]'], 1)
     mine = parse_offsets_file(content, name="f", connectors=["c"])
-    assert (mine.incoming["key"].to_pylist(), mine.keyless) == ([A], 0)
+    assert (keys_in(mine), mine.keyless) == ([A], 0)
 
 
 BODY = {
@@ -165,7 +171,8 @@ BODY = {
 def test_a_body_is_written_as_connect_would(before: str, indent: int | None, after: str) -> None:
     content = f"{before}{json.dumps(BODY, indent=indent)}{after}"
     file = parse_offsets_file(content.encode(), name="f", connectors=["c"])
-    assert [tuple(row.values())[1:] for row in file.incoming.to_pylist()] == [
+    [incoming] = file.tables()
+    assert [tuple(row.values())[1:] for row in incoming.to_pylist()] == [
         ("", -1, -1, -1, b'["c",{"cluster":"A","partition":3,"topic":"t1"}]', b'{"offset":7}', None),
         ("", -1, -1, -1, A, None, None),
     ]
@@ -187,7 +194,7 @@ def test_several_bodies_in_one_file_are_refused(bodies: int) -> None:
 
 def test_a_record_may_have_members_that_nobody_knows() -> None:
     content = b'{"topic":"t","partition":0,"key":"[\\"c\\",{}]","value":null,"offsets":[]}'
-    assert parse_offsets_file(content, name="f", connectors=["c"]).incoming["key"].to_pylist() == [b'["c",{}]']
+    assert keys_in(parse_offsets_file(content, name="f", connectors=["c"])) == [b'["c",{}]']
 
 
 def test_a_record_file_has_its_own_spelling() -> None:
@@ -277,13 +284,13 @@ def test_a_body_is_text_that_people_read() -> None:
     assert body.text() == f'{{\n  "offsets": [\n{entry}\n  ]\n}}'
 
 
-def test_a_pipe_is_read_from_its_first_byte() -> None:
+def test_a_pipe_is_read_from_its_first_byte(app: App) -> None:
     """`offsets import <(zcat FILE.gz)`: what was read to see whether it is Parquet could not be read again."""
     out, into = os.pipe()
     try:
         with open(into, "wb") as writer:
             writer.write(b'{"topic":"t","partition":0,"key":"[\\"a\\",{}]","value":"1"}\n')
-        file = read_offsets_file(f"/dev/fd/{out}", stdin=io.BytesIO())
+        file = read_offsets_file(app, f"/dev/fd/{out}", stdin=io.BytesIO())
     finally:
         os.close(out)
-    assert file.incoming["key"].to_pylist() == [b'["a",{}]']
+    assert keys_in(file) == [b'["a",{}]']
