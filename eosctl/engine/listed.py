@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -34,6 +35,9 @@ _SCALAR = f'(?:"{_TEXT}"|0|-?[1-9][0-9]{{0,17}}|true|false|null)'
 _MAP = rf'\{{(?:"{_NAME}":{_SCALAR}(?:,"{_NAME}":{_SCALAR})*)?\}}'
 """A plain map: between members is what `,"` is, between a name and its value what `":` is, and nothing else is."""
 _KEY = rf'\["{_NAME}",{_MAP}\]'
+_HALF, _HEX = 8, np.frombuffer(b"0123456789ABCDEF", np.uint8)
+"""Hex digits of half a log sequence number, and what each is printed as."""
+_SHIFTS = np.array(range(60, -4, -4), np.uint64)
 _NEWEST = ("topic", "partition", "offset", "timestamp_ms", "key", "value")
 
 
@@ -61,8 +65,8 @@ class PlainRows:
         """How long they have been there."""
         return _texts_of(pc.max_element_wise(0, pc.subtract(now_ms, one_array(self._rows["timestamp_ms"]))))
 
-    def numbers(self, member: str, names: Sequence[str], text_of: Callable[[int], str]) -> str | pa.Array:
-        """`, "member": {"name": "text"}`: `text_of` the numbers, 0 or more, that values have under some of the names.
+    def lsns(self, member: str, names: Sequence[str]) -> str | pa.Array:
+        """`, "member": {"name": "text"}`: `lsn_texts` of the numbers, 0 or more, that values have under some names.
 
         It is empty for values without such a number, and for those without a member of the first name.
         """
@@ -70,7 +74,7 @@ class PlainRows:
         if names[0] not in there:
             return ""
         asked = pc.if_else(pc.match_substring(self._bare_value, f'"{names[0]}":'), self._bare_value, "")
-        members = _of_pieces(*(_members(asked, name, text_of) for name in there))
+        members = _of_pieces(*(_lsn_members(asked, name) for name in there))
         wrapped = _of_pieces(f', "{member}": {{', pc.utf8_slice_codeunits(members, len(", ")), "}")
         return pc.if_else(pc.equal(members, ""), "", wrapped)
 
@@ -205,12 +209,25 @@ def _of_pieces(*pieces: str | pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(*arrow, pa.scalar("", pa.large_string()))
 
 
-def _members(maps: pa.Array, name: str, text_of: Callable[[int], str]) -> pa.Array:
+def _lsn_members(maps: pa.Array, name: str) -> pa.Array:
     """`, "name": "text"` for each plain map with such a number, and empty for others."""
     found = pc.struct_field(pc.extract_regex(maps, f'"{name}":(?P<number>[0-9]+)'), "number")
-    numbers = found.cast(pa.int64()).to_pylist()
-    texts = pa.array([None if number is None else text_of(number) for number in numbers], pa.large_string())
-    return pc.fill_null(_of_pieces(f', "{name}": "', texts, '"'), "")
+    return pc.fill_null(_of_pieces(f', "{name}": "', lsn_texts(found.cast(pa.int64())), '"'), "")
+
+
+def lsn_texts(numbers: pa.Array) -> pa.Array:
+    """`history.sources.lsn_text` of each number, at a tenth of the time: its halves in hex, and null for null."""
+    values = numbers.fill_null(0).to_numpy().astype(np.uint64)
+    digits = (values[:, np.newaxis] >> _SHIFTS & np.uint64(15)).reshape(-1, 2, _HALF)
+    shown = np.logical_or.accumulate(digits != 0, axis=2)
+    shown[:, :, -1] = True
+    texts, kept = (np.ones((len(values), 2, _HALF + 1), kind) for kind in (np.uint8, np.bool_))
+    texts[:, :, 1:], kept[:, :, 1:] = _HEX[digits], shown
+    texts[:, 1, 0], kept[:, 0, 0] = ord("/"), False
+    ends = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(kept.sum(axis=(1, 2)), out=ends[1:])
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(texts[kept])]
+    return pc.if_else(pc.is_valid(numbers), pa.Array.from_buffers(pa.large_string(), len(values), buffers), None)
 
 
 def _texts_of(column: pa.ChunkedArray | pa.Array) -> pa.Array:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from typing import NoReturn, overload
 
 import msgspec
 
 from eosctl.core.offsets.views import Flag, OffsetView, OffsetViews
-from eosctl.offsets.history.sources import LSN_MEMBERS, lsn_text
+from eosctl.machine.ahead import ahead
+from eosctl.offsets.history.sources import LSN_MEMBERS
 from eosctl.offsets.rows import ViewRow, view_members
 from eosctl.offsets.stores.large import PlainViews
 from eosctl.output.documents import exact_text
@@ -57,11 +58,13 @@ class ViewRows(Sequence[ViewRow]):
 
     def texts(self, encode: Encode, *members: str | None) -> Iterator[Sequence[str]]:
         """What `encode` makes of these members of each row; None is the whole row."""
-        for each in self._views:
-            if members == (None,) and isinstance(each, PlainViews):
-                yield from zip(self._plain_texts(each, encode), strict=True)
+        for are_plain, views in groupby(self._views, lambda each: members == (None,) and isinstance(each, PlainViews)):
+            if are_plain:
+                plain_ones = (each for each in views if isinstance(each, PlainViews))
+                made = ahead(texts for each in plain_ones for texts in self._plain_texts(each, encode))
+                yield from ((text,) for texts in made for text in texts)
             else:
-                yield from (self._texts_of(view, encode, members) for view in each)
+                yield from (self._texts_of(view, encode, members) for each in views for view in each)
 
     def _texts_of(self, view: OffsetView, encode: Encode, members: Sequence[str | None]) -> Sequence[str]:
         if members == (None,) and (text := self._quick_text(view)) is not None:
@@ -69,7 +72,7 @@ class ViewRows(Sequence[ViewRow]):
         row = plain(self._row(view))
         return [encode(row if member is None else row[member]) for member in members]
 
-    def _plain_texts(self, views: PlainViews, encode: Encode) -> Iterator[str]:
+    def _plain_texts(self, views: PlainViews, encode: Encode) -> Iterator[Sequence[str]]:
         """The rows of plain keys, in a tenth of the time: all parts of them are JSON already."""
         from eosctl.engine.listed import joined
 
@@ -80,16 +83,13 @@ class ViewRows(Sequence[ViewRow]):
                 f'{{"connector": {connector}, "source_partition": ', rows.source_partition,
                 ', "key": "', rows.key, f'", "stores": {{"global": {{"topic": {topic}, "partition": ',
                 rows.partition, ', "offset": ', rows.offset, ', "timestamp": "', rows.timestamp, 'Z", "timestamp_ms": ',
-                rows.timestamp_ms, ', "value": ', rows.value, rows.numbers("lsn", LSN_MEMBERS, lsn_text),
+                rows.timestamp_ms, ', "value": ', rows.value, rows.lsns("lsn", LSN_MEMBERS),
                 '}, "dedicated": null}, "effective": {"documented": ', rows.value, ', "runtime": ', rows.value,
                 '}, "age_ms": ', rows.age_ms(self._now_ms), f', "flags": {flags}}}',
             )  # fmt: skip
             others = rows.records([number for number, text in enumerate(texts) if text is None])
-            if not others:
-                yield from filter(None, texts)  # all of them
-                continue
-            odd_views = iter(views.views_of(others))
-            yield from (self._texts_of(next(odd_views), encode, (None,))[0] if text is None else text for text in texts)
+            odd_views = iter(views.views_of(others) if others else ())
+            yield [self._texts_of(next(odd_views), encode, (None,))[0] if text is None else text for text in texts]
 
     def _quick_text(self, view: OffsetView) -> str | None:
         """The row in a third of the time; None where msgspec reads or writes something otherwise than `json` does."""

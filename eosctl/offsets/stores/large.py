@@ -88,7 +88,7 @@ def _read(app: App, topics: TopicStore, topic: str) -> tuple[Store | LargeStore,
             there.update((bound.partition, bound) for bound in read.bounds if bound.partition in part)
             records = in_order(read.records)
             del read  # it takes as much memory again
-            yield _kept(records, spool) if len(parts) > 1 else records
+            yield records if part is parts[-1] else _kept(records, spool)
 
     listed = Listed(read_parts())
     bounds = tuple(there[partition] for partition in sorted(there))
