@@ -122,6 +122,14 @@ class TextRows(Protocol):
 
 
 @runtime_checkable
+class LineRows(TextRows, Protocol):
+    """Rows that are made many at a time."""
+
+    def lines(self, encode: Encode) -> Iterator[str]:
+        """What `encode` makes of the rows, each with a newline behind it; one row or many at a time."""
+
+
+@runtime_checkable
 class AlikeRows(TextRows, Protocol):
     """Rows of which many differ by a name and some numbers alone."""
 

@@ -89,9 +89,11 @@ class Contest:
 
     def list(self) -> None:
         """Every key, to files."""
-        ours = _to_file(self._eosctl("list", "-o", "ndjson", "--offset-topic", TOPIC), self.folder / "list.ndjson")
-        theirs = _to_file(self._console(), self.folder / "console.txt")
-        self._pairs("offsets list -o ndjson", lambda: ours, "ConsoleConsumer > file", theirs)
+        ours = self._eosctl("list", "-o", "ndjson", "--offset-topic", TOPIC)
+        compare(
+            "offsets list -o ndjson", lambda: self._to_file(ours),
+            "ConsoleConsumer > file", lambda: self._to_file(self._console()), runs=self.runs, run=run_once,
+        )  # fmt: skip
 
     def import_(self) -> None:
         """Into topics that are there and empty, beside what writes keys and values, and no more."""
@@ -131,9 +133,16 @@ class Contest:
         self._pairs("offsets export --all-records", self._export, "tuned Java", self._tuned())
 
     def _export(self) -> Sequence[str]:
-        file = self.folder / "export.ndjson"
-        file.unlink(missing_ok=True)  # to replace it takes time: the file system frees what the old one had
-        return self._eosctl("export", "--store", TOPIC, "--all-records", str(file))
+        return self._eosctl("export", "--store", TOPIC, "--all-records", str(self._new_file()))
+
+    def _to_file(self, command: Sequence[str]) -> Sequence[str]:
+        return ["sh", "-c", f"exec {join(command)} > {quote(str(self._new_file()))}"]
+
+    def _new_file(self) -> Path:
+        """To write over the old one takes longer: the file system frees what it had."""
+        file = self.folder / "output"
+        file.unlink(missing_ok=True)
+        return file
 
     def _pairs(self, name: str, ours: Callable[[], Sequence[str]], theirs_name: str, theirs: Sequence[str]) -> None:
         compare(name, ours, theirs_name, lambda: theirs, runs=self.runs, run=run_once)
@@ -192,10 +201,6 @@ class Contest:
 
 def _from_file(command: Sequence[str], path: Path) -> Sequence[str]:
     return ["sh", "-c", f"exec {join(command)} < {quote(str(path))}"]
-
-
-def _to_file(command: Sequence[str], path: Path) -> Sequence[str]:
-    return ["sh", "-c", f"exec {join(command)} > {quote(str(path))}"]
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ from eosctl.engine.columns import NO_BYTES, one_array
 from eosctl.engine.files import Spilled
 
 _AT_ONCE = 10_000
+_TOGETHER = 100
+"""Longer texts have memory of their own each, which the system fills with zeros each time."""
 _MOST_BYTES = 4_096
 """Of a key or value that is a column's: its row has it three times."""
 _MOST_SHAPES = 10_000
@@ -74,8 +76,8 @@ class PlainRows:
         if names[0] not in there:
             return ""
         asked = pc.if_else(pc.match_substring(self._bare_value, f'"{names[0]}":'), self._bare_value, "")
-        members = _of_pieces(*(_lsn_members(asked, name) for name in there))
-        wrapped = _of_pieces(f', "{member}": {{', pc.utf8_slice_codeunits(members, len(", ")), "}")
+        members = joined(*(_lsn_members(asked, name) for name in there))
+        wrapped = joined(f', "{member}": {{', pc.utf8_slice_codeunits(members, len(", ")), "}")
         return pc.if_else(pc.equal(members, ""), "", wrapped)
 
     def records(self, where: Sequence[int]) -> list[Record]:
@@ -83,10 +85,21 @@ class PlainRows:
         return _records(self._rows.take(where)) if where else []
 
 
-def joined(*pieces: str | pa.Array) -> list[str | None]:
-    """A text of each row; None where a column has none."""
-    texts: list[str | None] = _of_pieces(*pieces).to_pylist()
-    return texts
+def joined(*pieces: str | pa.Array) -> pa.Array:
+    """A text of each row; null where a column has none."""
+    return pc.binary_join_element_wise(*map(_as_arrow, pieces), _as_arrow(""))
+
+
+def _as_arrow(piece: str | pa.Array) -> pa.Array | pa.Scalar:
+    return pa.scalar(piece, pa.large_string()) if isinstance(piece, str) else piece
+
+
+def together(texts: pa.Array) -> Iterator[str]:
+    """Texts, none of them null, one behind the other as they lie in memory, some at a time."""
+    _valid, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    for first in range(0, len(texts), _TOGETHER):
+        yield str(memoryview(data)[ends[first] : ends[min(first + _TOGETHER, len(texts))]], "utf-8")
 
 
 def in_order(records: pa.Table) -> pa.Table:
@@ -204,15 +217,10 @@ def _records(rows: pa.Table) -> list[Record]:
     return list(map(Record, *(rows[name].to_pylist() for name in _NEWEST)))
 
 
-def _of_pieces(*pieces: str | pa.Array) -> pa.Array:
-    arrow = [pa.scalar(piece, pa.large_string()) if isinstance(piece, str) else piece for piece in pieces]
-    return pc.binary_join_element_wise(*arrow, pa.scalar("", pa.large_string()))
-
-
 def _lsn_members(maps: pa.Array, name: str) -> pa.Array:
     """`, "name": "text"` for each plain map with such a number, and empty for others."""
     found = pc.struct_field(pc.extract_regex(maps, f'"{name}":(?P<number>[0-9]+)'), "number")
-    return pc.fill_null(_of_pieces(f', "{name}": "', lsn_texts(found.cast(pa.int64())), '"'), "")
+    return pc.fill_null(joined(f', "{name}": "', lsn_texts(found.cast(pa.int64())), '"'), "")
 
 
 def lsn_texts(numbers: pa.Array) -> pa.Array:

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import msgspec
 
-from eosctl.report import Report, TextRows, plain, row_texts
+from eosctl.report import LineRows, Report, TextRows, plain, row_texts
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode  # dumps makes an encoder per call
 _quick_encode = msgspec.json.Encoder().encode
@@ -34,14 +34,14 @@ def write_json(report: Report, stream: IO[str]) -> None:
 
 def write_ndjson(report: Report, stream: IO[str]) -> None:
     """One row a line, written as they are taken from `report.rows`; no more than some are kept."""
-    some, size = list[str](), 0
-    for text in _texts(report.rows):
+    rows, some, size = report.rows, list[str](), 0
+    for text in rows.lines(_encode) if isinstance(rows, LineRows) else map("{}\n".format, _texts(rows)):
         some.append(text)
         size += len(text)
         if size >= _BLOCK:
-            stream.write("\n".join([*some, ""]))
+            stream.write("".join(some))
             some, size = [], 0
-    stream.write("\n".join([*some, ""]))
+    stream.write("".join(some))
 
 
 def _texts(rows: Sequence[Any]) -> Iterable[str]:

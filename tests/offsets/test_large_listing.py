@@ -108,7 +108,7 @@ def test_plain_keys_are_made_of_columns() -> None:
     listed = Listed([in_order(records_table("t", records, partitions=3))])
     assert (listed.odd, listed.counts) == (set(), {"c": 50})
     [rows] = listed.rows("c")
-    assert joined(rows.offset, " ", rows.value) == [
+    assert joined(rows.offset, " ", rows.value).to_pylist() == [
         f'{n} {{"lsn": {n}, "x": "y"}}' for _key, n in sorted(zip(keys, range(50), strict=True))
     ]
 
