@@ -204,8 +204,15 @@ def once_there(count: int, read: Callable[[], Read]) -> Read:
     return records  # type: ignore[no-any-return]
 
 
-def wait_until(done: Callable[[], Any], *, what: str, timeout_s: float = PATIENCE_S, clock: Clock | None = None) -> Any:
-    """Polls until `done()` is truthy and returns that; fails the test naming `what`.
+def wait_until(
+    done: Callable[[], Any],
+    *,
+    what: str,
+    timeout_s: float = PATIENCE_S,
+    clock: Clock | None = None,
+    scene: Callable[[], object] | None = None,
+) -> Any:
+    """Polls until `done()` is truthy and returns that; fails the test naming `what`, and how the `scene` is then.
 
     It rests for as long as a look took: one of doctor is work for all that runs on this machine.
     """
@@ -216,7 +223,8 @@ def wait_until(done: Callable[[], Any], *, what: str, timeout_s: float = PATIENC
         if result:
             return result
         if deadline.expired():
-            pytest.fail(f"waited {timeout_s:g} s for {what}; last: {result!r}")
+            seen = "" if scene is None else f"; now: {scene()!r}"
+            pytest.fail(f"waited {timeout_s:g} s for {what}; last: {result!r}{seen}")
         deadline.clock.sleep_s(max(_POLL_S, deadline.clock.monotonic_s() - began_s))
 
 

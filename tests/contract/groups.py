@@ -103,7 +103,7 @@ class Group:
         return leader.rstrip("/")
 
     def wait(self, done: Callable[[], Any], what: str) -> Any:
-        return wait_until(done, what=what, clock=self.clock)
+        return wait_until(done, what=what, clock=self.clock, scene=self.describe)
 
     def at(self, url: str, timeout_s: float = 90.0) -> ConnectWorker:
         """The REST interface of one of them."""
