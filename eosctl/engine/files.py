@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from uuid import uuid4
 
@@ -139,15 +139,31 @@ class Spilled:
         return self.spool.get(self.begin, self.size)
 
 
-def spilled_if_several(tables: Iterator[pa.Table], spool: Spool) -> Iterator[pa.Table | Spilled]:
+def tables_of(parts: Iterable[pa.Table | Spilled]) -> Iterator[pa.Table]:
+    """Tables, whether they are in memory or in a spool."""
+    return (part if isinstance(part, pa.Table) else part.table() for part in parts)
+
+
+def spilled_if_several(tables: Iterable[pa.Table], spool: Spool) -> Iterator[pa.Table | Spilled]:
     """The one table, or each of several in the spool; raises OSError where that can't be written."""
+    one, several = one_or_several(tables)
+    if one is not None:
+        yield one
+    yield from map(spool.put, several)
+
+
+def one_or_several(tables: Iterable[pa.Table]) -> tuple[pa.Table | None, Iterator[pa.Table]]:
+    """The only table, or all of several, none of which is held here any longer than needed."""
+    tables = iter(tables)
     first = list(islice(tables, 2))
-    if len(first) < 2:
-        yield from first
-        return
-    while first:
-        yield spool.put(first.pop(0))
-    yield from map(spool.put, tables)
+    if len(first) == 1:
+        return first[0], iter(())
+    return None, chain(_drained(first), tables)
+
+
+def _drained(tables: list[pa.Table]) -> Iterator[pa.Table]:
+    while tables:
+        yield tables.pop(0)
 
 
 @contextmanager

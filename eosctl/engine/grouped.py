@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from eosctl.core.offsets import migration
 from eosctl.engine.columns import in_one_piece, numbered, row_sizes
-from eosctl.engine.files import Spilled, Spool
+from eosctl.engine.files import Spilled, Spool, one_or_several
 
 PART_RECORDS, PART_BYTES = migration.PART_RECORDS // 2, migration.PART_BYTES // 2
 """Of a part at most: two of them are looked at at a time."""
@@ -67,11 +66,8 @@ class Grouped:
         Rows with the same values in the columns `by` are a group, and `in_order` puts it together.
         """
         self._by, self._in_order = list(by), in_order
-        tables = iter(tables)
-        first = list(islice(tables, 2))
-        self._small = first[0] if len(first) == 1 else None
-        on_disk = [] if len(first) < 2 else [self._spilled(table, spool) for table in _drained(first, tables)]
-        self._parts = list(_parts_of(on_disk))
+        self._small, several = one_or_several(tables)
+        self._parts = list(_parts_of([self._spilled(table, spool) for table in several]))
 
     def _spilled(self, table: pa.Table, spool: Spool) -> _OnDisk:
         table = in_one_piece(self._in_order(table))
@@ -94,13 +90,6 @@ class Grouped:
     def is_large(self) -> bool:
         """Whether there are parts that wait on the disk."""
         return bool(self._parts)
-
-
-def _drained(first: list[pa.Table], others: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """All of them, none of which is held here any longer than needed."""
-    while first:
-        yield first.pop(0)
-    yield from others
 
 
 def _parts_of(tables: Sequence[_OnDisk]) -> Iterator[Sequence[_Slice]]:

@@ -23,7 +23,7 @@ from eosctl.core.records import Record
 from eosctl.core.wording import encodable
 from eosctl.engine.backups.lines import AT_ONCE
 from eosctl.engine.columns import SENT, arrow_schema, batch_of_columns, dictionary_of, one_array, those
-from eosctl.engine.files import Spilled
+from eosctl.engine.files import Spilled, tables_of
 from eosctl.engine.keys.homes import homes_of
 from eosctl.engine.reading.headers import headers_of, headers_text
 from eosctl.engine.rule import sent
@@ -49,7 +49,7 @@ class PlannedWrites(Sequence[PlannedWrite]):
         self._digest = ""
         self.actions, self.reasons, self.conflicts = Counter[KeyAction](), Counter[str](), 0
         connectors, topics = set[str](), set[str]()
-        for table in self._tables():
+        for table in self.tables():
             for row in pc.value_counts(table["action"]).to_pylist():
                 self.actions[KeyAction(row["values"])] += row["counts"]
             self.reasons.update({row["values"]: row["counts"] for row in pc.value_counts(table["reason"]).to_pylist()})
@@ -65,18 +65,13 @@ class PlannedWrites(Sequence[PlannedWrite]):
         """Writes that were planned one by one."""
         return cls([_table_of(writes)])
 
-    def _tables(self) -> Iterator[pa.Table]:
-        for part in self._parts:
-            table = part if isinstance(part, pa.Table) else part.table()
-            yield sent(table) if self._only_sends else table
-
     def count_parts(self) -> int:
         """How many `tables` there are."""
         return len(self._parts)
 
     def tables(self) -> Iterator[pa.Table]:
         """The parts, one after the other."""
-        return self._tables()
+        return map(sent, tables_of(self._parts)) if self._only_sends else tables_of(self._parts)
 
     def sends(self) -> PlannedWrites:
         """Those that put a record, in order."""
@@ -88,7 +83,7 @@ class PlannedWrites(Sequence[PlannedWrite]):
         return self.actions.total()
 
     def __iter__(self) -> Iterator[PlannedWrite]:
-        return (write for table in self._tables() for write in rows_of(table))
+        return (write for table in self.tables() for write in rows_of(table))
 
     @overload
     def __getitem__(self, place: int) -> PlannedWrite: ...
@@ -109,16 +104,16 @@ class PlannedWrites(Sequence[PlannedWrite]):
         if len(self) != len(other):
             return False
         if [*map(len, self._parts)] == [*map(len, other._parts)]:
-            tables = zip(self._tables(), other._tables(), strict=True)
+            tables = zip(self.tables(), other.tables(), strict=True)
             return all(one.equals(another) for one, another in tables)
-        mine, others = (pa.concat_tables([WRITES.empty_table(), *writes._tables()]) for writes in (self, other))
+        mine, others = (pa.concat_tables([WRITES.empty_table(), *writes.tables()]) for writes in (self, other))
         return bool(mine.equals(others))
 
     __hash__ = None  # type: ignore[assignment] # as a list
 
     def because(self, reason: str) -> list[PlannedWrite]:
         """Those with this reason."""
-        chosen = (table.filter(pc.equal(table["reason"], reason)) for table in self._tables())
+        chosen = (table.filter(pc.equal(table["reason"], reason)) for table in self.tables())
         return [write for table in chosen for write in rows_of(table)]
 
     def misplaced(self, sizes: Mapping[str, int]) -> list[PlannedWrite]:
@@ -145,7 +140,7 @@ class PlannedWrites(Sequence[PlannedWrite]):
         """`sha256:…` of what is done to each key."""
         if not self._digest:
             sha256 = hashlib.sha256()
-            for table in self._tables():
+            for table in self.tables():
                 for batch in _as_told(table).to_batches(AT_ONCE):
                     sha256.update(batch.serialize())
             self._digest = f"sha256:{sha256.hexdigest()}"
@@ -159,7 +154,7 @@ class PlannedWrites(Sequence[PlannedWrite]):
         """
         found: list[tuple[int, Shown]] = []
         good = pa.array(list(settled), pa.string())
-        for table, outcome in zip_longest(self._tables(), outcomes):
+        for table, outcome in zip_longest(self.tables(), outcomes):
             texts = pa.nulls(len(table), pa.string()) if outcome is None else outcome
             ranks = pc.add(
                 pc.if_else(pc.is_in(texts, value_set=good), 2, 0),

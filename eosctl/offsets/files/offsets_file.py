@@ -18,7 +18,7 @@ from eosctl.core.kept.record_lines import read_lines
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.record_file import UNKNOWN
 from eosctl.engine.backups.lines import AT_ONCE
-from eosctl.engine.files import Spilled, Spool, spilled_if_several
+from eosctl.engine.files import Spilled, Spool, spilled_if_several, tables_of
 from eosctl.engine.grouped import in_large_pieces
 from eosctl.engine.incoming import belonging, incoming_table, with_keys, without_keyless
 from eosctl.engine.reading.headers import headers_text
@@ -47,7 +47,7 @@ class OffsetsFile:
 
     def tables(self) -> Iterator[Table]:
         """The records (INCOMING) in order; of many, some at a time."""
-        return (piece.table() if isinstance(piece, Spilled) else piece for piece in self.pieces)
+        return tables_of(self.pieces)
 
     def place(self, line: int) -> str:
         """Where in the file a record is: `offsets.ndjson, line 7`."""
