@@ -69,14 +69,6 @@ def decode_bytes(value: object) -> bytes | None:
     raise ValueError('expected text, null or {"base64": "…"}')
 
 
-def read_documents(lines: Iterable[bytes], *, name: str) -> Iterator[tuple[Mapping[str, object], Record]]:
-    """Each line's object and the record in it; blank lines are passed over.
-
-    Raises InputFileError that names the file (`name`) and the line.
-    """
-    return ((document, record) for _number, document, record in numbered_documents(lines, name=name))
-
-
 def read_records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
     """The records of a file; raises InputFileError that names the file and the line."""
     return (record for _number, _document, record in numbered_documents(lines, name=name))

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 from eosctl.app import App
 from eosctl.core.configs.view import is_config_key
 from eosctl.core.kept.record_lines import read_lines
-from eosctl.core.record_file import UNKNOWN, encode_bytes, record_line
+from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError, RefusedError
 from eosctl.machine.ahead import ahead
@@ -43,10 +43,6 @@ class BackupEntry(NamedTuple):
     written: bytes | None
     knows_written: bool
     cluster_id: str | None
-
-    def was_absent(self) -> bool:
-        """Whether there was no record to restore, so that only a tombstone can be put there."""
-        return self.before.offset == UNKNOWN
 
 
 def keep_backup(app: App, writes: PlannedWrites, *, name: str, cluster_id: str) -> Path:

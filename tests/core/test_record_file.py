@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.record_file import read_documents, read_records, record_line
+from eosctl.core.record_file import numbered_documents, read_records, record_line
 from eosctl.core.records import Record
 from eosctl.errors import InputFileError
 
@@ -44,8 +44,8 @@ def test_the_shape_of_a_line() -> None:
 
 def test_extra_members_are_for_the_reader_that_knows_them() -> None:
     line = record_line(Record("t", 0, 1, 2, b"k", None), {"written": "x"})
-    [(document, record)] = read_documents([b"\n", line.encode()], name="f")
-    assert (document["written"], record) == ("x", Record("t", 0, 1, 2, b"k", None))
+    [(number, document, record)] = numbered_documents([b"\n", line.encode()], name="f")
+    assert (number, document["written"], record) == (2, "x", Record("t", 0, 1, 2, b"k", None))
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from eosctl.core.java.properties import parse_properties
 from eosctl.core.offsets import migration
 from eosctl.core.offsets import records as offset_records
 from eosctl.core.offsets.names import parse_store
-from eosctl.core.record_file import read_documents, read_records
+from eosctl.core.record_file import numbered_documents, read_records
 from eosctl.core.workers.config import parse_worker_config
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.deadline import Clock
@@ -89,7 +89,7 @@ DECODERS: dict[str, tuple[Decoder, tuple[type[Exception], ...], bytes]] = {
     "offset key's identity": (lambda data: offset_records.decode_key(data).identity, (), b'["c",{"f":12345678901}]'),
     "offset value": (offset_records.shown_value, (), b'{"position": 1e999, "t": "\\ud800"}'),
     "record file": (lambda data: list(read_records(lines(data), name="f")), (InputFileError,), RECORD * 2),
-    "backup": (lambda data: list(read_documents(lines(data), name="f")), (InputFileError,), RECORD * 2),
+    "backup": (lambda data: list(numbered_documents(lines(data), name="f")), (InputFileError,), RECORD * 2),
     "offsets file": (
         lambda data: parse_offsets_file(io.BytesIO(data), NO_SPOOL, name="f"),
         (InputFileError, UsageError), RECORD,
