@@ -7,13 +7,13 @@ import sys
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.kafka.topics.reader import reader_properties
+from eosctl.kafka.topics.runs import consumer_properties
 
 
 def main(servers: str, topic: str) -> None:
     """With the settings of eosctl's own reader, the fastest that were found."""
     settings = ClientSettings(tuple(servers.split(",")))
-    consumer = Consumer(reader_properties(settings, isolation="read_uncommitted"))
+    consumer = Consumer(consumer_properties(settings, committed=False))
     left = set(consumer.list_topics(topic, 30).topics[topic].partitions)
     consumer.assign([TopicPartition(topic, partition, 0) for partition in left])
     while left:

@@ -19,8 +19,11 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.offsets.migration import in_bins
-from eosctl.engine.reading.ranges import OffsetRange, read_runs
+from eosctl.deadline import Deadline
+from eosctl.engine.reading.ranges import OffsetRange
+from eosctl.kafka.topics.runs import RunReading
 
 _SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("key", pa.binary()), ("value", pa.binary())])
 
@@ -59,12 +62,14 @@ def main(bootstrap: str, source: str, target: str, prefix: str = "") -> None:
 def newest_of(spark: SparkSession, client: dict[str, Any], topic: str) -> DataFrame:
     """The newest record of each key of a topic."""
     ranges = offset_ranges(client, topic)
+    settings = ClientSettings((client["bootstrap.servers"],))
     bins = in_bins(((one.end - one.begin, one) for one in ranges), 2 * spark.sparkContext.defaultParallelism)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
         for number in numbers:
-            messages = chain.from_iterable(run for _place, run in read_runs(client, bins[number]))
+            runs = RunReading(settings, bins[number], timeout=Deadline.after(60), limited=False)
+            messages = chain.from_iterable(run for some in runs for _place, run in some)
             while some := list(islice(messages, 10_000)):
                 yield as_batch(some)
 

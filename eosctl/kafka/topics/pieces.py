@@ -5,45 +5,18 @@ Those are brokers that want a login of another kind, and records in the format o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from functools import partial
+from collections.abc import Generator, Iterator, Sequence
 from typing import Self
 
-from confluent_kafka import KafkaException
-
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.batches import Piece
 from eosctl.engine.reading.newest import piece_of
-from eosctl.engine.reading.ranges import OffsetRange, ProgressMeter, StalledError, read_runs
-from eosctl.errors import BrokerError
-from eosctl.events import Event, OnEvent
+from eosctl.engine.reading.ranges import OffsetRange, ProgressMeter
 from eosctl.kafka.batches.records import OldFormatError, RecordReading
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.native.sasl import is_spoken_natively
-from eosctl.kafka.topics.librdkafka import client_properties, error_of, translate
-
-_TELL_EVERY_S = 0.5
-
-
-class OffsetMeter:
-    """Reports how many offsets of `total` are read, twice a second at most, and in the end."""
-
-    def __init__(self, doing: str, total: int, *, deadline: Deadline, on_event: OnEvent) -> None:
-        self._event = partial(Event, doing, total=total, unit="records")
-        self._on_event, self._clock = on_event, deadline.clock
-        self._total, self._before = total, 0
-        self._next_s = self._clock.monotonic_s() + _TELL_EVERY_S
-
-    def tell(self, count: Callable[[], int], *, last: bool = False) -> None:
-        """Of several readings, one after the other, `count` tells of the present one, until its `last` time."""
-        if last:
-            self._before += count()
-        is_over = last and self._before == self._total
-        if is_over or self._clock.monotonic_s() >= self._next_s:
-            self._next_s = self._clock.monotonic_s() + _TELL_EVERY_S
-            self._on_event(self._event(done=self._before + (0 if last else count())))
+from eosctl.kafka.topics.runs import RunReading
 
 
 class PieceReader:
@@ -124,21 +97,9 @@ def read_by_librdkafka(
     committed: bool,
     progress: ProgressMeter | None,
 ) -> Iterator[Piece]:
-    """The `rest` of `ranges`; raises DeadlineError when the `timeout` of a `limited` reading is over."""
+    """The `rest` of `ranges`; `timeout` and `limited` as in `RunReading`, and what it raises."""
     number_of = {(one.topic, one.partition): number for number, one in enumerate(ranges)}
-    runs = read_runs(
-        client_properties(settings),
-        rest,
-        stall_timeout_s=timeout.remaining_s() if limited else timeout.timeout_s,
-        progress=progress,
-        isolation="read_committed" if committed else "read_uncommitted",
-    )
-    try:
+    reading = RunReading(settings, rest, timeout=timeout, limited=limited, committed=committed, progress=progress)
+    for runs in reading:
         for place, messages in runs:
-            if limited:
-                timeout.check(f"reading {counted(len(rest), 'partition')}")
             yield piece_of(number_of[place], messages)
-    except KafkaException as exc:
-        raise translate(error_of(exc), f"reading {counted(len(rest), 'partition')}") from exc
-    except StalledError as exc:
-        raise BrokerError(str(exc), hint="Was a topic deleted and created again? Run the command again.") from exc

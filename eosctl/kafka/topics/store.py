@@ -25,11 +25,13 @@ from eosctl.core.records import (
 )
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
+from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import EosctlError, UsageError
 from eosctl.events import Event, OnEvent, ignore_events
 from eosctl.kafka.admin import TopicAdmin
-from eosctl.kafka.topics.reader import TopicReader, collector_paused
-from eosctl.kafka.topics.tail_reader import read_tails
+from eosctl.kafka.topics.meter import OffsetMeter
+from eosctl.kafka.topics.reader import collector_paused, read_tails, rows_of
+from eosctl.kafka.topics.runs import RunReading
 from eosctl.kafka.topics.writer import TopicWriter
 from eosctl.machine.ahead import ahead
 
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from eosctl.engine.columns import Table
     from eosctl.engine.reading.batches import Piece
     from eosctl.engine.reading.newest import TopicColumns
-    from eosctl.engine.reading.ranges import OffsetRange
     from eosctl.engine.reading.stretches import Stretch
 
 _MARKER_PATIENCE_S, _MARKER_PATIENCE_EACH_S = 5.0, 0.05  # of a transaction, and more for each of its partitions
@@ -135,12 +136,35 @@ class KafkaTopicStore:
             raise UsageError(f"unknown isolation {isolation}", hint=f"One of {', '.join(_ISOLATIONS)}.")
         bounds = self._admin.known_bounds(topic) if partly else KnownBounds(self.bounds(topic))
         wanted = [_narrowed(one, since or {}, until or {}) for one in bounds.known]
-        reader = TopicReader(
-            self._settings, topic, wanted,
-            isolation=isolation, deadline=self._deadline, on_event=self._on_event, sieve=sieve, renews=renews,
+        committed = isolation == "read_committed"
+        records, read = self._rows(
+            topic, wanted, committed=committed, newest_per_key=newest_per_key, sieve=sieve, limited=not renews
+        )
+        return TopicRead(topic, bounds.known, records, read, bounds.missing, murmur2)
+
+    def _rows(
+        self,
+        topic: str,
+        bounds: Sequence[Bounds],
+        *,
+        committed: bool,
+        newest_per_key: bool,
+        sieve: Sieve | None = None,
+        limited: bool = True,
+    ) -> tuple[tuple[Record, ...], int]:
+        """`rows_of` what lies in `bounds`, up to the LSOs if it is to be committed, and how many records were read."""
+        ranges = [OffsetRange(topic, one.partition, one.begin, one.lso if committed else one.end) for one in bounds]
+        reading = RunReading(
+            self._settings, ranges,
+            timeout=self._deadline, limited=limited, committed=committed,
+            progress=self._meter(f"reading {topic}", ranges),
         )  # fmt: skip
-        records = reader.read_newest() if newest_per_key else reader.read_all()
-        return TopicRead(topic, bounds.known, records, reader.records_read, bounds.missing, murmur2)
+        partitions = [one.partition for one in bounds]
+        return rows_of(reading, partitions, newest_per_key=newest_per_key, sieve=sieve), reading.read
+
+    def _meter(self, doing: str, ranges: Sequence[OffsetRange]) -> OffsetMeter:
+        total = sum(max(0, one.end - one.begin) for one in ranges)
+        return OffsetMeter(doing, total, deadline=self._deadline, on_event=self._on_event)
 
     def read_columns(
         self,
@@ -157,7 +181,6 @@ class KafkaTopicStore:
         """
         from eosctl.engine.columns import in_one_piece
         from eosctl.engine.reading.newest import Folding, TopicColumns
-        from eosctl.engine.reading.ranges import OffsetRange
 
         bounds, committed = self.bounds(topic), isolation == "read_committed"
         ranges = [
@@ -183,15 +206,13 @@ class KafkaTopicStore:
         return self._pieces(ranges, f"reading {topics}", committed=True)
 
     def _pieces(self, ranges: Sequence[OffsetRange], doing: str, *, committed: bool) -> Generator[Piece, None, None]:
-        from eosctl.kafka.topics.pieces import OffsetMeter, read_pieces
+        from eosctl.kafka.topics.pieces import read_pieces
 
-        total = sum(max(0, one.end - one.begin) for one in ranges)
-        progress = OffsetMeter(doing, total, deadline=self._deadline, on_event=self._on_event)
-        return ahead(
-            read_pieces(
-                self._settings, ranges, timeout=self._deadline, committed=committed, limited=True, progress=progress
-            )
-        )
+        pieces = read_pieces(
+            self._settings, ranges,
+            timeout=self._deadline, committed=committed, limited=True, progress=self._meter(doing, ranges),
+        )  # fmt: skip
+        return ahead(pieces)
 
     def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
         """What `read` would return of the committed records up to the LSOs of `bounds`, some at a time.
@@ -218,11 +239,7 @@ class KafkaTopicStore:
         """
         ends = {bound.partition: bound.end for bound in self.bounds(topic)}
         behind = [Bounds(one.partition, one.lso, one.lso, ends.get(one.partition, one.lso)) for one in bounds]
-        reader = TopicReader(
-            self._settings, topic, behind,
-            isolation="read_uncommitted", deadline=self._deadline, on_event=self._on_event,
-        )  # fmt: skip
-        return reader.read_newest()
+        return self._rows(topic, behind, committed=False, newest_per_key=True)[0]
 
     def write(
         self, records: Iterable[OutRecord], *, transactional_id: TransactionalId | None = None

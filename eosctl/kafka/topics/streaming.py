@@ -12,7 +12,8 @@ from eosctl.engine.reading.newest import Folding
 from eosctl.engine.reading.ranges import OffsetRange, partitions_together
 from eosctl.engine.reading.stretches import Stretch, newest_stretch, stretch_of
 from eosctl.events import OnEvent
-from eosctl.kafka.topics.pieces import OffsetMeter, PieceReader
+from eosctl.kafka.topics.meter import OffsetMeter
+from eosctl.kafka.topics.pieces import PieceReader
 
 PART_OFFSETS = 50_000
 """Of partitions that are streamed together: what is in memory at once, unless one has more."""
