@@ -1,18 +1,13 @@
-"""From columns to Kafka: records in transactions of confluent-kafka.
+"""From columns to Kafka: where rows go, in which order, how many at a time, and how a producer is handed them.
 
-    counts = write_rows(client_properties, "my-id-0", placed(rule.sent(decisions)))
-
-A commit fails where one record of its transaction failed: only the last record of each partition reports its delivery,
-for its offset. Who writes again under the same transactional id fences what was left open. No Spark in it. What is
-written in eosctl's own process goes through `kafka.topics.writer`, which sends it by `produce_rows`.
+`kafka.topics.writer` sends them, in transactions. A commit fails where one record of its transaction failed: only the
+last record of each partition reports its delivery, for its offset.
 """
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from itertools import islice, pairwise
 from typing import Any
 
@@ -21,37 +16,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eosctl.core.clients.librdkafka_limits import LARGEST_RECORD
 from eosctl.core.records import Record
 from eosctl.engine.columns import SENT, batch_of_columns, numbered, one_array, those
 from eosctl.engine.keys.homes import homes_by
 from eosctl.engine.reading.headers import headers_of
-from eosctl.engine.reading.ranges import ClientProperties, ProgressMeter, learn_topics
 
 OnDelivery = Callable[[Any, Any], None]
 """Takes confluent-kafka's error, or None, and its message."""
-Counts = dict[tuple[str, int], tuple[int, int, int]]
-"""(topic, partition) -> (records written, tombstones among them, offset of the last)."""
 
-_TRANSACTION_TIMEOUT_S = 600
-_FLUSH_S = 0.9 * _TRANSACTION_TIMEOUT_S
+TRANSACTION_S = 600
+"""After which the coordinator may end a transaction of which `Pace` has told the size."""
 _FIRST_BYTES, _GROWTH, _AROUND_BYTES = 1 << 18, 4, 100
-_MOMENT_S, _LONG_S = _TRANSACTION_TIMEOUT_S / 40, _TRANSACTION_TIMEOUT_S / 4
+_MOMENT_S, _LONG_S = TRANSACTION_S / 40, TRANSACTION_S / 4
 _TOMBSTONES_AT_ONCE = 50_000
 _POLL_EVERY, _FULL_POLL_S = 1000, 0.1
-_PURGED = ("_PURGE_QUEUE", "_PURGE_INFLIGHT")
 _PARTITIONS_AT_ONCE = 2000
 """Of one transaction: the coordinator keeps them all in one record, which takes 1 MiB (`max.message.bytes` of
 __transaction_state), and with the longest name a partition of a topic of its own takes 260 bytes of it."""
-_PRODUCER = {
-    "enable.idempotence": True,
-    "acks": "all",
-    "linger.ms": 20,
-    "allow.auto.create.topics": False,
-    "transaction.timeout.ms": 1000 * _TRANSACTION_TIMEOUT_S,
-    "message.timeout.ms": 1000 * _TRANSACTION_TIMEOUT_S,  # a quota may hold a record up for as long
-    "enable.metrics.push": False,
-}
 
 
 def placed(decisions: pa.Table) -> pa.Table:
@@ -71,46 +52,6 @@ def tombstones(copies: Iterable[Record]) -> Iterator[pa.Table]:
         topics, partitions, keys = zip(*((each.topic, each.partition, each.key) for each in some), strict=True)
         nothing = [None] * len(some)
         yield pa.Table.from_batches([batch_of_columns([topics, partitions, keys, nothing, nothing], SENT)])
-
-
-def write_rows(
-    client: ClientProperties,
-    transactional_id: str,
-    rows: pa.Table,
-    *,
-    progress: ProgressMeter | None = None,
-    open_producer: Callable[[ClientProperties], Any] | None = None,
-    now_s: Callable[[], float] = time.monotonic,
-) -> Counts:
-    """Writes `rows` (topic, partition, key, value), partition by partition, and returns what was committed.
-
-    Nothing is opened for no rows, and one transaction is enough where nothing holds the writer up: see `_Pace`. Raises
-    KafkaException or RuntimeError after aborting what is open, as far as the broker answers.
-    """
-    from confluent_kafka import KafkaException, Producer
-
-    if not len(rows):
-        return {}
-    producer = (open_producer or Producer)(
-        {**LARGEST_RECORD, **client, **_PRODUCER, "transactional.id": transactional_id}
-    )
-    learn_topics(producer, len(pc.unique(rows["topic"])))
-    _until_done(producer.init_transactions)
-    sender, pace, rows = _Sender(producer, progress), _Pace(now_s), by_partition(rows)
-    try:
-        for some in pace.pieces(rows):
-            producer.begin_transaction()
-            sender.send(some)
-            _until_done(producer.commit_transaction, timeout_s=_FLUSH_S)
-            sender.committed(some)
-    except BaseException:
-        # the first error is the one to report; who comes next fences what stays open
-        with suppress(KafkaException, RuntimeError):
-            producer.purge()
-        with suppress(KafkaException, RuntimeError):
-            _until_done(producer.abort_transaction, timeout_s=10.0)
-        raise
-    return sender.counts
 
 
 def by_partition(rows: pa.Table) -> pa.Table:
@@ -138,7 +79,7 @@ def deletions_first(rows: pa.Table) -> Iterator[pa.Table]:
         yield by_partition(those(rows, is_next(rows["value"])))
 
 
-class _Pace:
+class Pace:
     """How many bytes go into one transaction: few at first, and four times as many whenever that took but a moment.
 
     Brokers hold up a writer that is over its quota for as long as they like, and end a transaction that is open for
@@ -166,51 +107,6 @@ class _Pace:
             self._bytes *= _GROWTH
         elif took_s > _LONG_S:
             self._bytes = max(self._bytes // _GROWTH, _AROUND_BYTES)
-
-
-class _Sender:
-    """Sends the records of one transaction after the other; `counts` are of those that are committed."""
-
-    def __init__(self, producer: Any, progress: ProgressMeter | None) -> None:
-        self._producer, self._progress, self._failures = producer, progress, list[str]()
-        self._last_offsets: dict[tuple[str, int], int] = {}
-        self._sent = self._purged = 0
-        self.counts: Counts = {}
-
-    def send(self, rows: pa.Table) -> None:
-        """Sends all; raises KafkaException or RuntimeError for what was not delivered, as far as that is seen by now.
-
-        Where a transaction can't go on its records are only said to be purged: what it failed for tells the commit.
-        """
-        for count in produce_rows(self._producer, rows, on_last=self._on_delivery):
-            self._sent += count
-            self._tell()
-        left = self._producer.flush(_FLUSH_S)
-        if self._purged and not self._failures:
-            _until_done(self._producer.commit_transaction, timeout_s=_FLUSH_S)
-        if lost := left + len(self._failures) + self._purged:
-            raise RuntimeError(f"{lost} records were not delivered: {self._failures[:3]}")
-
-    def committed(self, rows: pa.Table) -> None:
-        """Counts the records of a transaction that is committed."""
-        for place, some in partitions_of(rows):
-            written, tombstones, _last = self.counts.get(place, (0, 0, -1))
-            last = self._last_offsets.get(place, -1)
-            self.counts[place] = written + len(some), tombstones + some["value"].null_count, last
-        self._tell(last=True)
-
-    def _tell(self, *, last: bool = False) -> None:
-        if self._progress is not None:
-            self._progress.tell(lambda: self._sent, last=last)
-
-    def _on_delivery(self, error: Any, message: Any) -> None:
-        place = message.topic(), message.partition()
-        if error is not None and error.name() in _PURGED:
-            self._purged += 1
-        elif error is not None:
-            self._failures.append(f"{place[0]}-{place[1]}: {error.str()} ({error.name()})")
-        else:
-            self._last_offsets[place] = max(self._last_offsets.get(place, -1), message.offset())
 
 
 def produce_rows(producer: Any, rows: pa.Table, *, on_last: OnDelivery) -> Iterator[int]:
@@ -270,16 +166,3 @@ def first_rows_of(rows: pa.Table) -> list[tuple[int, str, int]]:
     grouped = places.append_column("row", numbered(len(rows))).group_by(places.column_names)
     firsts = grouped.aggregate([("row", "min")]).select(["row_min", *places.column_names])
     return sorted(zip(*(column.to_pylist() for column in firsts.columns), strict=True))
-
-
-def _until_done(step: Callable[[float], None], *, timeout_s: float = 120.0) -> None:
-    """Calls a transactional step until it is done; librdkafka asks for a repetition of what it may repeat."""
-    from confluent_kafka import KafkaException
-
-    give_up_s = time.monotonic() + timeout_s
-    while True:
-        try:
-            return step(10.0)
-        except KafkaException as exc:
-            if not exc.args[0].retriable() or time.monotonic() > give_up_s:
-                raise

@@ -79,7 +79,7 @@ def test_columns_whose_id_was_taken_over_say_so(stack: Stack, store: KafkaTopicS
         transactional_id=transactional_id, deadline=Deadline.after(60), on_event=ignore_events,
     )  # fmt: skip
     with pytest.raises(BrokerError, match=f"took over transactional id {transactional_id}; nothing was written"):
-        writer.write_rows([_rows(unique, count)], total=count)
+        writer.write_rows([[_rows(unique, count)]], total=count)
     wait_until(lambda: not store.read(unique).blocked(), what="the marker")
     assert store.read(unique).records == ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -262,7 +263,8 @@ class KafkaTopicStore:
         Returns the offset of the last one in each partition. They are `total` altogether, for those who wait. Raises
         what `write` raises; what was committed before stays.
         """
-        last = self._writer(transactional_id).write_rows(transactions, total=total)
+        with closing(ahead(_in_order(transactions), most=1)) as made:
+            last = self._writer(transactional_id).write_rows(made, total=total)
         self._wait_for_markers(last)
         return last
 
@@ -277,6 +279,14 @@ class KafkaTopicStore:
 
     def _wait_for_markers(self, last: Mapping[tuple[str, int], int]) -> None:
         wait_for_markers(self.bounds_of, last, deadline=self._deadline, on_event=self._on_event)
+
+
+def _in_order(transactions: Iterable[Table]) -> Generator[Sequence[Table], None, None]:
+    """The rows of each transaction, deletions first."""
+    from eosctl.engine.write import deletions_first
+
+    for rows in transactions:
+        yield list(deletions_first(rows))
 
 
 def _narrowed(bounds: Bounds, since: Mapping[int, int], until: Mapping[int, int]) -> Bounds:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Sized
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from contextlib import suppress
 from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, murmu
 
 from eosctl.core.clients.librdkafka_limits import LARGEST_RECORD
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord, Written
 from eosctl.core.wording import counted
@@ -20,40 +21,60 @@ from eosctl.errors import BrokerError, DeadlineError, EosctlError, UnreachableEr
 from eosctl.events import Event, OnEvent
 from eosctl.kafka.access import Access
 from eosctl.kafka.topics.librdkafka import ErrorLog, Properties, client_properties, error_of, quiet_logger, translate
-from eosctl.machine.ahead import ahead
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
 
+OpenProducer = Callable[[Properties], Any]
+"""confluent-kafka's Producer: librdkafka properties to one that is ready."""
+
 _POLL_S = 0.1
 _PROGRESS_EVERY = 10_000
-_TRANSACTION_TIMEOUT_MS = 120_000  # how long readers may be blocked if eosctl dies in the middle
-_DELIVERY_TIMEOUT_MS = 60_000
 _ABORT_TIMEOUT_S = 10.0
 _FAILED_BEFORE = (KafkaError._STATE, KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 _FATAL = (KafkaException, SystemError)  # see _kafka_error
 
 
-def writer_properties(settings: ClientSettings, *, transactional_id: TransactionalId | None) -> Properties:
+@frozen
+class WriteTerms:
+    """What a write waits for: a transaction is ended by its coordinator after `transaction_s`, `delivery_s` is how long
+    a record may be on its way, and `down_s` how long all brokers may be down."""
+
+    transaction_s: int
+    delivery_s: int
+    down_s: float
+
+
+BRIEF = WriteTerms(120, 60, 3.0)
+"""Readers are blocked for no longer if eosctl dies in the middle."""
+
+
+def writer_properties(
+    settings: ClientSettings, *, transactional_id: TransactionalId | None, terms: WriteTerms = BRIEF
+) -> Properties:
     """Producer properties: idempotent, acks=all; transactional if an id is given."""
     properties = {**LARGEST_RECORD, **client_properties(settings)} | {
         "enable.idempotence": True,
         "acks": "all",
-        "linger.ms": 5,
-        "delivery.timeout.ms": _DELIVERY_TIMEOUT_MS,
+        "linger.ms": 20,
+        "delivery.timeout.ms": 1000 * terms.delivery_s,
+        "allow.auto.create.topics": False,
     }
     if transactional_id is None:
         return properties
-    timeout_ms = min(properties["socket.timeout.ms"], _TRANSACTION_TIMEOUT_MS)  # librdkafka takes no longer one here
+    timeout_ms = min(properties["socket.timeout.ms"], 1000 * terms.transaction_s)  # librdkafka takes no longer one here
     return properties | {
         "transactional.id": transactional_id,
-        "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
+        "transaction.timeout.ms": 1000 * terms.transaction_s,
         "socket.timeout.ms": timeout_ms,
     }
 
 
 class TopicWriter:
-    """One write of many records; `partitions_of` reports how many partitions a topic has (and that it exists)."""
+    """One write of many records; `partitions_of` reports how many partitions a topic has (and that it exists).
+
+    The time of `deadline` begins anew with each transaction, unless the write is `limited`.
+    """
 
     def __init__(
         self,
@@ -63,10 +84,14 @@ class TopicWriter:
         transactional_id: TransactionalId | None,
         deadline: Deadline,
         on_event: OnEvent,
+        terms: WriteTerms = BRIEF,
+        limited: bool = True,
+        open_producer: OpenProducer | None = None,
     ) -> None:
         self._settings, self._partitions_of, self._id = settings, partitions_of, transactional_id
-        self._deadline, self._on_event = deadline, on_event
-        self._errors = ErrorLog(deadline.clock.monotonic_s)
+        self._deadline, self._limited, self._on_event, self._terms = deadline, limited, on_event, terms
+        self._open = open_producer or (lambda properties: Producer(properties, logger=quiet_logger()))
+        self._errors = ErrorLog(deadline.clock.monotonic_s, patience_s=terms.down_s)
         self._partitions: dict[str, int] = {}
         self._written: list[Written | None] = []
         self._failures: list[tuple[str, KafkaError]] = []
@@ -84,21 +109,21 @@ class TopicWriter:
         self._run([partial(self._send_all, records=records)])
         return [written for written in self._written if written is not None]
 
-    def write_rows(self, transactions: Iterable[Table], *, total: int) -> Mapping[tuple[str, int], int]:
-        """Writes SENT, each table in a transaction, deletions first; the offset of the last one in each partition.
+    def write_rows(self, transactions: Iterable[Sequence[Table]], *, total: int) -> Mapping[tuple[str, int], int]:
+        """Writes SENT, some tables in each transaction; the offset of the last record in each partition.
 
-        Raises EosctlError when one was not delivered, which the commit tells of all but these.
+        A transaction is committed when the next one is asked for. Raises EosctlError when a record was not delivered,
+        which the commit tells of all but these last ones.
         """
         self._total = total
-        with closing(ahead(_in_order(transactions), most=1)) as made:
-            self._run(partial(self._send_rows, tables=tables) for tables in made)
+        self._run(partial(self._send_rows, tables=tables) for tables in transactions)
         return self._last
 
     def _run(self, sends: Iterable[Callable[[Producer], None]]) -> None:
         """Sends what each of `sends` has, in a transaction if there is an id."""
-        properties = writer_properties(self._settings, transactional_id=self._id) | {"error_cb": self._errors}
+        properties = writer_properties(self._settings, transactional_id=self._id, terms=self._terms)
         try:
-            producer = Producer(properties, logger=quiet_logger())
+            producer = self._open({**properties, "error_cb": self._errors})
         except KafkaException as exc:
             raise translate(error_of(exc), "starting the producer") from exc
         try:
@@ -123,6 +148,8 @@ class TopicWriter:
             raise
         self._commit(producer)
         self._committed = self._delivered
+        if not self._limited:
+            self._deadline = Deadline.after(self._deadline.timeout_s, self._deadline.clock)
 
     def _send(self, producer: Producer, send: Callable[[Producer], None]) -> None:
         try:
@@ -143,10 +170,10 @@ class TopicWriter:
         from eosctl.engine.reading.ranges import learn_topics
         from eosctl.engine.write import first_rows_of, produce_rows
 
-        for some in tables:
-            for _first, topic, partition in first_rows_of(some):
-                self._require_partition(topic, partition)
-        learn_topics(producer, len(self._partitions))
+        places = [(topic, partition) for some in tables for _first, topic, partition in first_rows_of(some)]
+        learn_topics(producer, len({topic for topic, _partition in places} - self._partitions.keys()))
+        for topic, partition in places:
+            self._require_partition(topic, partition)
         for some in tables:
             for count in produce_rows(producer, some, on_last=self._on_last):
                 self._handed += count
@@ -269,13 +296,13 @@ class TopicWriter:
             raise
 
     def _abort(self, producer: Producer) -> None:
-
-        try:
+        with suppress(*_FATAL):
             producer.purge()
+        try:
             producer.abort_transaction(_ABORT_TIMEOUT_S)
         except _FATAL as exc:
             if not _kafka_error(exc).fatal():  # a fenced producer's transaction was aborted by who fenced it
-                wait_s = _TRANSACTION_TIMEOUT_MS // 1000
+                wait_s = self._terms.transaction_s
                 self._on_event(
                     Event(
                         f"the transaction of {self._id} could not be aborted ({_kafka_error(exc).name()}); "
@@ -323,11 +350,3 @@ def _kafka_error(exception: KafkaException | SystemError) -> KafkaError:
     if cause is None:
         raise exception
     return error_of(cause)
-
-
-def _in_order(transactions: Iterable[Table]) -> Generator[Sequence[Table], None, None]:
-    """The rows of each transaction, deletions first."""
-    from eosctl.engine.write import deletions_first
-
-    for rows in transactions:
-        yield list(deletions_first(rows))

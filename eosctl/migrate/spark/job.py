@@ -20,6 +20,7 @@ from pyspark import SparkContext
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.frozen import frozen
+from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.migration import (
     ONE_PART,
     PART_RECORDS,
@@ -38,9 +39,8 @@ from eosctl.engine.columns import Table
 from eosctl.engine.files import land, next_reader, older_in, part_files, read_table
 from eosctl.engine.keys.places import Places
 from eosctl.engine.reading.ranges import OffsetRange
-from eosctl.engine.write import Counts, write_rows
 from eosctl.errors import UsageError
-from eosctl.kafka.topics.librdkafka import client_properties
+from eosctl.kafka.topics.bulk import Counts, write_in_bulk
 from eosctl.machine.kept_file import sync_directory
 from eosctl.migrate.spark import parts as tasks_of
 from eosctl.migrate.spark.files import folds_of, write_file
@@ -233,7 +233,7 @@ class MigrationJob:
 
         def write_part(number: int) -> Counts:
             rows = tasks_of.rows_of_writer(decisions, number)
-            return write_rows(client_properties(client), f"{name}-{number}", rows, progress=counts.of_task(number))
+            return write_in_bulk(client, TransactionalId(f"{name}-{number}"), rows, progress=counts.of_task(number))
 
         return write_part
 

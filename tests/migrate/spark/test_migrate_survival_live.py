@@ -26,8 +26,8 @@ from eosctl.core.offsets.migration import MigrationPlan, Selection, read_plan
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.deadline import Clock
-from eosctl.engine.write import Counts
 from eosctl.errors import ExitCode
+from eosctl.kafka.topics.bulk import Counts
 from eosctl.migrate.journal import Stage, migration_journal, read_past
 from eosctl.migrate.plan import MigrationRequest, snapshot_folder
 from eosctl.migrate.rows import MigratedSummary

@@ -1,0 +1,65 @@
+"""Rows in bulk, in transactions that fit their timeout, whatever a quota makes of the writer.
+
+    counts = write_in_bulk(settings, "my-id-0", placed(rule.sent(decisions)))
+
+Who writes again under the same transactional id fences what was left open. No Spark in it; its tasks write by it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId
+from eosctl.deadline import Clock, Deadline
+from eosctl.engine.columns import Table
+from eosctl.engine.reading.ranges import Place, ProgressMeter
+from eosctl.engine.write import TRANSACTION_S, Pace, by_partition, partitions_of
+from eosctl.events import Event
+from eosctl.kafka.topics.writer import OpenProducer, TopicWriter, WriteTerms
+
+Counts = dict[Place, tuple[int, int, int]]
+"""(topic, partition) -> (records written, tombstones among them, offset of the last)."""
+
+_TERMS = WriteTerms(TRANSACTION_S, TRANSACTION_S, 120.0)
+"""A quota may hold a record up for as long as its transaction lasts, and a broker may be restarted meanwhile."""
+_MANY = 1 << 31
+
+
+def write_in_bulk(
+    settings: ClientSettings,
+    transactional_id: TransactionalId,
+    rows: Table,
+    *,
+    progress: ProgressMeter | None = None,
+    open_producer: OpenProducer | None = None,
+    clock: Clock | None = None,
+) -> Counts:
+    """Writes `rows` (topic, partition, key, value), partition by partition, and returns what was committed.
+
+    Nothing is opened for no rows, and one transaction is enough where nothing holds the writer up: see `Pace`. The
+    partitions are there: whoever has planned the rows has looked. Raises what `TopicWriter.write_rows` raises.
+    """
+    if not len(rows):
+        return {}
+    clock, written, tombstones = clock or Clock(), Counter[Place](), Counter[Place]()
+
+    def transactions() -> Iterator[Sequence[Table]]:
+        for some in Pace(clock.monotonic_s).pieces(by_partition(rows)):
+            yield [some]
+            for place, each in partitions_of(some):  # they are committed by now
+                written[place] += len(each)
+                tombstones[place] += each["value"].null_count
+
+    def tell(event: Event) -> None:
+        if progress is not None and event.done is not None:
+            progress.tell(lambda: event.done or 0, last=event.done == len(rows))
+
+    writer = TopicWriter(
+        settings, lambda _topic: _MANY,
+        transactional_id=transactional_id, deadline=Deadline.after(TRANSACTION_S, clock), on_event=tell,
+        terms=_TERMS, limited=False, open_producer=open_producer,
+    )  # fmt: skip
+    last = writer.write_rows(transactions(), total=len(rows))
+    return {place: (count, tombstones[place], last[place]) for place, count in written.items()}
