@@ -25,7 +25,7 @@ OnDelivery = Callable[[Any, Any], None]
 """Takes confluent-kafka's error, or None, and its message."""
 
 TRANSACTION_S = 600
-"""After which the coordinator may end a transaction of which `Pace` has told the size."""
+"""After which the coordinator may end a transaction of which `QuotaPace` has told the size."""
 _FIRST_BYTES, _GROWTH, _AROUND_BYTES = 1 << 18, 4, 100
 _MOMENT_S, _LONG_S = TRANSACTION_S / 40, TRANSACTION_S / 4
 _TOMBSTONES_AT_ONCE = 50_000
@@ -79,7 +79,7 @@ def deletions_first(rows: pa.Table) -> Iterator[pa.Table]:
         yield by_partition(those(rows, is_next(rows["value"])))
 
 
-class Pace:
+class QuotaPace:
     """How many bytes go into one transaction: few at first, and four times as many whenever that took but a moment.
 
     Brokers hold up a writer that is over its quota for as long as they like, and end a transaction that is open for

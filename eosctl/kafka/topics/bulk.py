@@ -15,7 +15,7 @@ from eosctl.core.ids import TransactionalId
 from eosctl.deadline import Clock, Deadline
 from eosctl.engine.columns import Table
 from eosctl.engine.reading.ranges import Place, ProgressMeter
-from eosctl.engine.write import TRANSACTION_S, Pace, by_partition, partitions_of
+from eosctl.engine.write import TRANSACTION_S, QuotaPace, by_partition, partitions_of
 from eosctl.events import Event
 from eosctl.kafka.topics.writer import OpenProducer, TopicWriter, WriteTerms
 
@@ -38,7 +38,7 @@ def write_in_bulk(
 ) -> Counts:
     """Writes `rows` (topic, partition, key, value), partition by partition, and returns what was committed.
 
-    Nothing is opened for no rows, and one transaction is enough where nothing holds the writer up: see `Pace`. The
+    Nothing is opened for no rows, and one transaction is enough where nothing holds the writer up: see `QuotaPace`. The
     partitions are there: whoever has planned the rows has looked. Raises what `TopicWriter.write_rows` raises.
     """
     if not len(rows):
@@ -46,7 +46,7 @@ def write_in_bulk(
     clock, written, tombstones = clock or Clock(), Counter[Place](), Counter[Place]()
 
     def transactions() -> Iterator[Sequence[Table]]:
-        for some in Pace(clock.monotonic_s).pieces(by_partition(rows)):
+        for some in QuotaPace(clock.monotonic_s).pieces(by_partition(rows)):
             yield [some]
             for place, each in partitions_of(some):  # they are committed by now
                 written[place] += len(each)
