@@ -25,6 +25,7 @@ Counts = dict[Place, tuple[int, int, int]]
 _TERMS = WriteTerms(TRANSACTION_S, TRANSACTION_S, 120.0)
 """A quota may hold a record up for as long as its transaction lasts, and a broker may be restarted meanwhile."""
 _MANY = 1 << 31
+"""More partitions than a topic can have: none is looked up."""
 
 
 def write_in_bulk(

@@ -1,6 +1,6 @@
-"""Topics as rows, for those who look at few of them or in no haste: what is read in bulk is read as columns (`pieces`).
+"""Topics as rows: small ones, and the ends of many. What is read in bulk is read as columns (`pieces`).
 
-Rows need neither numpy nor Arrow, which take a command longer to load than a small topic takes to read.
+Rows need neither numpy nor Arrow, and to load these takes a command longer than to read a small topic.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ _CONSUMER = {
     "fetch.wait.max.ms": 50,
     "fetch.queue.backoff.ms": 20,
     "queued.min.messages": 100_000,  # more are read no faster, and each takes 400 bytes besides its own
-    "queued.max.messages.kbytes": 16_384,
+    "queued.max.messages.kbytes": 16_384,  # which bounds what is in memory
 }
 """librdkafka's properties for a bounded read: assign only, nothing committed; 2.7 times the speed of the defaults.
 
@@ -84,7 +84,7 @@ class RunReading:
         self._settings, self._committed, self._properties = settings, committed, properties or {}
         self._deadline, self._limited, self._skips_gone, self._progress = timeout, limited, skips_gone, progress
         self._open = open_consumer or (lambda properties: Consumer(properties, logger=quiet_logger()))
-        # whoever may wait for as long as he likes also waits for brokers that are restarted
+        # a reading without a limit also waits for brokers that are restarted
         self._errors = ErrorLog(timeout.clock.monotonic_s, patience_s=_DOWN_S if limited else timeout.timeout_s)
         topics = {one.topic for one in self._ranges}
         self._topics = len(topics)
