@@ -118,7 +118,7 @@ def test_a_transaction_that_can_not_go_on_tells_why() -> None:
     """All that was seen was what librdkafka reports of records that it throws away then: that it does."""
     producer = SlowProducer(1_000_000_000)
     producer.ends_for = KafkaError(KafkaError.INVALID_PRODUCER_EPOCH, "fenced by somebody")
-    with pytest.raises(BrokerError, match="another producer took over transactional id id-0; nothing was written"):
+    with pytest.raises(BrokerError, match="took over transactional id id-0; nothing was written as id-0"):
         write(producer)
     assert producer.aborted == 1
 

@@ -263,7 +263,8 @@ class TopicWriter:
 
     def _what_is_written(self) -> str:
         some = counted(self._committed, "record was", "records were")
-        return f"{some} written before" if self._committed else "nothing was written"
+        told = f"{some} written before" if self._committed else "nothing was written"
+        return told if self._limited else f"{told} as {self._id}"  # others may write beside it
 
     def _transact(self, step: Callable[[float], None], verb: str) -> None:
         """Runs `step(timeout_s)`, again while its error is retriable.
