@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from eosctl.core.frozen import frozen
+from eosctl.deadline import Deadline
 
 ClientProperties = Mapping[str, Any]
 """librdkafka's configuration, callbacks included."""
@@ -18,7 +19,7 @@ Message = Any
 Place = tuple[str, int]
 """A topic's name and a partition."""
 
-_FEW_TOPICS = 20
+_FEW_TOPICS, _LEARN_S = 20, 10.0
 
 
 class ProgressMeter(Protocol):
@@ -55,7 +56,7 @@ def partitions_together(offsets: Mapping[int, int], most: int) -> Iterator[Seque
         yield part
 
 
-def learn_topics(client: Any, count: int) -> None:
+def learn_topics(client: Any, count: int, deadline: Deadline) -> None:
     """Has a client of confluent-kafka ask once where all topics are, where it will need many of them.
 
     librdkafka asks for each topic when it first needs it, and each time again for all that it still waits for: of a
@@ -65,4 +66,4 @@ def learn_topics(client: Any, count: int) -> None:
 
     if count > _FEW_TOPICS:
         with suppress(KafkaException):
-            client.list_topics(timeout=10.0)
+            client.list_topics(timeout=min(_LEARN_S, max(deadline.remaining_s(), 0.001)))

@@ -2,7 +2,8 @@
 
     counts = write_in_bulk(settings, "my-id-0", placed(rule.sent(decisions)))
 
-Who writes again under the same transactional id fences what was left open. No Spark in it; its tasks write by it.
+Who writes again under the same transactional id fences what was left open. It knows nothing of Spark, whose
+tasks call it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def write_in_bulk(
     """Writes `rows` (topic, partition, key, value), partition by partition, and returns what was committed.
 
     Nothing is opened for no rows, and one transaction is enough where nothing holds the writer up: see `QuotaPace`. The
-    partitions are there: whoever has planned the rows has looked. Raises what `TopicWriter.write_rows` raises.
+    partitions exist: the plan has checked them. Raises what `TopicWriter.write_rows` raises.
     """
     if not len(rows):
         return {}

@@ -29,6 +29,8 @@ from eosctl.kafka.access import Access
 
 Properties = dict[str, Any]
 
+DOWN_S = 3.0
+"""How long all brokers may be down before whoever waits is told so."""
 _TOKEN_TIMEOUT_S = 30.0
 _DENIED = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -215,7 +217,7 @@ class ErrorLog:
     """What librdkafka says to `error_cb`: there, not in the exceptions, lies the reason why a broker is not reached."""
 
     monotonic_s: Callable[[], float]
-    patience_s: float = 3.0
+    patience_s: float = DOWN_S
     _refused: KafkaError | None = None
     _last: KafkaError | None = None
     _down_since_s: float | None = field(default=None)

@@ -1,6 +1,6 @@
 """Topics as rows: small ones, and the ends of many. What is read in bulk is read as columns (`pieces`).
 
-Rows need neither numpy nor Arrow, and to load these takes a command longer than to read a small topic.
+Rows need neither numpy nor Arrow: loading these takes longer than reading a small topic.
 """
 
 from __future__ import annotations

@@ -22,7 +22,15 @@ from eosctl.deadline import Deadline
 from eosctl.engine.reading.ranges import Message, OffsetRange, Place, ProgressMeter, learn_topics
 from eosctl.errors import BrokerError
 from eosctl.kafka.access import Access
-from eosctl.kafka.topics.librdkafka import ErrorLog, Properties, client_properties, error_of, quiet_logger, translate
+from eosctl.kafka.topics.librdkafka import (
+    DOWN_S,
+    ErrorLog,
+    Properties,
+    client_properties,
+    error_of,
+    quiet_logger,
+    translate,
+)
 
 Run = tuple[Place, Sequence[Message]]
 """Messages of one partition, in the order of its log."""
@@ -31,7 +39,6 @@ OpenConsumer = Callable[[Properties], Any]
 
 _AT_ONCE = 10_000
 _MOMENT_S = 0.1  # consume() waits this long for a full batch even at the end of all partitions
-_DOWN_S = 3.0
 _CONSUMER = {
     "group.id": "eosctl-unused",  # librdkafka wants one; nothing is ever committed
     "enable.auto.commit": False,
@@ -85,7 +92,7 @@ class RunReading:
         self._deadline, self._limited, self._skips_gone, self._progress = timeout, limited, skips_gone, progress
         self._open = open_consumer or (lambda properties: Consumer(properties, logger=quiet_logger()))
         # a reading without a limit also waits for brokers that are restarted
-        self._errors = ErrorLog(timeout.clock.monotonic_s, patience_s=_DOWN_S if limited else timeout.timeout_s)
+        self._errors = ErrorLog(timeout.clock.monotonic_s, patience_s=DOWN_S if limited else timeout.timeout_s)
         topics = {one.topic for one in self._ranges}
         self._topics = len(topics)
         self._doing = f"reading topic {topics.pop()}" if len(topics) == 1 else f"reading {len(topics)} topics"
@@ -95,15 +102,15 @@ class RunReading:
         if not self._ends:
             return
         with closing(self._opened()) as consumer:
-            learn_topics(consumer, self._topics)
+            learn_topics(consumer, self._topics, self._deadline)
             consumer.assign([TopicPartition(*place, position) for place, position in self._positions.items()])
             while self._ends:
                 left = sum(end - self._positions[place] for place, end in self._ends.items())
-                before = dict(self._ends)
+                before = set(self._ends)
                 received = consumer.consume(min(_AT_ONCE, left), timeout=_MOMENT_S)
                 runs = self._inside(received)
                 yield runs
-                if over := before.keys() - self._ends.keys():
+                if over := before - self._ends.keys():
                     consumer.pause([TopicPartition(*place) for place in sorted(over)])
                 if received:
                     self._errors.clear()  # who answers is not down any more

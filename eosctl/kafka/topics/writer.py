@@ -20,7 +20,15 @@ from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, DeadlineError, EosctlError, UnreachableError, UsageError
 from eosctl.events import Event, OnEvent
 from eosctl.kafka.access import Access
-from eosctl.kafka.topics.librdkafka import ErrorLog, Properties, client_properties, error_of, quiet_logger, translate
+from eosctl.kafka.topics.librdkafka import (
+    DOWN_S,
+    ErrorLog,
+    Properties,
+    client_properties,
+    error_of,
+    quiet_logger,
+    translate,
+)
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
@@ -45,7 +53,7 @@ class WriteTerms:
     down_s: float
 
 
-BRIEF = WriteTerms(120, 60, 3.0)
+BRIEF = WriteTerms(120, 60, DOWN_S)
 """Readers are blocked for no longer if eosctl dies in the middle."""
 
 
@@ -112,8 +120,8 @@ class TopicWriter:
     def write_rows(self, transactions: Iterable[Sequence[Table]], *, total: int) -> Mapping[tuple[str, int], int]:
         """Writes SENT, some tables in each transaction; the offset of the last record in each partition.
 
-        A transaction is committed when the next one is asked for. Raises EosctlError when a record was not delivered,
-        which the commit tells of all but these last ones.
+        A transaction is committed when the next one is asked for. Raises EosctlError when a record was not delivered:
+        the last one of each partition reports that itself, for any other the commit fails.
         """
         self._total = total
         self._run(partial(self._send_rows, tables=tables) for tables in transactions)
@@ -171,7 +179,8 @@ class TopicWriter:
         from eosctl.engine.write import first_rows_of, produce_rows
 
         places = [(topic, partition) for some in tables for _first, topic, partition in first_rows_of(some)]
-        learn_topics(producer, len({topic for topic, _partition in places} - self._partitions.keys()))
+        new_topics = {topic for topic, _partition in places} - self._partitions.keys()
+        learn_topics(producer, len(new_topics), self._deadline)
         for topic, partition in places:
             self._require_partition(topic, partition)
         for some in tables:
