@@ -211,6 +211,7 @@ def wait_until(
     timeout_s: float = PATIENCE_S,
     clock: Clock | None = None,
     scene: Callable[[], object] | None = None,
+    poll_s: float = _POLL_S,
 ) -> Any:
     """Polls until `done()` is truthy and returns that; fails the test naming `what`, and how the `scene` is then.
 
@@ -225,7 +226,7 @@ def wait_until(
         if deadline.expired():
             seen = "" if scene is None else f"; now: {scene()!r}"
             pytest.fail(f"waited {timeout_s:g} s for {what}; last: {result!r}{seen}")
-        deadline.clock.sleep_s(max(_POLL_S, deadline.clock.monotonic_s() - began_s))
+        deadline.clock.sleep_s(max(poll_s, deadline.clock.monotonic_s() - began_s))
 
 
 def rest(url: str, method: str = "GET", body: object = None, *, opener: urllib.request.OpenerDirector = _direct) -> Any:

@@ -232,7 +232,8 @@ def _hold_up_a_writer(spark: Standalone, stage: str) -> None:
     """Long enough for Spark to start a second copy of its task, if it would, where the other executor is idle again."""
     if stage != WRITING:
         return
-    first = wait_until(lambda: _busy(spark), what=f"an executor at work: {stage}")[0]
+    # a task may be short: the driver that was killed had written much of it
+    first = wait_until(lambda: _busy(spark), what=f"an executor at work: {stage}", poll_s=0.01)[0]
     tasks = spark.tasks(first)
     for task in tasks:
         os.kill(task, signal.SIGSTOP)
