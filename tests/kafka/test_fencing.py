@@ -264,9 +264,22 @@ def test_at_the_deadline_open_ids_are_unconfirmed_with_their_last_fault() -> Non
 def test_a_broker_that_never_answers_is_left_at_the_deadline() -> None:
     with FakeCluster() as cluster, admin_of(cluster, timeout_s=0.5, request_timeout_ms=NEVER_MS) as admin:
         freeze_at(cluster, "FindCoordinator")
-        answers = fence(admin, ["slow"])
-        assert (answers["slow"].confirmed, answers["slow"].fault is not None) == (False, True)
+        slow = fence(admin, ["slow"])["slow"]
+        assert not slow.confirmed
+        assert slow.coordinator is not None
+        assert (slow.fault and slow.fault.message) == "no answer within 0.5 s"
         wait_until(no_fence_threads, what="the threads to end", timeout_s=PLENTY_S)
+
+
+def test_an_answer_that_is_missing_at_the_deadline_does_not_hide_what_was_answered_before() -> None:
+    with FakeCluster() as cluster, admin_of(cluster, timeout_s=1.0, request_timeout_ms=NEVER_MS) as admin:
+        cluster.state.open_transaction("stuck", ("t", 0))
+        cluster.state.late_markers = 1_000_000
+        freeze_at(cluster, "InitProducerId", count=3)
+        answer = fence(admin, ["stuck"])["stuck"]
+    assert answer.attempts > 1
+    assert answer.fault is not None
+    assert (answer.confirmed, answer.fault.name) == (False, "CONCURRENT_TRANSACTIONS")
 
 
 def test_garbage_in_place_of_an_answer_is_a_fault_and_not_a_success() -> None:

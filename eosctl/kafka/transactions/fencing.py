@@ -26,7 +26,7 @@ from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.faults import COORDINATOR_RETRIES, SAME_BROKER, fault, fault_of, wait_s
 from eosctl.kafka.native.connection import Connection
 from eosctl.kafka.native.coordinators import BATCH, find_coordinators
-from eosctl.kafka.topics.stream import Address
+from eosctl.kafka.topics.stream import Address, ConnectionLostError
 from eosctl.wire.cluster_messages import KeyType
 from eosctl.wire.error_codes import (
     CONCURRENT_TRANSACTIONS,
@@ -212,8 +212,12 @@ class Fencing:
                 yield self._end(attempt, answer=answer)
             elif answer is not None:
                 yield from self._retry_or_end(attempt, fault(answer.error_code))
-            elif error is not None:
+            elif error is not None and not self._is_over(error):
                 yield from self._retry_or_end(attempt, fault_of(error), confirmed=attempt.sent == 0)
+
+    def _is_over(self, error: EosctlError) -> bool:
+        """Whether `error` only says that time is up, or `_stop` closed the connection: the attempt is still open."""
+        return isinstance(error, DeadlineError) or (self._stopping.is_set() and isinstance(error, ConnectionLostError))
 
     def _retry_or_end(self, attempt: _Attempt, why: KafkaFault, *, confirmed: bool = True) -> Iterator[FenceAnswer]:
         """Java's decisions: 14 and 51 go to the same broker again, 15, 16 and lost connections to a new lookup."""
