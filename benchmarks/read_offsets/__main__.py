@@ -71,11 +71,16 @@ def contest(bootstrap: str, java: Java, jars: list[Path], *, records: int, runs:
 
 
 def fill(
-    bootstrap: str, count: int, records: Iterator[tuple[bytes, bytes | None]] | None = None, *, connectors: int = 40
+    bootstrap: str,
+    count: int,
+    records: Iterator[tuple[bytes, bytes | None]] | None = None,
+    *,
+    connectors: int = 40,
+    per_batch: int = 10_000,
 ) -> None:
     """Writes `count` records to the topic, the first half plainly, the second in transactions.
 
-    None are like those of so many sources with many tables.
+    None are like those of so many sources with many tables. A batch has at most `per_batch` of them.
     """
     with KafkaTopicStore(ClientSettings(bootstrap_servers=(bootstrap,)), deadline=Deadline.after(120)) as store:
         store.create(TOPIC, partitions=25, replication_factor=1, config={"cleanup.policy": "compact"})
@@ -83,6 +88,7 @@ def fill(
         "bootstrap.servers": bootstrap,
         "partitioner": "murmur2",
         "linger.ms": 20,
+        "batch.num.messages": per_batch,
         "queue.buffering.max.messages": 2_000_000,
         "enable.metrics.push": False,
         "log_level": 0,

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eosctl.core.records import Headers
-from eosctl.engine.reading.batches import BatchDecoder, Piece, Section
+from eosctl.engine.reading.batches import BatchDecoder, Piece
+from eosctl.engine.reading.heads import HEAD, batches_in
 from eosctl.errors import ProtocolError
-from eosctl.wire.log.batches import BATCH_HEAD_BYTES, decode_batches, record_facts
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # of importlib.resources, in kafka-python 3.0.12
@@ -45,20 +45,12 @@ def batch_of(lines: Sequence[Line], *, base: int = 0, codec: int = 0) -> bytes:
     return struct.pack(">q", base) + bytes(builder.build())[8:]
 
 
-def section_of(data: bytes) -> Section:
-    view = memoryview(data)
-    [batch] = decode_batches(view, topic="t", partition=0, position=0)
-    codec, base_ms, stamp_ms = record_facts(view)
-    return Section(
-        *(batch.base_offset, batch.last_offset, batch.records, batch.producer_id),
-        *(codec, base_ms, stamp_ms, view[BATCH_HEAD_BYTES:]),
-    )
-
-
-def read(*batches: bytes, first: int = 0, stop: int = 1 << 40) -> Piece:
+def read(*data: bytes, first: int = 0, stop: int = 1 << 40) -> Piece:
+    """Each is what was fetched of a partition."""
     decoder = BatchDecoder()
-    for number, data in enumerate(batches):
-        decoder.add(number, section_of(data), first=first, stop=stop)
+    for number, each in enumerate(data):
+        batches = batches_in(memoryview(each), topic="t", partition=number).that_count(())
+        assert not list(decoder.add(number, batches, first=first, stop=stop))
     [piece] = decoder.pieces()
     return piece
 
@@ -96,7 +88,31 @@ def test_records_of_any_batches(batches: list[list[Drawn]], base: int) -> None:
     assert (rows(piece), piece.headers) == (expected, headers)
 
 
-_INNER = batch_of([Line(n, T, b"key", b"value") for n in range(300)])[BATCH_HEAD_BYTES:]
+def marker_of(base: int) -> bytes:
+    """A control batch, whose record is none of a source's."""
+    data = bytearray(batch_of([Line(0, T, bytes([0, 0, 0, 1]), bytes(6))], base=base))
+    data[22] |= 32
+    return bytes(data)
+
+
+@pytest.mark.parametrize("codec", [0, GZIP])
+@pytest.mark.parametrize("sizes", [[1] * 200, [1, 2, 3] * 20, [1] * 5, [400, 1, 1, 400], [5, 900]], ids=str)
+def test_small_transactions_with_their_markers(sizes: Sequence[int], codec: int) -> None:
+    """As tasks write them: a batch in each partition, and a marker behind; a fetch cuts off what is too much."""
+    data, expected, base = b"", [], 100
+    for number, size in enumerate(sizes):
+        lines = [Line(at, T + at, b"k%d" % at, b"v" * (7 * at % 50)) for at in range(size)]
+        whole, more = len(data), batch_of(lines, base=base, codec=codec if number % 3 else 0)
+        data += more + marker_of(base + size)
+        expected += [(0, base + at, *line[1:4]) for at, line in enumerate(lines)]
+        base += size + 1
+    assert rows(read(data)) == expected
+    assert rows(read(data, data)) == [*expected, *((1, *row[1:]) for row in expected)]
+    assert rows(read(data[: whole + len(more) - 1])) == expected[: -sizes[-1]]
+    assert rows(read(data, first=101, stop=base - 3)) == [row for row in expected if 101 <= row[1] < base - 3]
+
+
+_INNER = batch_of([Line(n, T, b"key", b"value") for n in range(300)])[HEAD.itemsize :]
 
 
 @pytest.mark.parametrize("batches", [1, 3, 40])
@@ -124,8 +140,8 @@ def test_records_are_found_in_few_large_batches_and_in_many(batches: int, values
 
 def _with_codec(plain: bytes, codec: int, body: bytes) -> bytes:
     """A batch with other compression: kafka-python needs more packages for these."""
-    head = bytearray(plain[:BATCH_HEAD_BYTES])
-    struct.pack_into(">i", head, 8, BATCH_HEAD_BYTES - 12 + len(body))
+    head = bytearray(plain[: HEAD.itemsize])
+    struct.pack_into(">i", head, 8, HEAD.itemsize - 12 + len(body))
     head[22] |= codec
     return bytes(head) + body
 
@@ -150,7 +166,7 @@ LINES = [Line(n, T, b"key-%d" % n, b"value " * 20) for n in range(50)]
 )
 def test_compressed_batches(codec: int, compress: Callable[[bytes], bytes]) -> None:
     plain = batch_of(LINES)
-    data = _with_codec(plain, codec, compress(plain[BATCH_HEAD_BYTES:]))
+    data = _with_codec(plain, codec, compress(plain[HEAD.itemsize :]))
     assert len(data) < len(plain)
     assert rows(read(data, plain)) == [(number, *line[:4]) for number in range(2) for line in LINES]
     with pytest.raises(ProtocolError, match="can't be decompressed"):
@@ -189,7 +205,7 @@ def test_damaged_batches_are_protocol_errors_or_other_records() -> None:
     for _number in range(MUTATIONS):
         data = bytearray(plain)
         for _byte in range(chance.choice([1, 1, 3])):
-            data[chance.randrange(BATCH_HEAD_BYTES, len(data))] = chance.randrange(256)
+            data[chance.randrange(HEAD.itemsize, len(data))] = chance.randrange(256)
         try:
             assert len(read(bytes(data)).columns) == len(LINES)
         except ProtocolError:

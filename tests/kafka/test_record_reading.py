@@ -14,12 +14,13 @@ from eosctl.deadline import Deadline
 from eosctl.engine.reading.batches import Piece
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import DeadlineError, ProtocolError, UnauthorizedError, UnreachableError
-from eosctl.kafka.batches.records import OldFormatError, RecordReading, _Records
+from eosctl.kafka.batches.records import RecordReading, _Records
 from eosctl.kafka.batches.source import PartitionReading
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.topics.partition_leaders import Leader
 from eosctl.kafka.topics.stream import Address
 from eosctl.wire import error_codes as codes
+from eosctl.wire.log.batches import OldFormatError
 from eosctl.wire.log.fetch_messages import AbortedTransaction, PartitionData
 from tests.fakes.admin import MemoryStream
 from tests.fakes.broker import FakeCluster, Seen
@@ -105,7 +106,9 @@ def test_what_are_no_records_is_no_end() -> None:
 def _taken(part: PartitionData, stop: int = 100) -> list[int]:
     """The base offsets of the batches that count."""
     reading = PartitionReading(("t", 0), 0, stop, Leader(Address("b", 1), 0, uuid4()))
-    return [section.base_offset for section in _Records(RANGES).take(reading, part)]
+    batches = _Records(RANGES).take(reading, part)
+    assert batches is not None
+    return [*map(int, batches.bases())]
 
 
 def test_records_of_before_kafka_0_11_are_for_others() -> None:

@@ -1,8 +1,8 @@
 """From record batches, as brokers keep them, to columns: all records of an answer at once, no object for each.
 
     decoder = BatchDecoder()
-    decoder.add(number, section, first=100, stop=200)    # a batch of the partition of that number
-    for piece in decoder.pieces(): ...
+    yield from decoder.add(number, batches, first=100, stop=200)    # batches of the partition of that number
+    yield from decoder.pieces()
 
 The length of a record says where the next one begins, so that records are found one after the other, but from many
 places at once: the beginnings of batches, and other places where a record seems to begin. Such a guess is right if the
@@ -12,7 +12,7 @@ records before it end exactly there. What a record has is read of all of them by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple
 
@@ -23,9 +23,10 @@ import pyarrow as pa
 from eosctl.core.frozen import frozen
 from eosctl.core.records import Headers
 from eosctl.engine.columns import VALUES
+from eosctl.engine.reading.heads import HEAD, Batches, Integers
 from eosctl.errors import ProtocolError
+from eosctl.wire.log.batches import COMPRESSION, LOG_APPEND_TIME
 
-Integers = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 PIECE = pa.schema(
@@ -59,23 +60,6 @@ _PADDING = bytes(16)
 """A number that is cut off ends in it, not outside."""
 
 
-class Section(NamedTuple):
-    """The records of one batch.
-
-    `codec` is the compression of `data`; times are counted from `base_ms`, or all are `stamp_ms` where the broker has
-    given it; -1 is no time.
-    """
-
-    base_offset: int
-    last_offset: int
-    records: int
-    producer_id: int
-    codec: int
-    base_ms: int
-    stamp_ms: int | None
-    data: memoryview
-
-
 @frozen
 class Piece:
     """Records as PIECE, their `producers` by ids, -1 for none or unknown, and the `headers` of those that have any, by
@@ -86,53 +70,48 @@ class Piece:
     headers: Mapping[tuple[int, int], Headers] = field(default_factory=dict)
 
 
-class _Batch(NamedTuple):
-    """Where a batch is in the bytes that are read together, and which of its offsets are wanted."""
+class _Held(NamedTuple):
+    """Batches of the partition of a `number`, where the records of each are in the bytes that are read together, and
+    which offsets are wanted."""
 
     number: int
-    section: Section
-    begin: int
-    end: int
+    heads: npt.NDArray[np.void]
+    begins: Integers
+    ends: Integers
     first: int
     stop: int
 
-    def is_cut(self) -> bool:
-        """Whether there may be offsets in it that are not wanted."""
-        return self.section.base_offset < self.first or self.stop <= self.section.last_offset
-
 
 class BatchDecoder:
-    """Batches that are read together; the views of their sections must hold until then."""
+    """Batches that are read together; the views of their data must hold until then."""
 
     def __init__(self) -> None:
-        self._batches: list[_Batch] = []
+        self._held: list[_Held] = []
         self._data: list[bytes | memoryview] = []
         self._size = 0
 
-    def add(self, number: int, section: Section, *, first: int, stop: int) -> None:
-        """One more batch, of which the records from offset `first` to before `stop` are wanted.
+    def add(self, number: int, batches: Batches, *, first: int, stop: int) -> Iterator[Piece]:
+        """More batches, of which the records from offset `first` to before `stop` are wanted; much is given at once.
 
-        Raises ProtocolError for what can't be decompressed.
+        Raises ProtocolError for what can't be decompressed, and what `pieces` raises.
         """
-        data = _plain(section)
-        begin, self._size = self._size, self._size + len(data)
-        self._batches.append(_Batch(number, section, begin, self._size, first, stop))
-        self._data.append(data)
-
-    def is_full(self) -> bool:
-        """Whether it is time to read what there is."""
-        return self._size >= _BYTES_AT_ONCE
+        for heads, begins, ends, data in _plain_parts(batches):
+            self._held.append(_Held(number, heads, begins + self._size, ends + self._size, first, stop))
+            self._data += data
+            self._size += int(ends[-1])
+            if self._size >= _BYTES_AT_ONCE:
+                yield from self.pieces()
 
     def pieces(self) -> Iterator[Piece]:
         """What there is by now, if anything, which is held no more. Raises ProtocolError for what are no records."""
-        batches, data = self._batches, b"".join([*self._data, _PADDING])
-        self._batches, self._data, self._size = [], [], 0
+        held, data = self._held, b"".join([*self._data, _PADDING])
+        self._held, self._data, self._size = [], [], 0
         if len(data) > _MOST_BYTES:
             raise ProtocolError(f"a record batch has {len(data)} bytes")
-        if not sum(batch.section.records for batch in batches):
+        if not held:
             return
         try:
-            piece = _Reading(batches, data).piece()
+            piece = _Reading(held, data).piece()
         except (IndexError, ValueError, OverflowError, pa.ArrowInvalid) as exc:
             raise ProtocolError("a record batch holds no records that can be read") from exc
         yield piece
@@ -141,14 +120,21 @@ class BatchDecoder:
 class _Reading:
     """Records of some batches, which lie in `data` one after the other."""
 
-    def __init__(self, batches: list[_Batch], data: bytes) -> None:
-        self._batches, self._raw = batches, data
-        self._data = np.frombuffer(data, np.uint8)
-        self._counts = np.array([batch.section.records for batch in batches], np.int64)
+    def __init__(self, held: Sequence[_Held], data: bytes) -> None:
+        self._raw, self._data = data, np.frombuffer(data, np.uint8)
+        heads, sizes = np.concatenate([each.heads for each in held]), [len(each.heads) for each in held]
+        self._begins, self._ends = (np.concatenate([each[at] for each in held]) for at in (2, 3))
+        self._numbers = np.repeat(np.array([each.number for each in held], np.int32), sizes)
+        bases, self._counts = heads["base_offset"].astype(np.int64), heads["records"].astype(np.int64)
+        self._bases, self._producers = bases, heads["producer_id"].astype(np.int64)
+        self._base_ms, self._stamp_ms = (heads[f"{name}_timestamp_ms"].astype(np.int64) for name in ("base", "max"))
+        self._is_stamped = heads["attributes"] & LOG_APPEND_TIME != 0
+        self._first, self._stop = (np.repeat([each[at] for each in held], sizes) for at in (4, 5))
+        self._is_cut = (bases < self._first) | (self._stop <= bases + heads["last_offset_delta"])
 
     def piece(self) -> Piece:
         starts = self._starts()
-        of_rows = np.repeat(np.arange(len(self._batches)), self._counts)
+        of_rows = np.repeat(np.arange(len(self._counts)), self._counts)
         some = range(0, len(starts), _ROWS_AT_ONCE)
         parts = [self._rows(starts[first : first + _ROWS_AT_ONCE], of_rows[first:][:_ROWS_AT_ONCE]) for first in some]
         columns = pa.Table.from_batches([part.columns for part in parts]).combine_chunks().to_batches()[0]
@@ -157,14 +143,15 @@ class _Reading:
 
     def _starts(self) -> Integers:
         """Where each record begins. Raises ProtocolError unless those of a batch fill it."""
-        several = [batch for batch in self._batches if batch.begin < batch.end]
-        begins, ends = (np.array([getattr(each, name) for each in several], np.int64) for name in ("begin", "end"))
-        places = np.union1d(begins, self._guesses(begins, ends))
+        there = self._begins < self._ends
+        begins, ends = self._begins[there], self._ends[there]
+        places = np.sort(np.append(begins, self._guesses(begins, ends)))  # not union1d, which is slow; all are distinct
+        behind = ends[np.searchsorted(begins, places, side="right") - 1]
         try:
-            starts = self._walked(places, np.append(places[1:], ends[-1:]))
+            starts = self._walked(places, np.minimum(behind, np.append(places[1:], behind[-1:])))
         except (ProtocolError, ValueError):  # a guess was wrong, or there is something wrong with the records
             starts = self._walked(begins, ends)
-        edges = np.searchsorted(starts, [*(batch.begin for batch in self._batches), self._batches[-1].end])
+        edges = np.append(np.searchsorted(starts, self._begins), len(starts))
         if not np.array_equal(np.diff(edges), self._counts):
             raise ProtocolError("a record batch has more or fewer records than it says")
         return starts
@@ -234,39 +221,34 @@ class _Reading:
         return np.array(found, np.int64)
 
     def _rows(self, starts: Integers, of_rows: Integers) -> Piece:
-        """The records that begin there."""
-        first, last = int(of_rows[0]), int(of_rows[-1]) + 1
-        batches, numbers = self._batches[first:last], of_rows - first
-        data = self._data
+        """The records that begin there, each with the row of its batch."""
+        data, numbers, producers = self._data, self._numbers[of_rows], self._producers[of_rows]
         _length, at = _numbers(data, starts)
         time_ms, at = _numbers(data, at + 1)  # behind the attributes, of which none is used
         offset, at = _numbers(data, at)
-        offset += _of_batches([batch.section.base_offset for batch in batches], numbers)
+        offset += self._bases[of_rows]
         key_size, key = _numbers(data, at)
         value_size, value = _numbers(data, key_end := key + np.maximum(key_size, 0))
         headers, behind = _numbers(data, value_end := value + np.maximum(value_size, 0))
         keys, values = self._cut(((key, key_end, key_size), (value, value_end, value_size)))
         columns = pa.RecordBatch.from_arrays(
-            [
-                pa.array(_of_batches([batch.number for batch in batches], numbers).astype(np.int32)),
-                pa.array(offset),
-                pa.array(_times(batches, numbers, time_ms)),
-                keys,
-                values.cast(VALUES),
-            ],
+            [pa.array(numbers), pa.array(offset), pa.array(self._times(of_rows, time_ms)), keys, values.cast(VALUES)],
             schema=PIECE,
         )
-        producers = _of_batches([batch.section.producer_id for batch in batches], numbers)
-        if any(batch.is_cut() for batch in batches):
-            wanted = offset >= _of_batches([batch.first for batch in batches], numbers)
-            wanted &= offset < _of_batches([batch.stop for batch in batches], numbers)
+        if self._is_cut[of_rows[0] : of_rows[-1] + 1].any():
+            wanted = (self._first[of_rows] <= offset) & (offset < self._stop[of_rows])
             headers = np.where(wanted, headers, 0)
             columns, producers = columns.filter(pa.array(wanted)), producers[wanted]
         found = {
-            (batches[numbers[row]].number, int(offset[row])): self._headers(int(headers[row]), int(behind[row]))
+            (int(numbers[row]), int(offset[row])): self._headers(int(headers[row]), int(behind[row]))
             for row in np.flatnonzero(headers)
         }
         return Piece(columns, producers, found)
+
+    def _times(self, of_rows: Integers, deltas: Integers) -> Integers:
+        """Times are counted from the batch's, or are the batch's last where the broker has given it."""
+        times: Integers = self._base_ms[of_rows] + deltas
+        return np.where(self._is_stamped[of_rows], self._stamp_ms[of_rows], times) if self._is_stamped.any() else times
 
     def _cut(self, ends: tuple[tuple[Integers, Integers, Integers], ...]) -> Iterator[pa.Array]:
         """Of some (first byte, byte behind, size) per record what lies there; a size below 0 is null.
@@ -324,30 +306,39 @@ def _numbers(data: Bytes, at: Integers) -> tuple[Integers, Integers]:
 _POSITIVE = (1 << 63) - 1
 
 
-def _of_batches(facts: list[int], numbers: Integers) -> Integers:
-    return np.array(facts, np.int64)[numbers]
+def _plain_parts(
+    batches: Batches,
+) -> Iterator[tuple[npt.NDArray[np.void], Integers, Integers, list[bytes | memoryview]]]:
+    """The heads of batches, and where their records begin and end in these bytes once nothing is compressed.
+
+    All come together, but for much that was compressed. Raises ProtocolError.
+    """
+    begins, ends, codecs = batches.begins + HEAD.itemsize, batches.ends, batches.heads["attributes"] & COMPRESSION
+    if len(begins) and not codecs.any():
+        low, high = int(begins[0]), int(ends[-1])
+        yield batches.heads, begins - low, ends - low, [batches.data[low:high]]
+        return
+    plain, size, first = list[bytes | memoryview](), 0, 0
+    for row, (begin, end, codec) in enumerate(zip(begins.tolist(), ends.tolist(), codecs.tolist(), strict=True)):
+        plain.append(_plain(batches.data[begin:end], codec))
+        size += len(plain[-1])
+        if size >= _BYTES_AT_ONCE or row == len(codecs) - 1:
+            edges = np.cumsum([0, *map(len, plain)])
+            yield batches.heads[first : row + 1], edges[:-1], edges[1:], plain
+            plain, size, first = [], 0, row + 1
 
 
-def _times(batches: list[_Batch], numbers: Integers, deltas: Integers) -> Integers:
-    times = deltas + _of_batches([batch.section.base_ms for batch in batches], numbers)
-    if any(batch.section.stamp_ms is not None for batch in batches):
-        given = [batch.section.stamp_ms for batch in batches]
-        stamps = _of_batches([-1 if stamp_ms is None else stamp_ms for stamp_ms in given], numbers)
-        times = np.where(np.array([stamp_ms is not None for stamp_ms in given])[numbers], stamps, times)
-    return times
-
-
-def _plain(section: Section) -> bytes | memoryview:
+def _plain(data: memoryview, codec: int) -> bytes | memoryview:
     """The records of a batch as they are without compression; raises ProtocolError."""
-    if not section.codec:
-        return section.data
+    if not codec:
+        return data
     try:
-        if section.codec == _SNAPPY:
-            return _of_snappy(section.data)
-        with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(section.data)), _STREAMS[section.codec]) as stream:
+        if codec == _SNAPPY:
+            return _of_snappy(data)
+        with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(data)), _STREAMS[codec]) as stream:
             return stream.read()  # type: ignore[no-any-return]
     except KeyError:
-        raise ProtocolError(f"a record batch has the unknown compression {section.codec}") from None
+        raise ProtocolError(f"a record batch has the unknown compression {codec}") from None
     except (OSError, ValueError, OverflowError, pa.ArrowException) as exc:
         raise ProtocolError(f"a record batch can't be decompressed: {exc}") from exc
 

@@ -24,7 +24,8 @@ from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings, s
 from eosctl.engine.keys.homes import Hashes, hash_column, hashes_of, homes_by, nulls_of
 from eosctl.engine.keys.matching import are_alike, numbers_in, sorted_by_hash
 from eosctl.engine.keys.owners import owners_of
-from eosctl.engine.reading.batches import PIECE, Integers, Piece
+from eosctl.engine.reading.batches import PIECE, Piece
+from eosctl.engine.reading.heads import Integers
 from eosctl.engine.reading.ranges import Message, OffsetRange
 
 KEYS_AT_ONCE = 1_000_000

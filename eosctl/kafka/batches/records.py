@@ -11,23 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from eosctl.core.batches import OLD_FORMAT, Batch, Place, UnseenReason
+from eosctl.core.batches import Place, UnseenReason
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
-from eosctl.engine.reading.batches import BatchDecoder, Piece, Section
+from eosctl.engine.reading.batches import BatchDecoder, Piece
+from eosctl.engine.reading.heads import Batches, batches_in
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.errors import BrokerError
 from eosctl.kafka.batches.fetching import FetchPass
-from eosctl.kafka.batches.seen import batches_of
+from eosctl.kafka.batches.seen import pass_sound
 from eosctl.kafka.batches.source import PartitionReading
 from eosctl.kafka.cluster import Cluster
-from eosctl.wire.log.batches import BATCH_HEAD_BYTES, record_facts
 from eosctl.wire.log.fetch_messages import PartitionData
 from eosctl.wire.log.offset_messages import Isolation
-
-
-class OldFormatError(Exception):
-    """Records lie in a format that is not read here."""
 
 
 class RecordReading:
@@ -79,24 +75,25 @@ class _Records:
         self.positions = {(one.topic, one.partition): one.begin for one in ranges}
         self._number_of = {(one.topic, one.partition): number for number, one in enumerate(ranges)}
 
-    def take(self, reading: PartitionReading, part: PartitionData) -> Sequence[Section]:
-        """The records of the batches that count; raises OldFormatError."""
-        batches = batches_of(reading, part)
-        if any(batch.magic < OLD_FORMAT for batch in batches):
-            raise OldFormatError(f"{reading.place[0]}-{reading.place[1]}")
-        return _sections(part, batches) if part.records is not None else ()
+    def take(self, reading: PartitionReading, part: PartitionData) -> Batches | None:
+        """The batches that count; raises OldFormatError."""
+        if part.records is None:
+            return None
+        topic, partition = reading.place
+        batches = batches_in(part.records, topic=topic, partition=partition)
+        bases, lasts = batches.heads["base_offset"], batches.lasts().tolist()
+        sound = pass_sound(reading, lasts, lambda row: int(bases[row]), end=part.high_watermark)
+        return batches.some(slice(sound)).that_count(part.aborted_transactions or ())
 
-    def give(self, chunks: Sequence[tuple[PartitionReading, Sequence[Section]]]) -> Iterator[Piece]:
+    def give(self, chunks: Sequence[tuple[PartitionReading, Batches | None]]) -> Iterator[Piece]:
         """All records of an answer together, but for much that was compressed."""
         decoder = BatchDecoder()
-        for reading, sections in chunks:
-            number, first = self._number_of[reading.place], self.positions[reading.place]
-            for section in sections:
-                decoder.add(number, section, first=first, stop=reading.stop)
-                if decoder.is_full():
-                    yield from decoder.pieces()
+        for reading, batches in chunks:
+            if batches is not None:
+                first = self.positions[reading.place]
+                yield from decoder.add(self._number_of[reading.place], batches, first=first, stop=reading.stop)
         yield from decoder.pieces()
-        self.positions.update((reading.place, reading.position) for reading, _sections in chunks)
+        self.positions.update((reading.place, reading.position) for reading, _batches in chunks)
 
     def finish(self, place: Place, stop: int) -> None:
         """A partition is read to its end."""
@@ -111,23 +108,3 @@ class _Records:
         raise BrokerError(
             f"topic {topic} changed while it was read: partition {partition}: {why}", hint="Run the command again."
         )
-
-
-def _sections(part: PartitionData, batches: Sequence[Batch]) -> list[Section]:
-    """The records of those batches that have some, and were not aborted as far as the answer says so."""
-    found, at, records = list[Section](), 0, part.records or memoryview(b"")
-    to_come = sorted((each.first_offset, each.producer_id) for each in part.aborted_transactions or ())
-    aborted = set[int]()
-    for batch in batches:
-        while to_come and to_come[0][0] <= batch.last_offset:
-            aborted.add(to_come.pop(0)[1])
-        if batch.is_control:
-            if batch.commit is False:
-                aborted.discard(batch.producer_id)
-        elif batch.records and not (batch.is_transactional and batch.producer_id in aborted):
-            data = records[at : at + batch.size_bytes]
-            codec, base_ms, stamp_ms = record_facts(data)
-            facts = (batch.base_offset, batch.last_offset, batch.records, batch.producer_id, codec, base_ms, stamp_ms)
-            found.append(Section(*facts, data[BATCH_HEAD_BYTES:]))
-        at += batch.size_bytes
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 
 from eosctl.core.batches import OLD_FORMAT, Batch, Place, ScanPlan, Unseen, UnseenReason
@@ -11,21 +11,6 @@ from eosctl.wire.log.batches import decode_batches
 from eosctl.wire.log.fetch_messages import PartitionData
 
 _LAST_OFFSET = itemgetter(Batch._fields.index("last_offset"))
-
-
-def sound_batches(batches: Sequence[Batch], *, end: int) -> Sequence[Batch]:
-    """Those before the first one whose offsets can't be: behind the log's end, or behind those of its successor.
-
-    One rotten header would pass for a hole of compaction that takes all the rest. A batch that came after the end was
-    looked up is only asked for again. There are many: what is the rule is seen without a step for each.
-    """
-    lasts = list(map(_LAST_OFFSET, batches))
-    if not lasts or (lasts[-1] < end and lasts == sorted(lasts)):
-        return batches
-    for at, last in enumerate(lasts):
-        if last >= end or last > min(lasts[at + 1 : at + 2], default=last):
-            return batches[:at]
-    return batches
 
 
 def batches_of(reading: PartitionReading, part: PartitionData, *, check_crc: bool = False) -> Sequence[Batch]:
@@ -39,13 +24,33 @@ def batches_of(reading: PartitionReading, part: PartitionData, *, check_crc: boo
     batches = decode_batches(
         part.records, topic=topic, partition=partition, position=reading.position, check_crc=check_crc
     )
-    sound = sound_batches(batches, end=part.high_watermark)
+    lasts = list(map(_LAST_OFFSET, batches))
+    sound = pass_sound(reading, lasts, lambda row: batches[row].base_offset, end=part.high_watermark)
+    return batches if sound == len(batches) else batches[:sound]
+
+
+def pass_sound(reading: PartitionReading, lasts: Sequence[int], base_of: Callable[[int], int], *, end: int) -> int:
+    """How many of the batches with those last offsets are sound; the reading's position moves behind them."""
+    sound = _count_sound(lasts, end=end)
     if sound:
-        reading.position = max(reading.position, sound[-1].last_offset + 1)
-    if len(sound) < len(batches):
-        rotten = batches[len(sound)]
-        reading.why_not = f"a batch there says that its offsets are {rotten.base_offset} to {rotten.last_offset}"
+        reading.position = max(reading.position, lasts[sound - 1] + 1)
+    if sound < len(lasts):
+        reading.why_not = f"a batch there says that its offsets are {base_of(sound)} to {lasts[sound]}"
     return sound
+
+
+def _count_sound(lasts: Sequence[int], *, end: int) -> int:
+    """Those before the first one whose offsets can't be: behind the log's end, or behind those of its successor.
+
+    One rotten header would pass for a hole of compaction that takes all the rest. A batch that came after the end was
+    looked up is only asked for again. There are many: what is the rule is seen without a step for each.
+    """
+    if not lasts or (lasts[-1] < end and lasts == sorted(lasts)):
+        return len(lasts)
+    for at, last in enumerate(lasts):
+        if last >= end or last > min(lasts[at + 1 : at + 2], default=last):
+            return at
+    return len(lasts)
 
 
 class SeenBatches:

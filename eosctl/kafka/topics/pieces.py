@@ -13,10 +13,11 @@ from eosctl.deadline import Deadline
 from eosctl.engine.reading.batches import Piece
 from eosctl.engine.reading.newest import piece_of
 from eosctl.engine.reading.ranges import OffsetRange, ProgressMeter
-from eosctl.kafka.batches.records import OldFormatError, RecordReading
+from eosctl.kafka.batches.records import RecordReading
 from eosctl.kafka.cluster import Cluster
 from eosctl.kafka.native.sasl import is_spoken_natively
 from eosctl.kafka.topics.runs import RunReading
+from eosctl.wire.log.batches import OldFormatError
 
 
 class PieceReader:

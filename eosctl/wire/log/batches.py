@@ -8,30 +8,68 @@ from __future__ import annotations
 
 import struct
 
-from eosctl.core.batches import NO_PRODUCER, Batch
+from eosctl.core.batches import NO_PRODUCER, OLD_FORMAT, Batch
 from eosctl.errors import ProtocolError
 from eosctl.wire.log.crc32c import crc32c
 
 _ENTRY = struct.Struct(">qi4xb")
 """What every format begins with: an offset, the length of what follows, and behind four other bytes the magic."""
 _LENGTH_END = 12
-_BATCH = struct.Struct(">qiibIhiqqqhii")
-"""Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base timestamp, max timestamp,
-producer id, producer epoch, base sequence, number of records."""
-BATCH_HEAD_BYTES = _BATCH.size
-"""Behind so many bytes of a batch come its records."""
+_LENGTH_AND_MAGIC = struct.Struct(">8xi4xb")
+BATCH_HEAD = {
+    "base_offset": "q",
+    "length": "i",
+    "leader_epoch": "i",
+    "magic": "b",
+    "crc": "I",
+    "attributes": "h",
+    "last_offset_delta": "i",
+    "base_timestamp_ms": "q",
+    "max_timestamp_ms": "q",
+    "producer_id": "q",
+    "producer_epoch": "h",
+    "base_sequence": "i",
+    "records": "i",
+}
+"""What a batch begins with, and how `struct` calls numbers of that size; its records come behind."""
+_BATCH = struct.Struct(">" + "".join(BATCH_HEAD.values()))
 _CRC_FROM = 21
-_COMPRESSION, _LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 7, 8, 16, 32, 64
+COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, _DELETE_HORIZON = 7, 8, 16, 32, 64
+"""The bits of a batch's attributes."""
 _KEY, _VALUE = struct.Struct(">hh"), struct.Struct(">hi")
 """Of a control record: version and type, version and coordinator epoch; newer versions append."""
 _ENDS = {0: False, 1: True}
 """The types that end a transaction: abort and commit. The others are Raft's."""
-_UNUSUAL = _LOG_APPEND_TIME | _CONTROL | _DELETE_HORIZON
+_UNUSUAL = LOG_APPEND_TIME | CONTROL | _DELETE_HORIZON
 _LEAST_BYTES = _BATCH.size - _LENGTH_END
 _LEAST_OF = {0: 14, 1: 22, 2: _LEAST_BYTES}
 """Magic: the bytes behind the length that a message or a batch has at least."""
 _OLD_ATTRIBUTES = struct.Struct(">bq")
 _NO_TIME = -1
+
+
+class OldFormatError(Exception):
+    """Records lie in message sets of before Kafka 0.11, where whole batches are asked for."""
+
+
+def batch_places(records: memoryview, *, topic: str, partition: int) -> list[int]:
+    """Where each whole batch of `records` begins, and where the last one ends; a fetch may cut off what is behind it.
+
+    Raises ProtocolError for what is no batch, and OldFormatError.
+    """
+    at, end, places, unpack = 0, len(records), [0], _LENGTH_AND_MAGIC.unpack_from
+    append = places.append
+    while end - at >= _BATCH.size:
+        length, magic = unpack(records, at)
+        if magic != OLD_FORMAT or length < _LEAST_BYTES:
+            break
+        at += length + _LENGTH_END
+        if at > end:
+            return places
+        append(at)
+    if _entry(records[at:], topic, partition, 0, check_crc=False) is not None:
+        raise OldFormatError(f"{topic}-{partition}")
+    return places
 
 
 def decode_batches(
@@ -66,7 +104,7 @@ def decode_batches(
                     cls,
                     (
                         topic, partition, base, base + last, producer_id, epoch, sequence,
-                        attributes & _TRANSACTIONAL != 0, False, first_ms, max_ms, count, size, 2, None, None, None,
+                        attributes & TRANSACTIONAL != 0, False, first_ms, max_ms, count, size, 2, None, None, None,
                     ),
                 )
             )  # fmt: skip
@@ -95,30 +133,28 @@ def _batch(data: memoryview, topic: str, partition: int, *, check_crc: bool) -> 
     base, _length, _leader_epoch, _magic, crc, attributes, *rest = _BATCH.unpack_from(data)
     last_delta, first_ms, max_ms, producer_id, epoch, sequence, count = rest
     if last_delta < 0 or count < 0 or base < 0:
-        raise ProtocolError(f"no record batch in {topic}-{partition} at offset {base}")
-    is_control = attributes & _CONTROL != 0
-    end = _end_of_transaction(data[_BATCH.size :]) if is_control and count else (None, None)
-    if attributes & (_LOG_APPEND_TIME | _DELETE_HORIZON):  # the first timestamp is the producer's, or none
+        raise no_batch(topic, partition, base)
+    is_control = attributes & CONTROL != 0
+    end = end_of_transaction(data[_BATCH.size :]) if is_control and count else (None, None)
+    if attributes & (LOG_APPEND_TIME | _DELETE_HORIZON):  # the first timestamp is the producer's, or none
         first_ms = max_ms
     return tuple.__new__(
         Batch,
         (
             *(topic, partition, base, base + last_delta, producer_id, epoch, sequence),
-            *(attributes & _TRANSACTIONAL != 0, is_control, first_ms, max_ms, 0 if is_control else count, len(data), 2),
+            *(attributes & TRANSACTIONAL != 0, is_control, first_ms, max_ms, 0 if is_control else count, len(data), 2),
             *end,
             crc32c(data[_CRC_FROM:]) == crc if check_crc else None,
         ),
     )
 
 
-def record_facts(batch: memoryview) -> tuple[int, int, int | None]:
-    """How the records of a batch (of magic 2) are to be read: their compression, the time that theirs are counted
-    from, and the one that all have where the broker has given it (`message.timestamp.type=LogAppendTime`)."""
-    _base, _length, _epoch, _magic, _crc, attributes, _last, base_ms, max_ms, *_rest = _BATCH.unpack_from(batch)
-    return attributes & _COMPRESSION, base_ms, max_ms if attributes & _LOG_APPEND_TIME else None
+def no_batch(topic: str, partition: int, offset: int) -> ProtocolError:
+    """The error of a head whose numbers can't be."""
+    return ProtocolError(f"no record batch in {topic}-{partition} at offset {offset}")
 
 
-def _end_of_transaction(record: memoryview) -> tuple[bool | None, int | None]:
+def end_of_transaction(record: memoryview) -> tuple[bool | None, int | None]:
     """Commit or abort, and the coordinator's epoch; None for a control record of another kind."""
     try:
         offset = _skip_varint(record, 0) + 1  # its length, its attributes
@@ -154,7 +190,7 @@ def _message(data: memoryview, offset: int, magic: int, topic: str, partition: i
     """A message of before Kafka 0.11; a compressed one has others inside, and the offset of the last of them."""
     attributes, stamp_ms = _OLD_ATTRIBUTES.unpack_from(data, _ENTRY.size)
     stamp_ms = stamp_ms if magic else _NO_TIME
-    base = min(expected, offset) if attributes & _COMPRESSION else offset
+    base = min(expected, offset) if attributes & COMPRESSION else offset
     if base < 0:
         raise ProtocolError(f"no message in {topic}-{partition} at offset {offset}")
     return Batch(

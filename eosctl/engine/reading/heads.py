@@ -1,0 +1,84 @@
+"""The heads of record batches as columns: a topic of small transactions has as many of them as it has records.
+
+batches = batches_in(records, topic="connect-offsets", partition=3).that_count(aborted)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from eosctl.wire.log.batches import BATCH_HEAD, CONTROL, TRANSACTIONAL, batch_places, end_of_transaction, no_batch
+
+Integers = npt.NDArray[np.int64]
+HEAD = np.dtype([(name, f">{code}") for name, code in BATCH_HEAD.items()])
+
+
+class Batches(NamedTuple):
+    """Batches that lie in `data`: where each begins and ends, and their `heads`, as HEAD says."""
+
+    data: memoryview
+    begins: Integers
+    ends: Integers
+    heads: npt.NDArray[np.void]
+
+    def bases(self) -> Integers:
+        """The first offset of each."""
+        return self.heads["base_offset"].astype(np.int64)
+
+    def lasts(self) -> Integers:
+        """The last offset of each."""
+        lasts: Integers = self.bases() + self.heads["last_offset_delta"]
+        return lasts
+
+    def some(self, rows: slice | npt.NDArray[np.bool_]) -> Batches:
+        """Some of them."""
+        return Batches(self.data, self.begins[rows], self.ends[rows], self.heads[rows])
+
+    def that_count(self, aborted: Iterable[tuple[int, int]]) -> Batches:
+        """Those that have records, and were not aborted: `aborted` are producer ids and first offsets of transactions.
+
+        As Kafka's consumer decides it (`CompletedFetch`, Kafka 4.3).
+        """
+        count = (self.heads["attributes"] & CONTROL == 0) & (self.heads["records"] > 0)
+        to_come = sorted((offset, producer_id) for producer_id, offset in aborted)
+        if to_come:
+            count[self._aborted(to_come)] = False
+        return self if count.all() else self.some(count)
+
+    def _aborted(self, to_come: list[tuple[int, int]]) -> list[int]:
+        """The rows of what lies in transactions, which are given by first offset and producer id."""
+        found, aborted = list[int](), set[int]()
+        columns = (self.lasts(), self.heads["producer_id"], self.heads["attributes"])
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        for row, (last, producer_id, attributes) in enumerate(rows):
+            while to_come and to_come[0][0] <= last:
+                aborted.add(to_come.pop(0)[1])
+            if producer_id not in aborted:
+                continue
+            if attributes & CONTROL:
+                if self._is_abort(row):
+                    aborted.remove(producer_id)
+            elif attributes & TRANSACTIONAL:
+                found.append(row)
+        return found
+
+    def _is_abort(self, row: int) -> bool:
+        record = self.data[int(self.begins[row]) + HEAD.itemsize : int(self.ends[row])]
+        return len(record) > 0 and end_of_transaction(record)[0] is False
+
+
+def batches_in(records: memoryview, *, topic: str, partition: int) -> Batches:
+    """The whole batches that were fetched of a partition; raises ProtocolError, and OldFormatError."""
+    places = np.array(batch_places(records, topic=topic, partition=partition), np.int64)
+    begins = places[:-1]
+    if not len(begins):
+        return Batches(records, begins, begins, np.empty(0, HEAD))
+    heads = np.ndarray(len(records) - HEAD.itemsize + 1, HEAD, records, strides=(1,))[begins]
+    impossible = (heads["base_offset"] | heads["last_offset_delta"] | heads["records"]) < 0
+    if impossible.any():
+        raise no_batch(topic, partition, int(heads["base_offset"][impossible][0]))
+    return Batches(records, begins, places[1:], heads)
