@@ -173,6 +173,22 @@ def test_compressed_batches(codec: int, compress: Callable[[bytes], bytes]) -> N
         read(_with_codec(plain, codec, b"\xff" * 30))
 
 
+@pytest.mark.parametrize("name", ["gzip", "snappy", "lz4", "zstd"])
+def test_many_small_compressed_batches(name: str) -> None:
+    """They are decompressed together; a damaged one is found nevertheless, and so is one with more behind."""
+    codec = {"gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}[name]
+    written = [Line(n, T, b"key-%d" % n, b"v" * (n % 90)) for n in range(500)]
+    plain = [batch_of([Line(0, *line[1:])], base=line.offset) for line in written]
+    bodies = [pa.Codec(name).compress(each[HEAD.itemsize :], asbytes=True) for each in plain]
+    small = [_with_codec(each, codec, body) for each, body in zip(plain, bodies, strict=True)]
+    mixed = [[each, other][n % 3 == 1] for n, (each, other) in enumerate(zip(small, plain, strict=True))]
+    for data in (small, mixed, small[:1]):
+        assert rows(read(b"".join(data))) == [(0, *line[:4]) for line in written[: len(data)]]
+    for wrong in (bodies[7][:-2], b"", bodies[7] + bodies[7], b"\xff" * 40):
+        with pytest.raises(ProtocolError):
+            read(b"".join([*small[:7], _with_codec(plain[7], codec, wrong), *small[8:]]))
+
+
 def test_what_is_compressed_with_gzip_and_with_what_nobody_knows() -> None:
     assert rows(read(batch_of(LINES, codec=GZIP))) == [(0, *line[:4]) for line in LINES]
     with pytest.raises(ProtocolError, match="unknown compression 6"):

@@ -52,12 +52,14 @@ class Log:
         self.written += len(self.store.write(records))
 
     def transaction(self, end: str, *, codec: str = "none") -> Producer:
+        """Of small batches, as tasks write them."""
         producer = Producer(
             {
                 "bootstrap.servers": self.settings.bootstrap_servers[0],
                 "compression.type": codec,
                 "transactional.id": uuid.uuid4().hex,
                 "linger.ms": 50,
+                "batch.num.messages": 2,
             }
         )
         producer.init_transactions(PATIENCE_S)

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +25,7 @@ import pyarrow as pa
 from eosctl.core.frozen import frozen
 from eosctl.core.records import Headers
 from eosctl.engine.columns import VALUES
+from eosctl.engine.reading.compression import MOST_BYTES, decompressed
 from eosctl.engine.reading.heads import HEAD, Batches, Integers
 from eosctl.errors import ProtocolError
 from eosctl.wire.log.batches import COMPRESSION, LOG_APPEND_TIME
@@ -40,12 +43,8 @@ PIECE = pa.schema(
 )
 """Records of several partitions, each with the number of its own; those of a partition in the order of its log."""
 
-_GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
-_STREAMS = {_GZIP: "gzip", _LZ4: "lz4", _ZSTD: "zstd"}
-_XERIAL = b"\x82SNAPPY\x00"
-"""How snappy-java's stream begins, in which Java's clients wrap blocks; librdkafka writes one block alone."""
-_XERIAL_HEAD = 16
-_BYTES_AT_ONCE, _MOST_BYTES = 1 << 26, (1 << 31) - 1
+_BYTES_AT_ONCE = 1 << 26
+_COMPRESSED_AT_ONCE = 1 << 18
 _ROWS_AT_ONCE = 1 << 14
 """So many records are read together: what is in between stays in the processor's cache."""
 _FEW = 24
@@ -106,7 +105,7 @@ class BatchDecoder:
         """What there is by now, if anything, which is held no more. Raises ProtocolError for what are no records."""
         held, data = self._held, b"".join([*self._data, _PADDING])
         self._held, self._data, self._size = [], [], 0
-        if len(data) > _MOST_BYTES:
+        if len(data) > MOST_BYTES:
             raise ProtocolError(f"a record batch has {len(data)} bytes")
         if not held:
             return
@@ -308,7 +307,7 @@ _POSITIVE = (1 << 63) - 1
 
 def _plain_parts(
     batches: Batches,
-) -> Iterator[tuple[npt.NDArray[np.void], Integers, Integers, list[bytes | memoryview]]]:
+) -> Iterator[tuple[npt.NDArray[np.void], Integers, Integers, Sequence[bytes | memoryview]]]:
     """The heads of batches, and where their records begin and end in these bytes once nothing is compressed.
 
     All come together, but for much that was compressed. Raises ProtocolError.
@@ -318,51 +317,13 @@ def _plain_parts(
         low, high = int(begins[0]), int(ends[-1])
         yield batches.heads, begins - low, ends - low, [batches.data[low:high]]
         return
-    plain, size, first = list[bytes | memoryview](), 0, 0
-    for row, (begin, end, codec) in enumerate(zip(begins.tolist(), ends.tolist(), codecs.tolist(), strict=True)):
-        plain.append(_plain(batches.data[begin:end], codec))
-        size += len(plain[-1])
-        if size >= _BYTES_AT_ONCE or row == len(codecs) - 1:
+    portions = np.cumsum(ends - begins) // _COMPRESSED_AT_ONCE
+    rows = zip(codecs.tolist(), portions.tolist(), begins.tolist(), ends.tolist(), strict=True)
+    plain, first = list[bytes | memoryview](), 0
+    for (codec, _portion), some in groupby(rows, key=itemgetter(0, 1)):
+        plain += decompressed([batches.data[begin:end] for _codec, _portion, begin, end in some], codec)
+        last = first + len(plain)
+        if sum(map(len, plain)) >= _BYTES_AT_ONCE or last == len(codecs):
             edges = np.cumsum([0, *map(len, plain)])
-            yield batches.heads[first : row + 1], edges[:-1], edges[1:], plain
-            plain, size, first = [], 0, row + 1
-
-
-def _plain(data: memoryview, codec: int) -> bytes | memoryview:
-    """The records of a batch as they are without compression; raises ProtocolError."""
-    if not codec:
-        return data
-    try:
-        if codec == _SNAPPY:
-            return _of_snappy(data)
-        with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(data)), _STREAMS[codec]) as stream:
-            return stream.read()  # type: ignore[no-any-return]
-    except KeyError:
-        raise ProtocolError(f"a record batch has the unknown compression {codec}") from None
-    except (OSError, ValueError, OverflowError, pa.ArrowException) as exc:
-        raise ProtocolError(f"a record batch can't be decompressed: {exc}") from exc
-
-
-def _of_snappy(data: memoryview) -> bytes:
-    if data[: len(_XERIAL)] != _XERIAL:
-        return _of_block(data)
-    blocks, at = list[bytes](), _XERIAL_HEAD
-    while at < len(data):
-        size = int.from_bytes(data[at : at + 4], "big")
-        blocks.append(_of_block(data[at + 4 : at + 4 + size]))
-        at += 4 + size
-    return b"".join(blocks)
-
-
-def _of_block(data: memoryview) -> bytes:
-    """A block of snappy, which begins with its size: a number of seven bits a byte."""
-    size = shift = 0
-    for byte in data:
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
-    if size > _MOST_BYTES:
-        raise ValueError(f"a block of {size} bytes")
-    found: bytes = pa.Codec("snappy").decompress(pa.py_buffer(data), size, asbytes=True)
-    return found
+            yield batches.heads[first:last], edges[:-1], edges[1:], plain
+            plain, first = [], last
