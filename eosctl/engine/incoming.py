@@ -16,7 +16,7 @@ from eosctl.engine.keys.homes import homes_by, homes_of
 from eosctl.engine.keys.matching import places_of, rows_of
 from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.planned import WRITES
-from eosctl.engine.reading.headers import headers_at
+from eosctl.engine.reading.headers import headers_at, headers_text
 from eosctl.engine.rule import first_of, is_sent, newest_per_key
 from eosctl.engine.stores import ColumnStore
 
@@ -172,10 +172,11 @@ def of_backup(batch: pa.RecordBatch, *, first: int) -> pa.Table:
     return pa.Table.from_batches([batch_of_columns(columns, INCOMING)])
 
 
-def incoming_table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-    """INCOMING of some rows."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(INCOMING)
-    return pa.Table.from_batches([batch_of_columns(columns, INCOMING)])
+def incoming_table(columns: Sequence[Sequence[Any]]) -> pa.Table:
+    """INCOMING of its columns, the last one as Headers; of none without any."""
+    *others, headers = columns or [()] * len(INCOMING)
+    texts = [headers_text(each) if each else None for each in headers]
+    return pa.Table.from_batches([batch_of_columns([*others, texts], INCOMING)])
 
 
 def elsewhere(writes: pa.Table, most: int) -> tuple[int, list[tuple[int, int]]]:

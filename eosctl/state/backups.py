@@ -106,7 +106,7 @@ def read_backup(path: str) -> Iterator[BackupEntry]:
     entry = None
     try:
         with Path(path).open("rb") as file:
-            for line in read_lines(file, name=path, is_backup=True):
+            for line in read_lines(file, name=path):
                 refuse_config(line.record.key, name=path)
                 yield (entry := BackupEntry(line.record, line.written, line.knows_written, line.cluster_id))
     except OSError as exc:

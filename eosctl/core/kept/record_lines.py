@@ -1,9 +1,10 @@
-"""Many records from lines of a record file: what `core.record_file` does with one, in a quarter of its time."""
+"""Many records from lines of a record file: what `core.record_file` does with one, in a fraction of its time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Annotated, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -29,11 +30,15 @@ class _PlainLine(msgspec.Struct, forbid_unknown_fields=True):
     cluster_id: str | UnsetType = UNSET
 
 
-_read_plain = msgspec.json.Decoder(_PlainLine).decode
+_DECODER = msgspec.json.Decoder(_PlainLine)
+LINES_AT_ONCE = 5_000
+"""They are read one by one if one of them is no plain line."""
+_BYTES_AT_ONCE = 1 << 24
+_MEMBERS = 8
 
 
 class ReadLine(NamedTuple):
-    """A line of a record file, its number from 1, and what a backup has besides.
+    """A line of a backup, its number from 1, and what it has besides the record.
 
     `written` is None where a deletion was written, and where the line does not say (`knows_written`).
     """
@@ -45,16 +50,57 @@ class ReadLine(NamedTuple):
     cluster_id: str | None = None
 
 
-def read_lines(lines: Iterable[bytes], *, name: str, is_backup: bool) -> Iterator[ReadLine]:
-    """The lines of a record file as `core.record_file` reads them, in a quarter of the time.
+def read_columns(lines: Iterable[bytes], *, name: str) -> Iterator[Sequence[Sequence[Any]]]:
+    """The records of a record file, some at a time, as columns: number of the line, and the members of Record.
 
-    What only a backup has is looked at if it `is_backup`. Raises InputFileError that names the file and the line.
+    Keys and values are bytes, or text where all of them are. Raises InputFileError that names the file and the line.
     """
+    first = 1
+    for some in _few(lines):
+        yield _plain_columns(some, first=first) or _slow_columns(some, first=first, name=name)
+        first += len(some)
+
+
+def _few(lines: Iterable[bytes]) -> Iterator[Sequence[bytes]]:
+    """Lines that are in memory together, of which large ones are fewer."""
+    some, size = list[bytes](), 0
+    for line in lines:
+        some.append(line)
+        size += len(line)
+        if len(some) == LINES_AT_ONCE or size >= _BYTES_AT_ONCE:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+def _plain_columns(lines: Sequence[bytes], *, first: int) -> Sequence[Sequence[Any]] | None:
+    """None unless each line is one plain record."""
+    if not all(line.startswith(b"{") for line in lines):
+        return None
+    try:
+        found = _DECODER.decode_lines(b"".join(lines))
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+    if len(found) != len(lines):
+        return None
+    names = ("topic", "partition", "offset", "timestamp_ms", "key", "value")
+    columns = (list(map(attrgetter(each), found)) for each in names)
+    return [range(first, first + len(found)), *columns, [()] * len(found)]
+
+
+def _slow_columns(lines: Sequence[bytes], *, first: int, name: str) -> Sequence[Sequence[Any]]:
+    rows = [(number, *record) for number, _more, record in numbered_documents(lines, name=name, first=first)]
+    return list(zip(*rows, strict=True)) or [()] * _MEMBERS
+
+
+def read_lines(lines: Iterable[bytes], *, name: str) -> Iterator[ReadLine]:
+    """The lines of a backup; raises InputFileError that names the file and the line."""
     for number, line in enumerate(lines, start=1):
         try:
-            plain = _read_plain(line)
+            plain = _DECODER.decode(line)
         except (msgspec.DecodeError, UnicodeError):
-            yield from _read_slowly(line, number, name=name, is_backup=is_backup)
+            yield from _read_slowly(line, number, name=name)
             continue
         key, value, written = plain.key, plain.value, plain.written
         record = Record(
@@ -65,19 +111,13 @@ def read_lines(lines: Iterable[bytes], *, name: str, is_backup: bool) -> Iterato
             None if key is None else key.encode(),
             None if value is None else value.encode(),
         )
-        if is_backup:
-            over = written.encode() if isinstance(written, str) else None
-            cluster_id = None if plain.cluster_id is UNSET else plain.cluster_id
-            yield ReadLine(number, record, over, written is not UNSET, cluster_id)
-        else:
-            yield ReadLine(number, record)
+        over = written.encode() if isinstance(written, str) else None
+        cluster_id = None if plain.cluster_id is UNSET else plain.cluster_id
+        yield ReadLine(number, record, over, written is not UNSET, cluster_id)
 
 
-def _read_slowly(line: bytes, number: int, *, name: str, is_backup: bool) -> Iterator[ReadLine]:
+def _read_slowly(line: bytes, number: int, *, name: str) -> Iterator[ReadLine]:
     for _number, document, record in numbered_documents([line], name=name, first=number):
-        if not is_backup:
-            yield ReadLine(number, record)
-            continue
         try:
             written = decode_bytes(document.get("written"))
         except ValueError as exc:

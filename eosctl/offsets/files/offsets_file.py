@@ -9,19 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from eosctl.core.frozen import frozen
 from eosctl.core.java.json import encode_key, encode_offset
-from eosctl.core.kept.record_lines import read_lines
+from eosctl.core.kept.record_lines import read_columns
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.record_file import UNKNOWN
-from eosctl.engine.backups.lines import AT_ONCE
+from eosctl.core.records import Headers
 from eosctl.engine.files import Spilled, Spool, spilled_if_several, tables_of
 from eosctl.engine.grouped import in_large_pieces
 from eosctl.engine.incoming import belonging, incoming_table, with_keys, without_keyless
-from eosctl.engine.reading.headers import headers_text
 from eosctl.engine.stores import ColumnStore
 from eosctl.errors import InputFileError, RefusedError, UsageError
 
@@ -65,12 +64,12 @@ def parse_offsets_file(
     """
     body, lines = _body(file, name=name)
     if body is None:
-        return of_tables(map(incoming_table, _some(lines, name)), spool, name=name, connectors=connectors)
+        return of_tables(map(incoming_table, read_columns(lines, name=name)), spool, name=name, connectors=connectors)
     if len(connectors) != 1:
         raise UsageError(f"{name} does not name its connector", hint="Name the connector: --connector NAME.")
     [connector] = connectors
     rows = [_entry(entry, f"{name}, offsets[{number}]", number, connector) for number, entry in enumerate(body)]
-    return OffsetsFile(name, [incoming_table(rows)], places=BODY)
+    return OffsetsFile(name, [incoming_table([*zip(*rows, strict=True)])], places=BODY)
 
 
 def of_tables(
@@ -91,16 +90,7 @@ def of_tables(
     return OffsetsFile(name, pieces, keyless, places)
 
 
-Row = tuple[int, str, int, int, int, bytes | None, bytes | None, str | None]
-
-
-def _some(lines: Iterable[bytes], name: str) -> Iterator[list[Row]]:
-    records = read_lines(lines, name=name, is_backup=False)
-    while some := list(islice(records, AT_ONCE)):
-        yield [
-            (line, *record[:6], headers_text(record.headers) if record.headers else None)
-            for line, record, *_more in some
-        ]
+Row = tuple[int, str, int, int, int, bytes | None, bytes | None, Headers]
 
 
 def _body(file: Iterator[bytes], *, name: str) -> tuple[list[object] | None, Iterable[bytes]]:
@@ -152,7 +142,7 @@ def _entry(entry: object, place: str, number: int, connector: str) -> Row:
         value = None if offset is None else encode_offset(offset)
     except UsageError as exc:
         raise InputFileError(f"{place}: {exc.message}", hint=exc.hint) from exc
-    return number, "", UNKNOWN, UNKNOWN, UNKNOWN, raw, value, None
+    return number, "", UNKNOWN, UNKNOWN, UNKNOWN, raw, value, ()
 
 
 def spelled(file: OffsetsFile, store: ColumnStore) -> OffsetsFile:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.kept.record_lines import ReadLine, read_lines
+from eosctl.core.kept import record_lines
+from eosctl.core.kept.record_lines import ReadLine, read_columns, read_lines
 from eosctl.core.record_file import decode_bytes, numbered_documents, record_line
 from eosctl.core.records import Record
 from eosctl.errors import InputFileError
 from tests.core.test_record_file import RECORDS
 
+T = TypeVar("T")
 ODD = st.sampled_from([b"", b"\x00\x1f\x7f", b"\xe2\x80\xa8\xf0\x9f\x90\x99", b'"\\/\t\b', None])
 PLAIN = st.builds(
     Record, st.just("t"), st.just(1), st.just(2), st.integers(-1, 9), ODD, ODD | st.text().map(str.encode)
@@ -40,11 +44,30 @@ OTHER = st.sampled_from(
 @given(st.lists(st.tuples(HEADS, PLAIN | RECORDS, MORE, OTHER), max_size=3))
 def test_lines_are_read_as_they_are_one_by_one(found: list[tuple[bytes, Record, bytes, bytes]]) -> None:
     lines = [head + record_line(record).encode()[:-1] + more + other + b"}\n" for head, record, more, other in found]
-    assert _outcome(read_lines(lines, name="f", is_backup=True)) == _outcome(_one_by_one(lines, is_backup=True))
-    assert _outcome(read_lines(lines, name="f", is_backup=False)) == _outcome(_one_by_one(lines, is_backup=False))
+    assert _outcome(read_lines(lines, name="f")) == _outcome(_one_by_one(lines))
+    expected = _outcome((line.number, line.record) for line in _one_by_one(lines, is_backup=False))
+    for at_once in (1, 2, 5_000):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(record_lines, "LINES_AT_ONCE", at_once)
+            assert _outcome(_in_columns(lines)) == expected
 
 
-def _one_by_one(lines: list[bytes], *, is_backup: bool) -> Iterator[ReadLine]:
+def _in_columns(lines: Sequence[bytes]) -> Iterator[tuple[int, Record]]:
+    for columns in read_columns(iter(lines), name="f"):
+        for number, *members in zip(*columns, strict=True):
+            key, value = (each.encode() if isinstance(each, str) else each for each in members[4:6])
+            yield number, Record(*members)._replace(key=key, value=value)
+
+
+@pytest.mark.parametrize("text", [b"%s%s\n\n", b"%s\n%s", b"%s \n %s\n", b"\n\n%s\n%s\n"])
+def test_lines_that_are_not_one_record_each(text: bytes) -> None:
+    """Two on a line are refused, whatever the number of lines; an empty line is none."""
+    one = record_line(Record("t", 1, 2, 3, b"k", b"v")).encode()
+    lines = (text % (one, one)).splitlines(keepends=True)
+    assert _outcome(_in_columns(lines)) == _outcome((each.number, each.record) for each in read_lines(lines, name="f"))
+
+
+def _one_by_one(lines: list[bytes], *, is_backup: bool = True) -> Iterator[ReadLine]:
     for number, document, record in numbered_documents(lines, name="f"):
         if not is_backup:
             yield ReadLine(number, record)
@@ -57,7 +80,7 @@ def _one_by_one(lines: list[bytes], *, is_backup: bool) -> Iterator[ReadLine]:
         yield ReadLine(number, record, written, "written" in document, cluster_id)
 
 
-def _outcome(lines: Iterable[ReadLine]) -> list[ReadLine] | str:
+def _outcome(lines: Iterable[T]) -> list[T] | str:
     try:
         return list(lines)
     except InputFileError as exc:

@@ -13,7 +13,6 @@ from eosctl.engine import grouped
 from eosctl.engine.files import Spool
 from eosctl.engine.incoming import incoming_table
 from eosctl.engine.planned import PlannedWrites
-from eosctl.engine.reading.headers import headers_text
 from eosctl.offsets.files.importing import plan_import
 from eosctl.offsets.files.offsets_file import of_tables
 from tests.core.offsets.stores import PARTITIONS, column_store, store
@@ -58,7 +57,7 @@ def test_columns_decide_as_single_records(
     before = store(*records)
     rows = [import_rule.Incoming("", n, each, decode_key(each.key)) for n, each in enumerate(in_file, start=1)]
     expected = import_rule.plan_import(rows, before, keep_partitions=keep, rewrite=rewrite)
-    tables = [incoming_table([(n, *each[:6], headers_text(each.headers))]) for n, each in enumerate(in_file, start=1)]
+    tables = [incoming_table([[n], *([part] for part in each)]) for n, each in enumerate(in_file, start=1)]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(grouped, "PART_RECORDS", part_records)
         file = of_tables(tables, spool, name="f", connectors=())

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from eosctl.app import App
+from eosctl.core.kept import record_lines
 from eosctl.core.record_file import record_line
 from eosctl.core.records import Record
 from eosctl.engine import grouped
 from eosctl.errors import EosctlError
 from eosctl.offsets.apply import apply_plan
-from eosctl.offsets.files import offsets_file
 from eosctl.offsets.files.importing import ImportRequest, plan_offsets_import, read_offsets_file
 from eosctl.offsets.files.offsets_file import OffsetsFile
 from eosctl.offsets.files.restore import RestoreRequest, plan_restore
@@ -35,7 +35,7 @@ def world() -> OffsetWorld:
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file with two records for each key: it is read and decided a few at a time."""
     monkeypatch.setattr(grouped, "PART_RECORDS", 25)
-    monkeypatch.setattr(offsets_file, "AT_ONCE", 7)
+    monkeypatch.setattr(record_lines, "LINES_AT_ONCE", 7)
     path = tmp_path / "offsets.ndjson"
     records = [Record("t", 0, number, 10, key(number % KEYS), b"%d" % number, ()) for number in range(2 * KEYS)]
     path.write_text("".join(f"{record_line(each)}\n" for each in records))
