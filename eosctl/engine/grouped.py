@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow as pa
 from eosctl.core.offsets import migration
 from eosctl.engine.columns import in_one_piece, numbered, row_sizes
 from eosctl.engine.files import Spilled, Spool, one_or_several
+from eosctl.machine.side_by_side import two_at_a_time
 
 PART_RECORDS, PART_BYTES = migration.PART_RECORDS // 2, migration.PART_BYTES // 2
 """Of a part at most: two of them are looked at at a time."""
@@ -67,7 +69,8 @@ class Grouped:
         """
         self._by, self._in_order = list(by), in_order
         self._small, several = one_or_several(tables)
-        self._parts = list(_parts_of([self._spilled(table, spool) for table in several]))
+        on_disk = list(two_at_a_time(partial(self._spilled, spool=spool), several))
+        self._parts = list(_parts_of(on_disk))
 
     def _spilled(self, table: pa.Table, spool: Spool) -> _OnDisk:
         table = in_one_piece(self._in_order(table))

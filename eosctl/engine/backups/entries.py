@@ -28,6 +28,9 @@ ENTRIES = arrow_schema(
 the file shows."""
 
 
+_THERE = ["partition", "offset", "timestamp_ms", "value"]
+
+
 def entries_of(backup: pa.RecordBatch) -> pa.RecordBatch:
     """BACKUP as ENTRIES."""
     knows = pa.repeat(pa.scalar(value=True), backup.num_rows)
@@ -108,8 +111,11 @@ def mismatched(
 
 
 def there_of(entries: pa.Table, records: pa.Table) -> pa.Table:
-    """What `records` (RECORDS, newest of each place) have in the place of each of the ENTRIES; null for nothing."""
-    return records.take(places_of(entries, records))
+    """What `records` (RECORDS, newest of each place) have in the place of each of the ENTRIES; null for nothing.
+
+    Without what the entries have as well, or nobody asks for: it would be copied.
+    """
+    return records.select(_THERE).take(places_of(entries, records))
 
 
 Places = Mapping[tuple[str, int, int], Headers]
