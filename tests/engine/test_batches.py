@@ -173,20 +173,27 @@ def test_compressed_batches(codec: int, compress: Callable[[bytes], bytes]) -> N
         read(_with_codec(plain, codec, b"\xff" * 30))
 
 
-@pytest.mark.parametrize("name", ["gzip", "snappy", "lz4", "zstd"])
+_CODECS = {"gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
+
+
+@pytest.mark.parametrize("name", _CODECS)
 def test_many_small_compressed_batches(name: str) -> None:
-    """They are decompressed together; a damaged one is found nevertheless, and so is one with more behind."""
-    codec = {"gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}[name]
+    """They are decompressed together, whoever writes in between; a damaged one is found nevertheless."""
     written = [Line(n, T, b"key-%d" % n, b"v" * (n % 90)) for n in range(500)]
     plain = [batch_of([Line(0, *line[1:])], base=line.offset) for line in written]
-    bodies = [pa.Codec(name).compress(each[HEAD.itemsize :], asbytes=True) for each in plain]
-    small = [_with_codec(each, codec, body) for each, body in zip(plain, bodies, strict=True)]
-    mixed = [[each, other][n % 3 == 1] for n, (each, other) in enumerate(zip(small, plain, strict=True))]
-    for data in (small, mixed, small[:1]):
+
+    def small(number: int, name: str) -> bytes:
+        body = plain[number][HEAD.itemsize :]
+        return _with_codec(plain[number], _CODECS[name], pa.Codec(name).compress(body, asbytes=True))
+
+    alike = [small(n, name) for n in range(500)]
+    mixed = [[alike[n], plain[n], small(n, "zstd"), small(n, "gzip")][n % 4] for n in range(500)]
+    for data in (alike, mixed, alike[:1]):
         assert rows(read(b"".join(data))) == [(0, *line[:4]) for line in written[: len(data)]]
-    for wrong in (bodies[7][:-2], b"", bodies[7] + bodies[7], b"\xff" * 40):
+    body = alike[7][HEAD.itemsize :]
+    for wrong in (body[:-2], b"", body + body, b"\xff" * 40):
         with pytest.raises(ProtocolError):
-            read(b"".join([*small[:7], _with_codec(plain[7], codec, wrong), *small[8:]]))
+            read(b"".join([*alike[:7], _with_codec(plain[7], _CODECS[name], wrong), *alike[8:]]))
 
 
 def test_what_is_compressed_with_gzip_and_with_what_nobody_knows() -> None:

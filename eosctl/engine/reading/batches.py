@@ -318,12 +318,13 @@ def _plain_parts(
         yield batches.heads, begins - low, ends - low, [batches.data[low:high]]
         return
     portions = np.cumsum(ends - begins) // _COMPRESSED_AT_ONCE
-    rows = zip(codecs.tolist(), portions.tolist(), begins.tolist(), ends.tolist(), strict=True)
-    plain, first = list[bytes | memoryview](), 0
-    for (codec, _portion), some in groupby(rows, key=itemgetter(0, 1)):
-        plain += decompressed([batches.data[begin:end] for _codec, _portion, begin, end in some], codec)
-        last = first + len(plain)
-        if sum(map(len, plain)) >= _BYTES_AT_ONCE or last == len(codecs):
+    rows = zip(portions.tolist(), codecs.tolist(), begins.tolist(), ends.tolist(), strict=True)
+    plain, size, first = list[bytes | memoryview](), 0, 0
+    for _portion, some in groupby(rows, key=itemgetter(0)):
+        more = decompressed([(batches.data[begin:end], codec) for _portion, codec, begin, end in some])
+        plain += more
+        size, last = size + sum(map(len, more)), first + len(plain)
+        if size >= _BYTES_AT_ONCE or last == len(codecs):
             edges = np.cumsum([0, *map(len, plain)])
             yield batches.heads[first:last], edges[:-1], edges[1:], plain
-            plain, first = [], last
+            plain, size, first = [], 0, last

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 
@@ -22,27 +23,35 @@ _MARK = os.urandom(16)
 _FAILURES = (OSError, ValueError, OverflowError, pa.ArrowException)
 
 
-def decompressed(batches: Sequence[memoryview], codec: int) -> Sequence[bytes | memoryview]:
-    """The records of each of some batches; raises ProtocolError.
+def decompressed(batches: Iterable[tuple[memoryview, int]]) -> list[bytes | memoryview]:
+    """The records of each of some batches, given with their codecs; raises ProtocolError."""
+    found, rows_of = list[bytes | memoryview](), defaultdict[int, list[int]](list)
+    for row, (data, codec) in enumerate(batches):
+        found.append(data)
+        if codec:
+            rows_of[codec].append(row)
+    for codec, rows in rows_of.items():
+        for row, plain in zip(rows, _decompressed([found[row] for row in rows], codec), strict=True):
+            found[row] = plain
+    return found
+
+
+def _decompressed(batches: Sequence[bytes | memoryview], codec: int) -> Sequence[bytes]:
+    """The same of batches with one codec.
 
     To begin a stream takes ten times as long as to read a small batch. So one stream has all of them, each a member of
     its own, as gzip, lz4 and zstd allow, and between them are members with a mark.
     """
-    if not codec:
-        return batches
-    if codec != _SNAPPY and codec not in _STREAMS:
+    name = _STREAMS.get(codec)
+    if name is None and codec != _SNAPPY:
         raise ProtocolError(f"a record batch has the unknown compression {codec}")
-    if codec != _SNAPPY and len(batches) > 1:
+    if name is not None and len(batches) > 1:
         with suppress(*_FAILURES):  # which of them is damaged is seen one by one
-            name = _STREAMS[codec]
-            found = _of_stream(pa.py_buffer(_between(name).join(batches)), name).split(_MARK)
-            if len(found) == len(batches):
-                return found
+            together = _of_stream(_between(name).join(batches), name).split(_MARK)
+            if len(together) == len(batches):
+                return together
     try:
-        return [
-            _of_snappy(each) if codec == _SNAPPY else _of_stream(pa.py_buffer(each), _STREAMS[codec])
-            for each in batches
-        ]
+        return [_of_snappy(each) if name is None else _of_stream(each, name) for each in batches]
     except _FAILURES as exc:
         raise ProtocolError(f"a record batch can't be decompressed: {exc}") from exc
 
@@ -53,13 +62,13 @@ def _between(name: str) -> bytes:
     return made
 
 
-def _of_stream(data: pa.Buffer, name: str) -> bytes:
-    with pa.CompressedInputStream(pa.BufferReader(data), name) as stream:
+def _of_stream(data: bytes | memoryview, name: str) -> bytes:
+    with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(data)), name) as stream:
         found: bytes = stream.read()
     return found
 
 
-def _of_snappy(data: memoryview) -> bytes:
+def _of_snappy(data: bytes | memoryview) -> bytes:
     if data[: len(_XERIAL)] != _XERIAL:
         return _of_block(data)
     blocks, at = list[bytes](), _XERIAL_HEAD
@@ -70,7 +79,7 @@ def _of_snappy(data: memoryview) -> bytes:
     return b"".join(blocks)
 
 
-def _of_block(data: memoryview) -> bytes:
+def _of_block(data: bytes | memoryview) -> bytes:
     """A block of snappy, which begins with its size: a number of seven bits a byte."""
     size = shift = 0
     for byte in data:
