@@ -282,6 +282,22 @@ def test_an_answer_that_is_missing_at_the_deadline_does_not_hide_what_was_answer
     assert (answer.confirmed, answer.fault.name) == (False, "CONCURRENT_TRANSACTIONS")
 
 
+def test_a_lookup_without_an_answer_at_the_deadline_does_not_hide_it_either() -> None:
+    with FakeCluster() as cluster, admin_of(cluster, timeout_s=1.0, request_timeout_ms=NEVER_MS) as admin:
+
+        def freeze_after_a_refusal(seen: Seen, frame: bytes) -> bytes:
+            if seen.api == "InitProducerId":
+                cluster.frozen |= {*cluster.state.nodes}
+            return frame
+
+        cluster.tamper = freeze_after_a_refusal
+        cluster.fail_next("InitProducerId", codes.NOT_COORDINATOR)
+        answer = fence(admin, ["moved"])["moved"]
+    assert answer.attempts == 1
+    assert answer.fault is not None
+    assert (answer.confirmed, answer.fault.name) == (False, "NOT_COORDINATOR")
+
+
 def test_garbage_in_place_of_an_answer_is_a_fault_and_not_a_success() -> None:
     with FakeCluster() as cluster, admin_of(cluster) as admin:
         cluster.tamper = lambda seen, frame: (

@@ -148,7 +148,7 @@ class Fencing:
 
     def _start(self, attempts: list[_Attempt]) -> Iterator[FenceAnswer]:
         lost = [attempt for attempt in attempts if attempt.coordinator is None]
-        found = self._look_up([attempt.transactional_id for attempt in lost]) if lost else {}
+        found = self._look_up(lost) if lost else {}
         for attempt in lost:
             answer = found[attempt.transactional_id]
             if isinstance(answer, Coordinator):
@@ -157,11 +157,12 @@ class Fencing:
                 yield from self._retry_or_end(attempt, answer)
         self._hand_out([attempt for attempt in attempts if attempt.coordinator is not None])
 
-    def _look_up(self, keys: list[TransactionalId]) -> dict[TransactionalId, Coordinator | KafkaFault]:
+    def _look_up(self, attempts: list[_Attempt]) -> dict[TransactionalId, Coordinator | KafkaFault]:
+        keys = [attempt.transactional_id for attempt in attempts]
         try:
             found = find_coordinators(self._cluster, keys, KeyType.TRANSACTION)
-        except DeadlineError as exc:
-            return dict.fromkeys(keys, fault_of(exc))
+        except DeadlineError as exc:  # which says less than what was answered before
+            return {attempt.transactional_id: attempt.fault or fault_of(exc) for attempt in attempts}
         except UnreachableError as exc:
             if not self._reached:
                 raise  # nothing was ever reached: one error says more than a fault per id
