@@ -13,11 +13,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from eosctl.app import App
 from eosctl.core.configs.view import is_config_key
-from eosctl.core.kept.record_lines import read_lines
+from eosctl.core.kept.record_lines import BackupEntry, read_backup_lines
 from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError, RefusedError
@@ -31,18 +31,6 @@ if TYPE_CHECKING:
 Piece = TypeVar("Piece")
 MOST_LINES = 100_000
 """Keys of a backup that is NDJSON."""
-
-
-class BackupEntry(NamedTuple):
-    """A key as it was; `before.offset` -1 means that it had no record.
-
-    `written` is the value put over it, as far as the file shows (`knows_written`).
-    """
-
-    before: Record
-    written: bytes | None
-    knows_written: bool
-    cluster_id: str | None
 
 
 def keep_backup(app: App, writes: PlannedWrites, *, name: str, cluster_id: str) -> Path:
@@ -106,9 +94,9 @@ def read_backup(path: str) -> Iterator[BackupEntry]:
     entry = None
     try:
         with Path(path).open("rb") as file:
-            for line in read_lines(file, name=path):
-                refuse_config(line.record.key, name=path)
-                yield (entry := BackupEntry(line.record, line.written, line.knows_written, line.cluster_id))
+            for entry in read_backup_lines(file, name=path):
+                refuse_config(entry.before.key, name=path)
+                yield entry
     except OSError as exc:
         raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
     if entry is None:

@@ -49,7 +49,7 @@ def read(*data: bytes, first: int = 0, stop: int = 1 << 40) -> Piece:
     """Each is what was fetched of a partition."""
     decoder = BatchDecoder()
     for number, each in enumerate(data):
-        batches = batches_in(memoryview(each), topic="t", partition=number).that_count(())
+        batches = batches_in(memoryview(each), topic="t", partition=number).visible(())
         assert not list(decoder.add(number, batches, first=first, stop=stop))
     [piece] = decoder.pieces()
     return piece

@@ -34,35 +34,34 @@ _DECODER = msgspec.json.Decoder(_PlainLine)
 LINES_AT_ONCE = 5_000
 """They are read one by one if one of them is no plain line."""
 _BYTES_AT_ONCE = 1 << 24
-_MEMBERS = 8
 
 
-class ReadLine(NamedTuple):
-    """A line of a backup, its number from 1, and what it has besides the record.
+class BackupEntry(NamedTuple):
+    """A key as it was; `before.offset` -1 means that it had no record.
 
-    `written` is None where a deletion was written, and where the line does not say (`knows_written`).
+    `written` is the value put over it, as far as the file shows (`knows_written`); None is also a deletion.
     """
 
-    number: int
-    record: Record
-    written: bytes | None = None
-    knows_written: bool = False
-    cluster_id: str | None = None
+    before: Record
+    written: bytes | None
+    knows_written: bool
+    cluster_id: str | None
 
 
 def read_columns(lines: Iterable[bytes], *, name: str) -> Iterator[Sequence[Sequence[Any]]]:
     """The records of a record file, some at a time, as columns: number of the line, and the members of Record.
 
-    Keys and values are bytes, or text where all of them are. Raises InputFileError that names the file and the line.
+    Keys and values are bytes, or text where all of them are; there are no columns where all lines are blank. Raises
+    InputFileError that names the file and the line.
     """
     first = 1
-    for some in _few(lines):
+    for some in _in_groups(lines):
         yield _plain_columns(some, first=first) or _slow_columns(some, first=first, name=name)
         first += len(some)
 
 
-def _few(lines: Iterable[bytes]) -> Iterator[Sequence[bytes]]:
-    """Lines that are in memory together, of which large ones are fewer."""
+def _in_groups(lines: Iterable[bytes]) -> Iterator[Sequence[bytes]]:
+    """The lines in groups that fit into memory: of large ones there are fewer in a group."""
     some, size = list[bytes](), 0
     for line in lines:
         some.append(line)
@@ -91,11 +90,11 @@ def _plain_columns(lines: Sequence[bytes], *, first: int) -> Sequence[Sequence[A
 
 def _slow_columns(lines: Sequence[bytes], *, first: int, name: str) -> Sequence[Sequence[Any]]:
     rows = [(number, *record) for number, _more, record in numbered_documents(lines, name=name, first=first)]
-    return list(zip(*rows, strict=True)) or [()] * _MEMBERS
+    return list(zip(*rows, strict=True))
 
 
-def read_lines(lines: Iterable[bytes], *, name: str) -> Iterator[ReadLine]:
-    """The lines of a backup; raises InputFileError that names the file and the line."""
+def read_backup_lines(lines: Iterable[bytes], *, name: str) -> Iterator[BackupEntry]:
+    """The entries of a backup; raises InputFileError that names the file and the line."""
     for number, line in enumerate(lines, start=1):
         try:
             plain = _DECODER.decode(line)
@@ -113,14 +112,14 @@ def read_lines(lines: Iterable[bytes], *, name: str) -> Iterator[ReadLine]:
         )
         over = written.encode() if isinstance(written, str) else None
         cluster_id = None if plain.cluster_id is UNSET else plain.cluster_id
-        yield ReadLine(number, record, over, written is not UNSET, cluster_id)
+        yield BackupEntry(record, over, written is not UNSET, cluster_id)
 
 
-def _read_slowly(line: bytes, number: int, *, name: str) -> Iterator[ReadLine]:
+def _read_slowly(line: bytes, number: int, *, name: str) -> Iterator[BackupEntry]:
     for _number, document, record in numbered_documents([line], name=name, first=number):
         try:
             written = decode_bytes(document.get("written"))
         except ValueError as exc:
             raise InputFileError(f'{name}, line {number}: "written" {exc}') from exc
         cluster_id = None if document.get("cluster_id") is None else str(document["cluster_id"])
-        yield ReadLine(number, record, written, "written" in document, cluster_id)
+        yield BackupEntry(record, written, "written" in document, cluster_id)

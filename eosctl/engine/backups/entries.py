@@ -28,9 +28,6 @@ ENTRIES = arrow_schema(
 the file shows."""
 
 
-_THERE = ["partition", "offset", "timestamp_ms", "value"]
-
-
 def entries_of(backup: pa.RecordBatch) -> pa.RecordBatch:
     """BACKUP as ENTRIES."""
     knows = pa.repeat(pa.scalar(value=True), backup.num_rows)
@@ -110,11 +107,12 @@ def mismatched(
         yield Mismatched(topic, partition, key, should, actual, found, (topic, partition, key) in behind)
 
 
-def there_of(entries: pa.Table, records: pa.Table) -> pa.Table:
-    """What `records` (RECORDS, newest of each place) have in the place of each of the ENTRIES; null for nothing.
+_THERE = ["partition", "offset", "timestamp_ms", "value"]
+"""What is asked for of a record that is there; the rest would be copied for nothing."""
 
-    Without what the entries have as well, or nobody asks for: it would be copied.
-    """
+
+def there_of(entries: pa.Table, records: pa.Table) -> pa.Table:
+    """What `records` (RECORDS, newest of each place) have in the place of each of the ENTRIES; null for nothing."""
     return records.select(_THERE).take(places_of(entries, records))
 
 

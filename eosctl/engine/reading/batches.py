@@ -122,13 +122,15 @@ class _Reading:
     def __init__(self, held: Sequence[_Held], data: bytes) -> None:
         self._raw, self._data = data, np.frombuffer(data, np.uint8)
         heads, sizes = np.concatenate([each.heads for each in held]), [len(each.heads) for each in held]
-        self._begins, self._ends = (np.concatenate([each[at] for each in held]) for at in (2, 3))
+        self._begins = np.concatenate([each.begins for each in held])
+        self._ends = np.concatenate([each.ends for each in held])
         self._numbers = np.repeat(np.array([each.number for each in held], np.int32), sizes)
         bases, self._counts = heads["base_offset"].astype(np.int64), heads["records"].astype(np.int64)
         self._bases, self._producers = bases, heads["producer_id"].astype(np.int64)
         self._base_ms, self._stamp_ms = (heads[f"{name}_timestamp_ms"].astype(np.int64) for name in ("base", "max"))
         self._is_stamped = heads["attributes"] & LOG_APPEND_TIME != 0
-        self._first, self._stop = (np.repeat([each[at] for each in held], sizes) for at in (4, 5))
+        self._first = np.repeat([each.first for each in held], sizes)
+        self._stop = np.repeat([each.stop for each in held], sizes)
         self._is_cut = (bases < self._first) | (self._stop <= bases + heads["last_offset_delta"])
 
     def piece(self) -> Piece:

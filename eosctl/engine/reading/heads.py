@@ -1,6 +1,6 @@
 """The heads of record batches as columns: a topic of small transactions has as many of them as it has records.
 
-batches = batches_in(records, topic="connect-offsets", partition=3).that_count(aborted)
+batches = batches_in(records, topic="connect-offsets", partition=3).visible(aborted)
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class Batches(NamedTuple):
         """Some of them."""
         return Batches(self.data, self.begins[rows], self.ends[rows], self.heads[rows])
 
-    def that_count(self, aborted: Iterable[tuple[int, int]]) -> Batches:
-        """Those that have records, and were not aborted: `aborted` are producer ids and first offsets of transactions.
+    def visible(self, aborted: Iterable[tuple[int, int]]) -> Batches:
+        """Those with records that a consumer sees: `aborted` are producer ids and first offsets of transactions.
 
         As Kafka's consumer decides it (`CompletedFetch`, Kafka 4.3).
         """
-        count = (self.heads["attributes"] & CONTROL == 0) & (self.heads["records"] > 0)
+        is_seen = (self.heads["attributes"] & CONTROL == 0) & (self.heads["records"] > 0)
         to_come = sorted((offset, producer_id) for producer_id, offset in aborted)
         if to_come:
-            count[self._aborted(to_come)] = False
-        return self if count.all() else self.some(count)
+            is_seen[self._aborted(to_come)] = False
+        return self if is_seen.all() else self.some(is_seen)
 
     def _aborted(self, to_come: list[tuple[int, int]]) -> list[int]:
         """The rows of what lies in transactions, which are given by first offset and producer id."""

@@ -76,14 +76,14 @@ class _Records:
         self._number_of = {(one.topic, one.partition): number for number, one in enumerate(ranges)}
 
     def take(self, reading: PartitionReading, part: PartitionData) -> Batches | None:
-        """The batches that count; raises OldFormatError."""
+        """The batches whose records a consumer sees; raises ProtocolError, and OldFormatError."""
         if part.records is None:
             return None
         topic, partition = reading.place
         batches = batches_in(part.records, topic=topic, partition=partition)
         bases, lasts = batches.heads["base_offset"], batches.lasts().tolist()
         sound = pass_sound(reading, lasts, lambda row: int(bases[row]), end=part.high_watermark)
-        return batches.some(slice(sound)).that_count(part.aborted_transactions or ())
+        return batches.some(slice(sound)).visible(part.aborted_transactions or ())
 
     def give(self, chunks: Sequence[tuple[PartitionReading, Batches | None]]) -> Iterator[Piece]:
         """All records of an answer together, but for much that was compressed."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.frozen import frozen
+from eosctl.core.kept.record_lines import BackupEntry
 from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Bounds, Headers, Record, TopicDescription
 from eosctl.engine.backups.entries import ENTRIES, BackupEntries, entries_of, unlisted, without_absent
@@ -26,7 +27,7 @@ from eosctl.offsets.stores.columns import ColumnStores, by_parts, column_store, 
 from eosctl.offsets.stores.gather import StoresOf, require_topics
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.ports import TopicStore
-from eosctl.state.backups import BackupEntry, read_backup, refuse_config
+from eosctl.state.backups import read_backup, refuse_config
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Batch, Table

@@ -31,7 +31,7 @@ BATCH_HEAD = {
     "base_sequence": "i",
     "records": "i",
 }
-"""What a batch begins with, and how `struct` calls numbers of that size; its records come behind."""
+"""The numbers that a batch begins with, each with its code in `struct`; the records follow."""
 _BATCH = struct.Struct(">" + "".join(BATCH_HEAD.values()))
 _CRC_FROM = 21
 COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, _DELETE_HORIZON = 7, 8, 16, 32, 64

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eosctl.core.kept import record_lines
-from eosctl.core.kept.record_lines import ReadLine, read_columns, read_lines
+from eosctl.core.kept.record_lines import BackupEntry, read_backup_lines, read_columns
 from eosctl.core.record_file import decode_bytes, numbered_documents, record_line
 from eosctl.core.records import Record
 from eosctl.errors import InputFileError
@@ -44,8 +44,8 @@ OTHER = st.sampled_from(
 @given(st.lists(st.tuples(HEADS, PLAIN | RECORDS, MORE, OTHER), max_size=3))
 def test_lines_are_read_as_they_are_one_by_one(found: list[tuple[bytes, Record, bytes, bytes]]) -> None:
     lines = [head + record_line(record).encode()[:-1] + more + other + b"}\n" for head, record, more, other in found]
-    assert _outcome(read_lines(lines, name="f")) == _outcome(_one_by_one(lines))
-    expected = _outcome((line.number, line.record) for line in _one_by_one(lines, is_backup=False))
+    assert _outcome(read_backup_lines(lines, name="f")) == _outcome(_one_by_one(lines))
+    expected = _outcome(_numbered(lines))
     for at_once in (1, 2, 5_000):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(record_lines, "LINES_AT_ONCE", at_once)
@@ -64,20 +64,21 @@ def test_lines_that_are_not_one_record_each(text: bytes) -> None:
     """Two on a line are refused, whatever the number of lines; an empty line is none."""
     one = record_line(Record("t", 1, 2, 3, b"k", b"v")).encode()
     lines = (text % (one, one)).splitlines(keepends=True)
-    assert _outcome(_in_columns(lines)) == _outcome((each.number, each.record) for each in read_lines(lines, name="f"))
+    assert _outcome(_in_columns(lines)) == _outcome(_numbered(lines))
 
 
-def _one_by_one(lines: list[bytes], *, is_backup: bool = True) -> Iterator[ReadLine]:
+def _numbered(lines: Sequence[bytes]) -> Iterator[tuple[int, Record]]:
+    return ((number, record) for number, _document, record in numbered_documents(lines, name="f"))
+
+
+def _one_by_one(lines: list[bytes]) -> Iterator[BackupEntry]:
     for number, document, record in numbered_documents(lines, name="f"):
-        if not is_backup:
-            yield ReadLine(number, record)
-            continue
         try:
             written = decode_bytes(document.get("written"))
         except ValueError as exc:
             raise InputFileError(f'f, line {number}: "written" {exc}') from exc
         cluster_id = None if document.get("cluster_id") is None else str(document["cluster_id"])
-        yield ReadLine(number, record, written, "written" in document, cluster_id)
+        yield BackupEntry(record, written, "written" in document, cluster_id)
 
 
 def _outcome(lines: Iterable[T]) -> list[T] | str:
