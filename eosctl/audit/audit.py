@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from eosctl.app import App
 from eosctl.audit import codes
 from eosctl.audit.gather import JUDGED, LogRead, read_logs
-from eosctl.audit.identity import UNKNOWN, identify
-from eosctl.audit.log.tallies import PlaceTally
+from eosctl.audit.identity import UNKNOWN, former_connectors, identify
+from eosctl.audit.log.source_partitions import SourcePartition
+from eosctl.audit.log.tallies import PlaceTally, WrittenBy
 from eosctl.audit.rows import (
     AUDIT,
     AuditData,
     AuditedConnector,
     AuditRow,
     AuditSummary,
+    SourcePartitionPart,
     TransactionsPart,
     Verdict,
     WindowPart,
@@ -25,15 +27,17 @@ from eosctl.audit.rows import (
 from eosctl.audit.scope import AuditRequest, Scope, find_scope, output_window
 from eosctl.audit.source_topics import compare_with_source
 from eosctl.audit.value_checks import Fields, check_values, wanted_fields
-from eosctl.audit.verdict import KnownProducer, Whose, findings, judge, known_producer
+from eosctl.audit.verdict import KnownProducer, Whose, findings, judge, known_producer, shared_source_partitions
 from eosctl.core.batches import Unseen, UnseenReason, Window
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import Owner, ProducerId, TransactionalId
+from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.wording import counted
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, InterruptedByUserError, UsageError
 from eosctl.report import Problem, Report
 from eosctl.txn.owners import owners_of_ids
 
+_MOST_SOURCE_PARTITIONS = 1000
 _EXIT_CODES = {
     Verdict.EXACTLY_ONCE: ExitCode.OK,
     Verdict.NOT_EXACTLY_ONCE: ExitCode.FINDINGS,
@@ -63,7 +67,7 @@ def audit(app: App, request: AuditRequest) -> Report:
     fields = wanted_fields(request, scope.config)
     with scope.app.transactions() as admin:
         cluster_id = admin.cluster_id()
-    read = read_logs(scope, window, check_crcs=request.check_crcs)
+    read = read_logs(scope, window, check_crcs=request.check_crcs, begin=request.begin)
     producers, problems = _producers(scope, read)
     more, unread = _more_findings(app, scope, read, fields)
     done = _judged(scope, window, read, producers, more, lacks=[each.message for each in unread])
@@ -93,7 +97,9 @@ def _with_page(report: Report, path: Path, done: Audited, app: App) -> Report:
 
 def _producers(scope: Scope, read: LogRead) -> tuple[dict[ProducerId, KnownProducer], list[Problem]]:
     """Whose the producers of the output topics are; where brokers do not say it, they stay unknown."""
-    written = read.outputs.written
+    written = dict(read.outputs.written)
+    for producer_id in read.ledger.producers():
+        written.setdefault(producer_id, WrittenBy(producer_id, is_transactional=True))
     identities = identify(scope.app, [each.producer_id for each in written.values() if each.is_transactional])
     doing = "whose the producers are"
     problems = [Problem(codes.NOT_PROVEN, f"{doing}: {why}", None, "warning") for why in identities.lacks]
@@ -103,13 +109,24 @@ def _producers(scope: Scope, read: LogRead) -> tuple[dict[ProducerId, KnownProdu
         owners = owners_of_ids(scope.app.with_whole_timeout(), names, connectors=scope.connectors)
     except EosctlError as exc:
         problems.append(Problem(codes.NOT_PROVEN, f"{doing}: {exc.message}", exc.hint, "warning"))
-    has_offsets = set(read.committed.producers())
+    has_offsets = set(read.ledger.producers())
+    former = frozenset[str]()
+    unclear = {
+        producer_id: each.transactional_id
+        for producer_id, each in identities.known.items()
+        if (owner := owners.get(each.transactional_id)) is None or owner.kind in ("other", "ambiguous")
+    }
+    try:
+        former = former_connectors(scope, unclear, read.offsets_plan)
+    except EosctlError as exc:
+        problems.append(Problem(codes.NOT_PROVEN, f"{doing}: {exc.message}", exc.hint, "warning"))
     found = {}
     for producer_id, each in sorted(written.items()):
         name, by = identities.known.get(producer_id, (None, UNKNOWN))
         found[producer_id] = known_producer(
             each, name, by, None if name is None else owners.get(name),
             connector=scope.connector, group_id=scope.app.target.group_id, has_offsets=producer_id in has_offsets,
+            former=former,
         )  # fmt: skip
     return found, problems
 
@@ -146,16 +163,15 @@ def _judged(
     lacks: Sequence[str],
 ) -> Audited:
     rows = findings(
-        scope.connector, read.tallies, producers,
-        planned_ms=read.planned_ms, timeout_ms=scope.transaction_timeout_ms,
-        more=more,
+        scope.connector, [*read.tallies, *shared_source_partitions(read.sources.shared(read.ledger), producers)],
+        producers, planned_ms=read.planned_ms, timeout_ms=scope.transaction_timeout_ms, more=more,
     )  # fmt: skip
     gone = [f"topic {topic} does not exist any more" for topic in scope.gone]
     unseen = [*map(_unseen_text, read.unseen), *gone]
     unreadable = [each for each in (*read.unseen, *read.offsets_unseen) if each.reason is UnseenReason.UNREADABLE]
     ended = [] if read.ended_by is None else ["the reading ended early"]
-    reasons = [*(each.detail for each in unreadable), *gone, *lacks, *ended]
-    verdict, why = judge(rows, list(producers.values()), read.outputs, lacks=reasons)
+    reasons = [*(each.detail for each in unreadable), *gone, *read.uncompared, *lacks, *_undated(read), *ended]
+    verdict, why, unproven = judge(rows, list(producers.values()), read.outputs, lacks=reasons)
     own = [each.written for each in producers.values() if each.whose is Whose.OWN]
     connector = AuditedConnector(
         connector=scope.connector,
@@ -169,29 +185,54 @@ def _judged(
         ),
         records=sum(each.records for each in own),
         bytes=read.outputs.bytes,
-        producers=[each.part() for each in producers.values()],
+        producers=[each.part() for each in producers.values() if each.written.places],
+        source_partitions=_source_partitions(read, producers),
+        source_partition_count=len(read.sources.of),
         verdict=verdict,
         why=why,
+        unproven=list(unproven),
     )
     return Audited(scope, read, list(producers.values()), rows, connector)
 
 
+def _undated(read: LogRead) -> Iterator[str]:
+    if read.undated:
+        batches = counted(read.undated, "batch", "batches")
+        yield f"no marker shows whether {batches} without a transaction were written in the window"
+
+
+def _source_partitions(
+    read: LogRead, producers: Mapping[ProducerId, KnownProducer]
+) -> list[SourcePartitionPart]:
+    found = sorted(read.sources.of.values(), key=lambda each: (each.key, each.place))[:_MOST_SOURCE_PARTITIONS]
+    return [_source_partition(each, producers.get(each.producer_id)) for each in found]
+
+
+def _source_partition(each: SourcePartition, producer: KnownProducer | None) -> SourcePartitionPart:
+    key = decode_key(each.key)
+    partition = key.partition if isinstance(key, OffsetKey) else None
+    return SourcePartitionPart(
+        key=each.key.decode("utf-8", "backslashreplace"),
+        source_partition=None if partition is None else dict(partition),
+        commits=each.commits,
+        transactional_id=None if producer is None else producer.transactional_id,
+        producer_id=each.producer_id,
+        producer_epoch=each.epoch,
+        at_ms=each.at_ms if each.at_ms >= 0 else None,
+    )
+
+
 def _window(window: Window, read: LogRead, unseen: list[str]) -> WindowPart:
-    """What retention or compaction took away lies before what is proven."""
+    """What retention or compaction took away lies before what is proven; times are those of markers."""
     since_ms = -1 if window.since_ms is None else window.since_ms
-    for span in read.spans:
-        fold = read.folds.get((span.topic, span.partition))
-        if fold is None:
-            continue
-        since_ms = max(since_ms, fold.removed_ms)
-        if span.first == span.log_start > 0:
-            since_ms = max(since_ms, fold.first_ms)
-    if read.outputs.unjudged:
-        since_ms = max(since_ms, read.committed.complete_since_ms)
     written = read.outputs.written.values()
-    ended_ms = max((each.ended_ms for each in written), default=-1)  # by the brokers' clocks
-    written_ms = min(max((each.to_ms for each in written), default=-1), read.planned_ms)
-    until_ms = ended_ms if ended_ms >= 0 else written_ms
+    until_ms = max((each.ended_ms for each in written), default=-1)
+    for fold in read.folds.values():
+        since_ms = max(since_ms, fold.removed_ms)
+        if fold.in_hole and not fold.is_empty:
+            until_ms = -1  # of when what lies behind a hole is, nothing shows
+    if read.outputs.unjudged:
+        since_ms = max(since_ms, read.ledger.complete_since_ms)
     return WindowPart(
         since_ms=window.since_ms,
         until_ms=window.until_ms,

@@ -25,6 +25,36 @@ TRANSACTION_WITHOUT_OFFSETS = finding(
     "A task committed records, and no source offset in the same transaction: after a restart they are read again.",
     "The connector gives records without source offsets, which no worker can make exactly-once: tell its author.",
 )
+TRANSACTION_TORN = finding(
+    "transaction_torn",
+    "One part of a transaction was committed, and another one aborted: records or source offsets are lost.",
+    "Find out who aborted it (`eosctl history`, `kafka-transactions.sh abort`). Have the lost rows read again: "
+    "`eosctl offsets set --connector NAME`.",
+)
+OFFSETS_WITHOUT_RECORDS = finding(
+    "offsets_without_records",
+    "A task committed source offsets, and the records of the same transaction are gone: they are lost.",
+    "Look for an unclean leader election of the partition. Have the lost rows read again: "
+    "`eosctl offsets set --connector NAME`.",
+)
+SOURCE_PARTITION_SHARED = finding(
+    "source_partition_shared",
+    "Two producers committed offsets of one source partition in turn, and neither was started again in between: both "
+    "read it, so its records are there twice.",
+    "Stop the one that should not run: `eosctl fence` its transactional id. Look for duplicates with --unique.",
+)
+SOURCE_OFFSET_WENT_BACK = finding(
+    "source_offset_went_back",
+    "The source offset that was committed lies before the one of before, or was deleted: what lies between is read "
+    "again.",
+    "Meant after `eosctl offsets set` or `reset`. Else look for a source that starts over, and for duplicates with "
+    "--unique.",
+)
+FOREIGN_OFFSETS = finding(
+    "foreign_offsets",
+    "A producer that is no task of this connector in this group committed source offsets of it.",
+    "A connector of the same name may run in another Connect group: stop it there. `eosctl txn describe ID` shows it.",
+)
 OFFSETS_WITHOUT_TRANSACTION = finding(
     "offsets_without_transaction",
     "Source offsets were written outside a transaction: records and offsets can part.",
@@ -55,7 +85,9 @@ ZOMBIE_WROTE = finding(
 )
 COMMIT_MARKERS_MISSING = finding(
     "commit_markers_missing",
-    "A transaction was committed, and one of its partitions has no marker: its records there are not visible.",
+    "A transaction was committed, and one of its partitions has no marker of it: its records there are not visible "
+    "until a later marker of the same producer ends them, too.",
+    "Brokers skip markers when the only replica of a partition stops (Kafka 4.3.1, 4.4.0): keep more than one. "
     "`eosctl txn hanging` shows the partition; an abort there loses these records.",
 )
 CRC_WRONG = finding(

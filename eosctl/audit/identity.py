@@ -11,11 +11,15 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from eosctl.app import App
+from eosctl.audit.scope import Scope
+from eosctl.core.batches import Place, ScanPlan
 from eosctl.core.frozen import NamedTuple, frozen
-from eosctl.core.ids import ProducerId, TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId, task_of
 from eosctl.core.records import Record
 from eosctl.core.transaction_log import TOPIC, decode_key, decode_value
+from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.errors import EosctlError, NotFoundError, ProtocolError
+from eosctl.offsets.history.events import ConnectorSieve
 
 COORDINATOR, TRANSACTION_LOG, OFFSETS_RECORD, UNKNOWN = "coordinator", "transaction_log", "offsets_record", "unknown"
 """How the id behind a producer is known."""
@@ -106,3 +110,58 @@ def logged_ids(records: Sequence[Record], producer_ids: Collection[ProducerId]) 
             if producer_id in wanted and producer_id is not None:
                 found[producer_id] = name
     return found
+
+
+def ongoing_places(app: App, producer_ids: Collection[ProducerId]) -> Collection[tuple[ProducerId, Place]]:
+    """Ask the coordinators which partitions are in the open transactions of these producers; none where that fails."""
+    try:
+        names, _lacks = _ask_coordinators(app, sorted(producer_ids))
+        with app.transactions() as admin:
+            described = admin.describe_transactions(sorted({each.transactional_id for each in names.values()}))
+    except EosctlError:
+        return ()
+    return {
+        (each.producer_id, (topic, partition))
+        for each in described.values()
+        if isinstance(each, TransactionDescription) and each.state is TransactionState.ONGOING
+        for topic, partition in each.partitions
+    }
+
+
+def former_connectors(
+    scope: Scope, ids: Mapping[ProducerId, TransactionalId], plan: ScanPlan
+) -> frozenset[str]:
+    """Return the connectors of the group that are gone, and of which these producers committed offsets under their ids.
+
+    An id that can be one of the group's tasks is one where the same producer committed offsets of that connector in an
+    offsets topic of the group.
+    """
+    wanted = {
+        producer_id: work[0]
+        for producer_id, name in ids.items()
+        if (work := task_of(name, scope.app.target.group_id or "")) is not None
+    }
+    found = set(wanted.values()) & scope.recorded
+    left = {producer_id: name for producer_id, name in wanted.items() if name not in found}
+    if not left:
+        return frozenset(found)
+    places: dict[Place, dict[int, str]] = {}
+    sieves = [ConnectorSieve(name) for name in sorted(set(left.values()))]
+
+    def look(records: Sequence[Record]) -> Sequence[Record]:
+        for sieve in sieves:
+            for record in sieve(records):
+                places.setdefault((record.topic, record.partition), {})[record.offset] = sieve.connector
+        return ()
+
+    with scope.app.with_whole_timeout().topics() as store:
+        for topic in scope.offsets_topics:
+            since = {span.partition: span.first for span in plan.spans if span.topic == topic}
+            store.read(topic, isolation="read_uncommitted", partly=True, since=since, sieve=look, renews=True)
+    with scope.app.batches() as log:
+        for batch in log.scan(plan):
+            there = places.get((batch.topic, batch.partition))
+            if there and (name := left.get(batch.producer_id)) is not None and not batch.is_control:
+                if any(there.get(at) == name for at in range(batch.base_offset, batch.last_offset + 1)):
+                    found.add(name)
+    return frozenset(found)

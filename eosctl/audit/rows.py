@@ -78,6 +78,18 @@ class ProducerPart(Printed):
     owner: Annotated[str, "task, connector NAME (of the same group), the application's kind, plain, or unknown."]
 
 
+class SourcePartitionPart(Printed):
+    """A source partition whose offset was committed in the window."""
+
+    key: Annotated[str, "The key of the offsets record, as text."]
+    source_partition: Annotated[dict[str, object] | None, "What the source calls it; null where the key has none."]
+    commits: Annotated[int, "How many committed offsets of it were read."]
+    transactional_id: Annotated[str | None, "Who committed it last, as far as that is known."]
+    producer_id: Annotated[int, "Its producer id."]
+    producer_epoch: Annotated[int, "Its producer epoch."]
+    at_ms: Annotated[int | None, "When that transaction ended, in milliseconds since 1970."]
+
+
 class AuditedConnector(Printed):
     """What the log proves of one connector."""
 
@@ -89,8 +101,11 @@ class AuditedConnector(Printed):
     records: Annotated[int, "Its committed records."]
     bytes: Annotated[int, "The size of all batches that were read, by any producer, aborted ones included."]
     producers: Annotated[list[ProducerPart], "Who wrote to the output topics."]
+    source_partitions: Annotated[list[SourcePartitionPart], "Its source partitions, by key; at most 1,000 of them."]
+    source_partition_count: Annotated[int, "How many source partitions there are."]
     verdict: Annotated[Verdict, "What is proven."]
     why: Annotated[str, "Why, in a sentence."]
+    unproven: Annotated[list[str], "All for which nothing can be proven, whatever the verdict is."]
 
 
 class AuditSummary(Printed):

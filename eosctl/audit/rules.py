@@ -1,11 +1,13 @@
 """What the log of a connector's topics shows, partition by partition, and what that proves. Pure.
 
-The offsets topics come first: then whether a transaction has offsets is known when its records pass, and nothing of it
-is kept. Whose producer ids they are is only asked for at the end.
+The offsets topics come first: then whether a transaction has offsets is known when its records pass. What a transaction
+has in several partitions comes together in the ledger, and is judged when all of them were read.
+Whose producer ids they are is only asked for at the end.
 """
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,11 +15,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum, unique
 
 from eosctl.audit import codes
-from eosctl.audit.log.committed_offsets import CommittedOffsets, Has
+from eosctl.audit.log.ledger import Has, Ledger
 from eosctl.audit.log.mirror import Mirror, MirrorOffset
 from eosctl.audit.log.segments import Part
+from eosctl.audit.log.source_partitions import SourcePartitions
 from eosctl.audit.log.tallies import Tallies, WrittenBy
+from eosctl.audit.log.timeline import TORN
 from eosctl.core.batches import Batch, Place, Window
+from eosctl.core.findings import WARNING
 from eosctl.core.ids import ProducerId
 
 
@@ -26,122 +31,176 @@ class Unjudged(StrEnum):
     """Why nobody can say whether a transaction is as it must be; said of how many."""
 
     LOST = "{count} without offsets are from a time of which the offsets topic has lost records"
+    BEFORE = "{count} without offsets ended before the first offsets that are there: their topic may have been deleted"
     CUT = "{count} without offsets may have begun before what was read"
     SHARED = "{count} of a producer epoch that others share may have the offsets of others"
     TORN = "{count} may have ended where nothing could be read"
+    UNMARKED = "{count} of a producer epoch that others share may lack a marker in a partition"
+    PARTLY = "{count} with an aborted part may have been committed elsewhere"
+    RECORDLESS = "{count} committed offsets and may have no record in the topics that were read"
     UNCOMPARED = "what was copied can't be compared with the source where records or offsets were not read"
 
 
 @dataclass(slots=True)
-class OffsetsPartition:
-    """A partition of an offsets topic: `values` and `deletions` are where the connector's offsets are, sorted.
+class ConnectorOffsets:
+    """Where the connector's offsets lie in one partition of an offsets topic, sorted; no record is kept.
 
-    `mirrored` are the offsets of a MirrorMaker, by where they lie, for `mirror`. `is_global`: while the connector has a
-    topic of its own, its worker keeps copies of the offsets here, without transactions (`ConnectorOffsetBackingStore`,
-    Kafka 3.3+).
+    `keys` numbers the offset key of each of `values`; `deletions` are where offsets were deleted, `mirrored` what those
+    of a MirrorMaker say, `went_back` those that lie before the committed one of before in a source that is known, and
+    deletions of offsets that were there: what lies between is read again.
     """
 
-    committed: CommittedOffsets
+    values: array[int] = field(default_factory=lambda: array("q"))
+    keys: array[int] = field(default_factory=lambda: array("i"))
+    deletions: array[int] = field(default_factory=lambda: array("q"))
+    mirrored: dict[int, MirrorOffset] = field(default_factory=dict)
+    went_back: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class OffsetsPartition:
+    """A partition of an offsets topic, `of` which are the connector's offsets; `key_names` are the keys by number.
+
+    `is_global`: while the connector has a topic of its own, its worker keeps copies of the offsets here, without
+    transactions (`ConnectorOffsetBackingStore`, Kafka 3.3+). More is read than `window`, for the sake of transactions
+    that begin before it: what ended outside of it is context, and is not judged.
+    """
+
+    ledger: Ledger
     tallies: Tallies
-    values: Sequence[int]
-    deletions: Sequence[int]
+    of: ConnectorOffsets
+    key_names: Sequence[bytes]
+    sources: SourcePartitions
     is_in_use: bool
     mirror: Mirror | None = None
-    mirrored: Mapping[int, MirrorOffset] = field(default_factory=dict)
     is_global: bool = False
-    _plain: list[Batch] = field(default_factory=list)
-    _has: dict[ProducerId, Has] = field(default_factory=dict)
-    _copied: dict[ProducerId, list[MirrorOffset]] = field(default_factory=dict)
+    window: Window = field(default_factory=Window)
+    _marked_ms: int = -1
+    _plain: list[tuple[Batch, int]] = field(default_factory=list)
+    _pending: dict[tuple[ProducerId, int], list[Batch]] = field(default_factory=dict)
 
     def data(self, batch: Batch) -> None:
-        """A batch of offsets of anybody."""
-        has = Has.NOTHING
-        if _any_within(self.values, batch):
-            has |= Has.OFFSET if self.is_in_use else Has.ELSEWHERE
-        if _any_within(self.deletions, batch):
-            has |= Has.DELETION
+        """Take a batch of offsets of anybody."""
+        has = self._has(batch)
         if not has:
             return
         if batch.is_transactional:
-            if self.mirror is not None:
-                self._note_mirrored(batch)
-            self._has[batch.producer_id] = self._has.get(batch.producer_id, Has.NOTHING) | has
+            self._pending.setdefault((batch.producer_id, batch.producer_epoch), []).append(batch)
         elif has & Has.OFFSET:
-            self._plain.append(batch)
+            self._plain.append((batch, self._marked_ms))
+
+    def _has(self, batch: Batch) -> Has:
+        has = Has.NOTHING
+        if _any_within(self.of.values, batch):
+            has |= Has.OFFSET if self.is_in_use else Has.ELSEWHERE
+        if _any_within(self.of.deletions, batch):
+            has |= Has.DELETION
+        return has
 
     def close(self, window: Window) -> None:
         """All topics were read: which offsets are copies is known now, and of which time the outputs are."""
-        for batch in self._plain:
-            if _is_of(batch, window) and not (
-                self.is_global and self.committed.were_elsewhere_at(batch.max_timestamp_ms)
+        for batch, after_ms in self._plain:
+            if _is_of(batch, window, after_ms=after_ms) and not (
+                self.is_global and self.ledger.were_elsewhere_at(batch.max_timestamp_ms)
             ):
                 self.tallies.batch(codes.OFFSETS_WITHOUT_TRANSACTION, batch)
 
-    def _note_mirrored(self, batch: Batch) -> None:
-        there = self._copied.setdefault(batch.producer_id, [])
-        there += [self.mirrored[at] for at in _within(self.values, batch) if at in self.mirrored]
-
     def ended(self, part: Part) -> None:
-        """A transaction that had a part here."""
-        self._note(part)
+        """Take a transaction that had a part here."""
+        self._note_marker(part.ended_ms)
+        has = self._note(part)
+        if not has or not self._is_judged(part):
+            return
+        if part.is_unmarked:
+            self.tallies.part(codes.COMMIT_MARKERS_MISSING, part, severity=WARNING)
+        if has & Has.ELSEWHERE and part.is_committed:
+            self.tallies.part(codes.OFFSETS_ELSEWHERE, part)
+        if has & (Has.OFFSET | Has.ELSEWHERE) and part.is_committed:
+            self.tallies.part(codes.FOREIGN_OFFSETS, part, at_ms=part.ended_ms)  # dropped where it is the connector's
 
-    def unmarked(self, part: Part) -> None:
-        """A transaction whose end is lost: that is the connector's only if it has offsets of it."""
-        if self._has.get(part.producer_id) and not part.is_torn:
-            self.tallies.part(codes.COMMIT_MARKERS_MISSING, part)
+    def bare_marker(self, marker: Batch, *, may_be_cut: bool) -> None:  # noqa: ARG002 - as Sink has it
+        """Take a marker of a transaction without a batch here."""
+        self._note_marker(marker.max_timestamp_ms)
+
+    def lost(self, part: Part) -> None:
+        """Take a part whose end lies in a hole."""
         self._note(part)
 
     def went_back(self, batch: Batch, newer_epoch: int) -> None:  # noqa: ARG002 - as Sink has it
-        """What brokers must refuse."""
-        if _any_within(self.values, batch):
+        """Take what brokers must refuse."""
+        since_ms = self.window.since_ms
+        if _any_within(self.of.values, batch) and (since_ms is None or self._marked_ms >= since_ms):
             self.tallies.batch(codes.EPOCH_WENT_BACK, batch)
 
     def left_open(self, part: Part) -> None:
-        """A transaction whose end lies behind what was read."""
+        """Take a transaction whose end lies behind what was read."""
         self._note(part)
 
-    def _note(self, part: Part) -> None:
-        has, copied = self._has.pop(part.producer_id, Has.NOTHING), self._copied.pop(part.producer_id, ())
-        if self.mirror is not None and (part.is_committed or part.marker is None):
-            for offset in copied:
-                self.mirror.note(part.producer_id, part.epoch, offset)
+    def _note_marker(self, at_ms: int) -> None:
+        """Note the brokers' time: plain batches that lie before a marker of before the window are not of it."""
+        self._marked_ms = at_ms
+        if self._plain and self.window.since_ms is not None and at_ms < self.window.since_ms:
+            self._plain.clear()
+
+    def _is_judged(self, part: Part) -> bool:
+        since_ms, until_ms = self.window.since_ms, self.window.until_ms
+        return (since_ms is None or part.ended_ms >= since_ms) and (until_ms is None or part.ended_ms < until_ms)
+
+    def _note(self, part: Part) -> Has:
+        has = Has.NOTHING
+        batches = self._pending.pop((part.producer_id, part.epoch), ())
+        for batch in batches:
+            has |= self._has(batch)
+            if self.mirror is not None and (part.is_committed or part.marker is None):
+                for at in _within(self.of.values, batch):
+                    if (copied := self.of.mirrored.get(self.of.values[at])) is not None:
+                        self.mirror.note(part.producer_id, part.epoch, copied)
         if has:
-            self.committed.note(part, has)
-        if has & Has.ELSEWHERE and part.is_committed:
-            self.tallies.part(codes.OFFSETS_ELSEWHERE, part)
+            self.ledger.note_offsets(part, has)
+        if part.is_committed and self._is_judged(part):
+            for batch in batches:
+                self._commit(batch, part)
+        return has
+
+    def _commit(self, batch: Batch, part: Part) -> None:
+        for at in _within(self.of.values, batch):
+            self.sources.commit(self.key_names[self.of.keys[at]], part)
+        if self.of.went_back and any(at in self.of.went_back for at in range(batch.base_offset, batch.last_offset + 1)):
+            self.tallies.part(codes.SOURCE_OFFSET_WENT_BACK, part, at_ms=part.ended_ms)
 
 
 @dataclass(slots=True)
 class OutputPartitions:
     """All partitions of the output topics: what each producer wrote, and what is wrong with it.
 
-    `unjudged` is how many parts of a producer nobody can judge, and why. What ended before `since_ms` is not asked for.
+    `unjudged` is how many parts of a producer nobody can judge, and why.
     """
 
-    committed: CommittedOffsets
+    ledger: Ledger
     tallies: Tallies
     written: dict[ProducerId, WrittenBy] = field(default_factory=dict)
     bytes: int = 0
     unjudged: Counter[tuple[ProducerId, Unjudged]] = field(default_factory=Counter)
-    since_ms: int = -1
     mirror: Mirror | None = None
     _zombies: set[tuple[str, int, ProducerId]] = field(default_factory=set)
 
     def data(self, batch: Batch) -> None:
-        """A batch of records."""
+        """Take a batch of records."""
         self.bytes += batch.size_bytes
         known = self.written.get(batch.producer_id)
         if known is None:
             known = self.written[batch.producer_id] = WrittenBy(batch.producer_id)
         known.batch(batch)
-        if not batch.is_transactional:
+        if batch.is_transactional:
+            self.ledger.has_records(batch.producer_id, batch.producer_epoch)
+        else:
             self.tallies.batch(codes.BATCH_NOT_TRANSACTIONAL, batch)
         if batch.crc_ok is False:
             self.tallies.batch(codes.CRC_WRONG, batch)
 
     def ended(self, part: Part) -> None:
-        """A transaction that had a part in one of the partitions."""
-        self.written[part.producer_id].ended(part, is_settled=part.ended_ms <= self.committed.settled_ms)
+        """Take a transaction that had a part in one of the partitions."""
+        self.written[part.producer_id].ended(part, is_new=self.ledger.note_output(part))
         place = (part.topic, part.partition, part.producer_id)
         if place in self._zombies:
             self._zombies.discard(place)
@@ -150,66 +209,88 @@ class OutputPartitions:
         if not part.is_committed:
             self.tallies.part(codes.TRANSACTION_ABORTED, part)
             return
+        if part.is_unmarked:
+            self.tallies.part(codes.COMMIT_MARKERS_MISSING, part, severity=WARNING)
         if self.mirror is not None:
             self.mirror.committed(part)
-        for each in self.committed.without(part):
+        for each in self.ledger.without(part):
             self._without_offsets(each)
+
+    def bare_marker(self, marker: Batch, *, may_be_cut: bool) -> None:
+        """Take a marker of a transaction without a batch here."""
+        self.ledger.bare_marker(marker, may_be_cut=may_be_cut)
 
     def close(self) -> None:
         """All partitions were read."""
-        for producer_id, parts, unsure in self.committed.finish():
+        for producer_id, parts, unsure in self.ledger.finish_shared():
             for part in parts:
                 self._without_offsets(part)
             if unsure:
                 self.unjudged[producer_id, Unjudged.SHARED] += unsure
         if self.mirror is not None:
             self.unjudged.update((producer_id, Unjudged.UNCOMPARED) for producer_id in self.mirror.uncompared.values())
+        self._judge_aborted()
+
+    def _judge_aborted(self) -> None:
+        """Tell the parts of torn transactions from those of whole ones that were aborted."""
+        for producer_id in self.ledger.known():
+            for torn in self.ledger.torn(producer_id):
+                parts = self.ledger.aborted.get(torn, ())
+                if not parts or not self.ledger.is_certainly_torn(torn):
+                    self.unjudged[producer_id, Unjudged.PARTLY] += 1
+                    continue
+                for part in parts:
+                    self.tallies.take_back(codes.TRANSACTION_ABORTED, part)
+                    self.tallies.part(codes.TRANSACTION_TORN, part, at_ms=part.ended_ms)
+                if (written := self.written.get(producer_id)) is not None:
+                    written.timeline.add(parts[0].ended_ms, TORN)
+        for parts in self.ledger.aborted.values():
+            for part in parts:
+                if self.ledger.may_be_committed(part):
+                    self.unjudged[part.producer_id, Unjudged.PARTLY] += 1
 
     def _without_offsets(self, part: Part) -> None:
-        if part.ended_ms < self.since_ms:
-            return
-        if self.committed.is_missing_from(part):
+        if self.ledger.is_missing_from(part):
             self.unjudged[part.producer_id, Unjudged.LOST] += 1
         elif part.is_cut or (part.is_torn and not part.has_own_epoch):
             self.unjudged[part.producer_id, Unjudged.CUT] += 1
+        elif self.ledger.is_before_all_offsets(part):
+            self.unjudged[part.producer_id, Unjudged.BEFORE] += 1
         else:
             self.tallies.part(codes.TRANSACTION_WITHOUT_OFFSETS, part)
 
-    def unmarked(self, part: Part) -> None:
-        """A transaction whose end is lost."""
-        if part.is_torn:
-            self.unjudged[part.producer_id, Unjudged.TORN] += 1
-        else:
-            self.tallies.part(codes.COMMIT_MARKERS_MISSING, part)
+    def lost(self, part: Part) -> None:
+        """Take a part whose end lies in a hole."""
+        self.unjudged[part.producer_id, Unjudged.TORN] += 1
 
     def went_back(self, batch: Batch, newer_epoch: int) -> None:  # noqa: ARG002 - as Sink has it
-        """What brokers must refuse."""
+        """Take what brokers must refuse."""
         self.tallies.batch(codes.EPOCH_WENT_BACK, batch)
         if batch.is_transactional:
             self._zombies.add((batch.topic, batch.partition, batch.producer_id))
         else:
             self.tallies.batch(codes.ZOMBIE_WROTE, batch)
 
-    def is_over(self, part: Part) -> bool:
-        """Whether the transaction of an open part was committed so long ago that its marker must be there."""
-        newest = self.written[part.producer_id].newest_committed
-        return self.committed.is_committed(part.producer_id, part.epoch) or newest >= part.epoch
-
     def left_open(self, part: Part, *, ended_since: bool | None = False) -> None:
-        """A transaction without an end in what was read; whether it has one behind that, None if nobody can say."""
-        self.written[part.producer_id].left_open(part)
-        if ended_since or (ended_since is False and not self.is_over(part)):
-            self.tallies.part(codes.TRANSACTION_OPEN, part)
-        elif ended_since is None or part.is_torn:
+        """Take a transaction without an end in what was read; whether it has one behind that, None: nobody can say."""
+        if part.producer_id in self.written:
+            self.written[part.producer_id].left_open(part)
+        if ended_since is None or part.is_torn:
             self.unjudged[part.producer_id, Unjudged.TORN] += 1
-        else:
+        elif ended_since:
+            self.tallies.part(codes.TRANSACTION_OPEN, part)
+        elif self.ledger.is_over(part.producer_id, part.epoch):
             self.tallies.part(codes.COMMIT_MARKERS_MISSING, part)
+        elif self.ledger.may_be_over(part):
+            self.unjudged[part.producer_id, Unjudged.UNMARKED] += 1
+        else:
+            self.tallies.part(codes.TRANSACTION_OPEN, part)
 
 
 def successors_overtaken(
     written: Collection[WrittenBy], *, same_id: Collection[Collection[ProducerId]]
 ) -> Iterator[tuple[Place, ProducerId, ProducerId, int]]:
-    """Producers that wrote to a partition after another one that had taken over their transactional id.
+    """Yield producers that wrote to a partition after another one that had taken over their transactional id.
 
     Gives the partition, the older and the newer producer, and the offset where the older one last wrote.
     """
@@ -229,10 +310,11 @@ def _overtaken(older: WrittenBy | None, newer: WrittenBy | None) -> Iterator[tup
             yield place, older.producer_id, newer.producer_id, last
 
 
-def _is_of(batch: Batch, window: Window) -> bool:
-    """More is read than the window, for the sake of transactions that begin before it."""
-    is_older = window.since_ms is not None and batch.max_timestamp_ms < window.since_ms
-    return not is_older and (window.until_ms is None or batch.first_timestamp_ms < window.until_ms)
+def _is_of(batch: Batch, window: Window, *, after_ms: int) -> bool:
+    """Whether a plain batch is of the window: by the marker before it, where that says so, else by its worker's clock."""
+    if window.until_ms is not None and (after_ms >= window.until_ms or batch.first_timestamp_ms >= window.until_ms):
+        return False
+    return window.since_ms is None or after_ms >= window.since_ms or batch.max_timestamp_ms >= window.since_ms
 
 
 def _any_within(offsets: Sequence[int], batch: Batch) -> bool:
@@ -241,7 +323,8 @@ def _any_within(offsets: Sequence[int], batch: Batch) -> bool:
 
 
 def _within(offsets: Sequence[int], batch: Batch) -> Iterator[int]:
+    """Yield the places in `offsets` of those that lie in a batch."""
     at = bisect_left(offsets, batch.base_offset)
     while at < len(offsets) and offsets[at] <= batch.last_offset:
-        yield offsets[at]
+        yield at
         at += 1

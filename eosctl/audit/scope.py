@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,12 @@ from eosctl.connectors.dedicated import TOPIC_PROPERTY, DedicatedTopics, describ
 from eosctl.connectors.look import unknown_connector
 from eosctl.connectors.topic_rules import configured_topics
 from eosctl.connectors.topics import find_topics
-from eosctl.core.batches import Window
+from eosctl.core.batches import Place, Window
 from eosctl.core.configs.classes import MIRROR_SOURCE, is_class, pruned_class
 from eosctl.core.configs.fold import former_offsets_topics
 from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.frozen import frozen
+from eosctl.core.records import Record
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, RefusedError, UsageError
 from eosctl.report import Problem
@@ -31,12 +32,16 @@ _MARGIN_MS = 900_000  # as long as a transaction may last, unless brokers were t
 
 @frozen
 class AuditRequest:
-    """What was asked for, as typed; `topics` empty means those that Connect knows of."""
+    """What was asked for, as typed; `topics` empty means those that Connect knows of.
+
+    `begin` are offsets of output partitions at which the window begins, in place of `since`; 0 for those not named.
+    """
 
     connector: str
     topics: tuple[str, ...] = ()
     offsets_topics: tuple[str, ...] = ()
     since: str = "1h"
+    begin: Mapping[Place, int] | None = None
     until: str | None = None
     unique: str | None = None
     sequence: str | None = None
@@ -48,8 +53,9 @@ class AuditRequest:
 class Scope:
     """`app` leads to the cluster that the tasks write to; the first of `offsets_topics` is the one in use.
 
-    `connectors` are all that Connect knows; `gone` are topics that the connector wrote to and that are no more;
-    `offsets_gone_until_ms` is when it left an offsets topic of its own that is no more.
+    `connectors` are all that Connect knows, `recorded` those that the config topic still shows, also deleted ones;
+    `gone` are topics that the connector wrote to and that are no more; `offsets_gone_until_ms` is when it left an
+    offsets topic of its own that is no more.
     """
 
     app: App
@@ -58,6 +64,7 @@ class Scope:
     topics: tuple[str, ...]
     offsets_topics: tuple[str, ...]
     connectors: frozenset[str]
+    recorded: frozenset[str] = frozenset()
     gone: tuple[str, ...] = ()
     offsets_gone_until_ms: int = -1
     problems: tuple[Problem, ...] = ()
@@ -91,7 +98,7 @@ def find_scope(app: App, request: AuditRequest) -> Scope:
         )
     in_use = dedicated.configured.get(connector) or app.target.offset_topic
     also = () if connector in dedicated.brokers else (app.target.offset_topic,)
-    former, left_ms = _former_offsets_topic(app, connector)
+    former, left_ms, recorded = _recorded(app, connector)
     if former:
         also = (*also, former)
     with there.topics() as store:
@@ -104,6 +111,7 @@ def find_scope(app: App, request: AuditRequest) -> Scope:
         topics=tuple(each for each in topics if each in existing),
         offsets_topics=tuple(dict.fromkeys(t for t in (in_use, *also, *request.offsets_topics) if t in existing)),
         connectors=dedicated.connectors or frozenset(),
+        recorded=recorded,
         gone=tuple(each for each in topics if each not in existing),
         offsets_gone_until_ms=left_ms if former and former not in existing else -1,
         problems=(*dedicated.problems, *problems),
@@ -127,24 +135,35 @@ def _config_of(dedicated: DedicatedTopics, connector: str) -> Mapping[str, str]:
     return config
 
 
-def _former_offsets_topic(app: App, connector: str) -> tuple[str, int]:
-    """The topic of its own that it had before, and until when; "" where the config topic shows none (any more)."""
-    prefix = f"connector-{connector}".encode()
+def _recorded(app: App, connector: str) -> tuple[str, int, frozenset[str]]:
+    """Return what the config topic still shows: the topic of its own that it had before, until when, and all connectors.
+
+    "" where it shows no such topic (any more).
+    """
+    key, prefix = f"connector-{connector}".encode(), b"connector-"
+    names = set[str]()
+
+    def look(records: Sequence[Record]) -> Sequence[Record]:
+        names.update(
+            each.key.removeprefix(prefix).decode("utf-8", "replace")
+            for each in records
+            if each.key and each.key.startswith(prefix)
+        )
+        return [each for each in records if each.key == key]
+
     try:
         with app.topics() as store:
-            found = store.read(
-                app.target.config_topic, sieve=lambda records: [each for each in records if each.key == prefix]
-            )
+            found = store.read(app.target.config_topic, sieve=look)
     except InterruptedByUserError:
         raise
     except EosctlError:
-        return "", -1
+        return "", -1, frozenset()
     former = former_offsets_topics(found.records).get(connector, "")
     named = [_offsets_topic_in(record.value) for record in found.records]
     left_ms = [
         record.timestamp_ms for before, record in zip(named, found.records[1:], strict=False) if before == former
     ]
-    return former, left_ms[-1] if left_ms else -1
+    return former, left_ms[-1] if left_ms else -1, frozenset(names)
 
 
 def _offsets_topic_in(value: bytes | None) -> str:
@@ -211,12 +230,11 @@ def output_window(request: AuditRequest, clock: Clock) -> Window:
 
 
 def offsets_window(window: Window) -> Window:
-    """The window of the offsets topics: wider, for a transaction's offsets are younger than its first records."""
-    since_ms, until_ms = window.since_ms, window.until_ms
-    return Window(
-        since_ms=None if since_ms is None else max(0, since_ms - _MARGIN_MS),
-        until_ms=None if until_ms is None else until_ms + _MARGIN_MS,
-    )
+    """Return the window of the offsets topics: a transaction's offsets are younger than its first records.
+
+    It has no end: one record with a time of the future would hide what lies behind it.
+    """
+    return Window(since_ms=None if window.since_ms is None else max(0, window.since_ms - _MARGIN_MS))
 
 
 def _moment(text: str, clock: Clock) -> tuple[int | None, int | None]:

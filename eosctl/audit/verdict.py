@@ -5,15 +5,18 @@ Nothing that is unknown counts for a connector: a producer of which nobody knows
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 
 from eosctl.audit import codes
 from eosctl.audit.identity import OFFSETS_RECORD
-from eosctl.audit.log.tallies import PlaceTally, Tallies, WrittenBy
+from eosctl.audit.log.source_partitions import Return
+from eosctl.audit.log.tallies import PlaceTally, WrittenBy
 from eosctl.audit.rows import AuditRow, ProducerPart, Verdict
 from eosctl.audit.rules import OutputPartitions, Unjudged, successors_overtaken
 from eosctl.codes import Code
+from eosctl.core.batches import Place
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import Owner, ProducerId, TransactionalId, task_of
@@ -31,13 +34,14 @@ class Whose(StrEnum):
     UNKNOWN = "unknown"
 
 
-_OF_OFFSETS = {codes.OFFSETS_WITHOUT_TRANSACTION, codes.OFFSETS_ELSEWHERE}
+_OF_OFFSETS = {codes.OFFSETS_WITHOUT_TRANSACTION, codes.OFFSETS_ELSEWHERE, codes.SOURCE_OFFSET_WENT_BACK}
 _OF_ALL = {codes.BATCH_NOT_TRANSACTIONAL, codes.EPOCH_WENT_BACK, codes.ZOMBIE_WROTE, codes.CRC_WRONG, *_OF_OFFSETS}
 _SEVERITIES: Mapping[Code, str] = {
     codes.TRANSACTION_ABORTED: INFO,
     codes.FOREIGN_PRODUCER: WARNING,
     codes.PRODUCER_UNKNOWN: WARNING,
     codes.OFFSETS_ELSEWHERE: WARNING,
+    codes.FOREIGN_OFFSETS: WARNING,
 }
 
 
@@ -75,8 +79,14 @@ def known_producer(
     connector: str,
     group_id: str | None,
     has_offsets: bool,
+    former: Collection[str] = (),
 ) -> KnownProducer:
-    """Whose a producer is; `has_offsets`: it committed offsets of the connector."""
+    """Return whose a producer is, by evidence; `has_offsets`: it committed offsets of the connector.
+
+    A transactional id that is known and is no task's of this connector outweighs these. `former` are connectors that
+    the group once had: that an id looks like one of the group's shows nothing, as another group's name may begin alike.
+    """
+    work = None if transactional_id is None else task_of(transactional_id, group_id or "")
     whose: Whose
     if not written.is_transactional:
         whose, words = Whose.PLAIN, "plain"
@@ -86,10 +96,10 @@ def known_producer(
         whose, words = Whose.KNOWN, f"connector {owner.connector}"
     elif owner is not None and owner.kind in ("eosctl", "leader"):
         whose, words = Whose.KNOWN, owner.kind
-    elif has_offsets:
+    elif has_offsets and (transactional_id is None or (work is not None and work[0] == connector)):
         whose, words = Whose.OWN, "task"
         identified_by = OFFSETS_RECORD if transactional_id is None else identified_by
-    elif transactional_id is not None and (work := task_of(transactional_id, group_id or "")) is not None:
+    elif work is not None and work[0] in former:
         whose, words = Whose.KNOWN, f"connector {work[0]}, which is gone"
     elif owner is not None:
         whose, words = Whose.OTHER, owner.application or owner.kind
@@ -100,7 +110,7 @@ def known_producer(
 
 def findings(
     connector: str,
-    tallies: Tallies,
+    tallies: Iterable[PlaceTally],
     producers: Mapping[ProducerId, KnownProducer],
     *,
     planned_ms: int,
@@ -122,13 +132,41 @@ def findings(
 
 
 def _counts(tally: PlaceTally, producer: KnownProducer | None) -> bool:
-    """Whether it is about the connector, or must never be; what others do in their transactions is theirs."""
+    """Return whether it is about the connector, or must never be; what others do in their transactions is theirs."""
+    if tally.code == codes.FOREIGN_OFFSETS:
+        return producer is not None and producer.whose != Whose.OWN and producer.owner not in _WRITERS_OF_OFFSETS
     return (
         tally.code in _OF_ALL or producer is None or producer.whose == Whose.OWN or tally.code in _SEVERITIES_OF_OTHERS
     )
 
 
 _SEVERITIES_OF_OTHERS = {codes.FOREIGN_PRODUCER, codes.PRODUCER_UNKNOWN}
+_WRITERS_OF_OFFSETS = {"eosctl"}
+"""Those that write offsets of connectors by order of an operator."""
+
+
+def shared_source_partitions(
+    returns: Iterable[Return], producers: Mapping[ProducerId, KnownProducer]
+) -> Iterator[PlaceTally]:
+    """Yield a finding for each place and producer that commits a source partition in turn with another one."""
+    found: dict[tuple[Place, ProducerId], PlaceTally] = {}
+    for each in returns:
+        pair = [producers.get(producer_id) for producer_id in (each.part.producer_id, each.other)]
+        if any(one is not None and one.owner in _WRITERS_OF_OFFSETS for one in pair):
+            continue  # the task goes on from what it has in memory
+        if not any(one is not None and one.whose == Whose.OWN for one in pair):
+            continue
+        part = each.part
+        key = ((part.topic, part.partition), part.producer_id)
+        tally = found.setdefault(
+            key,
+            PlaceTally(
+                codes.SOURCE_PARTITION_SHARED, part.topic, part.partition, part.producer_id, part.epoch,
+                part.first_offset, part.last_offset, part.ended_ms,
+            ),
+        )  # fmt: skip
+        tally.last_offset, tally.count = part.last_offset, tally.count + 1
+    yield from found.values()
 
 
 def _of_others(producers: Collection[KnownProducer]) -> Iterator[PlaceTally]:
@@ -167,9 +205,11 @@ def _row(
     planned_ms: int,
     timeout_ms: int,
 ) -> AuditRow:
-    severity = _SEVERITIES.get(tally.code, ERROR)
+    severity = tally.severity or _SEVERITIES.get(tally.code, ERROR)
     if tally.code == codes.TRANSACTION_OPEN:
         severity = WARNING if planned_ms - tally.at_ms > timeout_ms else INFO
+    elif tally.code == codes.SOURCE_OFFSET_WENT_BACK and (producer is None or producer.whose != Whose.OWN):
+        severity = WARNING  # an operator's order
     return AuditRow(
         severity=severity,
         code=str(tally.code),
@@ -193,6 +233,11 @@ def _row(
 _SENTENCES: Mapping[Code, str] = {
     codes.BATCH_NOT_TRANSACTIONAL: "{count} of {records} written without a transaction",
     codes.TRANSACTION_WITHOUT_OFFSETS: "{count} with {records} committed without a source offset",
+    codes.TRANSACTION_TORN: "{count} with {records} aborted here and committed elsewhere",
+    codes.OFFSETS_WITHOUT_RECORDS: "{count} committed source offsets, and the records are gone",
+    codes.SOURCE_PARTITION_SHARED: "{count} of a source partition that another producer commits in turn",
+    codes.SOURCE_OFFSET_WENT_BACK: "{count} committed a source offset that lies before the one of before, or deleted it",
+    codes.FOREIGN_OFFSETS: "{count} committed source offsets of the connector, by {whom}",
     codes.OFFSETS_WITHOUT_TRANSACTION: "{count} of source offsets written without a transaction",
     codes.OFFSETS_ELSEWHERE: "{count} committed source offsets here, which is not the offsets topic in use",
     codes.TRANSACTION_ABORTED: "{count} with {records} aborted",
@@ -213,7 +258,7 @@ _RECORD_SENTENCES: Mapping[Code, str] = {
 }
 _BATCHES = {
     codes.BATCH_NOT_TRANSACTIONAL, codes.OFFSETS_WITHOUT_TRANSACTION, codes.EPOCH_WENT_BACK, codes.CRC_WRONG,
-    codes.FOREIGN_PRODUCER, codes.PRODUCER_UNKNOWN,
+    codes.FOREIGN_PRODUCER, codes.PRODUCER_UNKNOWN, codes.OFFSETS_WITHOUT_RECORDS,
 }  # fmt: skip
 
 
@@ -224,7 +269,9 @@ def _message(tally: PlaceTally, producer: KnownProducer | None, words: str | Non
     if producer is not None and producer.transactional_id is not None:
         whom = f"{producer.transactional_id} ({whom})"
     sentence = (
-        _SENTENCES[tally.code].format(count=number, records=counted(tally.records, "record"), whom=whom)
+        f"{number} without a marker of its own, which a later one ended"
+        if tally.code == codes.COMMIT_MARKERS_MISSING and tally.severity == WARNING
+        else _SENTENCES[tally.code].format(count=number, records=counted(tally.records, "record"), whom=whom)
         if words is None
         else _RECORD_SENTENCES[tally.code].format(count=f"{tally.count:,}", what=words)
     )
@@ -243,30 +290,41 @@ def judge(
     outputs: OutputPartitions,
     *,
     lacks: Sequence[str],
-) -> tuple[Verdict, str]:
-    """The verdict and why; `lacks` are reasons for which nothing can be proven."""
+) -> tuple[Verdict, str, Sequence[str]]:
+    """Return the verdict, why, and all for which nothing can be proven, whatever the verdict is; `lacks` are some."""
     wrong = [row for row in rows if row.severity == ERROR]
-    if wrong:
-        by_code = {row.code: sum(each.count for each in wrong if each.code == row.code) for row in wrong}
-        return Verdict.NOT_EXACTLY_ONCE, f"Found {', '.join(f'{count:,} {code}' for code, count in by_code.items())}."
     own = [each for each in producers if each.whose == Whose.OWN]
-    strange = [each for each in producers if each.whose in (Whose.UNKNOWN, Whose.OTHER)]
-    reasons = list(lacks)
-    if strange:
-        named = ", ".join(each.transactional_id or f"producer id {each.written.producer_id}" for each in strange[:3])
-        reasons.append(f"{named} wrote to the topics, and it is not known that this is not the connector's")
-    reasons += _unjudged(outputs, {each.written.producer_id for each in own})
     committed = sum(each.written.count("committed") for each in own)
+    reasons = [*lacks, *_doubts(rows, producers), *_unjudged(outputs, {each.written.producer_id for each in own})]
     if not committed:
         reasons.append("no transaction of the connector was committed in the window")
+    if wrong:
+        by_code = Counter[str]()
+        for row in wrong:
+            by_code[row.code] += row.count
+        found = ", ".join(f"{count:,} {code}" for code, count in by_code.items())
+        return Verdict.NOT_EXACTLY_ONCE, f"Found {found}.", reasons
     if reasons:
-        return Verdict.UNPROVEN, f"Not proven: {'; '.join(reasons)}."
+        return Verdict.UNPROVEN, f"Not proven: {'; '.join(reasons)}.", reasons
     records = sum(each.written.records for each in own)
-    return (
-        Verdict.EXACTLY_ONCE,
+    why = (
         f"{counted(records, 'record')} of its tasks {'was' if records == 1 else 'were'} committed, each in a "
-        f"transaction with its source offset; {counted(committed, 'transaction')} in all.",
+        f"transaction with its source offset; {counted(committed, 'transaction')} in all."
     )
+    return Verdict.EXACTLY_ONCE, why, ()
+
+
+def _doubts(rows: Sequence[AuditRow], producers: Collection[KnownProducer]) -> Iterator[str]:
+    """Yield why others, or an operator, leave it open."""
+    strange = [each for each in producers if each.whose in (Whose.UNKNOWN, Whose.OTHER) and each.written.places]
+    if strange:
+        named = ", ".join(each.transactional_id or f"producer id {each.written.producer_id}" for each in strange[:3])
+        yield f"{named} wrote to the topics, and it is not known that this is not the connector's"
+    others = {row.transactional_id or "" for row in rows if row.code == str(codes.FOREIGN_OFFSETS)}
+    if others:
+        yield f"{', '.join(sorted(others)[:3])} committed offsets of the connector, and is no task of it here"
+    if any(row.code == str(codes.SOURCE_OFFSET_WENT_BACK) for row in rows):
+        yield "source offsets were put back or deleted, so records are delivered again"
 
 
 def _unjudged(outputs: OutputPartitions, own: Collection[ProducerId]) -> Iterator[str]:

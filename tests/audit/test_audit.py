@@ -142,7 +142,7 @@ def test_transactions_that_share_an_epoch_are_matched_with_their_offsets(
     one, other = scene.task(0), scene.task(1)
     for number in range(6):
         one.commit(b"a", b"b", key=b"" if number < missing else KEY)
-        other.commit(b"c")
+        other.commit(b"c", key=b'["c",{"task":"1"}]')
     done = run_on(scene, invoke)("-o", "json")
     found = [row["count"] for row in done.json()["data"]["rows"]]
     assert found == ([missing] if missing else [])

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from eosctl.audit import codes
-from eosctl.audit.log.committed_offsets import CommittedOffsets
+from eosctl.audit.log.ledger import Ledger
 from eosctl.audit.log.segments import PartitionFold
 from eosctl.audit.log.tallies import Tallies, WrittenBy
 from eosctl.audit.log.timeline import ABORTED, COMMITTED, Timeline
@@ -21,7 +21,7 @@ TASK = TransactionalId("g-c-0")
 
 
 def outputs(*batches: Batch) -> OutputPartitions:
-    made = OutputPartitions(CommittedOffsets(), Tallies())
+    made = OutputPartitions(Ledger(), Tallies())
     fold = PartitionFold(made)
     for each in batches:
         fold.take(each)
@@ -57,14 +57,14 @@ def test_a_producer_that_wrote_after_its_successor_is_a_zombie(producers: tuple[
         (Owner("task", "c", 3), False, Whose.OWN),
         (Owner("task", "d", 0), True, Whose.KNOWN),
         (Owner("eosctl"), True, Whose.KNOWN),
-        (Owner("other"), True, Whose.OWN),
+        (Owner("other"), True, Whose.OTHER),
         (Owner("ambiguous"), False, Whose.OTHER),
         (None, True, Whose.OWN),
         (None, False, Whose.UNKNOWN),
     ],
 )
 def test_whose_a_producer_is(owner: Owner | None, has_offsets: bool, whose: Whose) -> None:
-    """Who commits offsets of the connector is one of its tasks, unless the id says that it is somebody else."""
+    """Who commits offsets of the connector is one of its tasks, unless an id is known that is none of its tasks'."""
     written = WrittenBy(ProducerId(7), is_transactional=True)
     name = None if owner is None else TransactionalId("x")
     found = known_producer(written, name, "coordinator", owner, connector="c", group_id="g", has_offsets=has_offsets)

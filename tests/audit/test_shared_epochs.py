@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from eosctl.audit.log.committed_offsets import CommittedOffsets, Has
+from eosctl.audit.log.ledger import Has, Ledger
 from eosctl.audit.log.segments import Part
 from eosctl.core.ids import ProducerId
 from tests.audit.log_scene import OUT, batch
@@ -15,21 +15,20 @@ from tests.audit.log_scene import OUT, batch
 def part(ended_ms: int, *, at: int = 0, first_ms: int | None = None, epoch: int = 0, bump: int = 0) -> Part:
     began_ms = ended_ms - 5 if first_ms is None else first_ms
     made = Part(OUT, at, ProducerId(7), epoch, 0, 0, began_ms, began_ms, 1, is_cut=False)
-    made.marker = batch(
-        is_control=True, commit=True, producer_epoch=epoch + bump, first_timestamp_ms=ended_ms, records=0
-    )
+    marker = batch(is_control=True, commit=True, producer_epoch=epoch + bump, first_timestamp_ms=ended_ms, records=0)
+    made.end(marker, raises_epoch=bump > 0)
     return made
 
 
 def judged(offsets: Iterable[Part], outputs: Iterable[Part]) -> tuple[list[int], int]:
     """When those ended that surely have no offsets, and of how many nobody can say."""
-    known = CommittedOffsets()
+    known = Ledger()
     for each in offsets:
-        known.note(each, Has.OFFSET)
-    known.close()
+        known.note_offsets(each, Has.OFFSET)
+    known.close_offsets()
     found = [each.ended_ms for one in outputs for each in known.without(one)]
     unsure = 0
-    for _producer, parts, count in known.finish():
+    for _producer, parts, count in known.finish_shared():
         found += [each.ended_ms for each in parts]
         unsure += count
     return found, unsure

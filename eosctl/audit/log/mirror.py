@@ -146,8 +146,11 @@ class SourceCount:
         if part.is_committed:
             self.records += count
 
-    def unmarked(self, part: Part) -> None:
-        """A transaction whose end is lost."""
+    def bare_marker(self, marker: Batch, *, may_be_cut: bool) -> None:
+        """Take a marker of a transaction without a batch here, which counts nothing."""
+
+    def lost(self, part: Part) -> None:
+        """Take a transaction whose end is lost."""
         self._pending.pop(part.producer_id, None)
 
     def went_back(self, batch: Batch, newer_epoch: int) -> None:

@@ -1,7 +1,8 @@
 """Batches of one partition, folded into the parts that transactions have there. Pure, and no batch is kept.
 
-A producer has one part open at a time: its batches up to the marker that ends them. What can't be in a log that
-brokers kept in order (an epoch that went back, a part without its marker) is reported as it comes.
+A producer has one part open at a time: its batches up to the marker that ends them. A marker ends all that its producer
+has in the partition, also a transaction of before whose own marker was never written.
+Times are those of markers, which brokers stamp. A record's own time may be anything, and is only passed on.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ class Part:
     """What one transaction has in one partition, up to now.
 
     `is_cut`: it may have begun before the window. `is_torn`: offsets are missing between its batches, so that it may be
-    more than one. `marker` is what ended it, None while it is open.
+    more than one. `marker` is what ended it, None while it is open; `is_unmarked`: that is the marker of a later
+    transaction, as its own was never written. `after_ms` is the time of the last marker before its first batch, of
+    whatever producer: the part is not older; -1 where there is none.
     """
 
     topic: str
@@ -37,6 +40,10 @@ class Part:
     is_cut: bool
     marker: Batch | None = None
     is_torn: bool = False
+    is_unmarked: bool = False
+    after_ms: int = -1
+    has_own_epoch: bool = False
+    """Whether it was committed, and its producer has another epoch for each transaction (transaction version 2)."""
 
     @property
     def is_committed(self) -> bool:
@@ -44,38 +51,42 @@ class Part:
         return self.marker is not None and self.marker.commit is True
 
     @property
-    def has_own_epoch(self) -> bool:
-        """Whether its producer has another epoch for each transaction, as from transaction version 2 on."""
-        return self.is_committed and self.marker is not None and self.marker.producer_epoch > self.epoch
-
-    @property
     def ended_ms(self) -> int:
         """When its marker was written, by the broker's clock; of an open one, when it was last written to."""
         return self.last_ms if self.marker is None else self.marker.max_timestamp_ms
 
+    def end(self, marker: Batch, *, raises_epoch: bool) -> None:
+        """Note the marker; `raises_epoch` says that its epoch is above that of the transaction that it was meant for."""
+        self.marker = marker
+        self.has_own_epoch = marker.commit is True and raises_epoch
+
 
 class Sink(Protocol):
-    """Who is told of what a partition's batches are."""
+    """Take what a partition's batches are."""
 
     def data(self, batch: Batch) -> None:
-        """A batch of records, in a transaction or not; before the part that it belongs to has ended."""
+        """Take a batch of records, in a transaction or not; before the part that it belongs to has ended."""
 
     def ended(self, part: Part) -> None:
-        """A part whose marker came."""
+        """Take a part whose marker came."""
+
+    def bare_marker(self, marker: Batch, *, may_be_cut: bool) -> None:
+        """Take a marker of a transaction without a batch here; `may_be_cut`: its batches may lie before the window."""
 
     def went_back(self, batch: Batch, newer_epoch: int) -> None:
-        """A batch of an epoch that is older than one that the partition had before."""
+        """Take a batch of an epoch that is older than one that the partition had before."""
 
-    def unmarked(self, part: Part) -> None:
-        """A part that a newer epoch follows without a marker in between."""
+    def lost(self, part: Part) -> None:
+        """Take a part whose end lies in a hole of the log."""
 
 
 @dataclass(slots=True)
 class PartitionFold:
     """The open parts of a partition; `starts_inside` says that the log has batches before the first one.
 
-    `removed` are offsets that compaction took from between (or out of) batches, up to those of about `removed_ms`, and
-    transactions that ended up to `lost_until_ms` may have had some of them. `next_offset` is where it was to begin, and
+    `removed` are offsets that compaction took from between (or out of) batches, up to `removed_ms`, the time of the
+    first marker behind them. Transactions that ended up to `lost_until_ms` may have had some of them. `in_hole`: no
+    marker has come since, so that nobody can say of when what follows is. `next_offset` is where it was to begin, and
     then where the next batch should: a hole at the very beginning is one too. `is_cut_off`: what was before is lost.
     """
 
@@ -83,46 +94,50 @@ class PartitionFold:
     starts_inside: bool = False
     removed: int = 0
     removed_ms: int = -1
-    first_ms: int = -1
     first_marker_ms: int = -1
+    last_marker_ms: int = -1
     next_offset: int = -1
     is_cut_off: bool = False
     lost_until_ms: int = -1
+    in_hole: bool = False
+    is_empty: bool = True
     _hole_ms: int = -1
     _ended_behind_hole: set[ProducerId] = field(default_factory=set)
     _open: dict[ProducerId, Part] = field(default_factory=dict)
+    _unmarked: dict[ProducerId, list[Part]] = field(default_factory=dict)
     _epochs: dict[ProducerId, int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.in_hole = self.is_cut_off
+
     def take(self, batch: Batch) -> None:
-        """The next batch of the partition."""
+        """Take the next batch of the partition."""
         gap = batch.base_offset - self.next_offset if 0 <= self.next_offset < batch.base_offset else 0
         self.next_offset = batch.last_offset + 1
+        self.is_empty = False
         if gap:
-            for part in self._open.values():
+            for part in self.still_open():
                 part.is_torn = True
         if batch.is_control:
-            self._note(gap, batch)
+            self._note_hole(gap)
             self._mark(batch)
             return
         if batch.magic >= OLD_FORMAT:
             gap += batch.last_offset - batch.base_offset + 1 - batch.records
-        self._note(gap, batch)
+        self._note_hole(gap)
         if batch.records:
             self._data(batch)
 
     def still_open(self) -> Iterator[Part]:
-        """The parts without a marker at the end."""
+        """Yield the parts without a marker at the end, those whose own marker was never written first."""
+        for parts in self._unmarked.values():
+            yield from parts
         yield from self._open.values()
 
-    def _note(self, gap: int, batch: Batch) -> None:
-        if self.first_ms < 0:
-            self.first_ms = batch.max_timestamp_ms
-            if self.is_cut_off:
-                self.lost_until_ms = self._hole_ms = batch.max_timestamp_ms
+    def _note_hole(self, gap: int) -> None:
         if gap > 0:
             self.removed += gap
-            self.removed_ms = self._hole_ms = max(self.removed_ms, batch.max_timestamp_ms)
-            self.lost_until_ms = max(self.lost_until_ms, batch.max_timestamp_ms)
+            self.in_hole = True
             self._ended_behind_hole.clear()
 
     def _data(self, batch: Batch) -> None:
@@ -137,40 +152,51 @@ class PartitionFold:
             return
         part = self._open.get(producer_id)
         if part is not None and part.epoch < epoch:
-            self.sink.unmarked(part)
+            self._unmarked.setdefault(producer_id, []).append(self._open.pop(producer_id))
             part = None
         if part is None:
-            self._open[producer_id] = _begun(batch, is_cut=self.starts_inside and known is None)
+            self._open[producer_id] = self._begun(batch, is_cut=self.starts_inside and known is None)
             return
         part.last_offset, part.records = batch.last_offset, part.records + batch.records
         part.last_ms = max(part.last_ms, batch.max_timestamp_ms)
 
-    def _mark(self, batch: Batch) -> None:
-        if batch.commit is None:
+    def _mark(self, marker: Batch) -> None:
+        if marker.commit is None:
             return
-        producer_id = batch.producer_id
+        producer_id = marker.producer_id
+        ended_ms = self.last_marker_ms = marker.max_timestamp_ms
         if self.first_marker_ms < 0:
-            self.first_marker_ms = batch.max_timestamp_ms
-        self._note_end(batch)
-        if batch.producer_epoch > self._epochs.get(producer_id, -1):
-            self._epochs[producer_id] = batch.producer_epoch
-        part = self._open.pop(producer_id, None)
-        if part is not None:
-            part.marker = batch
+            self.first_marker_ms = ended_ms
+        self._note_end(marker)
+        known = self._epochs.get(producer_id, -1)
+        self._epochs[producer_id] = max(known, marker.producer_epoch)
+        parts = [*self._unmarked.pop(producer_id, ()), *filter(None, [self._open.pop(producer_id, None)])]
+        if not parts:
+            self.sink.bare_marker(marker, may_be_cut=self.starts_inside and known < 0)
+        for part in parts:
+            part.is_unmarked = part is not parts[-1]
+            if part.is_unmarked and part.is_torn:
+                self.sink.lost(part)
+                continue
+            part.end(marker, raises_epoch=marker.producer_epoch > parts[-1].epoch)
             self.sink.ended(part)
 
     def _note_end(self, marker: Batch) -> None:
-        """Of each producer, the first transaction that ends behind a hole may have had records in it."""
+        """Note how far a hole reaches: of each producer, the first transaction behind it may have had records in it."""
         ended_ms = marker.max_timestamp_ms
+        if self.in_hole:
+            self.in_hole = False
+            self._hole_ms = ended_ms
+            self.removed_ms = max(self.removed_ms, ended_ms)
+            self.lost_until_ms = max(self.lost_until_ms, ended_ms)
         if self._hole_ms < 0 or ended_ms > self._hole_ms + LONGEST_TRANSACTION_MS:
             return
         if marker.producer_id not in self._ended_behind_hole:
             self._ended_behind_hole.add(marker.producer_id)
             self.lost_until_ms = max(self.lost_until_ms, ended_ms)
 
-
-def _begun(batch: Batch, *, is_cut: bool) -> Part:
-    return Part(
-        batch.topic, batch.partition, batch.producer_id, batch.producer_epoch, batch.base_offset, batch.last_offset,
-        batch.first_timestamp_ms, batch.max_timestamp_ms, batch.records, is_cut,
-    )  # fmt: skip
+    def _begun(self, batch: Batch, *, is_cut: bool) -> Part:
+        return Part(
+            batch.topic, batch.partition, batch.producer_id, batch.producer_epoch, batch.base_offset, batch.last_offset,
+            batch.first_timestamp_ms, batch.max_timestamp_ms, batch.records, is_cut, after_ms=self.last_marker_ms,
+        )  # fmt: skip

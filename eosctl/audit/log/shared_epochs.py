@@ -1,14 +1,16 @@
 """Transactions of a producer that share an epoch (before KIP-890), matched with those that have offsets. Pure.
 
 Only markers are compared, which brokers stamp. A part has its offsets, or it can't have any, or nobody can say.
-So none is accused whose offsets a leader's loss, or a clock that is wrong by less than a second, moved;
-and none is proven by the offsets of a neighbour. What is kept grows with the transactions that have offsets only.
+Brokers' clocks may be seconds apart. So a part is only accused by a count: where a partition has more transactions
+than committed offsets in all of that time. And none is proven by the offsets of a neighbour: where markers of one
+partition are now earlier and now later than those of the offsets, nothing is.
+What is kept grows with the transactions that have offsets only.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -19,16 +21,40 @@ _TOLERANCE_MS = 1000
 """As far apart as the markers of one transaction are, unless a leader was away."""
 _SAME_MS = 20
 """Markers that are this close are those of one transaction: a transaction takes longer than that."""
+_CLOCKS_MS = 5000
+"""As far as two brokers' clocks may be apart, and more."""
 _OPEN_MS = 1 << 62
+_MOST_SUSPECTS = 10_000
 
 
 @dataclass(slots=True)
 class _AtPlace:
-    """How far the parts of one partition have come; `waiting` is one that seems to have no offsets."""
+    """How far the parts of one partition have come; `waiting` is one that seems to have no offsets.
+
+    `suspects` are those that still seemed so when the next part came. `earliest` and `latest` are how much later than
+    the offsets' its markers were, at least and at most; `by_order` is how many parts took offsets by their order only,
+    `unsure` of how many nobody can say whether they have some.
+    """
 
     next: int = 0
     next_same: int = 0
     waiting: Part | None = None
+    suspects: list[Part] = field(default_factory=list)
+    parts: int = 0
+    first_ms: int = _OPEN_MS
+    last_ms: int = -1
+    earliest: int = _OPEN_MS
+    latest: int = -_OPEN_MS
+    by_order: int = 0
+    unsure: int = 0
+
+    def note_distance(self, distance_ms: int) -> None:
+        self.earliest, self.latest = min(self.earliest, distance_ms), max(self.latest, distance_ms)
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether a steady difference of two clocks does not explain the distances."""
+        return self.latest - self.earliest > 2 * _SAME_MS
 
 
 @dataclass(slots=True)
@@ -36,87 +62,129 @@ class SharedEpoch:
     """One producer epoch. First `note` for each part with offsets, `close`, then `take` for each part of the outputs.
 
     Each transaction may have markers in several offsets partitions, which are one of `_groups`; `_claimed` counts who
-    took one of these, `_sure` of them those whose markers were written at the same time.
+    took one of these, `_sure` of them those whose markers were written at the same time. `_has_offset` is 0 for groups
+    that only deleted offsets, as Connect does for records without a source offset.
     """
 
-    _noted: list[tuple[int, Place]] = field(default_factory=list)
+    _noted: list[tuple[int, Place, bool]] = field(default_factory=list)
     _ends: array[int] = field(default_factory=lambda: array("q"))
     _groups: array[int] = field(default_factory=lambda: array("q"))
+    _begins: array[int] = field(default_factory=lambda: array("q"))
     _margins: array[int] = field(default_factory=lambda: array("q"))
     _claimed: dict[int, int] = field(default_factory=dict)
     _sure: bytearray = field(default_factory=bytearray)
+    _has_offset: bytearray = field(default_factory=bytearray)
     _at: dict[Place, _AtPlace] = field(default_factory=dict)
     unsure: int = 0
 
-    def note(self, part: Part) -> None:
-        """A transaction with offsets, in an offsets partition."""
+    def note(self, part: Part, *, has_offset: bool = True) -> None:
+        """Note a transaction with offsets, or with deletions of some only, in an offsets partition."""
         ended_ms = _OPEN_MS if part.marker is None else part.ended_ms
-        self._noted.append((ended_ms, (part.topic, part.partition)))
+        self._noted.append((ended_ms, (part.topic, part.partition), has_offset))
 
     def close(self) -> None:
         """All offsets are there."""
-        begins, there = array("q"), set[Place]()
-        for ended_ms, place in sorted(self._noted):
-            if not begins or place in there or ended_ms > begins[-1] + _SAME_MS:
-                begins.append(ended_ms)
+        there = set[Place]()
+        for ended_ms, place, has_offset in sorted(self._noted):
+            if not self._begins or place in there or ended_ms > self._begins[-1] + _SAME_MS:
+                self._begins.append(ended_ms)
+                self._has_offset.append(0)
                 there.clear()
             there.add(place)
+            self._has_offset[-1] |= has_offset
             self._ends.append(ended_ms)
-            self._groups.append(len(begins) - 1)
-        self._margins = array("q", _margins(begins))
-        self._sure = bytearray(len(begins))
+            self._groups.append(len(self._begins) - 1)
+        self._margins = array("q", _margins(self._begins))
+        self._sure = bytearray(len(self._begins))
         self._noted = []
 
-    def take(self, part: Part) -> Iterator[Part]:
-        """A committed part, in the order of its partition's log; gives those that surely have no offsets."""
+    def take(self, part: Part) -> None:
+        """Take a committed part, in the order of its partition's log."""
         at = self._at.setdefault((part.topic, part.partition), _AtPlace())
         ended_ms = part.ended_ms
+        at.parts += 1
+        at.first_ms, at.last_ms = min(at.first_ms, ended_ms), max(at.last_ms, ended_ms)
         first = bisect_left(self._ends, ended_ms - _TOLERANCE_MS, at.next)
         has_one = first < len(self._ends) and self._ends[first] <= ended_ms + _TOLERANCE_MS
         if at.waiting is not None:
-            yield from self._decide(at, at.waiting, next_one=first, is_taken=has_one, next_ms=ended_ms)
+            self._decide(at, at.waiting, next_one=first, is_taken=has_one, next_ms=ended_ms)
         if not has_one:
             if first > at.next:  # the markers of older ones may have come late
-                self.unsure += 1
+                at.unsure += 1
             else:
                 at.waiting = part
             at.next = first
             return
         at.next = first + 1
-        if not self._is_sure(at, ended_ms):
+        same = self._same(at, ended_ms)
+        if same is None:
             group = self._groups[first]
             self._claimed[group] = self._claimed.get(group, 0) + 1
+            at.by_order += 1
+            at.note_distance(ended_ms - self._ends[first])
+        elif not self._has_offset[same]:
+            self._suspect(at, part)
 
     def take_without_order(self, part: Part) -> bool:
-        """A part some of whose neighbours' offsets may be lost: whether it has some nevertheless."""
-        return self._is_sure(self._at.setdefault((part.topic, part.partition), _AtPlace()), part.ended_ms)
+        """Whether a part some of whose neighbours' offsets may be lost has some nevertheless."""
+        same = self._same(self._at.setdefault((part.topic, part.partition), _AtPlace()), part.ended_ms)
+        return same is not None and bool(self._has_offset[same])
 
     def finish(self) -> Iterator[Part]:
-        """All parts came: gives those that surely have no offsets; `unsure` counts those of which nobody can say."""
+        """All parts came: yield those that surely have no offsets; `unsure` counts those of which nobody can say."""
         for at in self._at.values():
             if at.waiting is not None:
-                yield from self._decide(at, at.waiting, next_one=-1, is_taken=False, next_ms=_OPEN_MS)
-        for group, count in self._claimed.items():
-            if count > 1 or self._sure[group]:
-                self.unsure += count
-        self._claimed.clear()
+                self._decide(at, at.waiting, next_one=-1, is_taken=False, next_ms=_OPEN_MS)
+            there = self._count_with_offset(at.first_ms - _CLOCKS_MS, at.last_ms + _CLOCKS_MS)
+            lacking = max(0, at.parts - there)
+            yield from at.suspects[:lacking]
+            doubtful = max(0, len(at.suspects) - lacking) + at.unsure
+            self.unsure += max(doubtful, lacking - len(at.suspects), at.by_order if at.is_uneven else 0)
+        claims = (count for group, count in self._claimed.items() if count > 1 or self._sure[group])
+        self.unsure = max(self.unsure, sum(claims))
 
-    def _is_sure(self, at: _AtPlace, ended_ms: int) -> bool:
-        """Whether a transaction with offsets ended at that very time, and no other part of the partition took it."""
+    def count_unclaimed(self, since_ms: int, until_ms: int) -> int:
+        """Count the groups with offsets, in that time, that no part took."""
+        return sum(
+            1
+            for group, begin in enumerate(self._begins)
+            if since_ms <= begin <= until_ms
+            and self._has_offset[group]
+            and not self._sure[group]
+            and group not in self._claimed
+        )
+
+    def has_ended_after(self, at_ms: int) -> bool:
+        """Whether a transaction with offsets ended after that time."""
+        return self.has_ended_between(at_ms, _OPEN_MS - 1 - _SAME_MS)
+
+    def has_ended_between(self, after_ms: int, until_ms: int) -> bool:
+        """Whether a transaction with offsets ended in that time; `after_ms` -1: since ever."""
+        one = bisect_right(self._ends, after_ms + _SAME_MS if after_ms >= 0 else -1)
+        return one < len(self._ends) and self._ends[one] <= until_ms + _SAME_MS
+
+    def _count_with_offset(self, since_ms: int, until_ms: int) -> int:
+        first, stop = bisect_left(self._begins, since_ms), bisect_right(self._begins, until_ms)
+        return sum(self._has_offset[first:stop])
+
+    def _same(self, at: _AtPlace, ended_ms: int) -> int | None:
+        """Return the group that ended at that very time, unless another part of the partition took it."""
         one = bisect_left(self._ends, ended_ms - _SAME_MS, at.next_same)
         while one < len(self._ends) and self._ends[one] <= ended_ms + _SAME_MS:
             group = self._groups[one]
             if abs(self._ends[one] - ended_ms) <= self._margins[group]:
                 self._sure[group] = 1
                 at.next_same = bisect_left(self._groups, group + 1)
-                return True
+                at.note_distance(ended_ms - self._ends[one])
+                return group
             one += 1
-        return False
+        return None
 
-    def _decide(self, at: _AtPlace, part: Part, *, next_one: int, is_taken: bool, next_ms: int) -> Iterator[Part]:
-        """The next part of the partition came: only if the next offsets are its own, or later, `part` has none.
+    def _decide(self, at: _AtPlace, part: Part, *, next_one: int, is_taken: bool, next_ms: int) -> None:
+        """Judge the one that waits when the next part of the partition came.
 
-        For a transaction begins when the one before it has all its markers.
+        Only if the next offsets are that one's own, or later, it has none: for a transaction begins when the one
+        before it has all its markers.
         """
         at.waiting = None
         younger = bisect_left(self._ends, part.ended_ms)
@@ -125,13 +193,19 @@ class SharedEpoch:
             or self._ends[younger] > next_ms + _TOLERANCE_MS
             or (is_taken and younger == next_one)
         ):
-            yield part
+            self._suspect(at, part)
         else:
-            self.unsure += 1
+            at.unsure += 1
+
+    def _suspect(self, at: _AtPlace, part: Part) -> None:
+        if len(at.suspects) < _MOST_SUSPECTS:
+            at.suspects.append(part)
+        else:
+            at.unsure += 1
 
 
 def _margins(begins: Sequence[int]) -> Iterator[int]:
-    """How far from each of these a marker may be to be of the same transaction: a quarter of the way to the next."""
+    """Yield how far from each of these a marker of the same transaction may be: a quarter of the way to the next."""
     for number, begin in enumerate(begins):
         before = begin - begins[number - 1] if number else _OPEN_MS
         behind = begins[number + 1] - begin if number + 1 < len(begins) else _OPEN_MS

@@ -14,12 +14,13 @@ from eosctl.codes import Code
 from eosctl.core.batches import Batch, Place
 from eosctl.core.ids import ProducerId
 
-_EPOCHS = 1 << 15
-
 
 @dataclass(slots=True)
 class PlaceTally:
-    """One finding in the making: `count` of them from `first_offset` to `last_offset`, `records` in all."""
+    """One finding in the making: `count` of them from `first_offset` to `last_offset`, `records` in all.
+
+    `severity` is None where the code's own counts.
+    """
 
     code: Code
     topic: str
@@ -31,56 +32,56 @@ class PlaceTally:
     at_ms: int
     count: int = 0
     records: int = 0
+    severity: str | None = None
 
 
 @dataclass(slots=True)
 class Tallies:
     """The findings so far."""
 
-    _of: dict[tuple[Code, str, int, ProducerId], PlaceTally] = field(default_factory=dict)
+    _of: dict[tuple[Code, str, int, ProducerId, str | None], PlaceTally] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[PlaceTally]:
-        return iter(self._of.values())
+        return iter(each for each in self._of.values() if each.count)
 
     def batch(self, code: Code, batch: Batch) -> None:
-        """One batch more."""
-        tally = self._at(code, batch.topic, batch.partition, batch.producer_id)
+        """Count one batch more."""
+        self._count(
+            code, (batch.topic, batch.partition), batch.producer_id, batch.producer_epoch,
+            (batch.base_offset, batch.last_offset), batch.first_timestamp_ms, batch.records,
+        )  # fmt: skip
+
+    def part(self, code: Code, part: Part, *, severity: str | None = None, at_ms: int | None = None) -> None:
+        """Count one transaction's part in a partition more."""
+        self._count(
+            code, (part.topic, part.partition), part.producer_id, part.epoch,
+            (part.first_offset, part.last_offset), part.first_ms if at_ms is None else at_ms, part.records,
+            severity=severity,
+        )  # fmt: skip
+
+    def take_back(self, code: Code, part: Part) -> None:
+        """Count a part no more, as it is a finding of another kind."""
+        tally = self._of.get((code, part.topic, part.partition, part.producer_id, None))
+        if tally is not None:
+            tally.count, tally.records = tally.count - 1, tally.records - part.records
+
+    def _count(
+        self, code: Code, place: Place, producer_id: ProducerId, epoch: int, offsets: tuple[int, int], at_ms: int,
+        records: int, *, severity: str | None = None,
+    ) -> None:  # fmt: skip
+        key = (code, *place, producer_id, severity)
+        tally = self._of.get(key)
         if tally is None:
-            tally = self._begin(
-                code, batch.topic, batch.partition, batch.producer_id, batch.producer_epoch, batch.base_offset,
-                batch.first_timestamp_ms,
-            )  # fmt: skip
-        tally.last_offset, tally.count = batch.last_offset, tally.count + 1
-        tally.records += batch.records
-
-    def part(self, code: Code, part: Part) -> None:
-        """One transaction's part in a partition more."""
-        tally = self._at(code, part.topic, part.partition, part.producer_id)
-        if tally is None:
-            tally = self._begin(
-                code, part.topic, part.partition, part.producer_id, part.epoch, part.first_offset, part.first_ms
-            )
-        tally.last_offset, tally.count = part.last_offset, tally.count + 1
-        tally.records += part.records
-
-    def _at(self, code: Code, topic: str, partition: int, producer_id: ProducerId) -> PlaceTally | None:
-        return self._of.get((code, topic, partition, producer_id))
-
-    def _begin(
-        self, code: Code, topic: str, partition: int, producer_id: ProducerId, epoch: int, offset: int, at_ms: int
-    ) -> PlaceTally:
-        tally = PlaceTally(code, topic, partition, producer_id, epoch, offset, offset, at_ms)
-        self._of[code, topic, partition, producer_id] = tally
-        return tally
+            tally = self._of[key] = PlaceTally(code, *place, producer_id, epoch, *offsets, at_ms, severity=severity)
+        tally.last_offset, tally.count, tally.records = offsets[1], tally.count + 1, tally.records + records
 
 
 @dataclass(slots=True)
 class WrittenBy:
     """What one producer wrote to the output topics.
 
-    `places` has the first and the last offset, and how many batches there are, by partition.
-
-    `newest_committed` is the highest epoch that was committed so long ago that all its markers are there.
+    `places` has the first and the last offset, and how many batches there are, by partition. `committed` and `aborted`
+    count transactions; of those that share an epoch, what one partition has at least.
     """
 
     producer_id: ProducerId
@@ -95,13 +96,12 @@ class WrittenBy:
     open: int = 0
     timeline: Timeline = field(default_factory=Timeline)
     places: dict[Place, tuple[int, int, int]] = field(default_factory=dict)
-    newest_committed: int = -1
-    _seen: dict[str, bytearray] = field(default_factory=dict)
+    _own: dict[str, int] = field(default_factory=dict)
     _shared: dict[tuple[str, Place], int] = field(default_factory=dict)
     _most: dict[str, int] = field(default_factory=dict)
 
     def batch(self, batch: Batch) -> None:
-        """A batch of records."""
+        """Count a batch of records."""
         epoch = batch.producer_epoch
         self.batches += 1
         self.lowest_epoch, self.highest_epoch = min(self.lowest_epoch, epoch), max(self.highest_epoch, epoch)
@@ -116,20 +116,17 @@ class WrittenBy:
         first, _last, count = self.places.get(place, (batch.base_offset, 0, 0))
         self.places[place] = (first, batch.last_offset, count + 1)
 
-    def ended(self, part: Part, *, is_settled: bool = True) -> None:
-        """A part of a transaction that ended, `is_settled` if long ago; of its parts elsewhere it is told as well."""
+    def ended(self, part: Part, *, is_new: bool) -> None:
+        """Count a part of a transaction that ended; `is_new` says that none of its parts elsewhere was counted."""
         state = COMMITTED if part.is_committed else ABORTED
         if part.is_committed:
             self.records += part.records
         self.to_ms = max(self.to_ms, part.ended_ms)
         self.ended_ms = max(self.ended_ms, part.ended_ms)
-        if part.has_own_epoch and is_settled and part.is_committed:
-            self.newest_committed = max(self.newest_committed, part.epoch)
         if part.has_own_epoch:
-            seen = self._seen.setdefault(state, bytearray(_EPOCHS))
-            if seen[part.epoch]:
+            if not is_new:
                 return
-            seen[part.epoch] = 1
+            self._own[state] = self._own.get(state, 0) + 1
         else:
             place = (part.topic, part.partition)
             number = self._shared[state, place] = self._shared.get((state, place), 0) + 1
@@ -139,11 +136,10 @@ class WrittenBy:
         self.timeline.add(part.ended_ms, state)
 
     def left_open(self, part: Part) -> None:
-        """A part that has no marker."""
+        """Count a part that has no marker."""
         self.open += 1
         self.timeline.add(part.last_ms, OPEN)
 
     def count(self, state: str) -> int:
-        """How many transactions came to this end; without an epoch of their own, those in one partition at least."""
-        own = sum(self._seen[state]) if state in self._seen else 0
-        return own + self._most.get(state, 0)
+        """Return how many transactions came to this end."""
+        return self._own.get(state, 0) + self._most.get(state, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
+COMMITTED, ABORTED, OPEN, TORN = "committed", "aborted", "open", "torn"
 _MOST_STEPS = 480
 
 

@@ -1,0 +1,307 @@
+"""What each transaction has in all partitions that were read, output and offsets topics alike. Pure.
+
+From transaction version 2 on (KIP-890) each transaction of a producer has an epoch of its own, by which it is known in
+every partition. Before, transactions of one producer share an epoch: then markers' times tell (`shared_epochs`).
+There is a byte for each transaction, and of few a part is kept: those that were aborted, or have not ended.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntFlag
+
+from eosctl.audit.log.segments import Part
+from eosctl.audit.log.shared_epochs import SharedEpoch
+from eosctl.core.batches import Batch
+from eosctl.core.frozen import NamedTuple
+from eosctl.core.ids import ProducerId
+
+_TOLERANCE_MS = 1000
+_COPIED_LATER_MS = 10_000
+_CLOCKS_MS = 5000
+"""As far as brokers' clocks may be apart, and more: of what ended so close to an edge nobody says on which side."""
+SETTLED_MS = 10_000
+"""Markers of a transaction come to its partitions one after the other: what is younger may still come."""
+_TIME_EACH = 8
+MOST_KEPT = 100_000
+"""So many aborted parts are kept; what a torn transaction among further ones has lost is told without its place."""
+
+
+class Has(IntFlag):
+    """What one transaction has: source offsets of the connector by kind and end, and records in output topics by end.
+
+    COMMITTED is an offsets part that was committed under an epoch of its own, RECORDS_COMMITTED such an output part.
+    """
+
+    NOTHING = 0
+    OFFSET = 1
+    ELSEWHERE = 2
+    DELETION = 4
+    COMMITTED = 8
+    RECORDS = 16
+    RECORDS_COMMITTED = 32
+    ABORTED = 64
+    OFFSETS_ABORTED = 128
+
+
+_ANY_OFFSET = Has.OFFSET | Has.ELSEWHERE
+_WAS_COMMITTED = Has.COMMITTED | Has.RECORDS_COMMITTED
+
+
+class Transaction(NamedTuple):
+    """A transaction with an epoch of its own."""
+
+    producer_id: ProducerId
+    epoch: int
+
+
+@dataclass(slots=True)
+class _Times:
+    """When some of a producer's transactions ended, by epoch: later epochs ended later."""
+
+    epochs: array[int] = field(default_factory=lambda: array("q"))
+    ended_ms: array[int] = field(default_factory=lambda: array("q"))
+    noted: int = 0
+
+    def note(self, epoch: int, ended_ms: int) -> None:
+        self.noted += 1
+        if self.noted % _TIME_EACH == 1 and (not self.epochs or epoch > self.epochs[-1]):
+            self.epochs.append(epoch)
+            self.ended_ms.append(ended_ms)
+
+    def not_before(self, epoch: int) -> int:
+        """Return a time that the transaction certainly did not end before, in ms; -1 where none is known."""
+        at = bisect_right(self.epochs, epoch) - 1
+        return self.ended_ms[at] if at >= 0 else -1
+
+    def not_after(self, epoch: int) -> int:
+        """Return a time that it certainly did not end after; a time far away where none is known."""
+        at = bisect_left(self.epochs, epoch)
+        return self.ended_ms[at] if at < len(self.epochs) else 1 << 62
+
+
+@dataclass(slots=True)
+class Ledger:
+    """All transactions that have source offsets of the connector, or records in its output topics.
+
+    `complete_since_ms`: no offset of a transaction that ended later is missing. `is_unread`: a part of the offsets
+    topics could not be read, so that any may be missing. `elsewhere_since_ms` and `elsewhere_until_ms` are when offsets
+    were first and last in a topic that is not in use now. `offsets_since_ms` is when a transaction first had offsets of
+    the connector, or deleted some.
+    """
+
+    complete_since_ms: int = -1
+    is_unread: bool = False
+    elsewhere_since_ms: int = -1
+    elsewhere_until_ms: int = -1
+    offsets_since_ms: int = 1 << 62
+    aborted: dict[Transaction, list[Part]] = field(default_factory=dict)
+    aborted_unkept: int = 0
+    bare_commits: set[Transaction] = field(default_factory=set)
+    open_offsets: list[Part] = field(default_factory=list)
+    _of: dict[ProducerId, bytearray] = field(default_factory=dict)
+    _newest: dict[ProducerId, int] = field(default_factory=dict)
+    _times: dict[ProducerId, _Times] = field(default_factory=dict)
+    _shared: dict[tuple[ProducerId, int], SharedEpoch] = field(default_factory=dict)
+    _with_offsets: dict[ProducerId, None] = field(default_factory=dict)
+
+    # -- what was read
+
+    def note_offsets(self, part: Part, has: Has) -> None:
+        """Note a part in an offsets topic: what it has of the connector; of an open one that is not certain yet."""
+        if part.marker is not None and not part.is_committed:
+            self._add(part, Has.OFFSETS_ABORTED if has & (_ANY_OFFSET | Has.DELETION) else Has.NOTHING)
+            self._keep_aborted(part)
+            return
+        self._with_offsets[part.producer_id] = None
+        if has & Has.ELSEWHERE:
+            self._note_elsewhere(part)
+        if part.marker is None:
+            self.open_offsets.append(part)
+        else:
+            self.offsets_since_ms = min(self.offsets_since_ms, part.ended_ms)
+        self._note_committed(part)
+        if part.has_own_epoch:
+            self._times.setdefault(part.producer_id, _Times()).note(part.epoch, part.ended_ms)
+            has |= Has.COMMITTED
+        else:
+            shared = self._shared.setdefault((part.producer_id, part.epoch), SharedEpoch())
+            shared.note(part, has_offset=bool(has & _ANY_OFFSET))
+        self._add(part, has)
+
+    def _note_elsewhere(self, part: Part) -> None:
+        """Times of the workers' clocks, which a copy in the global topic is compared with."""
+        first_ms = part.first_ms if self.elsewhere_since_ms < 0 else min(self.elsewhere_since_ms, part.first_ms)
+        self.elsewhere_since_ms = first_ms
+        self.elsewhere_until_ms = max(self.elsewhere_until_ms, part.first_ms, part.ended_ms)
+
+    def close_offsets(self) -> None:
+        """All offsets topics were read."""
+        for each in self._shared.values():
+            each.close()
+
+    def has_records(self, producer_id: ProducerId, epoch: int) -> None:
+        """Note that a transaction has records in an output topic, however it ends."""
+        self._set(producer_id, epoch, Has.RECORDS)
+
+    def note_output(self, part: Part) -> bool:
+        """Note a part in an output topic that ended; whether it is the first of its transaction, if that can be told."""
+        if not part.is_committed:
+            is_new = not self._flags(part.producer_id, part.epoch) & Has.ABORTED
+            self._add(part, Has.ABORTED)
+            self._keep_aborted(part)
+            return is_new
+        self._note_committed(part)
+        if not part.has_own_epoch:
+            return True
+        is_new = not self._flags(part.producer_id, part.epoch) & Has.RECORDS_COMMITTED
+        self._add(part, Has.RECORDS_COMMITTED)
+        return is_new
+
+    def _note_committed(self, part: Part) -> None:
+        """Note up to which epoch all transactions of the producer are over; those of a shared one may go on."""
+        if part.is_committed:
+            over = part.epoch if part.has_own_epoch else part.epoch - 1
+            self._newest[part.producer_id] = max(self._newest.get(part.producer_id, -1), over)
+
+    def bare_marker(self, marker: Batch, *, may_be_cut: bool) -> None:
+        """Note a marker in an output partition that has no records of its transaction."""
+        if marker.commit is not True or marker.producer_epoch < 1:
+            return
+        if may_be_cut:
+            self._set(marker.producer_id, marker.producer_epoch - 1, Has.RECORDS)
+        elif len(self.bare_commits) < MOST_KEPT:
+            self.bare_commits.add(Transaction(marker.producer_id, marker.producer_epoch - 1))
+
+    # -- what that comes to
+
+    def were_elsewhere_at(self, at_ms: int) -> bool:
+        """Whether the offsets in use were in another topic then, give or take a moment."""
+        since_ms, until_ms = self.elsewhere_since_ms - _TOLERANCE_MS, self.elsewhere_until_ms + _COPIED_LATER_MS
+        return self.elsewhere_since_ms >= 0 and since_ms <= at_ms <= until_ms
+
+    def known(self) -> Iterator[ProducerId]:
+        """Yield all producers of which a transaction was noted."""
+        yield from self._of
+
+    def producers(self) -> Iterator[ProducerId]:
+        """Yield those that committed offsets of the connector, or deleted some."""
+        yield from self._with_offsets
+
+    def is_over(self, producer_id: ProducerId, epoch: int) -> bool:
+        """Whether this transaction was committed, or a later one of its producer: then its markers are on their way."""
+        return self._newest.get(producer_id, -1) >= epoch
+
+    def may_be_over(self, part: Part) -> bool:
+        """Whether its producer committed offsets since, under a shared epoch: so nobody can say that it is open."""
+        found = self._shared.get((part.producer_id, part.epoch))
+        return found is not None and found.has_ended_after(part.after_ms)
+
+    def may_be_committed(self, part: Part) -> bool:
+        """Whether an aborted part of a shared epoch may belong to a transaction that committed its offsets."""
+        found = self._shared.get((part.producer_id, part.epoch))
+        raised = part.marker is not None and part.marker.producer_epoch > part.epoch  # a fence, or a timeout
+        return not raised and found is not None and found.has_ended_between(part.after_ms, part.ended_ms)
+
+    def is_missing_from(self, part: Part) -> bool:
+        """Whether offsets that a committed part may have had can be missing in what was read."""
+        return self.is_unread or (self.complete_since_ms >= 0 and part.ended_ms <= self.complete_since_ms + SETTLED_MS)
+
+    def is_before_all_offsets(self, part: Part) -> bool:
+        """Whether the connector had no offsets yet where any were read: they may have been in a topic that is gone."""
+        return part.ended_ms + _CLOCKS_MS < self.offsets_since_ms
+
+    def without(self, part: Part) -> Sequence[Part]:
+        """Give a committed part, in the order of its partition's log: those that are known now to have no offsets."""
+        shared = None if part.has_own_epoch else self._shared.get((part.producer_id, part.epoch))
+        if shared is None:
+            return () if self._flags(part.producer_id, part.epoch) & _ANY_OFFSET else (part,)
+        if self.is_missing_from(part):
+            return () if shared.take_without_order(part) else (part,)
+        shared.take(part)
+        return ()
+
+    def finish_shared(self) -> Iterator[tuple[ProducerId, Sequence[Part], int]]:
+        """All parts came: by producer, those without offsets, and of how many nobody can say."""
+        for (producer_id, _epoch), each in self._shared.items():
+            yield producer_id, tuple(each.finish()), each.unsure
+
+    def count_without_records(self, producer_id: ProducerId, *, since_ms: int, until_ms: int) -> int:
+        """Count the groups of offsets under shared epochs, in that time, that no output part took."""
+        return sum(
+            each.count_unclaimed(since_ms + _CLOCKS_MS, until_ms - _CLOCKS_MS)
+            for (owner, _epoch), each in self._shared.items()
+            if owner == producer_id
+        )
+
+    def without_records(self, producer_id: ProducerId, *, since_ms: int, until_ms: int) -> Iterator[Transaction]:
+        """Yield the transactions of a producer that committed offsets, in that time, and have no records anywhere."""
+        times = self._times.get(producer_id)
+        if times is None:
+            return
+        for epoch, flags in enumerate(self._of.get(producer_id, b"")):
+            if flags & _ANY_OFFSET and flags & Has.COMMITTED and not flags & Has.RECORDS:
+                early = since_ms >= 0 and times.not_before(epoch) < since_ms + _CLOCKS_MS
+                if not early and times.not_after(epoch) <= until_ms:
+                    yield Transaction(producer_id, epoch)
+
+    def follows_an_abort(self, transaction: Transaction) -> bool:
+        """Whether the transaction before was aborted, after which Connect may commit offsets without records.
+
+        It does so where a connector that sets its own boundaries aborts (`ExactlyOnceWorkerSourceTask`, Kafka 3.3+).
+        """
+        return bool(self._flags(transaction.producer_id, transaction.epoch - 1) & (Has.ABORTED | Has.OFFSETS_ABORTED))
+
+    def torn(self, producer_id: ProducerId) -> Iterator[Transaction]:
+        """Yield the transactions of which one part was committed, and another one aborted.
+
+        Where a producer passes from shared epochs to ones of its own (an upgrade), the first of these may have another
+        transaction's aborted part: `is_certainly_torn` tells.
+        """
+        for epoch, flags in enumerate(self._of.get(producer_id, b"")):
+            if flags & _WAS_COMMITTED and flags & (Has.ABORTED | Has.OFFSETS_ABORTED):
+                yield Transaction(producer_id, epoch)
+
+    def is_certainly_torn(self, transaction: Transaction) -> bool:
+        """Whether no earlier transaction of the same epoch can have left the aborted part."""
+        parts = self.aborted.get(transaction, ())
+        if any(part.marker is not None and part.marker.producer_epoch > part.epoch for part in parts):
+            return True
+        before = self._flags(transaction.producer_id, transaction.epoch - 1) if transaction.epoch else 0
+        return bool(before & _WAS_COMMITTED) or not any(owner == transaction.producer_id for owner, _ in self._shared)
+
+    def began_anew(self, producer_id: ProducerId, first: int, last: int) -> bool:
+        """Whether the producer was started again between two of its epochs: InitProducerId raises it, and writes none."""
+        if (producer_id, first) in self._shared:
+            return last > first
+        return any(not self._flags(producer_id, epoch) for epoch in range(first + 1, last))
+
+    def has_offsets_anywhere(self, producer_id: ProducerId) -> bool:
+        """Whether any transaction of the producer has offsets of the connector."""
+        return producer_id in self._with_offsets
+
+    # -- the bytes
+
+    def _add(self, part: Part, has: Has) -> None:
+        self._set(part.producer_id, part.epoch, has)
+
+    def _set(self, producer_id: ProducerId, epoch: int, has: Has) -> None:
+        if epoch < 0:
+            return
+        known = self._of.setdefault(producer_id, bytearray())
+        if epoch >= len(known):
+            known.extend(bytes(epoch + 1 - len(known)))
+        known[epoch] |= has
+
+    def _flags(self, producer_id: ProducerId, epoch: int) -> int:
+        known = self._of.get(producer_id, b"")
+        return known[epoch] if 0 <= epoch < len(known) else 0
+
+    def _keep_aborted(self, part: Part) -> None:
+        if len(self.aborted) < MOST_KEPT:
+            self.aborted.setdefault(Transaction(part.producer_id, part.epoch), []).append(part)
+        else:
+            self.aborted_unkept += 1
