@@ -8,7 +8,7 @@ from pathlib import Path
 
 from eosctl.app import App
 from eosctl.audit import codes
-from eosctl.audit.gather import JUDGED, LogRead, read_logs
+from eosctl.audit.gather import JUDGED, read_logs
 from eosctl.audit.identity import UNKNOWN, former_connectors, identify
 from eosctl.audit.log.source_partitions import SourcePartition
 from eosctl.audit.log.tallies import PlaceTally, WrittenBy
@@ -24,6 +24,7 @@ from eosctl.audit.rows import (
     WindowPart,
     severity_of,
 )
+from eosctl.audit.rules import LogRead
 from eosctl.audit.scope import AuditRequest, Scope, find_scope, output_window
 from eosctl.audit.source_topics import compare_with_source
 from eosctl.audit.value_checks import Fields, check_values, wanted_fields
@@ -201,9 +202,7 @@ def _undated(read: LogRead) -> Iterator[str]:
         yield f"no marker shows whether {batches} without a transaction were written in the window"
 
 
-def _source_partitions(
-    read: LogRead, producers: Mapping[ProducerId, KnownProducer]
-) -> list[SourcePartitionPart]:
+def _source_partitions(read: LogRead, producers: Mapping[ProducerId, KnownProducer]) -> list[SourcePartitionPart]:
     found = sorted(read.sources.of.values(), key=lambda each: (each.key, each.place))[:_MOST_SOURCE_PARTITIONS]
     return [_source_partition(each, producers.get(each.producer_id)) for each in found]
 

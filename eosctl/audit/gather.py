@@ -5,61 +5,25 @@ Ctrl-C, and the deadline, end the reading; what was read before is judged all th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from eosctl.audit import codes
-from eosctl.audit.identity import ongoing_places
-from eosctl.audit.log.ledger import SETTLED_MS, Ledger, Transaction
 from eosctl.audit.log.mirror import Mirror
-from eosctl.audit.log.segments import Part, PartitionFold, Sink
-from eosctl.audit.log.source_partitions import SourcePartitions
-from eosctl.audit.log.tallies import Tallies
+from eosctl.audit.log.segments import PartitionFold, Sink
 from eosctl.audit.offset_places import OffsetPlaces, find_places
-from eosctl.audit.rules import ConnectorOffsets, OffsetsPartition, OutputPartitions, Unjudged
+from eosctl.audit.rules import ConnectorOffsets, LogRead, OffsetsPartition
 from eosctl.audit.scope import Scope, offsets_window
+from eosctl.audit.settle import settle
 from eosctl.audit.window import Gate, begin_behind_a_marker, first_marker_ms, read_past_the_stop
 from eosctl.core.batches import Batch, Place, ScanPlan, Span, Unseen, UnseenReason, Window
-from eosctl.core.ids import ProducerId
-from eosctl.deadline import Deadline
-from eosctl.errors import DeadlineError, EosctlError, InterruptedByUserError
+from eosctl.errors import DeadlineError, InterruptedByUserError
 from eosctl.events import Event
 from eosctl.ports import BatchLog, BatchScan
 
 JUDGED = "what was read until then was judged"
 _PROGRESS_EVERY_S = 0.5
 _LOOK_AT_CLOCK_EVERY = 256  # batches
-_AGAIN_S = 0.5
 _MB = 1_000_000
-_NEVER_MS = 1 << 62
-_ProducerAt = tuple[str, int, ProducerId]
-
-
-@dataclass(slots=True)
-class LogRead:
-    """What the logs of a scope have; `ended_by` is what ended the reading before its end.
-
-    `planned_ms` is when the ends of the logs were looked up. `window` is the time that is judged, `undated` how many
-    batches nobody can say of whether they were written in it, `uncompared` what of the offsets could not be compared.
-    """
-
-    planned_ms: int
-    tallies: Tallies = field(default_factory=Tallies)
-    ledger: Ledger = field(default_factory=Ledger)
-    sources: SourcePartitions = field(default_factory=SourcePartitions)
-    outputs: OutputPartitions = field(init=False)
-    window: Window = field(default_factory=Window)
-    spans: tuple[Span, ...] = ()
-    offsets_plan: ScanPlan = field(default_factory=lambda: ScanPlan(()))
-    unseen: tuple[Unseen, ...] = ()
-    offsets_unseen: tuple[Unseen, ...] = ()
-    folds: dict[Place, PartitionFold] = field(default_factory=dict)
-    undated: int = 0
-    uncompared: tuple[str, ...] = ()
-    ended_by: EosctlError | None = None
-
-    def __post_init__(self) -> None:
-        self.outputs = OutputPartitions(self.ledger, self.tallies)
 
 
 def read_logs(scope: Scope, window: Window, *, check_crcs: bool, begin: Mapping[Place, int] | None = None) -> LogRead:
@@ -88,8 +52,7 @@ def read_logs(scope: Scope, window: Window, *, check_crcs: bool, begin: Mapping[
         try:
             _read_offsets(scope, log, read, sinks)
             _read_outputs(scope, log, plan, read, check_crcs=check_crcs, window=window)
-            _settle_offsets(scope, log, read)
-            _find_recordless(scope, log, plan, read)
+            settle(scope, log, plan, read)
         except KeyboardInterrupt:
             read.ended_by = InterruptedByUserError(f"interrupted; {JUDGED}")
         except DeadlineError as exc:
@@ -208,158 +171,6 @@ def _read_outputs(
         for place in [place for place, fold in folds.items() if fold.removed]:
             mirror.leave_out(place)
     outputs.close()
-    unreadable = {(each.topic, each.partition) for each in read.unseen if each.reason is UnseenReason.UNREADABLE}
-    left: list[tuple[int, Part]] = []
-    for span in plan.spans:
-        place = (span.topic, span.partition)
-        if span.stop < span.end:
-            continue  # what a window cuts off has its end behind it
-        is_lost = place in unreadable or folds[place].next_offset < span.stop
-        for part in folds[place].still_open():
-            if is_lost:
-                outputs.left_open(part, ended_since=None)
-            elif read.ledger.is_over(part.producer_id, part.epoch):
-                left.append((span.stop, part))
-            elif read.ledger.may_be_over(part) and (part.producer_id, place) not in ongoing_places(
-                scope.app, [part.producer_id]
-            ):
-                left.append((span.stop, part))
-            else:
-                outputs.left_open(part)
-    for part, marker in _markers_behind(scope, log, left):
-        outputs.left_open(part, ended_since=None if marker is None else marker is not False)
-
-
-def _should_be_over(ledger: Ledger, part: Part) -> bool:
-    return ledger.is_over(part.producer_id, part.epoch) or ledger.may_be_over(part)
-
-
-def _markers_behind(
-    scope: Scope, log: BatchLog, left: Sequence[tuple[int, Part]]
-) -> Iterator[tuple[Part, Batch | bool | None]]:
-    """Yield each part that must have ended with the marker that came behind its stop; False: none; None: not read.
-
-    Brokers write a transaction's markers one after the other: what is not there yet gets a moment.
-    """
-    waiting = {(part.topic, part.partition, part.producer_id): (stop, part) for stop, part in left}
-    several = [part for _stop, part in left if waiting[part.topic, part.partition, part.producer_id][1] is not part]
-    yield from ((part, False) for part in several)
-    lost: set[Place] = set()
-    for _ in Deadline.after(min(SETTLED_MS / 1000, scope.app.deadline.remaining_s() / 2), scope.app.clock).rounds(
-        _AGAIN_S
-    ):
-        if not waiting:
-            return
-        ended, lost = _first_markers(log, waiting)
-        for key, marker in ended.items():
-            if key in waiting:
-                yield waiting.pop(key)[1], marker
-    for _stop, part in waiting.values():
-        yield part, None if (part.topic, part.partition) in lost else False
-
-
-def _first_markers(
-    log: BatchLog, waiting: Mapping[_ProducerAt, tuple[int, Part]]
-) -> tuple[dict[_ProducerAt, Batch], set[Place]]:
-    stops: dict[Place, int] = {}
-    for (topic, partition, _producer), (stop, _part) in waiting.items():
-        stops[topic, partition] = stop
-    plan = log.plan(sorted({topic for topic, _partition in stops}), Window())
-    spans = {(span.topic, span.partition): span for span in plan.spans if (span.topic, span.partition) in stops}
-    narrow = tuple(span._replace(first=min(stops[place], span.stop)) for place, span in spans.items())
-    scan = log.scan(ScanPlan(narrow))
-    ended: dict[_ProducerAt, Batch] = {}
-    for batch in scan:
-        if batch.is_control and batch.commit is not None and batch.base_offset >= stops[batch.topic, batch.partition]:
-            ended.setdefault((batch.topic, batch.partition, batch.producer_id), batch)
-    lost = {(each.topic, each.partition) for each in scan.unseen()} | (stops.keys() - spans.keys())
-    return ended, lost
-
-
-def _settle_offsets(scope: Scope, log: BatchLog, read: LogRead) -> None:
-    """Judge the offsets of transactions that have not ended in the offsets topic, though they must have."""
-    stops = {(span.topic, span.partition): span.stop for span in read.offsets_plan.spans}
-    over = [part for part in read.ledger.open_offsets if _should_be_over(read.ledger, part)]
-    left = [(stops[part.topic, part.partition], part) for part in over]
-    for part, marker in _markers_behind(scope, log, left):
-        is_certain = read.ledger.is_over(part.producer_id, part.epoch)
-        if marker is None or part.is_torn:
-            read.outputs.unjudged[part.producer_id, Unjudged.TORN] += 1
-        elif not isinstance(marker, bool):
-            if marker.commit is not True and is_certain:
-                read.tallies.part(codes.TRANSACTION_TORN, part)
-        elif is_certain:
-            read.tallies.part(codes.COMMIT_MARKERS_MISSING, part)
-        else:
-            read.outputs.unjudged[part.producer_id, Unjudged.UNMARKED] += 1
-
-
-def _find_recordless(scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead) -> None:
-    """Find transactions that committed offsets, and have no record in the output topics; those are all read by now."""
-    since_ms, until_ms = _whole_time(plan, read)
-    if since_ms >= until_ms:
-        return
-    boundary = scope.config.get("transaction.boundary", "").lower() == "connector"
-    found = {
-        each
-        for producer_id in read.ledger.producers()
-        for each in read.ledger.without_records(producer_id, since_ms=since_ms, until_ms=until_ms)
-        if not (boundary and read.ledger.follows_an_abort(each))
-    }
-    if found:
-        found -= _have_records_behind(log, plan, found)
-    if found:
-        _place_recordless(log, read, found)
-    for producer_id in read.ledger.producers():
-        count = read.ledger.count_without_records(producer_id, since_ms=since_ms, until_ms=until_ms)
-        if count:
-            read.outputs.unjudged[producer_id, Unjudged.RECORDLESS] += count
-
-
-def _whole_time(plan: ScanPlan, read: LogRead) -> tuple[int, int]:
-    """Return from when to when all records of all output topics are there, by markers; -1 is since ever."""
-    since_ms = -1 if read.window.since_ms is None else read.window.since_ms
-    until_ms = _NEVER_MS if read.window.until_ms is None else read.window.until_ms
-    unreadable = any(each.reason is UnseenReason.UNREADABLE for each in read.unseen)
-    for span in plan.spans:
-        fold = read.folds[span.topic, span.partition]
-        if fold.in_hole or unreadable:
-            return 0, 0
-        since_ms = max(since_ms, fold.removed_ms)
-        if fold.starts_inside and read.window.since_ms is None:
-            since_ms = max(since_ms, fold.first_marker_ms)
-        if span.stop < span.end and read.window.until_ms is None:
-            until_ms = min(until_ms, fold.last_marker_ms)
-    return since_ms, until_ms
-
-
-def _have_records_behind(log: BatchLog, plan: ScanPlan, wanted: Collection[Transaction]) -> set[Transaction]:
-    """Find those that have records behind what was read: the ends of the output topics were looked up first."""
-    stops = {(span.topic, span.partition): span.stop for span in plan.spans}
-    now = log.plan(sorted({topic for topic, _partition in stops}), Window())
-    behind = tuple(
-        span._replace(first=min(stops[span.topic, span.partition], span.stop))
-        for span in now.spans
-        if (span.topic, span.partition) in stops
-    )
-    return {
-        each
-        for batch in log.scan(ScanPlan(behind))
-        if not batch.is_control and (each := Transaction(batch.producer_id, batch.producer_epoch)) in wanted
-    }
-
-
-def _place_recordless(log: BatchLog, read: LogRead, found: set[Transaction]) -> None:
-    """Name where their offsets are; a marker in an output partition that has no record of it shows a loss there."""
-    waiting = set(found)
-    for batch in log.scan(read.offsets_plan):
-        each = Transaction(batch.producer_id, batch.producer_epoch)
-        if not batch.is_control and batch.is_transactional and each in waiting:
-            waiting.discard(each)
-            if each in read.ledger.bare_commits:
-                read.tallies.batch(codes.OFFSETS_WITHOUT_RECORDS, batch)
-            else:
-                read.outputs.unjudged[batch.producer_id, Unjudged.RECORDLESS] += 1
 
 
 def _with_progress(scope: Scope, scan: BatchScan, plan: ScanPlan, doing: str) -> Iterator[Batch]:

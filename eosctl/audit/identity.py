@@ -128,9 +128,7 @@ def ongoing_places(app: App, producer_ids: Collection[ProducerId]) -> Collection
     }
 
 
-def former_connectors(
-    scope: Scope, ids: Mapping[ProducerId, TransactionalId], plan: ScanPlan
-) -> frozenset[str]:
+def former_connectors(scope: Scope, ids: Mapping[ProducerId, TransactionalId], plan: ScanPlan) -> frozenset[str]:
     """Return the connectors of the group that are gone, and of which these producers committed offsets under their ids.
 
     An id that can be one of the group's tasks is one where the same producer committed offsets of that connector in an
@@ -161,7 +159,9 @@ def former_connectors(
     with scope.app.batches() as log:
         for batch in log.scan(plan):
             there = places.get((batch.topic, batch.partition))
-            if there and (name := left.get(batch.producer_id)) is not None and not batch.is_control:
-                if any(there.get(at) == name for at in range(batch.base_offset, batch.last_offset + 1)):
-                    found.add(name)
+            name = left.get(batch.producer_id)
+            if name is None or not there or batch.is_control:
+                continue
+            if any(there.get(at) == name for at in range(batch.base_offset, batch.last_offset + 1)):
+                found.add(name)
     return frozenset(found)

@@ -10,20 +10,21 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
 
 from eosctl.audit import codes
 from eosctl.audit.log.ledger import Has, Ledger
 from eosctl.audit.log.mirror import Mirror, MirrorOffset
-from eosctl.audit.log.segments import Part
+from eosctl.audit.log.segments import Part, PartitionFold
 from eosctl.audit.log.source_partitions import SourcePartitions
 from eosctl.audit.log.tallies import Tallies, WrittenBy
 from eosctl.audit.log.timeline import TORN
-from eosctl.core.batches import Batch, Place, Window
+from eosctl.core.batches import Batch, Place, ScanPlan, Span, Unseen, Window
 from eosctl.core.findings import WARNING
 from eosctl.core.ids import ProducerId
+from eosctl.errors import EosctlError
 
 
 @unique
@@ -287,6 +288,33 @@ class OutputPartitions:
             self.tallies.part(codes.TRANSACTION_OPEN, part)
 
 
+@dataclass(slots=True)
+class LogRead:
+    """What the logs of a scope have; `ended_by` is what ended the reading before its end.
+
+    `planned_ms` is when the ends of the logs were looked up. `window` is the time that is judged, `undated` how many
+    batches nobody can say of whether they were written in it, `uncompared` what of the offsets could not be compared.
+    """
+
+    planned_ms: int
+    tallies: Tallies = field(default_factory=Tallies)
+    ledger: Ledger = field(default_factory=Ledger)
+    sources: SourcePartitions = field(default_factory=SourcePartitions)
+    outputs: OutputPartitions = field(init=False)
+    window: Window = field(default_factory=Window)
+    spans: tuple[Span, ...] = ()
+    offsets_plan: ScanPlan = field(default_factory=lambda: ScanPlan(()))
+    unseen: tuple[Unseen, ...] = ()
+    offsets_unseen: tuple[Unseen, ...] = ()
+    folds: dict[Place, PartitionFold] = field(default_factory=dict)
+    undated: int = 0
+    uncompared: tuple[str, ...] = ()
+    ended_by: EosctlError | None = None
+
+    def __post_init__(self) -> None:
+        self.outputs = OutputPartitions(self.ledger, self.tallies)
+
+
 def successors_overtaken(
     written: Collection[WrittenBy], *, same_id: Collection[Collection[ProducerId]]
 ) -> Iterator[tuple[Place, ProducerId, ProducerId, int]]:
@@ -311,7 +339,7 @@ def _overtaken(older: WrittenBy | None, newer: WrittenBy | None) -> Iterator[tup
 
 
 def _is_of(batch: Batch, window: Window, *, after_ms: int) -> bool:
-    """Whether a plain batch is of the window: by the marker before it, where that says so, else by its worker's clock."""
+    """Whether a plain batch is of the window: by the marker before it if that says so, else by its worker's clock."""
     if window.until_ms is not None and (after_ms >= window.until_ms or batch.first_timestamp_ms >= window.until_ms):
         return False
     return window.since_ms is None or after_ms >= window.since_ms or batch.max_timestamp_ms >= window.since_ms

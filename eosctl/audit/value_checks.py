@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from eosctl.app import App
 from eosctl.audit import codes
 from eosctl.audit.fields import FieldRead, read_field
-from eosctl.audit.gather import LogRead
 from eosctl.audit.log.field_paths import FieldPath, parse_field_path
 from eosctl.audit.log.tallies import PlaceTally
 from eosctl.audit.log.values import SequenceValues, UniqueValues
+from eosctl.audit.rules import LogRead
 from eosctl.audit.scope import AuditRequest
 from eosctl.core.configs.classes import pruned_class
 from eosctl.core.wording import counted

@@ -236,7 +236,7 @@ _SENTENCES: Mapping[Code, str] = {
     codes.TRANSACTION_TORN: "{count} with {records} aborted here and committed elsewhere",
     codes.OFFSETS_WITHOUT_RECORDS: "{count} committed source offsets, and the records are gone",
     codes.SOURCE_PARTITION_SHARED: "{count} of a source partition that another producer commits in turn",
-    codes.SOURCE_OFFSET_WENT_BACK: "{count} committed a source offset that lies before the one of before, or deleted it",
+    codes.SOURCE_OFFSET_WENT_BACK: "{count} committed a source offset that lies before the former one, or deleted it",
     codes.FOREIGN_OFFSETS: "{count} committed source offsets of the connector, by {whom}",
     codes.OFFSETS_WITHOUT_TRANSACTION: "{count} of source offsets written without a transaction",
     codes.OFFSETS_ELSEWHERE: "{count} committed source offsets here, which is not the offsets topic in use",

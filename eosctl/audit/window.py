@@ -130,7 +130,7 @@ class Gate:
 
 @dataclass(slots=True)
 class BehindTheStop:
-    """Give the gates what comes behind the stops of a plan, as far as it belongs to a window that ends at `until_ms`."""
+    """Give the gates what lies behind the stops of a plan, as far as it belongs to a window up to `until_ms`."""
 
     until_ms: int
     gates: Mapping[Place, Gate]

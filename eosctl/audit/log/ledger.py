@@ -148,7 +148,7 @@ class Ledger:
         self._set(producer_id, epoch, Has.RECORDS)
 
     def note_output(self, part: Part) -> bool:
-        """Note a part in an output topic that ended; whether it is the first of its transaction, if that can be told."""
+        """Note a part in an output topic that ended; return whether it is its transaction's first, as far as known."""
         if not part.is_committed:
             is_new = not self._flags(part.producer_id, part.epoch) & Has.ABORTED
             self._add(part, Has.ABORTED)
@@ -274,7 +274,7 @@ class Ledger:
         return bool(before & _WAS_COMMITTED) or not any(owner == transaction.producer_id for owner, _ in self._shared)
 
     def began_anew(self, producer_id: ProducerId, first: int, last: int) -> bool:
-        """Whether the producer was started again between two of its epochs: InitProducerId raises it, and writes none."""
+        """Whether the producer was started again between two epochs: InitProducerId takes one that writes nothing."""
         if (producer_id, first) in self._shared:
             return last > first
         return any(not self._flags(producer_id, epoch) for epoch in range(first + 1, last))

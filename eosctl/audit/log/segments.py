@@ -56,7 +56,7 @@ class Part:
         return self.last_ms if self.marker is None else self.marker.max_timestamp_ms
 
     def end(self, marker: Batch, *, raises_epoch: bool) -> None:
-        """Note the marker; `raises_epoch` says that its epoch is above that of the transaction that it was meant for."""
+        """Note the marker; `raises_epoch`: its epoch is above that of the transaction that it was meant for."""
         self.marker = marker
         self.has_own_epoch = marker.commit is True and raises_epoch
 

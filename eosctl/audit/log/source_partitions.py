@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from eosctl.audit.log.ledger import Ledger
 from eosctl.audit.log.segments import Part
-from eosctl.core.batches import Place
+from eosctl.core.batches import NO_PRODUCER, Place
 from eosctl.core.ids import ProducerId
 
 _MOST_RETURNS = 10_000
@@ -24,7 +24,7 @@ class SourcePartition:
     key: bytes
     place: Place
     commits: int = 0
-    producer_id: ProducerId = ProducerId(-1)
+    producer_id: ProducerId = NO_PRODUCER
     epoch: int = -1
     at_ms: int = -1
     epochs: dict[ProducerId, int] = field(default_factory=dict)

@@ -1,0 +1,187 @@
+"""Looks again at what a reading left open: markers that were still to come, records of transactions with offsets only.
+
+Ends of partitions are looked up one after the other, and brokers write the markers of a transaction one after the
+other. So before something is said to be missing, what lies behind the ends is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from eosctl.audit import codes
+from eosctl.audit.identity import ongoing_places
+from eosctl.audit.log.ledger import Ledger, Transaction
+from eosctl.audit.log.segments import Part
+from eosctl.audit.rules import LogRead, Unjudged
+from eosctl.audit.scope import Scope
+from eosctl.core.batches import Batch, Place, ScanPlan, UnseenReason, Window
+from eosctl.core.ids import ProducerId
+from eosctl.deadline import Deadline
+from eosctl.ports import BatchLog
+
+_AGAIN_S = 0.5
+_MARKERS_S = 10.0
+"""How long the markers of a transaction may take to come to all of its partitions."""
+_NEVER_MS = 1 << 62
+_ProducerAt = tuple[str, int, ProducerId]
+
+
+def settle(scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead) -> None:
+    """Judge what has no end, and what has offsets only; `plan` is that of the output topics."""
+    _settle_outputs(scope, log, plan, read)
+    _settle_offsets(scope, log, read)
+    _find_recordless(scope, log, plan, read)
+
+
+def _settle_outputs(scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead) -> None:
+    """Judge the transactions that have not ended in an output partition."""
+    outputs, ledger = read.outputs, read.ledger
+    unreadable = {(each.topic, each.partition) for each in read.unseen if each.reason is UnseenReason.UNREADABLE}
+    left: list[tuple[int, Part]] = []
+    for span in plan.spans:
+        place = (span.topic, span.partition)
+        if span.stop < span.end:
+            continue  # what a window cuts off has its end behind it
+        is_lost = place in unreadable or read.folds[place].next_offset < span.stop
+        for part in read.folds[place].still_open():
+            if is_lost:
+                outputs.left_open(part, ended_since=None)
+            elif ledger.is_over(part.producer_id, part.epoch) or _is_doubtful(scope, ledger, part):
+                left.append((span.stop, part))
+            else:
+                outputs.left_open(part, ended_since=True)
+    for part, marker in _markers_behind(scope, log, left):
+        outputs.left_open(part, ended_since=None if marker is None else marker is not False)
+
+
+def _is_doubtful(scope: Scope, ledger: Ledger, part: Part) -> bool:
+    """Whether it may be over, as others of its epoch are, unless its coordinator says that it is open."""
+    place = (part.topic, part.partition)
+    return ledger.may_be_over(part) and (part.producer_id, place) not in ongoing_places(scope.app, [part.producer_id])
+
+
+def _markers_behind(
+    scope: Scope, log: BatchLog, left: Sequence[tuple[int, Part]]
+) -> Iterator[tuple[Part, Batch | bool | None]]:
+    """Yield each part that must have ended with the marker that came behind its stop; False: none; None: not read.
+
+    Brokers write a transaction's markers one after the other: what is not there yet gets a moment.
+    """
+    waiting: dict[_ProducerAt, tuple[int, list[Part]]] = {}
+    for stop, part in left:
+        waiting.setdefault((part.topic, part.partition, part.producer_id), (stop, []))[1].append(part)
+    lost: set[Place] = set()
+    patience_s = min(_MARKERS_S, scope.app.deadline.remaining_s() / 2)
+    for _ in Deadline.after(patience_s, scope.app.clock).rounds(_AGAIN_S):
+        if not waiting:
+            return
+        ended, lost = _first_markers(log, {key: stop for key, (stop, _parts) in waiting.items()})
+        for key in ended.keys() & waiting.keys():
+            yield from ((part, ended[key]) for part in waiting.pop(key)[1])
+    for _stop, parts in waiting.values():
+        yield from ((part, None if (part.topic, part.partition) in lost else False) for part in parts)
+
+
+def _first_markers(log: BatchLog, waiting: Mapping[_ProducerAt, int]) -> tuple[dict[_ProducerAt, Batch], set[Place]]:
+    """Find the first marker of each producer behind an offset, and the partitions that could not be read."""
+    stops = {(topic, partition): stop for (topic, partition, _producer), stop in waiting.items()}
+    plan = log.plan(sorted({topic for topic, _partition in stops}), Window())
+    spans = {(span.topic, span.partition): span for span in plan.spans if (span.topic, span.partition) in stops}
+    narrow = tuple(span._replace(first=min(stops[place], span.stop)) for place, span in spans.items())
+    scan = log.scan(ScanPlan(narrow))
+    ended: dict[_ProducerAt, Batch] = {}
+    for batch in scan:
+        if batch.is_control and batch.commit is not None and batch.base_offset >= stops[batch.topic, batch.partition]:
+            ended.setdefault((batch.topic, batch.partition, batch.producer_id), batch)
+    lost = {(each.topic, each.partition) for each in scan.unseen()} | (stops.keys() - spans.keys())
+    return ended, lost
+
+
+def _settle_offsets(scope: Scope, log: BatchLog, read: LogRead) -> None:
+    """Judge the offsets of transactions that have not ended in the offsets topic, though they must have."""
+    stops = {(span.topic, span.partition): span.stop for span in read.offsets_plan.spans}
+    over = [
+        part
+        for part in read.ledger.open_offsets
+        if read.ledger.is_over(part.producer_id, part.epoch) or _is_doubtful(scope, read.ledger, part)
+    ]
+    left = [(stops[part.topic, part.partition], part) for part in over]
+    for part, marker in _markers_behind(scope, log, left):
+        is_certain = read.ledger.is_over(part.producer_id, part.epoch)
+        if marker is None or part.is_torn:
+            read.outputs.unjudged[part.producer_id, Unjudged.TORN] += 1
+        elif not isinstance(marker, bool):
+            if marker.commit is not True and is_certain:
+                read.tallies.part(codes.TRANSACTION_TORN, part)
+        elif is_certain:
+            read.tallies.part(codes.COMMIT_MARKERS_MISSING, part)
+        else:
+            read.outputs.unjudged[part.producer_id, Unjudged.UNMARKED] += 1
+
+
+def _find_recordless(scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead) -> None:
+    """Find transactions that committed offsets, and have no record in the output topics; those are all read by now."""
+    since_ms, until_ms = _whole_time(plan, read)
+    if since_ms >= until_ms:
+        return
+    boundary = scope.config.get("transaction.boundary", "").lower() == "connector"
+    found = {
+        each
+        for producer_id in read.ledger.producers()
+        for each in read.ledger.without_records(producer_id, since_ms=since_ms, until_ms=until_ms)
+        if not (boundary and read.ledger.follows_an_abort(each))
+    }
+    if found:
+        found -= _have_records_behind(log, plan, found)
+    if found:
+        _place_recordless(log, read, found)
+    for producer_id in read.ledger.producers():
+        count = read.ledger.count_without_records(producer_id, since_ms=since_ms, until_ms=until_ms)
+        if count:
+            read.outputs.unjudged[producer_id, Unjudged.RECORDLESS] += count
+
+
+def _whole_time(plan: ScanPlan, read: LogRead) -> tuple[int, int]:
+    """Return from when to when all records of all output topics are there, by markers; -1 is since ever."""
+    since_ms = -1 if read.window.since_ms is None else read.window.since_ms
+    until_ms = _NEVER_MS if read.window.until_ms is None else read.window.until_ms
+    unreadable = any(each.reason is UnseenReason.UNREADABLE for each in read.unseen)
+    for span in plan.spans:
+        fold = read.folds[span.topic, span.partition]
+        if fold.in_hole or unreadable:
+            return 0, 0
+        since_ms = max(since_ms, fold.removed_ms)
+        if fold.starts_inside and read.window.since_ms is None:
+            since_ms = max(since_ms, fold.first_marker_ms)
+        if span.stop < span.end and read.window.until_ms is None:
+            until_ms = min(until_ms, fold.last_marker_ms)
+    return since_ms, until_ms
+
+
+def _have_records_behind(log: BatchLog, plan: ScanPlan, wanted: Collection[Transaction]) -> set[Transaction]:
+    """Find those that have records behind what was read: the ends of the output topics were looked up first."""
+    stops = {(span.topic, span.partition): span.stop for span in plan.spans}
+    now = log.plan(sorted({topic for topic, _partition in stops}), Window())
+    behind = tuple(
+        span._replace(first=min(stops[span.topic, span.partition], span.stop))
+        for span in now.spans
+        if (span.topic, span.partition) in stops
+    )
+    return {
+        each
+        for batch in log.scan(ScanPlan(behind))
+        if not batch.is_control and (each := Transaction(batch.producer_id, batch.producer_epoch)) in wanted
+    }
+
+
+def _place_recordless(log: BatchLog, read: LogRead, found: set[Transaction]) -> None:
+    """Name where their offsets are; a marker in an output partition that has no record of it shows a loss there."""
+    waiting = set(found)
+    for batch in log.scan(read.offsets_plan):
+        each = Transaction(batch.producer_id, batch.producer_epoch)
+        if not batch.is_control and batch.is_transactional and each in waiting:
+            waiting.discard(each)
+            if each in read.ledger.bare_commits:
+                read.tallies.batch(codes.OFFSETS_WITHOUT_RECORDS, batch)
+            else:
+                read.outputs.unjudged[batch.producer_id, Unjudged.RECORDLESS] += 1
