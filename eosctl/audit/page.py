@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
-from eosctl.audit.log.timeline import ABORTED, COMMITTED, OPEN, Timeline
+from eosctl.audit.log.timeline import ABORTED, COMMITTED, OPEN, TORN, Timeline
 from eosctl.audit.rows import AuditedConnector, AuditRow, Verdict, proven_text
 from eosctl.audit.verdict import KnownProducer, Whose
 from eosctl.core.findings import SEVERITIES
@@ -20,16 +20,16 @@ from eosctl.state.backups import write_blocks
 
 _WIDTH, _HEIGHT = 1000, 28
 _TICKS = 5
-_STATES = (COMMITTED, ABORTED, OPEN)
+_STATES = (COMMITTED, ABORTED, OPEN, TORN)
 _STYLE = """
 :root { color-scheme: light dark; --page: #ffffff; --ink: #1c2430; --soft: #5a6675; --line: #d5dbe3; --lane: #f1f4f8;
-  --committed: #2f6fb3; --aborted: #c2410c; --open: #a16207; --good: #15703a; --bad: #b3261e; --unsure: #8a5a00; }
+  --committed: #2f6fb3; --aborted: #c2410c; --open: #a16207; --torn: #7a1fa2; --good: #15703a; --bad: #b3261e; --unsure: #8a5a00; }
 @media (prefers-color-scheme: dark) { :root { --page: #14181e; --ink: #e4e9f0; --soft: #9aa7b8; --line: #323b47;
-  --lane: #1e242c; --committed: #6aa7e8; --aborted: #fb8a5c; --open: #e0b04a; --good: #5fcf8b; --bad: #ff8d85;
+  --lane: #1e242c; --committed: #6aa7e8; --aborted: #fb8a5c; --open: #e0b04a; --torn: #d59bf0; --good: #5fcf8b; --bad: #ff8d85;
   --unsure: #e7b860; } }
 @media print { :root { color-scheme: light; --page: #ffffff; --ink: #000000; --soft: #444444; --line: #bbbbbb;
-  --lane: #f3f3f3; --committed: #2f6fb3; --aborted: #c2410c; --open: #a16207; --good: #15703a; --bad: #b3261e;
-  --unsure: #8a5a00; } * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  --lane: #f3f3f3; --committed: #2f6fb3; --aborted: #c2410c; --open: #a16207; --torn: #7a1fa2; --good: #15703a; --bad: #b3261e;
+  --torn: #7a1fa2; --unsure: #8a5a00; } * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   tr, .task { break-inside: avoid; } h2 { break-after: avoid; }
   main { max-width: none !important; padding: 0 !important; } html { font-size: 10.5px; }
   body { font-size: 1rem !important; }
@@ -55,9 +55,10 @@ th { color: var(--soft); font-weight: 600; } td { overflow-wrap: anywhere; } .nu
 .axis { color: var(--soft); font-size: .8rem; } .ticks { display: flex; justify-content: space-between; }
 svg { display: block; width: 100%; height: 28px; background: var(--lane); }
 .committed { fill: var(--committed); } .aborted { fill: var(--aborted); } .open { fill: var(--open); }
+.torn { fill: var(--torn); }
 .key { display: inline-block; width: .8rem; height: .8rem; margin: 0 .35rem 0 1rem; vertical-align: -.1rem; }
 .key.committed { background: var(--committed); } .key.aborted { background: var(--aborted); }
-.key.open { background: var(--open); } .key:first-child { margin-left: 0; }
+.key.open { background: var(--open); } .key.torn { background: var(--torn); } .key:first-child { margin-left: 0; }
 footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem; }
 @media screen and (max-width: 50rem) { .task, .axis { grid-template-columns: 1fr; gap: .2rem; }
   dl { grid-template-columns: 1fr; } dd { margin-bottom: .5rem; } }
@@ -193,7 +194,7 @@ def _finding_cells(row: AuditRow) -> Iterator[str]:
 
 def _unseen(audited: AuditedConnector) -> Iterator[str]:
     yield "<h2>What was not seen</h2>"
-    texts = audited.window.unseen
+    texts = [*audited.window.unseen, *(each for each in audited.unproven if each not in audited.window.unseen)]
     if not texts:
         yield "<p>Every batch of the window was there.</p>"
         return

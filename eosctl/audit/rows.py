@@ -133,6 +133,8 @@ def audit_lines(report: Report) -> Iterable[str]:
         yield f"topics: {_names(each.topics)}; offsets: {_names(each.offsets_topics)}"
         yield f"proven: {proven_text(each.window)}"
         yield from (f"not seen: {printable(text)}" for text in each.window.unseen)
+        if each.verdict is Verdict.NOT_EXACTLY_ONCE:  # else they are why
+            yield from (f"not proven either: {printable(text)}" for text in each.unproven)
         yield ""
     if report.rows:
         yield from finding_lines(report)

@@ -207,11 +207,11 @@ class OutputPartitions:
             self._zombies.discard(place)
             if part.is_committed:
                 self.tallies.part(codes.ZOMBIE_WROTE, part)
+        if part.is_unmarked:
+            self.tallies.part(codes.COMMIT_MARKERS_MISSING, part, severity=WARNING)
         if not part.is_committed:
             self.tallies.part(codes.TRANSACTION_ABORTED, part)
             return
-        if part.is_unmarked:
-            self.tallies.part(codes.COMMIT_MARKERS_MISSING, part, severity=WARNING)
         if self.mirror is not None:
             self.mirror.committed(part)
         for each in self.ledger.without(part):
@@ -251,6 +251,8 @@ class OutputPartitions:
                     self.unjudged[part.producer_id, Unjudged.PARTLY] += 1
 
     def _without_offsets(self, part: Part) -> None:
+        if self.ledger.has_aborted_offsets(part):
+            return  # torn, which is judged when all was read
         if self.ledger.is_missing_from(part):
             self.unjudged[part.producer_id, Unjudged.LOST] += 1
         elif part.is_cut or (part.is_torn and not part.has_own_epoch):

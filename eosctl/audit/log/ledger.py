@@ -210,6 +210,10 @@ class Ledger:
         """Whether offsets that a committed part may have had can be missing in what was read."""
         return self.is_unread or (self.complete_since_ms >= 0 and part.ended_ms <= self.complete_since_ms + SETTLED_MS)
 
+    def has_aborted_offsets(self, part: Part) -> bool:
+        """Whether the offsets of a part with an epoch of its own were aborted, though it was committed."""
+        return part.has_own_epoch and bool(self._flags(part.producer_id, part.epoch) & Has.OFFSETS_ABORTED)
+
     def is_before_all_offsets(self, part: Part) -> bool:
         """Whether the connector had no offsets yet where any were read: they may have been in a topic that is gone."""
         return part.ended_ms + _CLOCKS_MS < self.offsets_since_ms

@@ -1,0 +1,398 @@
+"""A transaction is judged when it is whole: its parts in all partitions, its offsets, and who else commits these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from eosctl.core.ids import TransactionalId
+from tests.audit.happenings import a_marker_that_is_missing, codes, connector
+from tests.audit.log_scene import KEY, OTHER_OUT, OUT, OWN, LogScene, Task, mirror, mirror_scene, run_on
+from tests.conftest import Invoke
+from tests.fakes.world import OFFSETS
+
+EXACT, WRONG, UNPROVEN = "exactly_once", "not_exactly_once", "unproven"
+SHARED = b'["c",{"task":"1"}]'
+FILE = b'["c",{"filename":"/a"}]'
+
+
+def spread(scene: LogScene) -> Task:
+    """A transaction with parts in both output partitions and the offsets topic, which is about to be committed."""
+    task = scene.task()
+    task.commit()
+    task.write(OUT, b"k", b"x", partition=1)
+    task.write(OUT, b"k", b"x", partition=0)
+    task.write(OFFSETS, KEY, b'{"n":2}')
+    return task
+
+
+def output_part_aborted(scene: LogScene) -> None:
+    """An administrator aborted its part in one partition; the coordinator committed the others."""
+    task = spread(scene)
+    epoch = task.epoch
+    scene.end(task, commit=True, but=(OUT, 1))
+    scene.state.log(OUT, 1).mark((task.producer_id, epoch), commit=False)
+    task.commit()
+
+
+def only_output_part_aborted(scene: LogScene) -> None:
+    task = scene.task()
+    task.commit()
+    epoch = task.epoch
+    task.write(OUT, b"k", b"x", partition=1)
+    task.write(OFFSETS, KEY, b'{"n":2}')
+    scene.end(task, commit=True, but=(OUT, 1))
+    scene.state.log(OUT, 1).mark((task.producer_id, epoch + 1), commit=False)
+    task.commit()
+
+
+def offsets_part_aborted(scene: LogScene) -> None:
+    task = spread(scene)
+    epoch = task.epoch
+    scene.end(task, commit=True, but=(OFFSETS, 0))
+    scene.state.log(OFFSETS, 0).mark((task.producer_id, epoch), commit=False)
+
+
+def offsets_part_without_a_marker(scene: LogScene) -> None:
+    """Its offset is not committed, and its records are: a restart reads them again."""
+    scene.end(spread(scene), commit=True, but=(OFFSETS, 0))
+
+
+def one_of_two_offsets_parts_aborted(scene: LogScene) -> None:
+    scene.topics.add_topic(OFFSETS, 2, {"cleanup.policy": "delete"})
+    task = scene.task()
+    task.commit()
+    epoch = task.epoch
+    task.write(OUT, b"k", b"x")
+    task.write(OFFSETS, KEY, b'{"n":2}')
+    task.write(OFFSETS, SHARED, b'{"n":2}', partition=1)
+    scene.end(task, commit=True, but=(OFFSETS, 1))
+    scene.state.log(OFFSETS, 1).mark((task.producer_id, epoch), commit=False)
+
+
+def markers_never_written(scene: LogScene) -> None:
+    """The coordinator answered that it was committed, and wrote no marker; the next transaction's end both."""
+    task = scene.task()
+    task.commit(b"a")
+    task.write(OUT, b"k", b"b")
+    task.write(OFFSETS, KEY, b'{"n":2}')
+    known = scene.state.transactions[task.transactional_id]
+    known.partitions.clear()
+    task.epoch += 1
+    known.state, known.producer_epoch = "CompleteCommit", task.epoch
+    task.commit(b"c")
+
+
+def markers_never_written_then_an_abort(scene: LogScene) -> None:
+    """The next transaction was aborted, and the one before with it in one partition, but not where its offset is."""
+    task = spread(scene)
+    scene.end(task, commit=True, but=(OUT, 1))
+    task.write(OUT, b"k", b"y", partition=1)
+    task.end(commit=False)
+
+
+@pytest.mark.parametrize(
+    ("happens", "found", "verdict"),
+    [
+        (output_part_aborted, {"transaction_torn"}, WRONG),
+        (only_output_part_aborted, {"transaction_torn"}, WRONG),
+        (offsets_part_aborted, {"transaction_torn"}, WRONG),
+        (offsets_part_without_a_marker, {"commit_markers_missing"}, WRONG),
+        (one_of_two_offsets_parts_aborted, {"transaction_torn"}, WRONG),
+        (markers_never_written, {"commit_markers_missing"}, EXACT),
+        (markers_never_written_then_an_abort, {"commit_markers_missing", "transaction_torn"}, WRONG),
+    ],
+)
+def test_parts_with_different_ends(
+    invoke: Invoke, happens: Callable[[LogScene], None], found: set[str], verdict: str
+) -> None:
+    """One part spoke for all: each of these was exactly_once."""
+    scene = LogScene()
+    happens(scene)
+    done = run_on(scene, invoke)("-o", "json")
+    assert (codes(done) - {"transaction_aborted"}, connector(done)["verdict"]) == (found, verdict)
+
+
+def test_a_marker_that_was_never_written_accuses_nobody_else(invoke: Invoke) -> None:
+    """The next transaction was said to have no offset."""
+    scene = LogScene()
+    markers_never_written(scene)
+    rows = run_on(scene, invoke)("-o", "json").json()["data"]["rows"]
+    assert {(row["code"], row["severity"], row["topic"]) for row in rows} == {
+        ("commit_markers_missing", "warning", OUT),
+        ("commit_markers_missing", "warning", OFFSETS),
+    }
+
+
+@pytest.mark.parametrize("late", [0, 50])
+def test_before_epochs_of_their_own_a_part_without_a_marker_is_not_open(invoke: Invoke, late: int) -> None:
+    """A producer begins no transaction before the last one has ended."""
+    scene = LogScene(bumps=False)
+    a_marker_that_is_missing(scene)
+    known = scene.state.transactions["g-c-0"]
+    task = Task(scene, "g-c-0", known.producer_id, known.producer_epoch)
+    for _ in range(late):
+        task.commit()
+    done = run_on(scene, invoke)("-o", "json")
+    assert (codes(done), connector(done)["verdict"]) == (set(), UNPROVEN)
+
+
+def test_before_epochs_of_their_own_an_aborted_part_may_be_torn(invoke: Invoke) -> None:
+    scene = LogScene(bumps=False)
+    output_part_aborted(scene)
+    done = run_on(scene, invoke)("-o", "json")
+    assert (codes(done), connector(done)["verdict"]) == ({"transaction_aborted"}, UNPROVEN)
+
+
+# -- offsets without records
+
+
+def truncated(scene: LogScene) -> None:
+    """An unclean leader election lost the records of one transaction, and its marker."""
+    task = scene.task()
+    task.commit()
+    log = scene.state.log(OUT, 0)
+    before = (list(log.batches), list(log.records), log.end)
+    task.commit(offset=b'{"n":2}')
+    log.batches, log.records, log.end = before
+    task.commit(offset=b'{"n":3}')
+
+
+def truncated_before_the_marker(scene: LogScene) -> None:
+    task = scene.task()
+    task.commit()
+    task.write(OFFSETS, KEY, b'{"n":2}')
+    scene.state.transactions[task.transactional_id].partitions.add((OUT, 0))
+    task.end()
+    task.commit(offset=b'{"n":3}')
+
+
+def output_topic_made_again(scene: LogScene) -> None:
+    task = scene.task()
+    for _ in range(3):
+        task.commit()
+    del scene.topics.topics[OUT]
+    scene.topics.add_topic(OUT, 2, {"cleanup.policy": "delete"})
+    for _ in range(3):
+        task.commit()
+
+
+def another_topic(scene: LogScene) -> None:
+    """A transform routes to a topic that Connect does not list any more."""
+    task = scene.task()
+    task.commit()
+    task.commit(topic=OTHER_OUT)
+    scene.plain(OTHER_OUT, b"k", b"plain")
+
+
+def last_records_lost(scene: LogScene) -> None:
+    task = scene.task()
+    task.commit()
+    task.write(OFFSETS, KEY, b'{"n":2}')
+    task.end()
+
+
+@pytest.mark.parametrize(
+    ("happens", "bumps", "found", "verdict"),
+    [
+        (truncated, True, set(), UNPROVEN),
+        (truncated, False, set(), UNPROVEN),
+        (truncated_before_the_marker, True, {"offsets_without_records"}, WRONG),
+        (output_topic_made_again, True, set(), UNPROVEN),
+        (another_topic, True, set(), UNPROVEN),
+        (last_records_lost, True, set(), UNPROVEN),
+    ],
+)
+def test_offsets_whose_records_are_nowhere(
+    invoke: Invoke, happens: Callable[[LogScene], None], bumps: bool, found: set[str], verdict: str
+) -> None:
+    """They were never looked for: rows that were lost were exactly_once."""
+    scene = LogScene(bumps=bumps)
+    happens(scene)
+    done = run_on(scene, invoke)("-o", "json")
+    assert (codes(done), connector(done)["verdict"]) == (found, verdict)
+
+
+def test_a_connector_that_aborts_by_itself_commits_offsets_without_records(invoke: Invoke) -> None:
+    scene = LogScene(config={"transaction.boundary": "connector"})
+    task = scene.task()
+    task.commit()
+    task.write(OUT, b"k", b"dropped")
+    task.end(commit=False)
+    task.write(OFFSETS, KEY, b'{"n":2}')
+    task.end()
+    done = run_on(scene, invoke)("-o", "json")
+    assert (codes(done), connector(done)["verdict"]) == ({"transaction_aborted"}, EXACT)
+
+
+def test_records_that_come_while_the_offsets_are_read_are_looked_for(invoke: Invoke) -> None:
+    """The ends of the output topics are looked up first: what was committed since has offsets only, as far as read."""
+    scene = LogScene()
+    task = scene.task()
+    task.commit()
+    plan, made = scene.batches.plan, list[object]()
+
+    def planning(topics: object, window: object) -> object:
+        found = plan(topics, window)  # type: ignore[arg-type]
+        if not made:
+            made.append(found)
+            task.commit(offset=b'{"n":2}')
+        return found
+
+    scene.batches.plan = planning  # type: ignore[assignment, method-assign]
+    done = run_on(scene, invoke)("-o", "json")
+    assert (codes(done), connector(done)["verdict"]) == (set(), EXACT)
+
+
+# -- source partitions
+
+
+def a_task_of_before(scene: LogScene) -> None:
+    """tasks.max was 2: task 1 was not fenced, and its source partition went to task 0."""
+    zombie, heir = scene.task(1), scene.task(0)
+    for number, task in enumerate((zombie, zombie, heir, zombie, heir, zombie)):
+        task.commit(b"%d" % number, offset=b'{"n":%d}' % number, key=SHARED)
+
+
+def the_same_connector_in_another_group(scene: LogScene) -> None:
+    ours, theirs = scene.task(), Task(scene, "h-c-0").start()
+    for number in range(3):
+        ours.commit(offset=b'{"n":%d}' % number)
+        theirs.commit(offset=b'{"n":%d}' % number)
+
+
+def a_connector_that_moved_here(scene: LogScene) -> None:
+    Task(scene, "h-c-0").start().commit()
+    scene.task().commit()
+
+
+def a_source_partition_that_was_given_back(scene: LogScene) -> None:
+    """Each time the task was started again: two rebalances."""
+    for number in (0, 1, 0, 1):
+        task = scene.task(number)
+        task.commit(key=SHARED)
+        task.commit(key=SHARED)
+
+
+def read_again(scene: LogScene) -> None:
+    task = scene.task()
+    for position in (100, 200, 300, 100, 200, 300):
+        task.commit(b"%d" % position, offset=b'{"position":%d}' % position, key=FILE)
+
+
+def an_abort_in_between(scene: LogScene) -> None:
+    """What was aborted is no offset: the next one may lie before it."""
+    task = scene.task()
+    task.commit(offset=b'{"position":200}', key=FILE)
+    task.write(OUT, b"k", b"x")
+    task.write(OFFSETS, FILE, b'{"position":300}')
+    task.end(commit=False)
+    task.commit(offset=b'{"position":250}', key=FILE)
+
+
+def put_back_by_an_operator(scene: LogScene) -> None:
+    task = scene.task()
+    task.commit(offset=b'{"position":200}', key=FILE)
+    operator = Task(scene, "eosctl-offsets-g-writer").start()
+    operator.write(OFFSETS, FILE, b'{"position":100}')
+    operator.end()
+    scene.task().commit(offset=b'{"position":150}', key=FILE)
+
+
+def reset_by_an_operator(scene: LogScene) -> None:
+    scene.task().commit(offset=b'{"position":200}', key=FILE)
+    operator = Task(scene, "eosctl-offsets-g-writer").start()
+    operator.write(OFFSETS, FILE, None)
+    operator.end()
+    scene.task().commit(offset=b'{"position":100}', key=FILE)
+
+
+@pytest.mark.parametrize("bumps", [True, False])
+@pytest.mark.parametrize(
+    ("happens", "found", "verdict"),
+    [
+        (a_task_of_before, {"source_partition_shared"}, WRONG),
+        (
+            the_same_connector_in_another_group,
+            {"source_partition_shared", "foreign_offsets", "foreign_producer"},
+            WRONG,
+        ),
+        (a_connector_that_moved_here, {"foreign_offsets", "foreign_producer"}, UNPROVEN),
+        (a_source_partition_that_was_given_back, set(), EXACT),
+        (read_again, {"source_offset_went_back"}, WRONG),
+        (an_abort_in_between, {"transaction_aborted"}, EXACT),
+        (put_back_by_an_operator, {"source_offset_went_back"}, UNPROVEN),
+        (reset_by_an_operator, {"source_offset_went_back"}, UNPROVEN),
+    ],
+)
+def test_who_commits_a_source_partition_and_what(
+    invoke: Invoke, happens: Callable[[LogScene], None], bumps: bool, found: set[str], verdict: str
+) -> None:
+    """Keys and values of the offsets were read and thrown away: rows that came twice were exactly_once."""
+    scene = LogScene(bumps=bumps)
+    happens(scene)
+    done = run_on(scene, invoke)("-o", "json")
+    assert (codes(done), connector(done)["verdict"]) == (found, verdict)
+
+
+def test_the_source_partitions_are_told(invoke: Invoke) -> None:
+    scene = LogScene()
+    task = scene.task()
+    task.commit()
+    task.commit()
+    scene.task(1).commit(key=SHARED)
+    found = connector(run_on(scene, invoke)("-o", "json"))
+    assert found["source_partition_count"] == 2
+    assert [
+        (each["source_partition"], each["commits"], each["transactional_id"]) for each in found["source_partitions"]
+    ] == [({"task": "0"}, 2, "g-c-0"), ({"task": "1"}, 1, "g-c-1")]
+
+
+def test_a_shard_of_a_mirror_may_have_its_own_task(invoke: Invoke) -> None:
+    scene = mirror_scene()
+    for _ in range(4):
+        scene.plain("src", b"k", b"v")
+    mirror(scene.task(0, "m"), 1, 2)
+    mirror(scene.task(0, "m"), 3, 2)
+    done = run_on(scene, invoke)("-o", "json", "--connector", "m")
+    assert (codes(done), connector(done)["verdict"]) == (set(), EXACT)
+
+
+# -- whose an id is
+
+
+@pytest.mark.parametrize("name", ["g-eu-c-0", "g-tx-0", "g-sink-0-17", "g-enricher-1_0"])
+def test_an_id_that_begins_like_the_groups_is_nobodys(invoke: Invoke, name: str) -> None:
+    """It was taken for the one of a connector that is gone: a warning, and exactly_once."""
+    scene = LogScene()
+    scene.task().commit()
+    Task(scene, name).start().commit(b"x", key=b"")
+    done = run_on(scene, invoke)("-o", "json")
+    assert (codes(done), connector(done)["verdict"]) == ({"foreign_producer"}, UNPROVEN)
+
+
+def test_a_connector_that_the_config_topic_still_shows_is_the_groups(invoke: Invoke) -> None:
+    """Its records were written before it was deleted; it committed no offset in the window."""
+    scene = LogScene()
+    scene.topics.add_topic("connect-configs", 1)
+    scene.topics.put("connect-configs", b"connector-gone", None, partition=0)
+    scene.task().commit()
+    Task(scene, str(TransactionalId("g-gone-0"))).start().commit(b"x", key=b"")
+    done = run_on(scene, invoke)("-o", "json")
+    assert (codes(done), connector(done)["verdict"]) == ({"foreign_producer"}, EXACT)
+
+
+def test_what_was_elsewhere_before_the_window_is_no_finding(invoke: Invoke) -> None:
+    """Each audit within fifteen minutes of a switch showed it."""
+    scene = LogScene()
+    task = scene.task()
+    for _ in range(3):
+        task.commit()
+    scene.topics.add_topic(OWN, 1, {"cleanup.policy": "delete"})
+    scene.offsets_topic = OWN
+    scene.connect.connectors["c"].config["offsets.storage.topic"] = OWN
+    for _ in range(6):
+        task.commit()
+    done = run_on(scene, invoke)("-o", "json", "--since", "2023-11-14T22:13:34Z")
+    assert (codes(done), connector(done)["verdict"]) == (set(), EXACT)
