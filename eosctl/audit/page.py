@@ -23,13 +23,16 @@ _TICKS = 5
 _STATES = (COMMITTED, ABORTED, OPEN, TORN)
 _STYLE = """
 :root { color-scheme: light dark; --page: #ffffff; --ink: #1c2430; --soft: #5a6675; --line: #d5dbe3; --lane: #f1f4f8;
-  --committed: #2f6fb3; --aborted: #c2410c; --open: #a16207; --torn: #7a1fa2; --good: #15703a; --bad: #b3261e; --unsure: #8a5a00; }
+  --committed: #2f6fb3; --aborted: #c2410c; --open: #a16207; --torn: #7a1fa2;
+  --good: #15703a; --bad: #b3261e; --unsure: #8a5a00; }
 @media (prefers-color-scheme: dark) { :root { --page: #14181e; --ink: #e4e9f0; --soft: #9aa7b8; --line: #323b47;
-  --lane: #1e242c; --committed: #6aa7e8; --aborted: #fb8a5c; --open: #e0b04a; --torn: #d59bf0; --good: #5fcf8b; --bad: #ff8d85;
+  --lane: #1e242c; --committed: #6aa7e8; --aborted: #fb8a5c; --open: #e0b04a; --torn: #d59bf0;
+  --good: #5fcf8b; --bad: #ff8d85;
   --unsure: #e7b860; } }
 @media print { :root { color-scheme: light; --page: #ffffff; --ink: #000000; --soft: #444444; --line: #bbbbbb;
-  --lane: #f3f3f3; --committed: #2f6fb3; --aborted: #c2410c; --open: #a16207; --torn: #7a1fa2; --good: #15703a; --bad: #b3261e;
-  --torn: #7a1fa2; --unsure: #8a5a00; } * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  --lane: #f3f3f3; --committed: #2f6fb3; --aborted: #c2410c; --open: #a16207; --torn: #7a1fa2;
+  --good: #15703a; --bad: #b3261e; --unsure: #8a5a00; }
+  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   tr, .task { break-inside: avoid; } h2 { break-after: avoid; }
   main { max-width: none !important; padding: 0 !important; } html { font-size: 10.5px; }
   body { font-size: 1rem !important; }

@@ -11,6 +11,7 @@ import pytest
 
 from tests.audit.happenings import a_task_that_moved, null_offsets
 from tests.audit.log_scene import KEY, OUT, LogScene, run_on
+from tests.audit.test_whole_transactions import output_part_aborted
 from tests.conftest import Invoke
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -148,3 +149,12 @@ def test_a_page_in_a_directory_that_there_is_not_is_refused_before_anything_is_r
     scene.batches.fail_always("plan", AssertionError("nothing may be read"))
     done = run_on(scene, invoke)("--report", str(tmp_path / "no" / "page.html"))
     assert (done.exit_code, f"there is no directory {tmp_path / 'no'}" in done.stderr) == (2, True)
+
+
+def test_a_torn_transaction_is_shown_as_what_it_is(invoke: Invoke, tmp_path: Path) -> None:
+    """It was counted among the aborted ones."""
+    scene = LogScene()
+    output_part_aborted(scene)
+    page = Page(made(scene, invoke, tmp_path / "audit.html"))
+    assert (len(page.of("rect", "torn")), len(page.of("rect", "open"))) == (1, 0)
+    assert "transaction_torn" in "".join(page.texts)
