@@ -164,8 +164,9 @@ def _judged(
     lacks: Sequence[str],
 ) -> Audited:
     rows = findings(
-        scope.connector, [*read.tallies, *shared_source_partitions(read.sources.shared(read.ledger), producers)],
-        producers, planned_ms=read.planned_ms, timeout_ms=scope.transaction_timeout_ms, more=more,
+        scope.connector, read.tallies, producers,
+        planned_ms=read.planned_ms, timeout_ms=scope.transaction_timeout_ms,
+        more=[*shared_source_partitions(read.sources.shared(read.ledger), producers), *more],
     )  # fmt: skip
     gone = [f"topic {topic} does not exist any more" for topic in scope.gone]
     unseen = [*map(_unseen_text, read.unseen), *gone]

@@ -28,20 +28,21 @@ TRANSACTION_WITHOUT_OFFSETS = finding(
 TRANSACTION_TORN = finding(
     "transaction_torn",
     "One part of a transaction was committed, and another one aborted: records or source offsets are lost.",
-    "Find out who aborted it (`eosctl history`, `kafka-transactions.sh abort`). Have the lost rows read again: "
-    "`eosctl offsets set --connector NAME`.",
+    "Somebody aborted it by hand (`eosctl history` shows what eosctl did), or a broker lost a marker. "
+    "Rows that are lost are read again after `eosctl offsets set`.",
 )
 OFFSETS_WITHOUT_RECORDS = finding(
     "offsets_without_records",
     "A task committed source offsets, and the records of the same transaction are gone: they are lost.",
-    "Look for an unclean leader election of the partition. Have the lost rows read again: "
-    "`eosctl offsets set --connector NAME`.",
+    "Look for an unclean leader election of the partition. Rows that are lost are read again after "
+    "`eosctl offsets set`.",
 )
 SOURCE_PARTITION_SHARED = finding(
     "source_partition_shared",
     "Two producers committed offsets of one source partition in turn, and neither was started again in between: both "
     "read it, so its records are there twice.",
-    "Stop the one that should not run: `eosctl fence` its transactional id. Look for duplicates with --unique.",
+    "`eosctl txn describe` shows both: stop the connector that should not run, or `eosctl fence` the task of before. "
+    "Look for duplicates with --unique.",
 )
 SOURCE_OFFSET_WENT_BACK = finding(
     "source_offset_went_back",

@@ -184,6 +184,7 @@ class OutputPartitions:
     unjudged: Counter[tuple[ProducerId, Unjudged]] = field(default_factory=Counter)
     mirror: Mirror | None = None
     _zombies: set[tuple[str, int, ProducerId]] = field(default_factory=set)
+    _aborted_last: dict[tuple[str, int, ProducerId], Part] = field(default_factory=dict)
 
     def data(self, batch: Batch) -> None:
         """Take a batch of records."""
@@ -211,15 +212,23 @@ class OutputPartitions:
             self.tallies.part(codes.COMMIT_MARKERS_MISSING, part, severity=WARNING)
         if not part.is_committed:
             self.tallies.part(codes.TRANSACTION_ABORTED, part)
+            self._aborted_last[place] = part
             return
+        self._aborted_last.pop(place, None)
         if self.mirror is not None:
             self.mirror.committed(part)
         for each in self.ledger.without(part):
             self._without_offsets(each)
 
     def bare_marker(self, marker: Batch, *, may_be_cut: bool) -> None:
-        """Take a marker of a transaction without a batch here."""
+        """Take a marker of a transaction without a batch here.
+
+        A commit that follows an abort under the same epoch is the coordinator's: somebody else has aborted the part.
+        """
         self.ledger.bare_marker(marker, may_be_cut=may_be_cut)
+        part = self._aborted_last.pop((marker.topic, marker.partition, marker.producer_id), None)
+        if part is not None and marker.commit and part.epoch == marker.producer_epoch and not may_be_cut:
+            self._found_torn([part])
 
     def close(self) -> None:
         """All partitions were read."""
@@ -240,15 +249,18 @@ class OutputPartitions:
                 if not parts or not self.ledger.is_certainly_torn(torn):
                     self.unjudged[producer_id, Unjudged.PARTLY] += 1
                     continue
-                for part in parts:
-                    self.tallies.take_back(codes.TRANSACTION_ABORTED, part)
-                    self.tallies.part(codes.TRANSACTION_TORN, part, at_ms=part.ended_ms)
-                if (written := self.written.get(producer_id)) is not None:
-                    written.timeline.add(parts[0].ended_ms, TORN)
+                self._found_torn(parts)
         for parts in self.ledger.aborted.values():
             for part in parts:
                 if self.ledger.may_be_committed(part):
                     self.unjudged[part.producer_id, Unjudged.PARTLY] += 1
+
+    def _found_torn(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            self.tallies.take_back(codes.TRANSACTION_ABORTED, part)
+            self.tallies.part(codes.TRANSACTION_TORN, part, at_ms=part.ended_ms)
+        if (written := self.written.get(parts[0].producer_id)) is not None:
+            written.timeline.add(parts[0].ended_ms, TORN)
 
     def _without_offsets(self, part: Part) -> None:
         if self.ledger.has_aborted_offsets(part):

@@ -147,9 +147,9 @@ _WRITERS_OF_OFFSETS = {"eosctl"}
 
 def shared_source_partitions(
     returns: Iterable[Return], producers: Mapping[ProducerId, KnownProducer]
-) -> Iterator[PlaceTally]:
+) -> Iterator[tuple[PlaceTally, str]]:
     """Yield a finding for each place and producer that commits a source partition in turn with another one."""
-    found: dict[tuple[Place, ProducerId], PlaceTally] = {}
+    found: dict[tuple[Place, ProducerId], tuple[PlaceTally, str]] = {}
     for each in returns:
         pair = [producers.get(producer_id) for producer_id in (each.part.producer_id, each.other)]
         if any(one is not None and one.owner in _WRITERS_OF_OFFSETS for one in pair):
@@ -158,15 +158,21 @@ def shared_source_partitions(
             continue
         part = each.part
         key = ((part.topic, part.partition), part.producer_id)
-        tally = found.setdefault(
-            key,
-            PlaceTally(
+        if key not in found:
+            tally = PlaceTally(
                 codes.SOURCE_PARTITION_SHARED, part.topic, part.partition, part.producer_id, part.epoch,
                 part.first_offset, part.last_offset, part.ended_ms,
-            ),
-        )  # fmt: skip
+            )  # fmt: skip
+            names = (_name_of(one, number) for one, number in zip(pair, (part.producer_id, each.other), strict=True))
+            text = each.source_partition.key.decode("utf-8", "backslashreplace")
+            found[key] = tally, f"{' and '.join(names)} commit offsets of the key {text}"
+        tally, _words = found[key]
         tally.last_offset, tally.count = part.last_offset, tally.count + 1
     yield from found.values()
+
+
+def _name_of(producer: KnownProducer | None, producer_id: ProducerId) -> str:
+    return (None if producer is None else producer.transactional_id) or f"producer id {producer_id}"
 
 
 def _of_others(producers: Collection[KnownProducer]) -> Iterator[PlaceTally]:
@@ -235,7 +241,6 @@ _SENTENCES: Mapping[Code, str] = {
     codes.TRANSACTION_WITHOUT_OFFSETS: "{count} with {records} committed without a source offset",
     codes.TRANSACTION_TORN: "{count} with {records} aborted here and committed elsewhere",
     codes.OFFSETS_WITHOUT_RECORDS: "{count} committed source offsets, and the records are gone",
-    codes.SOURCE_PARTITION_SHARED: "{count} of a source partition that another producer commits in turn",
     codes.SOURCE_OFFSET_WENT_BACK: "{count} committed a source offset that lies before the former one, or deleted it",
     codes.FOREIGN_OFFSETS: "{count} committed source offsets of the connector, by {whom}",
     codes.OFFSETS_WITHOUT_TRANSACTION: "{count} of source offsets written without a transaction",
@@ -255,6 +260,7 @@ _RECORD_SENTENCES: Mapping[Code, str] = {
     codes.MIRROR_GAP: "{count} missing: {what}",
     codes.MIRROR_DUPLICATE: "{count} too many: {what}",
     codes.SOURCE_TOPIC_RECREATED: "{what}",
+    codes.SOURCE_PARTITION_SHARED: "{what} in turn, {count} times",
 }
 _BATCHES = {
     codes.BATCH_NOT_TRANSACTIONAL, codes.OFFSETS_WITHOUT_TRANSACTION, codes.EPOCH_WENT_BACK, codes.CRC_WRONG,

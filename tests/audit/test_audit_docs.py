@@ -17,6 +17,7 @@ from tests.audit.happenings import (
     plain_writes,
 )
 from tests.audit.log_scene import MIRRORED, SOURCE, LogScene, mirror, mirror_scene, run_on
+from tests.audit.test_whole_transactions import a_task_of_before, output_part_aborted
 from tests.conftest import Invoke
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "audit.md"
@@ -52,6 +53,8 @@ SCENES: tuple[tuple[Callable[[], LogScene], Callable[[LogScene], None]], ...] = 
     (LogScene, honest),
     (LogScene, null_offsets),
     (LogScene, plain_writes),
+    (LogScene, output_part_aborted),
+    (LogScene, a_task_of_before),
     (LogScene, forgotten),
     (LogScene, twice),
     (mirror_scene, mirrored),

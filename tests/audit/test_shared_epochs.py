@@ -103,3 +103,44 @@ def test_with_an_epoch_of_its_own_time_says_nothing() -> None:
     offsets = [part(10_005, epoch=4, bump=1)]
     assert judged(offsets, [part(9_000_005, epoch=4, bump=1)]) == ([], 0)
     assert judged(offsets, [part(10_005, epoch=5, bump=1)]) == ([10_005], 0)
+
+
+SKEWS_MS = [-5000, -3000, -1500, -900, -300, 30, 500, 1200, 2000, 3000, 5000]
+
+
+@pytest.mark.parametrize("every_ms", [50, 200, 500, 1000, 5000])
+@pytest.mark.parametrize("skew_ms", SKEWS_MS)
+def test_clocks_that_are_seconds_apart_accuse_nobody(skew_ms: int, every_ms: int) -> None:
+    """With the clocks of two leaders 1.2 s apart, each honest connector was accused."""
+    found, _unsure = judged(
+        [part(10_000 + number * every_ms + skew_ms) for number in range(20)],
+        [part(10_000 + number * every_ms) for number in range(20)],
+    )
+    assert found == []
+
+
+@pytest.mark.parametrize("every_ms", [50, 200, 500, 1000, 5000])
+@pytest.mark.parametrize("skew_ms", [0, *SKEWS_MS])
+def test_a_neighbours_offsets_prove_nothing_whatever_the_clocks_are(skew_ms: int, every_ms: int) -> None:
+    """One of twenty transactions has records and no offsets, and another one offsets and no records."""
+    known = Ledger()
+    for number in range(20):
+        if number != 8:
+            known.note_offsets(part(10_000 + number * every_ms + skew_ms), Has.OFFSET)
+    known.close_offsets()
+    found = [each for number in range(20) if number != 12 for each in known.without(part(10_000 + number * every_ms))]
+    for _producer, parts, unsure in known.finish_shared():
+        found += [*parts, *[parts] * unsure]  # type: ignore[list-item]
+    assert found or known.count_without_records(ProducerId(7), since_ms=0, until_ms=1 << 60)
+
+
+def test_a_transaction_that_deletes_offsets_only_has_none() -> None:
+    """It took those of the next one, which had no records."""
+    known = Ledger()
+    for ended_ms, has in ((10_000, Has.OFFSET), (10_500, Has.DELETION), (11_000, Has.OFFSET), (12_000, Has.OFFSET)):
+        known.note_offsets(part(ended_ms), has)
+    known.close_offsets()
+    found = [each for at in (10_000, 10_500, 12_000) for each in known.without(part(at))]
+    ((_producer, parts, unsure),) = known.finish_shared()
+    assert (found, list(parts), unsure) == ([], [], 1)
+    assert known.count_without_records(ProducerId(7), since_ms=-1, until_ms=1 << 60) == 1

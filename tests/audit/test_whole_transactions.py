@@ -138,6 +138,17 @@ def test_before_epochs_of_their_own_a_part_without_a_marker_is_not_open(invoke: 
     assert (codes(done), connector(done)["verdict"]) == (set(), UNPROVEN)
 
 
+def test_before_epochs_of_their_own_a_commit_behind_the_abort_shows_that_it_is_torn(invoke: Invoke) -> None:
+    """The part was aborted while the transaction was open: its coordinator's marker came later."""
+    scene = LogScene(bumps=False)
+    task = spread(scene)
+    scene.state.log(OUT, 1).mark((task.producer_id, task.epoch), commit=False)
+    task.end()
+    task.commit()
+    done = run_on(scene, invoke)("-o", "json")
+    assert (codes(done), connector(done)["verdict"]) == ({"transaction_torn"}, WRONG)
+
+
 def test_before_epochs_of_their_own_an_aborted_part_may_be_torn(invoke: Invoke) -> None:
     scene = LogScene(bumps=False)
     output_part_aborted(scene)

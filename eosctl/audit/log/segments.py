@@ -71,7 +71,7 @@ class Sink(Protocol):
         """Take a part whose marker came."""
 
     def bare_marker(self, marker: Batch, *, may_be_cut: bool) -> None:
-        """Take a marker of a transaction without a batch here; `may_be_cut`: its batches may lie before the window."""
+        """Take a marker of a transaction without a batch here; `may_be_cut`: it may have had one that was not read."""
 
     def went_back(self, batch: Batch, newer_epoch: int) -> None:
         """Take a batch of an epoch that is older than one that the partition had before."""
@@ -172,7 +172,7 @@ class PartitionFold:
         self._epochs[producer_id] = max(known, marker.producer_epoch)
         parts = [*self._unmarked.pop(producer_id, ()), *filter(None, [self._open.pop(producer_id, None)])]
         if not parts:
-            self.sink.bare_marker(marker, may_be_cut=self.starts_inside and known < 0)
+            self.sink.bare_marker(marker, may_be_cut=self.removed > 0 or (self.starts_inside and known < 0))
         for part in parts:
             part.is_unmarked = part is not parts[-1]
             if part.is_unmarked and part.is_torn:
