@@ -127,7 +127,7 @@ def _producers(scope: Scope, read: LogRead) -> tuple[dict[ProducerId, KnownProdu
         found[producer_id] = known_producer(
             each, name, by, None if name is None else owners.get(name),
             connector=scope.connector, group_id=scope.app.target.group_id, has_offsets=producer_id in has_offsets,
-            former=former,
+            is_used_by_others=producer_id in has_offsets & read.outputs.without_offsets_records, former=former,
         )  # fmt: skip
     return found, problems
 
@@ -172,7 +172,7 @@ def _judged(
     unseen = [*map(_unseen_text, read.unseen), *gone]
     unreadable = [each for each in (*read.unseen, *read.offsets_unseen) if each.reason is UnseenReason.UNREADABLE]
     ended = [] if read.ended_by is None else ["the reading ended early"]
-    reasons = [*(each.detail for each in unreadable), *gone, *read.uncompared, *lacks, *_undated(read), *ended]
+    reasons = [*(each.detail for each in unreadable), *gone, *read.uncompared, *lacks, *_doubts(read), *ended]
     verdict, why, unproven = judge(rows, list(producers.values()), read.outputs, lacks=reasons)
     own = [each.written for each in producers.values() if each.whose is Whose.OWN]
     connector = AuditedConnector(
@@ -197,7 +197,9 @@ def _judged(
     return Audited(scope, read, list(producers.values()), rows, connector)
 
 
-def _undated(read: LogRead) -> Iterator[str]:
+def _doubts(read: LogRead) -> Iterator[str]:
+    if read.ledger.unread_until_ms > read.ledger.read_until_ms:
+        yield "the newest source offsets are in a topic that no task reads, so the next start begins at older ones"
     if read.undated:
         batches = counted(read.undated, "batch", "batches")
         yield f"no marker shows whether {batches} without a transaction were written in the window"

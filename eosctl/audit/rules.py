@@ -117,6 +117,8 @@ class OffsetsPartition:
         if has & Has.ELSEWHERE and part.is_committed:
             self.tallies.part(codes.OFFSETS_ELSEWHERE, part)
         if has & (Has.OFFSET | Has.ELSEWHERE) and part.is_committed:
+            # the global topic is read beside one of the connector's own
+            self.ledger.note_where(part, is_read=self.is_in_use or self.is_global)
             self.tallies.part(codes.FOREIGN_OFFSETS, part, at_ms=part.ended_ms)  # dropped where it is the connector's
 
     def bare_marker(self, marker: Batch, *, may_be_cut: bool) -> None:  # noqa: ARG002 - as Sink has it
@@ -174,7 +176,8 @@ class OffsetsPartition:
 class OutputPartitions:
     """All partitions of the output topics: what each producer wrote, and what is wrong with it.
 
-    `unjudged` is how many parts of a producer nobody can judge, and why.
+    `unjudged` is how many parts of a producer nobody can judge, and why. `without_offsets_records` are producers of
+    transactions that have not even the record that Connect writes for a source offset of null.
     """
 
     ledger: Ledger
@@ -182,6 +185,7 @@ class OutputPartitions:
     written: dict[ProducerId, WrittenBy] = field(default_factory=dict)
     bytes: int = 0
     unjudged: Counter[tuple[ProducerId, Unjudged]] = field(default_factory=Counter)
+    without_offsets_records: set[ProducerId] = field(default_factory=set)
     mirror: Mirror | None = None
     _zombies: set[tuple[str, int, ProducerId]] = field(default_factory=set)
     _aborted_last: dict[tuple[str, int, ProducerId], Part] = field(default_factory=dict)
@@ -273,6 +277,8 @@ class OutputPartitions:
             self.unjudged[part.producer_id, Unjudged.BEFORE] += 1
         else:
             self.tallies.part(codes.TRANSACTION_WITHOUT_OFFSETS, part)
+            if not self.ledger.has_deletions(part):
+                self.without_offsets_records.add(part.producer_id)
 
     def lost(self, part: Part) -> None:
         """Take a part whose end lies in a hole."""

@@ -47,13 +47,17 @@ _SEVERITIES: Mapping[Code, str] = {
 
 @frozen
 class KnownProducer:
-    """A producer of an output topic: whose it is, in a word and in a phrase."""
+    """A producer of an output topic: whose it is, in a word and in a phrase.
+
+    `is_used_by_others`: only some of its transactions have offsets records, which each of a task has.
+    """
 
     written: WrittenBy
     transactional_id: TransactionalId | None
     identified_by: str
     whose: Whose
     owner: str
+    is_used_by_others: bool = False
 
     def part(self) -> ProducerPart:
         """As it is printed."""
@@ -79,6 +83,7 @@ def known_producer(
     connector: str,
     group_id: str | None,
     has_offsets: bool,
+    is_used_by_others: bool = False,
     former: Collection[str] = (),
 ) -> KnownProducer:
     """Return whose a producer is, by evidence; `has_offsets`: it committed offsets of the connector.
@@ -105,7 +110,7 @@ def known_producer(
         whose, words = Whose.OTHER, owner.application or owner.kind
     else:
         whose, words = Whose.UNKNOWN, "unknown"
-    return KnownProducer(written, transactional_id, identified_by, whose, words)
+    return KnownProducer(written, transactional_id, identified_by, whose, words, is_used_by_others)
 
 
 def findings(
@@ -231,8 +236,19 @@ def _row(
         at_ms=_time(tally.at_ms),
         at=rfc3339(tally.at_ms),
         message=_message(tally, producer, words),
-        fix=tally.code.next,
+        fix=_fix(tally, producer),
         evidence={"records": tally.records},
+    )
+
+
+def _fix(tally: PlaceTally, producer: KnownProducer | None) -> str:
+    """Return the next step; where only some transactions of an id have no offset, its connector is not to blame."""
+    if tally.code != codes.TRANSACTION_WITHOUT_OFFSETS or producer is None or not producer.is_used_by_others:
+        return tally.code.next
+    name = producer.transactional_id or f"producer id {producer.written.producer_id}"
+    return (
+        f"Other transactions of {name} have source offsets, so another producer may use this id: `eosctl txn log` shows "
+        "each time that it was taken."
     )
 
 

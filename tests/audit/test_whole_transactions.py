@@ -407,3 +407,26 @@ def test_what_was_elsewhere_before_the_window_is_no_finding(invoke: Invoke) -> N
         task.commit()
     done = run_on(scene, invoke)("-o", "json", "--since", "2023-11-14T22:13:34Z")
     assert (codes(done), connector(done)["verdict"]) == (set(), EXACT)
+
+
+def test_offsets_that_no_task_reads(invoke: Invoke) -> None:
+    """The next start reads all of it again: it was exactly_once."""
+    scene = LogScene(offsets_topic=OWN)
+    scene.topics.add_topic(OWN, 1, {"cleanup.policy": "delete"})
+    scene.task().commit()
+    run = run_on(scene, invoke)
+    done = run("-o", "json", "--offsets-topic", OWN)
+    assert (codes(done), connector(done)["verdict"]) == ({"offsets_elsewhere"}, UNPROVEN)
+    scene.offsets_topic = OFFSETS
+    scene.task().commit()
+    assert connector(run("-o", "json", "--offsets-topic", OWN))["verdict"] == EXACT
+
+
+def test_another_producer_under_the_id_of_a_task(invoke: Invoke) -> None:
+    """The author of the connector was blamed, though its other transactions have offsets."""
+    scene = LogScene()
+    scene.task().commit()
+    scene.task().commit(b"stolen", key=b"")
+    (row,) = run_on(scene, invoke)("-o", "json").json()["data"]["rows"]
+    assert (row["code"], row["count"]) == ("transaction_without_offsets", 1)
+    assert "another producer may use this id" in row["fix"]

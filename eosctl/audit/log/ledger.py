@@ -90,7 +90,8 @@ class Ledger:
     `complete_since_ms`: no offset of a transaction that ended later is missing. `is_unread`: a part of the offsets
     topics could not be read, so that any may be missing. `elsewhere_since_ms` and `elsewhere_until_ms` are when offsets
     were first and last in a topic that is not in use now. `offsets_since_ms` is when a transaction first had offsets of
-    the connector, or deleted some.
+    the connector, or deleted some; `read_until_ms` and `unread_until_ms` are when one last had some where a task that
+    starts looks for them, and where none does.
     """
 
     complete_since_ms: int = -1
@@ -98,6 +99,8 @@ class Ledger:
     elsewhere_since_ms: int = -1
     elsewhere_until_ms: int = -1
     offsets_since_ms: int = 1 << 62
+    read_until_ms: int = -1
+    unread_until_ms: int = -1
     aborted: dict[Transaction, list[Part]] = field(default_factory=dict)
     aborted_unkept: int = 0
     bare_commits: set[Transaction] = field(default_factory=set)
@@ -176,6 +179,13 @@ class Ledger:
         elif len(self.bare_commits) < MOST_KEPT:
             self.bare_commits.add(Transaction(marker.producer_id, marker.producer_epoch - 1))
 
+    def note_where(self, part: Part, *, is_read: bool) -> None:
+        """Note when offsets were committed to a topic that a task reads when it starts, or to another one."""
+        if is_read:
+            self.read_until_ms = max(self.read_until_ms, part.ended_ms)
+        else:
+            self.unread_until_ms = max(self.unread_until_ms, part.ended_ms)
+
     # -- what that comes to
 
     def were_elsewhere_at(self, at_ms: int) -> bool:
@@ -209,6 +219,10 @@ class Ledger:
     def is_missing_from(self, part: Part) -> bool:
         """Whether offsets that a committed part may have had can be missing in what was read."""
         return self.is_unread or (self.complete_since_ms >= 0 and part.ended_ms <= self.complete_since_ms + SETTLED_MS)
+
+    def has_deletions(self, part: Part) -> bool:
+        """Whether a transaction deleted offsets of the connector, or wrote a source offset of null."""
+        return bool(self._flags(part.producer_id, part.epoch) & Has.DELETION)
 
     def has_aborted_offsets(self, part: Part) -> bool:
         """Whether the offsets of a part with an epoch of its own were aborted, though it was committed."""
@@ -282,10 +296,6 @@ class Ledger:
         if (producer_id, first) in self._shared:
             return last > first
         return any(not self._flags(producer_id, epoch) for epoch in range(first + 1, last))
-
-    def has_offsets_anywhere(self, producer_id: ProducerId) -> bool:
-        """Whether any transaction of the producer has offsets of the connector."""
-        return producer_id in self._with_offsets
 
     # -- the bytes
 
