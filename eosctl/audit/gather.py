@@ -35,7 +35,8 @@ def read_logs(scope: Scope, window: Window, *, check_crcs: bool, begin: Mapping[
     with scope.app.batches() as log:
         plan = _planned_outputs(log, scope, window, begin)
         read.spans, read.unseen = plan.spans, plan.unseen
-        read.window = _time_of(log, window, plan, is_at_offsets=begin is not None, planned_ms=read.planned_ms)
+        read.begins_at_offsets = window.since_offset is not None or begin is not None
+        read.window = _time_of(log, window, plan, begins_at_offsets=read.begins_at_offsets, planned_ms=read.planned_ms)
         if scope.is_mirror:
             read.outputs.mirror = Mirror(
                 separator=scope.config.get("replication.policy.separator", "."),
@@ -43,7 +44,7 @@ def read_logs(scope: Scope, window: Window, *, check_crcs: bool, begin: Mapping[
                 whole={(span.topic, span.partition) for span in plan.spans if span.first == 0},
             )
         # planned later: of every commit that the output topics show, the offsets are there
-        wider = offsets_window(read.window if window.since_offset is None and begin is None else Window())
+        wider = offsets_window(Window() if read.begins_at_offsets else read.window)
         offsets_plan = log.plan(scope.offsets_topics, wider)
         if wider.since_ms is not None:
             offsets_plan = begin_behind_a_marker(log, offsets_plan, wider.since_ms)
@@ -79,9 +80,9 @@ def _one_earlier(plan: ScanPlan) -> ScanPlan:
     return replace(plan, spans=tuple(span._replace(first=max(span.log_start, span.first - 1)) for span in plan.spans))
 
 
-def _time_of(log: BatchLog, window: Window, plan: ScanPlan, *, is_at_offsets: bool, planned_ms: int) -> Window:
+def _time_of(log: BatchLog, window: Window, plan: ScanPlan, *, begins_at_offsets: bool, planned_ms: int) -> Window:
     """Return the time of the window; of one of offsets, that of the first marker in it."""
-    if window.since_offset is None and not is_at_offsets:
+    if not begins_at_offsets:
         return Window(since_ms=window.since_ms, until_ms=window.until_ms)
     times_ms = first_marker_ms(log, plan.spans).values()
     return Window(since_ms=min(times_ms, default=planned_ms), until_ms=window.until_ms)

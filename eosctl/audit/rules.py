@@ -169,7 +169,7 @@ class OffsetsPartition:
         for at in _within(self.of.values, batch):
             self.sources.commit(self.key_names[self.of.keys[at]], part)
         if self.of.went_back and any(at in self.of.went_back for at in range(batch.base_offset, batch.last_offset + 1)):
-            self.tallies.part(codes.SOURCE_OFFSET_WENT_BACK, part, at_ms=part.ended_ms)
+            self.ledger.went_back.append(part)
 
 
 @dataclass(slots=True)
@@ -244,6 +244,10 @@ class OutputPartitions:
         if self.mirror is not None:
             self.unjudged.update((producer_id, Unjudged.UNCOMPARED) for producer_id in self.mirror.uncompared.values())
         self._judge_aborted()
+        for part in self.ledger.went_back:
+            # a worker sets offsets for an operator under the id of task 0, and writes no record (KIP-875)
+            severity = WARNING if self.ledger.has_only_offsets(part) else None
+            self.tallies.part(codes.SOURCE_OFFSET_WENT_BACK, part, severity=severity, at_ms=part.ended_ms)
 
     def _judge_aborted(self) -> None:
         """Tell the parts of torn transactions from those of whole ones that were aborted."""
@@ -312,8 +316,9 @@ class OutputPartitions:
 class LogRead:
     """What the logs of a scope have; `ended_by` is what ended the reading before its end.
 
-    `planned_ms` is when the ends of the logs were looked up. `window` is the time that is judged, `undated` how many
-    batches nobody can say of whether they were written in it, `uncompared` what of the offsets could not be compared.
+    `planned_ms` is when the ends of the logs were looked up. `window` is the time that is judged; where the
+    window `begins_at_offsets`, it is from the first marker in it. `undated` is how many batches nobody can say of
+    whether they were written in it, `uncompared` what of the offsets could not be compared.
     """
 
     planned_ms: int
@@ -322,6 +327,7 @@ class LogRead:
     sources: SourcePartitions = field(default_factory=SourcePartitions)
     outputs: OutputPartitions = field(init=False)
     window: Window = field(default_factory=Window)
+    begins_at_offsets: bool = False
     spans: tuple[Span, ...] = ()
     offsets_plan: ScanPlan = field(default_factory=lambda: ScanPlan(()))
     unseen: tuple[Unseen, ...] = ()

@@ -148,11 +148,11 @@ def _whole_time(plan: ScanPlan, read: LogRead) -> tuple[int, int]:
     unreadable = any(each.reason is UnseenReason.UNREADABLE for each in read.unseen)
     for span in plan.spans:
         fold = read.folds[span.topic, span.partition]
-        if fold.in_hole or unreadable:
+        if (fold.in_hole and not fold.is_empty) or unreadable:
             return 0, 0
         since_ms = max(since_ms, fold.removed_ms)
-        if fold.starts_inside and read.window.since_ms is None:
-            since_ms = max(since_ms, fold.first_marker_ms)
+        if fold.starts_inside and read.begins_at_offsets:
+            since_ms = max(since_ms, fold.first_marker_ms if fold.first_marker_ms >= 0 else _NEVER_MS)
         if span.stop < span.end and read.window.until_ms is None:
             until_ms = min(until_ms, fold.last_marker_ms)
     return since_ms, until_ms

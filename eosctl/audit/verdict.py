@@ -247,8 +247,8 @@ def _fix(tally: PlaceTally, producer: KnownProducer | None) -> str:
         return tally.code.next
     name = producer.transactional_id or f"producer id {producer.written.producer_id}"
     return (
-        f"Other transactions of {name} have source offsets, so another producer may use this id: `eosctl txn log` shows "
-        "each time that it was taken."
+        f"Other transactions of {name} have source offsets, so another producer may use this id: `eosctl txn log` "
+        "shows each time that it was taken."
     )
 
 

@@ -311,6 +311,15 @@ def put_back_by_an_operator(scene: LogScene) -> None:
     scene.task().commit(offset=b'{"position":150}', key=FILE)
 
 
+def put_back_by_a_worker(scene: LogScene) -> None:
+    """PATCH /connectors/c/offsets: the worker takes the id of task 0."""
+    scene.task().commit(offset=b'{"position":200}', key=FILE)
+    worker = scene.task()
+    worker.write(OFFSETS, FILE, b'{"position":100}')
+    worker.end()
+    scene.task().commit(offset=b'{"position":150}', key=FILE)
+
+
 def reset_by_an_operator(scene: LogScene) -> None:
     scene.task().commit(offset=b'{"position":200}', key=FILE)
     operator = Task(scene, "eosctl-offsets-g-writer").start()
@@ -334,6 +343,7 @@ def reset_by_an_operator(scene: LogScene) -> None:
         (read_again, {"source_offset_went_back"}, WRONG),
         (an_abort_in_between, {"transaction_aborted"}, EXACT),
         (put_back_by_an_operator, {"source_offset_went_back"}, UNPROVEN),
+        (put_back_by_a_worker, {"source_offset_went_back"}, UNPROVEN),
         (reset_by_an_operator, {"source_offset_went_back"}, UNPROVEN),
     ],
 )

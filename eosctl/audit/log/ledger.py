@@ -105,6 +105,7 @@ class Ledger:
     aborted_unkept: int = 0
     bare_commits: set[Transaction] = field(default_factory=set)
     open_offsets: list[Part] = field(default_factory=list)
+    went_back: list[Part] = field(default_factory=list)
     _of: dict[ProducerId, bytearray] = field(default_factory=dict)
     _newest: dict[ProducerId, int] = field(default_factory=dict)
     _times: dict[ProducerId, _Times] = field(default_factory=dict)
@@ -219,6 +220,13 @@ class Ledger:
     def is_missing_from(self, part: Part) -> bool:
         """Whether offsets that a committed part may have had can be missing in what was read."""
         return self.is_unread or (self.complete_since_ms >= 0 and part.ended_ms <= self.complete_since_ms + SETTLED_MS)
+
+    def has_only_offsets(self, part: Part) -> bool:
+        """Whether the transaction of an offsets part, or all of its epoch where that is shared, have no record."""
+        shared = None if part.has_own_epoch else self._shared.get((part.producer_id, part.epoch))
+        if shared is not None:
+            return not shared.has_taken
+        return not self._flags(part.producer_id, part.epoch) & Has.RECORDS
 
     def has_deletions(self, part: Part) -> bool:
         """Whether a transaction deleted offsets of the connector, or wrote a source offset of null."""

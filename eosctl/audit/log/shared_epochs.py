@@ -125,6 +125,11 @@ class SharedEpoch:
         elif not self._has_offset[same]:
             self._suspect(at, part)
 
+    @property
+    def has_taken(self) -> bool:
+        """Whether a part of the outputs came."""
+        return bool(self._at)
+
     def take_without_order(self, part: Part) -> bool:
         """Whether a part some of whose neighbours' offsets may be lost has some nevertheless."""
         same = self._same(self._at.setdefault((part.topic, part.partition), _AtPlace()), part.ended_ms)
