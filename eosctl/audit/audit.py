@@ -8,10 +8,10 @@ from pathlib import Path
 
 from eosctl.app import App
 from eosctl.audit import codes
-from eosctl.audit.gather import JUDGED, read_logs
 from eosctl.audit.identity import UNKNOWN, former_connectors, identify
 from eosctl.audit.log.source_partitions import SourcePartition
 from eosctl.audit.log.tallies import PlaceTally, WrittenBy
+from eosctl.audit.reading.gather import JUDGED, read_logs
 from eosctl.audit.rows import (
     AUDIT,
     AuditData,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.audit.log.segments import PartitionFold
-from eosctl.audit.window import Gate, begin_behind_a_marker, first_marker_ms
+from eosctl.audit.reading.window import WindowGate, begin_behind_a_marker, first_marker_ms
 from eosctl.core.batches import Batch, Place, ScanPlan, Span
 from tests.audit.happenings import codes, connector
 from tests.audit.log_scene import OUT, LogScene, batch, run_on
@@ -126,7 +126,7 @@ def test_behind_a_hole_without_a_marker_nothing_is_proven(invoke: Invoke) -> Non
 
 def passed(since_ms: int, *batches: Batch) -> tuple[list[str], int]:
     told = Told()
-    gate = Gate(PartitionFold(told, next_offset=0), since_ms)
+    gate = WindowGate(PartitionFold(told, next_offset=0), since_ms)
     for each in batches:
         gate.take(each)
     gate.finish()
@@ -159,7 +159,7 @@ def test_a_gate_lets_in_what_lies_behind_the_last_older_marker(
 def test_what_a_gate_leaves_out_is_no_hole() -> None:
     told = Told()
     fold = PartitionFold(told, next_offset=0)
-    gate = Gate(fold, 1000)
+    gate = WindowGate(fold, 1000)
     for each in (plain(0, first_timestamp_ms=5), plain(1, first_timestamp_ms=2000), marker(2, first_timestamp_ms=3000)):
         gate.take(each)
     assert (fold.removed, fold.starts_inside) == (0, True)

@@ -70,7 +70,7 @@ def first_marker_ms(log: BatchLog, spans: Iterable[Span]) -> Mapping[Place, int]
 
 
 @dataclass(slots=True)
-class Gate:
+class WindowGate:
     """Give a fold the batches of one partition that belong to the window, which begins at `since_ms`.
 
     Batches wait until a marker says of when they are. `undated` counts those of which none did and that claim to be
@@ -133,7 +133,7 @@ class BehindTheStop:
     """Give the gates what lies behind the stops of a plan, as far as it belongs to a window up to `until_ms`."""
 
     until_ms: int
-    gates: Mapping[Place, Gate]
+    gates: Mapping[Place, WindowGate]
     stops: dict[Place, int] = field(default_factory=dict)
     over: set[Place] = field(default_factory=set)
     undated: int = 0
@@ -170,7 +170,7 @@ class BehindTheStop:
 
 
 def read_past_the_stop(
-    log: BatchLog, plan: ScanPlan, until_ms: int, gates: Mapping[Place, Gate]
+    log: BatchLog, plan: ScanPlan, until_ms: int, gates: Mapping[Place, WindowGate]
 ) -> tuple[ScanPlan, tuple[Unseen, ...], int]:
     """Read what lies behind the stops of a plan and yet before `until_ms`.
 

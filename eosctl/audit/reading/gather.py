@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from eosctl.audit.log.mirror import Mirror
 from eosctl.audit.log.segments import PartitionFold, Sink
-from eosctl.audit.offset_places import OffsetPlaces, find_places
+from eosctl.audit.reading.offset_places import OffsetPlaces, find_places
+from eosctl.audit.reading.settle import settle
+from eosctl.audit.reading.window import WindowGate, begin_behind_a_marker, first_marker_ms, read_past_the_stop
 from eosctl.audit.rules import ConnectorOffsets, LogRead, OffsetsPartition
 from eosctl.audit.scope import Scope, offsets_window
-from eosctl.audit.settle import settle
-from eosctl.audit.window import Gate, begin_behind_a_marker, first_marker_ms, read_past_the_stop
 from eosctl.core.batches import Batch, Place, ScanPlan, Span, Unseen, UnseenReason, Window
 from eosctl.errors import DeadlineError, InterruptedByUserError
 from eosctl.events import Event
@@ -151,11 +151,11 @@ def _read_outputs(
     scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead, *, check_crcs: bool, window: Window
 ) -> None:
     outputs, folds = read.outputs, read.folds
-    gates: dict[Place, Gate] = {}
+    gates: dict[Place, WindowGate] = {}
     for span in plan.spans:
         place = (span.topic, span.partition)
         folds[place] = _fold(outputs, span)
-        gates[place] = Gate(folds[place], window.since_ms)
+        gates[place] = WindowGate(folds[place], window.since_ms)
     scan = log.scan(plan, check_crc=check_crcs)
     try:
         for batch in _with_progress(scope, scan, plan, "reading output topics"):
