@@ -226,7 +226,8 @@ def _source_partition(each: SourcePartition, producer: KnownProducer | None) -> 
 
 def _window(window: Window, read: LogRead, unseen: list[str]) -> WindowPart:
     """What retention or compaction took away lies before what is proven; times are those of markers."""
-    since_ms = -1 if window.since_ms is None else window.since_ms
+    asked_ms = read.window.since_ms if read.begins_at_offsets else window.since_ms
+    since_ms = -1 if asked_ms is None else asked_ms
     written = read.outputs.written.values()
     until_ms = max((each.ended_ms for each in written), default=-1)
     for fold in read.folds.values():

@@ -107,6 +107,17 @@ def test_what_is_proven_begins_at_a_marker(invoke: Invoke) -> None:
     assert found["window"]["proven_since_ms"] == first.max_timestamp_ms
 
 
+def test_what_is_proven_of_a_window_of_offsets_begins_at_its_first_marker(invoke: Invoke) -> None:
+    """It was said to be all from the beginning."""
+    scene = LogScene()
+    task = scene.task()
+    for _ in range(4):
+        task.commit()
+    found = connector(run_on(scene, invoke)("-o", "json", "--since", "4"))
+    marked = [each.max_timestamp_ms for each in scene.state.log(OUT, 0).batches if each.is_control]
+    assert (found["window"]["since_ms"], found["window"]["proven_since_ms"]) == (None, marked[2])
+
+
 def test_behind_a_hole_without_a_marker_nothing_is_proven(invoke: Invoke) -> None:
     scene = LogScene()
     task = scene.task()

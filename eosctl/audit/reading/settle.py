@@ -131,6 +131,7 @@ def _find_recordless(scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead)
         for each in read.ledger.without_records(producer_id, since_ms=since_ms, until_ms=until_ms)
         if not (boundary and read.ledger.follows_an_abort(each))
     }
+    found -= {Transaction(part.producer_id, part.epoch) for part in read.ledger.went_back}  # a finding of its own
     if found:
         found -= _have_records_behind(log, plan, found)
     if found:
