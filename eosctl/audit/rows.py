@@ -91,6 +91,7 @@ class AuditedConnector(Printed):
     producers: Annotated[list[ProducerPart], "Who wrote to the output topics."]
     verdict: Annotated[Verdict, "What is proven."]
     why: Annotated[str, "Why, in a sentence."]
+    values: Annotated[list[str], "What was read for --unique and --sequence, and what was left out."]
 
 
 class AuditSummary(Printed):
@@ -117,6 +118,7 @@ def audit_lines(report: Report) -> Iterable[str]:
         yield f"{printable(each.connector)}: {each.verdict}. {printable(each.why)}"
         yield f"topics: {_names(each.topics)}; offsets: {_names(each.offsets_topics)}"
         yield f"proven: {proven_text(each.window)}"
+        yield from (f"values: {printable(text)}" for text in each.values)
         yield from (f"not seen: {printable(text)}" for text in each.window.unseen)
         yield ""
     if report.rows:

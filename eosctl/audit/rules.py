@@ -68,6 +68,10 @@ class OffsetsPartition:
             self._has[batch.producer_id] = self._has.get(batch.producer_id, Has.NOTHING) | has
         elif has & Has.OFFSET:
             self._plain.append(batch)
+            if self.mirror is not None:  # by whom it may be: the next transaction goes on from there
+                for at in _within(self.values, batch):
+                    if at in self.mirrored:
+                        self.mirror.note(batch.producer_id, batch.producer_epoch, self.mirrored[at])
 
     def close(self, window: Window) -> None:
         """All topics were read: which offsets are copies is known now, and of which time the outputs are."""
