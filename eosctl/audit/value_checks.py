@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from eosctl.app import App
 from eosctl.audit import codes
-from eosctl.audit.fields import FieldRead, WriterOf, read_field
+from eosctl.audit.fields import FieldRead, Take, read_field
 from eosctl.audit.gather import LogRead
 from eosctl.audit.known_fields import auto_fields, is_debezium, topics_without_rows
 from eosctl.audit.log.debezium import ChangeEvents
@@ -23,8 +23,8 @@ from eosctl.core.wording import counted
 from eosctl.report import Problem
 
 AUTO = "auto"
-_LATER_OFFSETS = 10_000
-"""How far each partition is read behind the window, where a number is missing in it."""
+_AROUND_OFFSETS = 10_000
+"""How far each partition is read before and behind the window, where a number is missing in it."""
 
 
 @frozen
@@ -98,7 +98,12 @@ def check_values(
         )  # fmt: skip
         seen: Seen = _seen(read, spans)
         if isinstance(values, SequenceValues) and (topics := values.topics_with_holes()):
-            seen = _look_again(app, check, values, [s for s in spans if s.topic in topics], seen, told, known)
+            around = {
+                place: (span.first, told.hidden.get(place, span.stop))
+                for span in spans
+                if (place := (span.topic, span.partition))[0] in topics
+            }
+            seen = _look_around(app, check, values, seen, around, known)
         rows, unsure = values.judge(seen)
         done.found += [each for each in rows if each not in done.found]  # a number that came twice is not unique
         texts = [*_lacks(check, told, values), *unsure]
@@ -143,39 +148,63 @@ def _seen(read: LogRead, spans: Sequence[Span]) -> dict[Place, PartitionSeen]:
     } | {(each.topic, each.partition): PartitionSeen(is_whole=False) for each in unread}
 
 
-def _look_again(
+def _look_around(
+    app: App,
+    check: ValueCheck,
+    values: SequenceValues,
+    seen: Mapping[Place, PartitionSeen],
+    around: Mapping[Place, tuple[int, int]],
+    known: Mapping[ProducerId, Writer],
+) -> Seen:
+    """Read on before and behind the offsets that were read of some partitions, up to ends that are looked up now.
+
+    A number is written after all lower ones. So those that are lower than one that was seen lie before these ends.
+    """
+    with app.with_whole_timeout().batches() as log:
+        plan = log.plan(sorted({topic for topic, _partition in around}), Window())
+    spans = {(s.topic, s.partition): s for s in plan.spans if (s.topic, s.partition) in around}
+    before = [_before(span, around[place][0]) for place, span in spans.items()]
+    behind = [_behind(span, around[place][1]) for place, span in spans.items()]
+    started = _read_side(app, check, values, before, known, values.take_earlier)
+    ended = _read_side(app, check, values, behind, known, values.take_later)
+    starts = {(each.topic, each.partition) for each in before if each.first == 0} & started
+    ends = {(each.topic, each.partition) for each in behind if each.stop == each.end} & ended
+    return {
+        place: each._replace(from_start=each.from_start or place in starts, to_end=place in ends)
+        for place, each in seen.items()
+    }
+
+
+def _before(span: Span, stop: int) -> Span:
+    first = max(span.log_start, stop - _AROUND_OFFSETS)
+    return span._replace(first=min(first, stop), stop=stop)
+
+
+def _behind(span: Span, first: int) -> Span:
+    """Return nothing of a log that ends before: it is not the one that was read."""
+    return span._replace(first=first, stop=max(first, min(span.end, first + _AROUND_OFFSETS)))
+
+
+def _read_side(
     app: App,
     check: ValueCheck,
     values: SequenceValues,
     spans: Sequence[Span],
-    seen: Mapping[Place, PartitionSeen],
-    told: FieldRead,
     known: Mapping[ProducerId, Writer],
-) -> Seen:
-    """Read what came since behind the partitions' ends, so that these are of one moment after all that is judged.
-
-    A number is written after all lower ones. So those that are lower than what was seen lie before ends that were
-    looked up afterwards.
-    """
-    begins = {(s.topic, s.partition): told.hidden.get((s.topic, s.partition), s.stop) for s in spans}
+    take: Take,
+) -> set[Place]:
+    """Read these spans, and return the partitions of which no record is lacking."""
+    places = {(span.topic, span.partition) for span in spans}
+    if not any(span.first < span.stop for span in spans):
+        return places
+    writers = Writers(known)
     with app.with_whole_timeout().batches() as log:
-        plan = log.plan(sorted({span.topic for span in spans}), Window())
-        now = {(s.topic, s.partition): s for s in plan.spans if (s.topic, s.partition) in begins}
-        behind = tuple(_behind(span, begins[place]) for place, span in now.items())
-        writers = Writers(known)
-        for batch in log.scan(ScanPlan(behind)):
+        scan = log.scan(ScanPlan(tuple(spans)))
+        for batch in scan:
             writers.take(batch)
-    writer_of: WriterOf = writers.of
-    later = read_field(
-        app, check.fields, behind, writer_of=writer_of, take=values.take_later, take_unknown=values.take_strange
-    )
-    ended = {(span.topic, span.partition) for span in behind if span.stop == span.end >= span.first} - set(later.hidden)
-    return {place: each._replace(to_end=each.to_end or place in ended) for place, each in seen.items()}
-
-
-def _behind(span: Span, begin: int) -> Span:
-    first = min(begin, span.end)
-    return span._replace(first=first, stop=min(span.end, first + _LATER_OFFSETS))
+        lost = {(each.topic, each.partition) for each in scan.unseen()}
+    told = read_field(app, check.fields, spans, writer_of=writers.of, take=take, take_unknown=values.take_strange)
+    return places - lost - told.hidden.keys()
 
 
 def _lacks(check: ValueCheck, told: FieldRead, values: UniqueValues | SequenceValues) -> Iterator[str]:

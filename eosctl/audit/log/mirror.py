@@ -314,8 +314,8 @@ def mirror_findings(
             continue
         there, has_all = counts[each.source].count(each.first, each.last), each.first >= starts[each.source]
         words = (
-            f"{counted(each.records, 'record')} of {there:,} that the source has at offsets {each.first} to {each.last} "
-            f"of {_name(each)}"
+            f"{counted(each.records, 'record')} of {there:,} that the source has at offsets {each.first} to "
+            f"{each.last} of {_name(each)}"
         )
         if each.records < there and not each.is_cut:
             found[codes.MIRROR_GAP, each.place].append((_tally(codes.MIRROR_GAP, each, there - each.records), words))

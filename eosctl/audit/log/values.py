@@ -147,11 +147,11 @@ class _Stretches:
 class _Sequence:
     """One sequence in one topic: the connector's numbers, its first and last one in each partition, and others.
 
-    `later` came behind the window; `strange` are of producers of which nobody knows whose they are.
+    `outside` came before or behind the window; `strange` are of producers of which nobody knows whose they are.
     """
 
     own: _Stretches = field(default_factory=_Stretches)
-    later: _Stretches = field(default_factory=_Stretches)
+    outside: _Stretches = field(default_factory=_Stretches)
     strange: _Stretches = field(default_factory=_Stretches)
     first: dict[int, int] = field(default_factory=dict)
     last: dict[int, int] = field(default_factory=dict)
@@ -194,10 +194,16 @@ class SequenceValues:
         if (found := number_in(value.value)) is not None and (known := self._of.get((value.topic, found[0]))):
             known.strange.take(found[1], value)
 
+    def take_earlier(self, value: FieldValue) -> None:
+        """Take the number of a record of the connector's before the window."""
+        if (found := number_in(value.value)) is not None and (known := self._of.get((value.topic, found[0]))):
+            known.outside.take(found[1], value)
+            known.first[value.partition] = min(found[1], known.first.get(value.partition, found[1]))
+
     def take_later(self, value: FieldValue) -> None:
         """Take the number of a record of the connector's behind the window."""
         if (found := number_in(value.value)) is not None and (known := self._of.get((value.topic, found[0]))):
-            known.later.take(found[1], value)
+            known.outside.take(found[1], value)
             known.last[value.partition] = found[1]
 
     def topics_with_holes(self) -> frozenset[str]:
@@ -211,7 +217,7 @@ class SequenceValues:
         for (topic, name), known in sorted(self._of.items()):
             low, high = known.judged({number: each for (of, number), each in seen.items() if of == topic})
             for first, last, behind in known.own.holes():
-                for begin, end in known.later.left_of(first, last):
+                for begin, end in known.outside.left_of(first, last):
                     left = list(known.strange.left_of(begin, end))
                     strange += end - begin + 1 - sum(b - a + 1 for a, b in left)
                     for a, b in left:
