@@ -111,7 +111,7 @@ class _Places:
                 there = self.deletions if _is_deletion(record, its) else self.values
                 there.setdefault(record.partition, array("q")).append(record.offset)
                 copied = (
-                    mirror_offset(its.keys[record.key or b""].partition, members_of(record.value), record)
+                    mirror_offset(its.keys[record.key or b""].partition, members_of(record.value), record.topic)
                     if is_mirror
                     else None
                 )

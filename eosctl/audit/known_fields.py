@@ -23,18 +23,18 @@ def auto_fields(config: Mapping[str, str]) -> NamedFields | ChangeEvents | None:
 
     Raises UsageError for a connector of which that is not known.
     """
-    name = pruned_class(config)
-    if is_class(config, MIRROR_SOURCE):
-        return None
+    name, is_mirror = pruned_class(config), is_class(config, MIRROR_SOURCE)
     if (database := debezium_database(config)) is not None:
         return _change_events(database, config)
-    if not name.startswith(("FileStreamSource", "JdbcSource")):
+    if not is_mirror and not name.startswith(("FileStreamSource", "JdbcSource")):
         raise UsageError(
             f"which field is unique in the records of {config.get(PROPERTY) or 'this connector'} is not known",
             hint=f"{_NAME_IT} {_KNOWN}",
         )
     if _transforms(config):
-        _refuse("transforms may change the field, or send records of several tables to one topic")
+        _refuse("transforms may change or leave out records, or send those of several tables to one topic")
+    if is_mirror:
+        return None
     if name.startswith("FileStreamSource"):
         return NamedFields((FieldPath("value"),))
     return _jdbc_fields(config)

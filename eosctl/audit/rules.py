@@ -108,7 +108,7 @@ class OffsetsPartition:
         has, copied = self._has.pop(part.producer_id, Has.NOTHING), self._copied.pop(part.producer_id, ())
         if self.mirror is not None and (part.is_committed or part.marker is None):
             for offset in copied:
-                self.mirror.note(part.producer_id, part.epoch, offset)
+                self.mirror.note(part.producer_id, part.epoch, offset, part.ended_ms)
         if has:
             self.committed.note(part, has)
         if has & Has.ELSEWHERE and part.is_committed:

@@ -69,7 +69,7 @@ def wanted_fields(request: AuditRequest, config: Mapping[str, str]) -> Fields:
         if text == AUTO and not is_sequence:
             known = auto_fields(config)
             if known is None:
-                notes.append("--unique auto: no field, for copies are compared with their source")
+                notes.append("--unique auto: no field, for copies are compared with their source by offsets")
                 continue
             checks.append(ValueCheck(f"{option} auto", known, is_sequence))
         else:
@@ -208,7 +208,9 @@ def _read_side(
 
 
 def _lacks(check: ValueCheck, told: FieldRead, values: UniqueValues | SequenceValues) -> Iterator[str]:
-    if told.without and isinstance(check.fields, ChangeEvents):
+    if told.records == told.passed:
+        yield f"no record has a value for {check.option}"
+    elif told.without and isinstance(check.fields, ChangeEvents):
         yield (
             f"{told.without:,} of {counted(told.records, 'record')} are no change events of Debezium's in JSON with a "
             "position or key of their own"

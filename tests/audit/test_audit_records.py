@@ -277,3 +277,10 @@ def test_flattened_records_of_debezium_prove_nothing(invoke: Invoke) -> None:
     numbered(scene, 1, 1)
     done = run_on(scene, invoke)("-o", "json", "--unique", "auto")
     assert (codes(done), done.exit_code) == (set(), 7)
+
+
+def test_a_window_without_any_value_proves_nothing(invoke: Invoke) -> None:
+    scene = LogScene(config={"connector.class": "io.debezium.connector.mysql.MySqlConnector", "topic.prefix": OUT})
+    scene.task().commit(b'{"ddl":"CREATE TABLE t"}')
+    done = run_on(scene, invoke)("-o", "json", "--unique", "auto")
+    assert (codes(done), done.exit_code) == (set(), 7)

@@ -59,6 +59,7 @@ def test_fields_by_the_config(config: Mapping[str, str], fields: str) -> None:
             "transforms",
         ),
         ({"connector.class": "FileStreamSource", "transforms": "stamp"}, "transforms"),
+        ({"connector.class": "MirrorSourceConnector", "transforms": "filter"}, "transforms"),
         (
             {
                 "connector.class": MYSQL, "transforms": "unwrap",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from eosctl.audit.audit import audit
 from eosctl.audit.rows import AuditRow
 from eosctl.audit.scope import AuditRequest
+from eosctl.core.batches import ScanPlan, Window
 from tests.audit.happenings import codes, connector
-from tests.audit.log_scene import MIRRORED, SOURCE, LogScene, Task, mirror, mirror_scene, run_on
+from tests.audit.log_scene import MIRRORED, OWN, SOURCE, LogScene, Task, mirror, mirror_scene, run_on
 from tests.conftest import Invoke
 from tests.fakes.world import OFFSETS
 
@@ -250,6 +251,57 @@ def test_each_transaction_is_compared_with_its_own_range(
     done = run_on(scene, invoke)("-o", "json", "--connector", "m")
     rows = {row["code"]: row["count"] for row in done.json()["data"]["rows"] if row["code"] != "foreign_producer"}
     assert (rows, connector(done)["verdict"]) == (found, verdict)
+
+
+def test_offsets_that_moved_to_a_topic_of_their_own_are_those_of_before(invoke: Invoke) -> None:
+    """`eosctl offsets switch` copies the offset; in the order of the two logs nothing goes back."""
+    scene = mirror_scene()
+    mirror(twenty(scene), 4, 5)
+    mirror(scene.task(0, "m"), 9, 5)
+    scene.topics.add_topic(OWN, 1, {"cleanup.policy": "delete"})
+    scene.connect.connectors["m"].config["offsets.storage.topic"] = OWN
+    scene.offsets_topic = OWN
+    writer = scene.task()
+    writer.transactional_id = "eosctl-offsets-g-writer"
+    writer.start().write(OWN, STORED_KEY, b'{"offset":9}')
+    writer.end()
+    mirror(scene.task(0, "m"), 14, 5)
+    run = run_on(scene, invoke)
+    done = run("-o", "json", "--connector", "m")
+    assert (codes(done) - {"offsets_elsewhere"}, connector(done)["verdict"]) == (set(), "exactly_once")
+    mirror(scene.task(0, "m"), 19, 4)
+    assert "mirror_gap" in codes(run("-o", "json", "--connector", "m"))
+
+
+def test_a_transaction_that_is_missing_among_those_of_one_epoch_proves_nothing(invoke: Invoke) -> None:
+    """Offsets are counted off then: that of a transaction without records was taken for its neighbour's."""
+    scene = mirror_scene(bumps=False)
+    task = twenty(scene)
+    mirror(task, 4, 5)
+    task.write(OFFSETS, STORED_KEY, b'{"offset":9}')
+    task.end()
+    mirror(task, 14, 5)
+    mirror(task, 19, 5)
+    assert connector(run_on(scene, invoke)("-o", "json", "--connector", "m"))["verdict"] == "unproven"
+
+
+def test_offsets_that_are_younger_than_what_was_read_are_no_loss(invoke: Invoke) -> None:
+    """The offsets topic is looked at after the target topics: a MirrorMaker at work has more offsets then."""
+    scene = mirror_scene(bumps=False)
+    task = twenty(scene)
+    mirror(task, 4, 5)
+    mirror(task, 9, 5)
+    plan, plans = scene.batches.plan, list[ScanPlan]()
+
+    def planning(topics: Collection[str], window: Window) -> ScanPlan:
+        found = plan(topics, window)
+        if MIRRORED in topics and not plans:
+            plans.append(found)
+            mirror(task, 14, 5)
+        return found
+
+    scene.batches.plan = planning  # type: ignore[method-assign]
+    assert connector(run_on(scene, invoke)("-o", "json", "--connector", "m"))["verdict"] == "exactly_once"
 
 
 def test_another_policy_of_names_is_not_compared(invoke: Invoke) -> None:

@@ -181,6 +181,9 @@ def test_a_gap_is_a_number_that_no_partition_can_have(
         for partition in range(PARTITIONS)
     }
     values, seen, took = SequenceValues(), dict[tuple[str, int], PartitionSeen](), set[int]()
+    for number, (_partition, fate) in enumerate(written):
+        if fate == 2:
+            values.take_strange(FieldValue("t", 0, 0, 0, Decimal(number)))
     later = list[FieldValue]()
     for partition, log in logs.items():
         begin, end = cuts[partition][0], max(len(log) - cuts[partition][1], cuts[partition][0])
@@ -192,9 +195,6 @@ def test_a_gap_is_a_number_that_no_partition_can_have(
         seen["t", partition] = PartitionSeen(begin == 0, looked_again[partition] or not log[end:])
     for value in later:
         values.take_later(value)
-    for number, (_partition, fate) in enumerate(written):
-        if fate == 2:
-            values.take_strange(FieldValue("t", 0, 0, 0, Decimal(number)))
     gaps, texts = values.judge(seen)
     told = {number for _tally, words in gaps for number in numbers_in(words)}
     inside = set(range(min(took, default=0), max(took, default=-1) + 1))
@@ -209,6 +209,13 @@ def test_a_gap_is_a_number_that_no_partition_can_have(
 def numbers_in(words: str) -> Iterable[int]:
     first, _to, last = words.partition(" to ")
     return range(int(first), int(last or first) + 1)
+
+
+def test_numbers_of_nobody_knows_whom_are_no_gap_whenever_they_come() -> None:
+    values = SequenceValues()
+    values.take_strange(FieldValue("t", 0, 0, 0, "2"))
+    assert found(values, ["1", "3"]) == []
+    assert len(values.judge({("t", 0): WHOLE})[1]) == 1
 
 
 @pytest.mark.parametrize("seen", [PartitionSeen(is_whole=False), PartitionSeen(from_start=False, to_end=True)])

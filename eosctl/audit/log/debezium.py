@@ -1,11 +1,13 @@
 """What is unique in the change events of Debezium, as its JSON has them. Pure.
 
 MySQL and MariaDB (Debezium's binlog connectors): the position of an event in the binlog, and the row in the event. An
-UPDATE of a primary key is a delete and a create of one row, so the operation belongs to it. Where the server compresses
-its transactions (`binlog_transaction_compression`) several events may have one position: then their rows tell it.
+UPDATE of a primary key is a delete and a create of one row, so the operation belongs to it.
 PostgreSQL: the LSN of a change, which all rows of one COPY may share: with the key, else with the counter of events in
 the transaction (`provide.transaction.metadata`). `source.sequence` depends on when the connector started.
 Snapshots: the key of a row, in its table. Whoever asks for a second snapshot gets the rows again.
+
+Where that is not unique after all, the rows differ: the events of a compressed transaction of MySQL's may have one
+position (`binlog_transaction_compression`), a key may be that of an index with NULLs.
 """
 
 from __future__ import annotations
@@ -60,18 +62,19 @@ class ChangeEvents:
         if not isinstance(event, Mapping) or not isinstance(source, Mapping) or not isinstance(op, str):
             return None
         key = None if record.key is None else read_json(record.key)
+        row = (key, event.get("before"), event.get("after"))
         snapshot = source.get("snapshot")
         if snapshot not in _STREAMED:
             if not self.has_keys or key is None:
                 return None
             may_repeat = snapshot == _INCREMENTAL or not self.snapshots_once
-            return ReadValue(("snapshot", *map(source.get, _TABLE), key), may_repeat=may_repeat)
+            return ReadValue(("snapshot", *map(source.get, _TABLE), key), row, may_repeat)
         if self.database is not Database.POSTGRES:
             position = (source.get("file"), source.get("pos"), source.get("row"))
             if None in position:
                 return None
-            return ReadValue((source.get("gtid"), *position, op), (key, event.get("before"), event.get("after")))
+            return ReadValue((source.get("gtid"), *position, op), row)
         lsn, order = source.get("lsn"), member_of(event, "transaction", "total_order")
         if lsn is not None and self.has_keys and key is not None:
-            return ReadValue((lsn, op, key))
-        return None if lsn is None or order is None else ReadValue((lsn, order))
+            return ReadValue((lsn, op, key), row)
+        return None if lsn is None or order is None else ReadValue((lsn, order), row)

@@ -18,10 +18,10 @@ from eosctl.codes import Code
 from eosctl.core.batches import Batch, Place
 from eosctl.core.frozen import NamedTuple, frozen
 from eosctl.core.ids import ProducerId
-from eosctl.core.records import Record
 from eosctl.core.wording import counted
 
-_CLOCKS_APART_MS = 1000
+_TOGETHER_MS = 20
+"""So near each other are the markers of one transaction."""
 
 
 @frozen
@@ -33,27 +33,26 @@ class MirrorOffset:
     partition: int
     offset: int
     stored_in: str
-    at_ms: int
 
 
 def mirror_offset(
-    partition: Mapping[str, object] | None, offset: Mapping[str, object] | None, record: Record
+    partition: Mapping[str, object] | None, offset: Mapping[str, object] | None, stored_in: str
 ) -> MirrorOffset | None:
     """Return the offset in an offsets record of MirrorSourceTask's; None for anything else."""
     cluster, topic, number = ((partition or {}).get(name) for name in ("cluster", "topic", "partition"))
     copied = (offset or {}).get("offset")
     if isinstance(cluster, str) and isinstance(topic, str) and isinstance(number, int) and isinstance(copied, int):
-        return MirrorOffset(cluster, topic, number, copied, record.topic, record.timestamp_ms)
+        return MirrorOffset(cluster, topic, number, copied, stored_in)
     return None
 
 
 class _Stored(NamedTuple):
-    """An offset as its producer stored it."""
+    """An offset as its producer stored it, in a transaction that ended at `ended_ms` by the broker's clock."""
 
     producer_id: ProducerId
     epoch: int
     offset: int
-    at_ms: int
+    ended_ms: int
 
 
 @frozen
@@ -101,12 +100,12 @@ class Mirror:
     _stored: defaultdict[Place, dict[str, list[_Stored]]] = field(default_factory=lambda: defaultdict(dict))
     _parts: dict[Place, list[Part]] = field(default_factory=dict)
 
-    def note(self, producer_id: ProducerId, epoch: int, offset: MirrorOffset) -> None:
+    def note(self, producer_id: ProducerId, epoch: int, offset: MirrorOffset, ended_ms: int = -1) -> None:
         """Take an offset, in the order of the log that it is in."""
         place = (self._target(offset), offset.partition)
         self._sources[place] = offset.topic
         stored = self._stored[place].setdefault(offset.stored_in, [])
-        stored.append(_Stored(producer_id, epoch, offset.offset, offset.at_ms))
+        stored.append(_Stored(producer_id, epoch, offset.offset, ended_ms))
 
     def committed(self, part: Part) -> None:
         """Take a committed part of a target partition, in the order of its log."""
@@ -181,7 +180,7 @@ class _Join:
             unsure.append(f"{unknown:,} of the copies in {name} were not compared: the offset before them was not read")
         if more:
             unsure.append(f"{more:,} records in {name} were not compared: their transactions have no source offset")
-        if self._may_be_shifted(parts):
+        if self._may_be_shifted():
             found, unsure = [], [f"copies in {name} were not compared: not all offsets have records there"]
         return Copies((*found, *self._lost()), tuple(self._went_back()), (*unsure, *self._moved_on()))
 
@@ -194,14 +193,22 @@ class _Join:
         self._taken[key] += 1
         return slots[self._taken[key] - 1 : self._taken[key]]
 
-    def _may_be_shifted(self, parts: Sequence[Part]) -> bool:
-        """Return whether a shared epoch has more offsets than parts, younger ones aside."""
-        read_ms = max(part.ended_ms for part in parts) - _CLOCKS_APART_MS
-        return any(
-            self.stored[topic][number].at_ms < read_ms
-            for key, taken in self._taken.items()
-            for topic, number in self._at.get(key, [])[taken:]
-        )
+    def _may_be_shifted(self) -> bool:
+        """Return whether parts of a shared epoch may have been joined with their neighbours' offsets.
+
+        Where there are more offsets than parts, the last ones may be younger than what was read, or a part in between
+        is missing: then an offset ended with another part than its own.
+        """
+        for key, taken in self._taken.items():
+            slots = self._at.get(key, [])
+            ends = [self.stored[topic][number].ended_ms for topic, number in slots]
+            for at, slot in enumerate(slots[:taken] if taken < len(slots) else ()):
+                part_ms = self._joined[slot].ended_ms
+                near = [abs(each - part_ms) for each in ends[max(at - 1, 0) : at + 2]]
+                own = abs(ends[at] - part_ms)
+                if own > _TOGETHER_MS or near.count(own) > 1 or own > min(near):
+                    return True
+        return False
 
     def _between(self) -> Iterator[tuple[str, int, _Stored]]:
         """Return the offsets behind the first one that has records here, up to the last one that has."""

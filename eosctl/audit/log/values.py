@@ -191,8 +191,8 @@ class SequenceValues:
 
     def take_strange(self, value: FieldValue) -> None:
         """Take the number of a record of which nobody knows whose it is: it is not judged, and no hole either."""
-        if (found := number_in(value.value)) is not None and (known := self._of.get((value.topic, found[0]))):
-            known.strange.take(found[1], value)
+        if (found := number_in(value.value)) is not None:
+            self._of.setdefault((value.topic, found[0]), _Sequence()).strange.take(found[1], value)
 
     def take_earlier(self, value: FieldValue) -> None:
         """Take the number of a record of the connector's before the window."""
