@@ -55,6 +55,20 @@ class _Stored(NamedTuple):
     ended_ms: int
 
 
+class CommittedPart(NamedTuple):
+    """A committed part in a target partition, without its marker: there may be very many."""
+
+    producer_id: ProducerId
+    epoch: int
+    has_own_epoch: bool
+    is_cut: bool
+    records: int
+    first_offset: int
+    last_offset: int
+    first_ms: int
+    ended_ms: int
+
+
 @frozen
 class Copied:
     """A transaction's part in a target partition: `records` of the source partition's offsets `first` to `last`.
@@ -68,7 +82,7 @@ class Copied:
     last: int
     records: int
     is_cut: bool
-    part: Part
+    part: CommittedPart
 
 
 @frozen
@@ -98,7 +112,7 @@ class Mirror:
     uncompared: dict[Place, ProducerId] = field(default_factory=dict)
     _sources: dict[Place, str] = field(default_factory=dict)
     _stored: defaultdict[Place, dict[str, list[_Stored]]] = field(default_factory=lambda: defaultdict(dict))
-    _parts: dict[Place, list[Part]] = field(default_factory=dict)
+    _parts: dict[Place, list[CommittedPart]] = field(default_factory=dict)
 
     def note(self, producer_id: ProducerId, epoch: int, offset: MirrorOffset, ended_ms: int = -1) -> None:
         """Take an offset, in the order of the log that it is in."""
@@ -112,7 +126,12 @@ class Mirror:
         place = (part.topic, part.partition)
         if not part.has_own_epoch and (self.has_lost_offsets or place not in self.whole):
             self.uncompared[place] = part.producer_id
-        self._parts.setdefault(place, []).append(part)
+        self._parts.setdefault(place, []).append(
+            CommittedPart(
+                part.producer_id, part.epoch, part.has_own_epoch, part.is_cut, part.records, part.first_offset,
+                part.last_offset, part.first_ms, part.ended_ms,
+            )
+        )  # fmt: skip
 
     def leave_out(self, place: Place) -> None:
         """Compare nothing in a target partition of which some records are gone."""
@@ -150,10 +169,10 @@ class _Join:
     is_whole: bool
     own: Collection[ProducerId]
     _at: defaultdict[tuple[ProducerId, int], list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list))
-    _joined: dict[tuple[str, int], Part] = field(default_factory=dict)
+    _joined: dict[tuple[str, int], CommittedPart] = field(default_factory=dict)
     _taken: Counter[tuple[ProducerId, int]] = field(default_factory=Counter)
 
-    def copies(self, parts: Sequence[Part]) -> Copies:
+    def copies(self, parts: Sequence[CommittedPart]) -> Copies:
         """Return the copies of these parts, in the order of the target's log."""
         for topic, stored in self.stored.items():
             for number, each in enumerate(stored):
@@ -184,7 +203,7 @@ class _Join:
             found, unsure = [], [f"copies in {name} were not compared: not all offsets have records there"]
         return Copies((*found, *self._lost()), tuple(self._went_back()), (*unsure, *self._moved_on()))
 
-    def _slots(self, part: Part) -> Sequence[tuple[str, int]]:
+    def _slots(self, part: CommittedPart) -> Sequence[tuple[str, int]]:
         """Return where the offsets of a part's transaction are; of a shared epoch they are counted off."""
         key = (part.producer_id, part.epoch)
         slots = self._at.get(key, [])
@@ -354,6 +373,6 @@ def _name(each: Copied) -> str:
 def _tally(code: Code, each: Copied, count: int) -> PlaceTally:
     part = each.part
     return PlaceTally(
-        code, part.topic, part.partition, part.producer_id, part.epoch, part.first_offset, part.last_offset,
-        part.first_ms, count, each.records,
+        code, *each.place, part.producer_id, part.epoch, part.first_offset, part.last_offset, part.first_ms, count,
+        each.records,
     )  # fmt: skip
