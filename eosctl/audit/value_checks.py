@@ -216,8 +216,8 @@ def _lacks(check: ValueCheck, told: FieldRead, values: UniqueValues | SequenceVa
             "position or key of their own"
         )
     elif told.without:
-        field_s = "such field" if check.is_sequence or "," not in str(check.fields) else "such fields"
-        yield f"{told.without:,} of {counted(told.records, 'record')} have no {field_s}"
+        noun = "fields" if "," in str(check.fields) else "field"
+        yield f"{told.without:,} of {counted(told.records, 'record')} have no such {noun}"
     if isinstance(values, SequenceValues) and values.unreadable:
         yield f"{counted(values.unreadable, 'record')} have no number at the end of the field"
     if told.unknown:

@@ -273,6 +273,18 @@ def test_offsets_that_moved_to_a_topic_of_their_own_are_those_of_before(invoke: 
     assert "mirror_gap" in codes(run("-o", "json", "--connector", "m"))
 
 
+def test_copies_whose_offsets_are_lost_are_not_those_of_the_next_offset(invoke: Invoke) -> None:
+    """Where the target's beginning is lost, the first offset that is left belongs to a part of unknown length."""
+    scene = mirror_scene()
+    task = twenty(scene)
+    for last in (4, 9, 14, 19):
+        mirror(task, last, 5)
+    scene.state.log(MIRRORED, 0).delete_before(6)
+    scene.state.log(OFFSETS, 0).delete_before(4)
+    done = run_on(scene, invoke)("-o", "json", "--connector", "m")
+    assert (codes(done), connector(done)["verdict"]) == (set(), "unproven")
+
+
 def test_a_transaction_that_is_missing_among_those_of_one_epoch_proves_nothing(invoke: Invoke) -> None:
     """Offsets are counted off then: that of a transaction without records was taken for its neighbour's."""
     scene = mirror_scene(bumps=False)

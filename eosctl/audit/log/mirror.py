@@ -99,7 +99,7 @@ class Copies:
 
 @dataclass(slots=True)
 class Mirror:
-    """Joins the parts of a MirrorMaker's transactions with its offsets; `target_of` names the topic of a source topic.
+    """Joins the parts of a MirrorMaker's transactions with its offsets.
 
     `whole` are the target partitions that are read from their very beginning, `uncompared` those that can't be, and who
     wrote there. `has_lost_offsets`: some may be missing, so that they can't be counted off.
@@ -189,10 +189,10 @@ class _Join:
             (topic, first), (last_topic, last) = slots[0], slots[-1]
             start = self.stored[topic][first - 1].offset if first else before
             before = self.stored[last_topic][last].offset
+            records, more = part.records + more, 0
             if start < 0 and not self.is_whole:
                 unknown += 1
             elif start <= before:
-                records, more = part.records + more, 0
                 found.append(Copied(self.place, self.source, start + 1, before, records, is_cut or start < 0, part))
         name = f"{self.place[0]}-{self.place[1]}"
         if unknown:
@@ -268,7 +268,7 @@ class _Join:
 
 @dataclass(slots=True)
 class SourceCount:
-    """Counts the committed records of a source partition between `bounds`: offsets in order, each the end of one."""
+    """Counts the committed records of a source partition between `bounds`, which are offsets in order."""
 
     bounds: Sequence[int]
     _records: list[int] = field(init=False)
