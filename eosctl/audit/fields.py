@@ -14,7 +14,7 @@ from eosctl.app import App
 from eosctl.audit.log.debezium import ChangeEvents
 from eosctl.audit.log.field_paths import NamedFields
 from eosctl.audit.log.values import FieldValue
-from eosctl.audit.log.writers import Writer
+from eosctl.audit.log.writers import WriterKind
 from eosctl.core.batches import Place, Span
 from eosctl.core.records import Record
 from eosctl.deadline import Deadline
@@ -24,7 +24,7 @@ OPEN_S = 5.0
 """How long a reader waits for transactions that hide records of its window."""
 _AGAIN_S = 0.25
 
-WriterOf = Callable[[Place, int], Writer]
+WriterOf = Callable[[Place, int], WriterKind]
 """Whose the record of a partition at an offset is."""
 Take = Callable[[FieldValue], object]
 
@@ -67,10 +67,10 @@ def read_field(
     def look(records: Sequence[Record]) -> Sequence[Record]:
         for record in records:
             writer = writer_of((record.topic, record.partition), record.offset)
-            if writer is Writer.OWN:
+            if writer is WriterKind.OWN:
                 read.records += 1
                 _look_at(record, fields, read, take)
-            elif writer is Writer.UNKNOWN:
+            elif writer is WriterKind.UNKNOWN:
                 read.unknown += 1
                 if take_unknown is not None:
                     _look_at(record, fields, FieldRead(), take_unknown)

@@ -13,7 +13,7 @@ from eosctl.audit.known_fields import auto_fields, is_debezium, topics_without_r
 from eosctl.audit.log.debezium import ChangeEvents
 from eosctl.audit.log.field_paths import NamedFields, parse_field_path
 from eosctl.audit.log.values import Found, PartitionSeen, Seen, SequenceValues, UniqueValues
-from eosctl.audit.log.writers import Writer, Writers
+from eosctl.audit.log.writers import WriterKind, Writers
 from eosctl.audit.scope import AuditRequest
 from eosctl.audit.verdict import KnownProducer, Whose
 from eosctl.core.batches import Place, ScanPlan, Span, UnseenReason, Window
@@ -89,7 +89,7 @@ def check_values(
         return done
     spans = [span for span in read.spans if span.topic not in fields.left_out]
     known = {each: _writer(producer) for each, producer in producers.items()}
-    writer_of = _own_writer if set(known.values()) <= {Writer.OWN} else _writers(app, known, spans).of
+    writer_of = _own_writer if set(known.values()) <= {WriterKind.OWN} else _writers(app, known, spans).of
     for check in fields.checks:
         values = SequenceValues() if check.is_sequence else UniqueValues()
         told = read_field(
@@ -121,16 +121,16 @@ def check_values(
     return done
 
 
-def _own_writer(_place: Place, _offset: int) -> Writer:
-    return Writer.OWN
+def _own_writer(_place: Place, _offset: int) -> WriterKind:
+    return WriterKind.OWN
 
 
-def _writer(producer: KnownProducer) -> Writer:
+def _writer(producer: KnownProducer) -> WriterKind:
     """Only what is a task of another connector's, or eosctl's, is certainly not the connector's."""
-    return {Whose.OWN: Writer.OWN, Whose.KNOWN: Writer.OTHER}.get(producer.whose, Writer.UNKNOWN)
+    return {Whose.OWN: WriterKind.OWN, Whose.KNOWN: WriterKind.OTHER}.get(producer.whose, WriterKind.UNKNOWN)
 
 
-def _writers(app: App, known: Mapping[ProducerId, Writer], spans: Sequence[Span]) -> Writers:
+def _writers(app: App, known: Mapping[ProducerId, WriterKind], spans: Sequence[Span]) -> Writers:
     """Read the headers of the batches once more: now it is known whose they are."""
     writers = Writers(known)
     with app.with_whole_timeout().batches() as log:
@@ -154,7 +154,7 @@ def _look_around(
     values: SequenceValues,
     seen: Mapping[Place, PartitionSeen],
     around: Mapping[Place, tuple[int, int]],
-    known: Mapping[ProducerId, Writer],
+    known: Mapping[ProducerId, WriterKind],
 ) -> Seen:
     """Read on before and behind the offsets that were read of some partitions, up to ends that are looked up now.
 
@@ -190,7 +190,7 @@ def _read_side(
     check: ValueCheck,
     values: SequenceValues,
     spans: Sequence[Span],
-    known: Mapping[ProducerId, Writer],
+    known: Mapping[ProducerId, WriterKind],
     take: Take,
 ) -> set[Place]:
     """Read these spans, and return the partitions of which no record is lacking."""

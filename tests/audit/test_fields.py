@@ -9,7 +9,7 @@ import pytest
 from eosctl.audit.fields import FieldRead, WriterOf, read_field
 from eosctl.audit.log.field_paths import FieldPath, NamedFields, parse_field_path
 from eosctl.audit.log.values import FieldValue
-from eosctl.audit.log.writers import Writer
+from eosctl.audit.log.writers import WriterKind
 from eosctl.core.batches import Place, Window
 from eosctl.core.records import OutRecord, Record
 from eosctl.errors import DeadlineError, UsageError
@@ -119,8 +119,8 @@ def write(
     return producer[0], producer[1]
 
 
-def own(_place: Place, _offset: int) -> Writer:
-    return Writer.OWN
+def own(_place: Place, _offset: int) -> WriterKind:
+    return WriterKind.OWN
 
 
 def values(world: World, window: Window, writer_of: WriterOf = own) -> tuple[list[tuple[int, int, str]], FieldRead]:
@@ -161,7 +161,7 @@ def test_only_the_window_is_read(world: World) -> None:
 def test_only_the_connectors_own_records_are_looked_at(world: World) -> None:
     """Those of others were compared with its own: what each had once was a duplicate."""
     write(world, "a", b'{"id": 1}', b'{"id": 2}', b'{"id": 3}')
-    found, read = values(world, Window(), lambda _place, offset: Writer(offset))
+    found, read = values(world, Window(), lambda _place, offset: WriterKind(offset))
     assert (found, read.records, read.unknown) == ([(0, 0, "1")], 1, 1)
 
 

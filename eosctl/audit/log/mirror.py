@@ -55,7 +55,7 @@ class _Stored(NamedTuple):
     ended_ms: int
 
 
-class CommittedPart(NamedTuple):
+class CopiedPart(NamedTuple):
     """A committed part in a target partition, without its marker: there may be very many."""
 
     producer_id: ProducerId
@@ -82,7 +82,7 @@ class Copied:
     last: int
     records: int
     is_cut: bool
-    part: CommittedPart
+    part: CopiedPart
 
 
 @frozen
@@ -112,7 +112,7 @@ class Mirror:
     uncompared: dict[Place, ProducerId] = field(default_factory=dict)
     _sources: dict[Place, str] = field(default_factory=dict)
     _stored: defaultdict[Place, dict[str, list[_Stored]]] = field(default_factory=lambda: defaultdict(dict))
-    _parts: dict[Place, list[CommittedPart]] = field(default_factory=dict)
+    _parts: dict[Place, list[CopiedPart]] = field(default_factory=dict)
 
     def note(self, producer_id: ProducerId, epoch: int, offset: MirrorOffset, ended_ms: int = -1) -> None:
         """Take an offset, in the order of the log that it is in."""
@@ -127,7 +127,7 @@ class Mirror:
         if not part.has_own_epoch and (self.has_lost_offsets or place not in self.whole):
             self.uncompared[place] = part.producer_id
         self._parts.setdefault(place, []).append(
-            CommittedPart(
+            CopiedPart(
                 part.producer_id, part.epoch, part.has_own_epoch, part.is_cut, part.records, part.first_offset,
                 part.last_offset, part.first_ms, part.ended_ms,
             )
@@ -169,10 +169,10 @@ class _Join:
     is_whole: bool
     own: Collection[ProducerId]
     _at: defaultdict[tuple[ProducerId, int], list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list))
-    _joined: dict[tuple[str, int], CommittedPart] = field(default_factory=dict)
+    _joined: dict[tuple[str, int], CopiedPart] = field(default_factory=dict)
     _taken: Counter[tuple[ProducerId, int]] = field(default_factory=Counter)
 
-    def copies(self, parts: Sequence[CommittedPart]) -> Copies:
+    def copies(self, parts: Sequence[CopiedPart]) -> Copies:
         """Return the copies of these parts, in the order of the target's log."""
         for topic, stored in self.stored.items():
             for number, each in enumerate(stored):
@@ -203,7 +203,7 @@ class _Join:
             found, unsure = [], [f"copies in {name} were not compared: not all offsets have records there"]
         return Copies((*found, *self._lost()), tuple(self._went_back()), (*unsure, *self._moved_on()))
 
-    def _slots(self, part: CommittedPart) -> Sequence[tuple[str, int]]:
+    def _slots(self, part: CopiedPart) -> Sequence[tuple[str, int]]:
         """Return where the offsets of a part's transaction are; of a shared epoch they are counted off."""
         key = (part.producer_id, part.epoch)
         slots = self._at.get(key, [])

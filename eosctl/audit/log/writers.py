@@ -17,7 +17,7 @@ from eosctl.core.ids import ProducerId
 
 
 @unique
-class Writer(IntEnum):
+class WriterKind(IntEnum):
     """Whose a record is; OTHER is certainly not the connector."""
 
     OWN = 0
@@ -29,7 +29,7 @@ class Writer(IntEnum):
 class Writers:
     """The writer of each offset of what was scanned; a producer that is not in `known` is UNKNOWN."""
 
-    known: Mapping[ProducerId, Writer]
+    known: Mapping[ProducerId, WriterKind]
     _begins: dict[Place, array[int]] = field(default_factory=dict)
     _of: dict[Place, bytearray] = field(default_factory=dict)
     _ends: dict[Place, int] = field(default_factory=dict)
@@ -39,14 +39,14 @@ class Writers:
         if batch.is_control:
             return
         place = (batch.topic, batch.partition)
-        writer = self.known.get(batch.producer_id, Writer.UNKNOWN)
+        writer = self.known.get(batch.producer_id, WriterKind.UNKNOWN)
         self._ends[place] = batch.last_offset
         runs = self._of.setdefault(place, bytearray())
         if not runs or runs[-1] != writer:
             runs.append(writer)
             self._begins.setdefault(place, array("q")).append(batch.base_offset)
 
-    def of(self, place: Place, offset: int) -> Writer:
+    def of(self, place: Place, offset: int) -> WriterKind:
         """Return whose the record at an offset is."""
         at = bisect_right(self._begins.get(place, ()), offset) - 1
-        return Writer(self._of[place][at]) if at >= 0 and offset <= self._ends[place] else Writer.UNKNOWN
+        return WriterKind(self._of[place][at]) if at >= 0 and offset <= self._ends[place] else WriterKind.UNKNOWN
