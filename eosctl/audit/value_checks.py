@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eosctl.app import App
 from eosctl.audit import codes
-from eosctl.audit.fields import FieldRead, Take, read_field
+from eosctl.audit.fields import OPEN_S, FieldRead, Take, read_field
 from eosctl.audit.gather import LogRead
 from eosctl.audit.known_fields import auto_fields, is_debezium, topics_without_rows
 from eosctl.audit.log.debezium import ChangeEvents
@@ -20,11 +20,13 @@ from eosctl.core.batches import Place, ScanPlan, Span, UnseenReason, Window
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId
 from eosctl.core.wording import counted
+from eosctl.deadline import Deadline
 from eosctl.report import Problem
 
 AUTO = "auto"
 _AROUND_OFFSETS = 10_000
 """How far each partition is read before and behind the window, where a number is missing in it."""
+_AGAIN_S = 1.0
 
 
 @frozen
@@ -152,27 +154,37 @@ def _look_around(
     app: App,
     check: ValueCheck,
     values: SequenceValues,
-    seen: Mapping[Place, PartitionSeen],
+    seen: Seen,
     around: Mapping[Place, tuple[int, int]],
     known: Mapping[ProducerId, WriterKind],
 ) -> Seen:
     """Read on before and behind the offsets that were read of some partitions, up to ends that are looked up now.
 
     A number is written after all lower ones. So those that are lower than one that was seen lie before these ends.
+    Where that is not so, say as tasks share one sequence, what came since shows it while the ends move.
     """
-    with app.with_whole_timeout().batches() as log:
-        plan = log.plan(sorted({topic for topic, _partition in around}), Window())
-    spans = {(s.topic, s.partition): s for s in plan.spans if (s.topic, s.partition) in around}
+    spans = _spans_now(app, around)
     before = [_before(span, around[place][0]) for place, span in spans.items()]
-    behind = [_behind(span, around[place][1]) for place, span in spans.items()]
-    started = _read_side(app, check, values, before, known, values.take_earlier)
-    ended = _read_side(app, check, values, behind, known, values.take_later)
-    starts = {(each.topic, each.partition) for each in before if each.first == 0} & started
-    ends = {(each.topic, each.partition) for each in behind if each.stop == each.end} & ended
-    return {
-        place: each._replace(from_start=each.from_start or place in starts, to_end=place in ends)
-        for place, each in seen.items()
-    }
+    told = _read_side(app, check, values, before, known, values.take_earlier)
+    starts = {(each.topic, each.partition) for each in before if each.first == 0} & told.keys()
+    seen = {place: each._replace(from_start=each.from_start or place in starts) for place, each in seen.items()}
+    begins = {place: begin for place, (_first, begin) in around.items()}
+    for _ in Deadline.after(min(OPEN_S, app.deadline.remaining_s() / 2), app.clock).rounds(_AGAIN_S):
+        behind = [_behind(span, begins[place]) for place, span in spans.items()]
+        told = _read_side(app, check, values, behind, known, values.take_later)
+        begins |= told
+        ends = {place for place, span in spans.items() if told.get(place) == span.end}
+        seen = {place: each._replace(to_end=place in ends) for place, each in seen.items()}
+        if all(span.first >= span.stop for span in behind) or not values.has_gap(seen):
+            break
+        spans = _spans_now(app, around)
+    return seen
+
+
+def _spans_now(app: App, places: Collection[Place]) -> dict[Place, Span]:
+    with app.with_whole_timeout().batches() as log:
+        plan = log.plan(sorted({topic for topic, _partition in places}), Window())
+    return {place: span for span in plan.spans if (place := (span.topic, span.partition)) in places}
 
 
 def _before(span: Span, stop: int) -> Span:
@@ -192,11 +204,11 @@ def _read_side(
     spans: Sequence[Span],
     known: Mapping[ProducerId, WriterKind],
     take: Take,
-) -> set[Place]:
-    """Read these spans, and return the partitions of which no record is lacking."""
-    places = {(span.topic, span.partition) for span in spans}
+) -> dict[Place, int]:
+    """Read these spans, and return up to where no record is lacking, of each partition that could be read."""
+    stops = {(span.topic, span.partition): span.stop for span in spans}
     if not any(span.first < span.stop for span in spans):
-        return places
+        return stops
     writers = Writers(known)
     with app.with_whole_timeout().batches() as log:
         scan = log.scan(ScanPlan(tuple(spans)))
@@ -204,7 +216,7 @@ def _read_side(
             writers.take(batch)
         lost = {(each.topic, each.partition) for each in scan.unseen()}
     told = read_field(app, check.fields, spans, writer_of=writers.of, take=take, take_unknown=values.take_strange)
-    return places - lost - told.hidden.keys()
+    return {place: stop for place, stop in (stops | told.hidden).items() if place not in lost}
 
 
 def _lacks(check: ValueCheck, told: FieldRead, values: UniqueValues | SequenceValues) -> Iterator[str]:

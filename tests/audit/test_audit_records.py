@@ -187,6 +187,23 @@ def test_ends_that_were_looked_up_one_after_the_other_make_no_gap(
     assert (codes(done), done.exit_code) == (found, 3 if found else 0)
 
 
+def test_a_number_that_another_task_is_late_with_is_no_gap(invoke: Invoke) -> None:
+    """Tasks that share one sequence write its numbers in any order: while the ends move it is looked at again."""
+    scene = LogScene()
+    two_partitions(scene, 1, 2, 4)
+    plan, late = scene.batches.plan, [5, 6, 3]
+
+    def planning(topics: Collection[str], window: Window) -> ScanPlan:
+        found = plan(topics, window)
+        if OUT in topics and late:
+            two_partitions(scene, late.pop(0))
+        return found
+
+    scene.batches.plan = planning  # type: ignore[method-assign]
+    done = run_on(scene, invoke)("-o", "json", "--sequence", "id")
+    assert (codes(done), done.exit_code, late) == (set(), 0, [])
+
+
 def test_a_partition_that_lost_its_beginning_makes_no_gap(invoke: Invoke) -> None:
     """Retention cuts partitions at different numbers."""
     scene = LogScene()

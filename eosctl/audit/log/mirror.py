@@ -351,7 +351,8 @@ def mirror_findings(
         elif each.records != there or not has_all:
             unsure[each.place] += 1
     texts = [
-        f"{count:,} of the copies in {topic}-{number} are not proven: they may have begun before what was read"
+        f"{count:,} of the copies in {topic}-{number} are not proven: they may have begun before "
+        "what was read, or what they copied is gone"
         for (topic, number), count in sorted(unsure.items())
     ]
     return [_together(each) for each in found.values() if each], texts

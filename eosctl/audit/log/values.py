@@ -210,6 +210,10 @@ class SequenceValues:
         """Return the topics in which a number is missing, as far as was read."""
         return frozenset(topic for (topic, _label), known in self._of.items() if len(known.own.starts) > 1)
 
+    def has_gap(self, seen: Seen) -> bool:
+        """Return whether a number is missing for certain."""
+        return any(tally.code == codes.GAP for tally, _words in self.judge(seen)[0])
+
     def judge(self, seen: Seen) -> tuple[Found, list[str]]:
         """Return each hole, at the record behind it, with its numbers, what came twice, and what is unproven."""
         gaps: Found = []
