@@ -27,8 +27,9 @@ from .frame.options import EosctlCommand, pass_app, pass_request
 )  # fmt: skip
 @click.option("--until", metavar="TIME|AGE|OFFSET", help="Where to end [default: the end of the log].")
 @click.option(
-    "--unique", metavar="FIELD",
-    help="Report values that come twice: id, value.after.id, key.id, header.id, value or key; auto for a known source.",
+    "--unique", metavar="FIELD[,FIELD]",
+    help="Report values that come twice: id, value.after.id, key.id, header.id, value or key; several are unique "
+    "together; auto for a known source.",
 )  # fmt: skip
 @click.option(
     "--sequence", metavar="FIELD",
@@ -54,8 +55,10 @@ def audit(app: App, request: AuditRequest) -> Report:
 
     --unique and --sequence read the committed records as well, which takes as long as a consumer: a value that comes
     twice in a topic is a duplicate, a number that is missing a gap, and both are not_exactly_once; records without the
-    field leave it unproven. --unique takes about 75 bytes of memory for each value, --sequence keeps the unbroken
-    stretches only. MirrorMaker 2 is always compared with its source topics.
+    field leave it unproven. Only the connector's own records count. --unique takes about 75 bytes of memory for each
+    value, --sequence keeps the unbroken stretches only. --unique auto knows FileStream, JDBC, MirrorMaker 2, and
+    Debezium's PostgreSQL, MySQL and MariaDB connectors. MirrorMaker 2 is always compared with its source topics,
+    transaction by transaction.
 
     What retention, compaction or DeleteRecords removed can't be proven: the window that is proven is printed. Ctrl-C
     reports what was read so far (exit 130). Needs brokers of Kafka 2.5 or newer, READ on the topics, and DESCRIBE on

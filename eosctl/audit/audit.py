@@ -70,8 +70,8 @@ def audit(app: App, request: AuditRequest) -> Report:
         cluster_id = admin.cluster_id()
     read = read_logs(scope, window, check_crcs=request.check_crcs, begin=request.begin)
     producers, problems = _producers(scope, read)
-    more, unread = _more_findings(app, scope, read, fields)
-    done = _judged(scope, window, read, producers, more, lacks=[each.message for each in unread])
+    more, unread, notes = _more_findings(app, scope, read, fields, producers)
+    done = _judged(scope, window, read, producers, more, lacks=[each.message for each in unread], notes=notes)
     report = _report(app, request, done, [*problems, *unread], cluster_id=cluster_id)
     return report if request.report is None else _with_page(report, Path(request.report), done, app)
 
@@ -133,25 +133,27 @@ def _producers(scope: Scope, read: LogRead) -> tuple[dict[ProducerId, KnownProdu
 
 
 def _more_findings(
-    app: App, scope: Scope, read: LogRead, fields: Fields
-) -> tuple[list[tuple[PlaceTally, str]], list[Problem]]:
+    app: App, scope: Scope, read: LogRead, fields: Fields, producers: Mapping[ProducerId, KnownProducer]
+) -> tuple[list[tuple[PlaceTally, str]], list[Problem], list[str]]:
     """What only records, or another cluster's logs, show; nothing once the time is over."""
     found: list[tuple[PlaceTally, str]] = []
     problems: list[Problem] = []
+    notes: list[str] = []
     if read.ended_by is not None:
-        return found, problems
+        return found, problems, notes
     try:
-        found, problems = check_values(scope.app, read, fields)
-        if (mirror := read.outputs.mirror) is not None:
-            copies, unread = compare_with_source(app.with_whole_timeout(), scope, mirror.copied)
-            found, problems = [*found, *copies], [*problems, *unread]
+        checked = check_values(scope.app, read, fields, producers)
+        found, problems, notes = checked.found, checked.problems, checked.notes
+        own = frozenset(number for number, each in producers.items() if each.whose is Whose.OWN)
+        copies, unread = compare_with_source(app.with_whole_timeout(), scope, read.outputs.mirror, own)
+        found, problems = [*found, *copies], [*problems, *unread]
     except KeyboardInterrupt:
         read.ended_by = InterruptedByUserError(f"interrupted; {JUDGED}")
     except DeadlineError as exc:
         read.ended_by = DeadlineError(f"{exc.message}; {JUDGED}", hint=exc.hint)
     except EosctlError as exc:
         problems.append(Problem(codes.NOT_PROVEN, f"the records were not read: {exc.message}", exc.hint, "warning"))
-    return found, problems
+    return found, problems, notes
 
 
 def _judged(
@@ -162,6 +164,7 @@ def _judged(
     more: Sequence[tuple[PlaceTally, str]],
     *,
     lacks: Sequence[str],
+    notes: Sequence[str],
 ) -> Audited:
     rows = findings(
         scope.connector, read.tallies, producers,
@@ -193,6 +196,7 @@ def _judged(
         verdict=verdict,
         why=why,
         unproven=list(unproven),
+        values=list(notes),
     )
     return Audited(scope, read, list(producers.values()), rows, connector)
 

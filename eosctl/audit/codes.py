@@ -104,7 +104,8 @@ DUPLICATE = finding(
 GAP = finding(
     "gap",
     "Numbers are missing in the field that --sequence names.",
-    "Records were lost, the source skipped them, or its numbers have holes.",
+    "Records were lost, the source skipped them, or its numbers have holes. Numbers that a source shares out among "
+    "several topics are no sequence in any of them.",
 )
 MIRROR_GAP = finding(
     "mirror_gap",

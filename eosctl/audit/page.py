@@ -122,6 +122,7 @@ def _head(audited: AuditedConnector, where: Mapping[str, str | None]) -> Iterato
         "Offsets topics": ", ".join(audited.offsets_topics),
         "Transactions": f"{transactions.committed:,} committed, {transactions.aborted:,} aborted, "
         f"{transactions.open:,} open",
+        **({"Values": "; ".join(audited.values)} if audited.values else {}),
         "Records": f"{audited.records:,} committed by its tasks; {audited.bytes:,} bytes were read",
         **{name: value for name, value in where.items() if value},
     }

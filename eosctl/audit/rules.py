@@ -89,6 +89,14 @@ class OffsetsPartition:
             self._pending.setdefault((batch.producer_id, batch.producer_epoch), []).append(batch)
         elif has & Has.OFFSET:
             self._plain.append((batch, self._marked_ms))
+            self._note_mirrored(batch)  # by whom it may be: the next transaction goes on from there
+
+    def _note_mirrored(self, batch: Batch, ended_ms: int = -1) -> None:
+        if self.mirror is None:
+            return
+        for at in _within(self.of.values, batch):
+            if (copied := self.of.mirrored.get(self.of.values[at])) is not None:
+                self.mirror.note(batch.producer_id, batch.producer_epoch, copied, ended_ms)
 
     def _has(self, batch: Batch) -> Has:
         has = Has.NOTHING
@@ -154,10 +162,8 @@ class OffsetsPartition:
         batches = self._pending.pop((part.producer_id, part.epoch), ())
         for batch in batches:
             has |= self._has(batch)
-            if self.mirror is not None and (part.is_committed or part.marker is None):
-                for at in _within(self.of.values, batch):
-                    if (copied := self.of.mirrored.get(self.of.values[at])) is not None:
-                        self.mirror.note(part.producer_id, part.epoch, copied)
+            if part.is_committed or part.marker is None:
+                self._note_mirrored(batch, part.ended_ms)
         if has:
             self.ledger.note_offsets(part, has)
         if part.is_committed and self._is_judged(part):

@@ -1,43 +1,63 @@
-"""Counts what a MirrorMaker's source topics have in the range that was copied: reads the source cluster's logs."""
+"""Counts what a MirrorMaker's source topics have in the ranges that were copied: reads the source cluster's logs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from eosctl.app import App
 from eosctl.audit import codes
-from eosctl.audit.log.mirror import Copied, SourceCount, mirror_findings
+from eosctl.audit.log.mirror import Copied, Mirror, SourceCount, mirror_findings
 from eosctl.audit.log.segments import PartitionFold
 from eosctl.audit.log.tallies import PlaceTally
 from eosctl.audit.scope import Scope
 from eosctl.connectors.elsewhere import patient
-from eosctl.core.batches import Place, Span, Window
+from eosctl.core.batches import Place, Span, UnseenReason, Window
 from eosctl.core.clients.own_brokers import source_brokers
+from eosctl.core.configs.classes import MIRROR_SOURCE, is_class
+from eosctl.core.frozen import frozen
+from eosctl.core.ids import ProducerId
 from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.report import Problem
 
 
+@frozen
+class _Counted:
+    """Committed records in the copied ranges, the bounds of the partitions, and why some could not be counted."""
+
+    counts: Mapping[Place, SourceCount]
+    starts: Mapping[Place, int]
+    ends: Mapping[Place, int]
+    lost: Mapping[Place, str]
+
+
 def compare_with_source(
-    app: App, scope: Scope, copied: Mapping[Place, Copied]
+    app: App, scope: Scope, mirror: Mirror | None, own: Collection[ProducerId]
 ) -> tuple[list[tuple[PlaceTally, str]], list[Problem]]:
-    """What is wrong with the copies, and what could not be compared."""
-    if not copied:
-        return [], []
+    """Return what is wrong with the copies of the connector's `own` producers, and what could not be compared."""
+    if mirror is None:
+        is_changed = is_class(scope.config, MIRROR_SOURCE)
+        return [], [_unproven("copies were not compared: transforms may leave records out")] if is_changed else []
+    copies = mirror.copies(own)
+    problems = [_unproven(text) for text in copies.unsure]
+    if not copies.parts and not copies.went_back:
+        return [], problems
     try:
-        there = _source_app(app, scope)
-        counted, ends, lost = _count(there, copied)
+        counted = _count(_source_app(app, scope), (*copies.parts, *copies.went_back))
     except InterruptedByUserError:
         raise
     except EosctlError as exc:
-        return [], [
-            Problem(codes.NOT_PROVEN, f"the source topics were not compared: {exc.message}", exc.hint, "warning")
-        ]
-    problems = [
-        Problem(codes.NOT_PROVEN, f"{topic}-{partition} of the source was not compared: {why}", severity="warning")
-        for (topic, partition), why in sorted(lost.items())
+        return [], [*problems, _unproven(f"the source topics were not compared: {exc.message}", exc.hint)]
+    found, unsure = mirror_findings(copies, counted.counts, counted.ends, counted.starts)
+    lost = [
+        f"{topic}-{partition} of the source was not compared: {why}"
+        for (topic, partition), why in sorted(counted.lost.items())
     ]
-    return list(mirror_findings(copied, counted, ends)), problems
+    return found, [*problems, *map(_unproven, (*lost, *unsure))]
+
+
+def _unproven(text: str, hint: str | None = None) -> Problem:
+    return Problem(codes.NOT_PROVEN, text, hint, "warning")
 
 
 def _source_app(app: App, scope: Scope) -> App:
@@ -51,35 +71,42 @@ def _source_app(app: App, scope: Scope) -> App:
     return patient(replace(app, target=replace(app.target, client=brokers.settings)))
 
 
-def _count(app: App, copied: Mapping[Place, Copied]) -> tuple[dict[Place, int], dict[Place, int], dict[Place, str]]:
-    """Committed records in the copied ranges, the ends of the partitions, and why some could not be counted."""
-    wanted = {each.source: each for each in copied.values()}
+def _count(app: App, copies: Collection[Copied]) -> _Counted:
+    bounds: dict[Place, set[int]] = {}
+    for each in copies:
+        bounds.setdefault(each.source, set()).update((each.first - 1, each.last))
     lost: dict[Place, str] = {}
     with app.topics() as store:
-        existing = store.describe(sorted({topic for topic, _partition in wanted}))
-    for topic, partition in wanted:
+        existing = store.describe(sorted({topic for topic, _partition in bounds}))
+    for topic, partition in bounds:
         if topic not in existing:
             lost[topic, partition] = "the topic does not exist"
     with app.batches() as log:
         plan = log.plan(sorted(existing), Window())
-        spans = {place: span for span in plan.spans if (place := (span.topic, span.partition)) in wanted}
-        ends = {place: span.end for place, span in spans.items()}
-        for place in wanted.keys() - spans.keys() - lost.keys():
+        spans = {place: span for span in plan.spans if (place := (span.topic, span.partition)) in bounds}
+        for place in bounds.keys() - spans.keys() - lost.keys():
             lost[place] = "nobody leads it"
-        for place, span in list(spans.items()):
-            if span.log_start > wanted[place].first:
-                lost[place] = f"it begins at offset {span.log_start}, and offset {wanted[place].first} was copied"
-                del spans[place]
-        counts = {place: SourceCount(wanted[place].first, wanted[place].last) for place in spans}
+        counts = {place: SourceCount(sorted(bounds[place])) for place in spans}
         folds = {place: PartitionFold(counts[place]) for place in spans}
-        # a transaction that began before the range counts with what it has in it
-        narrow = tuple(_from(span, wanted[place].first) for place, span in spans.items())
-        for batch in log.scan(replace(plan, spans=narrow)):
+        # a transaction that began before the ranges counts with what it has in them
+        narrow = tuple(_from(span, min(bounds[place]) + 1) for place, span in spans.items())
+        scan = log.scan(replace(plan, spans=narrow))
+        for batch in scan:
             folds[batch.topic, batch.partition].take(batch)
+        lost |= {
+            place: each.detail
+            for each in scan.unseen()
+            if each.reason is UnseenReason.UNREADABLE and (place := (each.topic, each.partition)) in spans
+        }
     for place, fold in folds.items():
         if fold.removed:
             lost[place] = "compaction removed records"
-    return {place: count.records for place, count in counts.items() if place not in lost}, ends, lost
+    return _Counted(
+        {place: count for place, count in counts.items() if place not in lost},
+        {place: span.log_start for place, span in spans.items()},
+        {place: span.end for place, span in spans.items()},
+        lost,
+    )
 
 
 def _from(span: Span, first: int) -> Span:

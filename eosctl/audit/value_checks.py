@@ -1,71 +1,247 @@
-"""`--unique` and `--sequence`: which field is meant, and what its values in the committed records show."""
+"""`--unique` and `--sequence`: which fields are meant, and what their values in the committed records show."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from eosctl.app import App
 from eosctl.audit import codes
-from eosctl.audit.fields import FieldRead, read_field
-from eosctl.audit.log.field_paths import FieldPath, parse_field_path
-from eosctl.audit.log.tallies import PlaceTally
-from eosctl.audit.log.values import SequenceValues, UniqueValues
+from eosctl.audit.fields import OPEN_S, FieldRead, Take, read_field
+from eosctl.audit.known_fields import auto_fields, is_debezium, topics_without_rows
+from eosctl.audit.log.debezium import ChangeEvents
+from eosctl.audit.log.field_paths import NamedFields, parse_field_path
+from eosctl.audit.log.values import Found, PartitionSeen, Seen, SequenceValues, UniqueValues
+from eosctl.audit.log.writers import WriterKind, Writers
 from eosctl.audit.rules import LogRead
 from eosctl.audit.scope import AuditRequest
-from eosctl.core.configs.classes import pruned_class
+from eosctl.audit.verdict import KnownProducer, Whose
+from eosctl.core.batches import Place, ScanPlan, Span, UnseenReason, Window
+from eosctl.core.frozen import frozen
+from eosctl.core.ids import ProducerId
 from eosctl.core.wording import counted
-from eosctl.errors import UsageError
+from eosctl.deadline import Deadline
 from eosctl.report import Problem
 
 AUTO = "auto"
+_AROUND_OFFSETS = 10_000
+"""How far each partition is read before and behind the window, where a number is missing in it."""
+_AGAIN_S = 1.0
 
 
-Fields = list[tuple[FieldPath, UniqueValues | SequenceValues]]
-"""What is read, and what judges it."""
+@frozen
+class ValueCheck:
+    """What is read for an option."""
+
+    option: str
+    fields: NamedFields | ChangeEvents
+    is_sequence: bool
+
+
+@frozen
+class Fields:
+    """What is read of the records, and `left_out`: topics that have no rows, and what they have.
+
+    `notes` say what an option comes to without any field.
+    """
+
+    checks: tuple[ValueCheck, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class ValuesChecked:
+    """What the values show, what could not be read of them, and in `notes` what was taken for a value."""
+
+    found: Found = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def wanted_fields(request: AuditRequest, config: Mapping[str, str]) -> Fields:
-    """The fields to be read, each with what judges its values; raises UsageError for one that names nothing."""
-    found: Fields = []
-    if request.unique is not None:
-        found.append((_unique_field(request.unique, config), UniqueValues()))
-    if request.sequence is not None:
-        found.append((parse_field_path(request.sequence), SequenceValues()))
-    return found
+    """Return the fields to be read; raises UsageError for what names nothing, or is not known."""
+    checks: list[ValueCheck] = []
+    notes: list[str] = []
+    is_its = is_debezium(config)
+    for option, text in (("--unique", request.unique), ("--sequence", request.sequence)):
+        if text is None:
+            continue
+        is_sequence = option == "--sequence"
+        if text == AUTO and not is_sequence:
+            known = auto_fields(config)
+            if known is None:
+                notes.append("--unique auto: no field, for copies are compared with their source by offsets")
+                continue
+            checks.append(ValueCheck(f"{option} auto", known, is_sequence))
+        else:
+            names = [text] if is_sequence else [name.strip() for name in text.split(",")]
+            paths = tuple(dict.fromkeys(map(parse_field_path, names)))
+            checks.append(ValueCheck(option, NamedFields(paths, passes_tombstones=is_its), is_sequence))
+    left_out = {topic: why for topic, why in topics_without_rows(config).items() if topic not in request.topics}
+    return Fields(tuple(checks), left_out, tuple(notes))
 
 
-def _unique_field(text: str, config: Mapping[str, str]) -> FieldPath:
-    """That of JDBC is the column that it counts by, that of FileStream the line."""
-    if text != AUTO:
-        return parse_field_path(text)
-    name = pruned_class(config)
-    if name.startswith("FileStreamSource"):
-        return parse_field_path("value")
-    if name.startswith("JdbcSource") and (column := config.get("incrementing.column.name")):
-        return FieldPath("value", (column,))
-    raise UsageError(
-        f"which field is unique in the records of {name or 'this connector'} is not known",
-        hint="Name it, say --unique value.after.id; auto knows FileStream, and JDBC with an incrementing column.",
-    )
+def check_values(
+    app: App, read: LogRead, fields: Fields, producers: Mapping[ProducerId, KnownProducer]
+) -> ValuesChecked:
+    """Return what the values of the connector's own records show; each topic is read once per option."""
+    done = ValuesChecked(notes=list(fields.notes))
+    if not fields.checks:
+        return done
+    spans = [span for span in read.spans if span.topic not in fields.left_out]
+    known = {each: _writer(producer) for each, producer in producers.items()}
+    writer_of = _own_writer if set(known.values()) <= {WriterKind.OWN} else _writers(app, known, spans).of
+    for check in fields.checks:
+        values = SequenceValues() if check.is_sequence else UniqueValues()
+        told = read_field(
+            app, check.fields, spans, writer_of=writer_of, take=values.take,
+            take_unknown=values.take_strange if isinstance(values, SequenceValues) else None,
+        )  # fmt: skip
+        seen: Seen = _seen(read, spans)
+        if isinstance(values, SequenceValues) and (topics := values.topics_with_holes()):
+            around = {
+                place: (span.first, told.hidden.get(place, span.stop))
+                for span in spans
+                if (place := (span.topic, span.partition))[0] in topics
+            }
+            seen = _look_around(app, check, values, seen, around, known)
+        rows, unsure = values.judge(seen)
+        done.found += [each for each in rows if each not in done.found]  # a number that came twice is not unique
+        texts = [*_lacks(check, told, values), *unsure]
+        done.problems += [Problem(codes.NOT_PROVEN, text, severity="warning") for text in texts]
+        if check.option.endswith(AUTO) or told.passed:
+            done.notes.append(f"{check.option}: {check.fields}{_passed(told)}")
+    done.problems += [
+        Problem(codes.NOT_PROVEN, f"compaction removed values from {span.topic}-{span.partition}", severity="warning")
+        for span in spans
+        if _is_compacted(read, span)
+    ]
+    left_out = [f"{topic} ({why})" for topic, why in fields.left_out.items() if topic in {s.topic for s in read.spans}]
+    if left_out:
+        done.notes.append(f"left out: {', '.join(left_out)}")
+    return done
 
 
-def check_values(app: App, read: LogRead, fields: Fields) -> tuple[list[tuple[PlaceTally, str]], list[Problem]]:
-    """What the values show, and what could not be read of them; each topic is read once per field."""
-    found: list[tuple[PlaceTally, str]] = []
-    problems: list[Problem] = []
-    for path, values in fields:
-        told = read_field(app, path, read.spans, values.take)
-        found += [each for each in values.findings() if each not in found]  # a number that came twice is not unique
-        problems += _problems(told, values)
-    return found, problems
+def _own_writer(_place: Place, _offset: int) -> WriterKind:
+    return WriterKind.OWN
 
 
-def _problems(told: FieldRead, values: UniqueValues | SequenceValues) -> list[Problem]:
-    texts = []
-    if told.without:
-        texts.append(f"{told.without:,} of {counted(told.records, 'record')} have no such field")
+def _writer(producer: KnownProducer) -> WriterKind:
+    """Only what is a task of another connector's, or eosctl's, is certainly not the connector's."""
+    return {Whose.OWN: WriterKind.OWN, Whose.KNOWN: WriterKind.OTHER}.get(producer.whose, WriterKind.UNKNOWN)
+
+
+def _writers(app: App, known: Mapping[ProducerId, WriterKind], spans: Sequence[Span]) -> Writers:
+    """Read the headers of the batches once more: now it is known whose they are."""
+    writers = Writers(known)
+    with app.with_whole_timeout().batches() as log:
+        for batch in log.scan(ScanPlan(tuple(spans))):
+            writers.take(batch)
+    return writers
+
+
+def _seen(read: LogRead, spans: Sequence[Span]) -> dict[Place, PartitionSeen]:
+    """Return how much of each partition was seen; ends were looked up one after the other, so that none is sure."""
+    unread = [each for each in read.unseen if each.reason is UnseenReason.UNREADABLE]
+    return {
+        (span.topic, span.partition): PartitionSeen(span.first == 0, False, not _is_compacted(read, span))
+        for span in spans
+    } | {(each.topic, each.partition): PartitionSeen(is_whole=False) for each in unread}
+
+
+def _look_around(
+    app: App,
+    check: ValueCheck,
+    values: SequenceValues,
+    seen: Seen,
+    around: Mapping[Place, tuple[int, int]],
+    known: Mapping[ProducerId, WriterKind],
+) -> Seen:
+    """Read on before and behind the offsets that were read of some partitions, up to ends that are looked up now.
+
+    A number is written after all lower ones. So those that are lower than one that was seen lie before these ends.
+    Where that is not so, say as tasks share one sequence, what came since shows it while the ends move.
+    """
+    spans = _spans_now(app, around)
+    before = [_before(span, around[place][0]) for place, span in spans.items()]
+    told = _read_side(app, check, values, before, known, values.take_earlier)
+    starts = {(each.topic, each.partition) for each in before if each.first == 0} & told.keys()
+    seen = {place: each._replace(from_start=each.from_start or place in starts) for place, each in seen.items()}
+    begins = {place: begin for place, (_first, begin) in around.items()}
+    for _ in Deadline.after(min(OPEN_S, app.deadline.remaining_s() / 2), app.clock).rounds(_AGAIN_S):
+        behind = [_behind(span, begins[place]) for place, span in spans.items()]
+        told = _read_side(app, check, values, behind, known, values.take_later)
+        begins |= told
+        ends = {place for place, span in spans.items() if told.get(place) == span.end}
+        seen = {place: each._replace(to_end=place in ends) for place, each in seen.items()}
+        if all(span.first >= span.stop for span in behind) or not values.has_gap(seen):
+            break
+        spans = _spans_now(app, around)
+    return seen
+
+
+def _spans_now(app: App, places: Collection[Place]) -> dict[Place, Span]:
+    with app.with_whole_timeout().batches() as log:
+        plan = log.plan(sorted({topic for topic, _partition in places}), Window())
+    return {place: span for span in plan.spans if (place := (span.topic, span.partition)) in places}
+
+
+def _before(span: Span, stop: int) -> Span:
+    first = max(span.log_start, stop - _AROUND_OFFSETS)
+    return span._replace(first=min(first, stop), stop=stop)
+
+
+def _behind(span: Span, first: int) -> Span:
+    """Return nothing of a log that ends before: it is not the one that was read."""
+    return span._replace(first=first, stop=max(first, min(span.end, first + _AROUND_OFFSETS)))
+
+
+def _read_side(
+    app: App,
+    check: ValueCheck,
+    values: SequenceValues,
+    spans: Sequence[Span],
+    known: Mapping[ProducerId, WriterKind],
+    take: Take,
+) -> dict[Place, int]:
+    """Read these spans, and return up to where no record is lacking, of each partition that could be read."""
+    stops = {(span.topic, span.partition): span.stop for span in spans}
+    if not any(span.first < span.stop for span in spans):
+        return stops
+    writers = Writers(known)
+    with app.with_whole_timeout().batches() as log:
+        scan = log.scan(ScanPlan(tuple(spans)))
+        for batch in scan:
+            writers.take(batch)
+        lost = {(each.topic, each.partition) for each in scan.unseen()}
+    told = read_field(app, check.fields, spans, writer_of=writers.of, take=take, take_unknown=values.take_strange)
+    return {place: stop for place, stop in (stops | told.hidden).items() if place not in lost}
+
+
+def _lacks(check: ValueCheck, told: FieldRead, values: UniqueValues | SequenceValues) -> Iterator[str]:
+    if told.records == told.passed:
+        yield f"no record has a value for {check.option}"
+    elif told.without and isinstance(check.fields, ChangeEvents):
+        yield (
+            f"{told.without:,} of {counted(told.records, 'record')} are no change events of Debezium's in JSON with a "
+            "position or key of their own"
+        )
+    elif told.without:
+        noun = "fields" if "," in str(check.fields) else "field"
+        yield f"{told.without:,} of {counted(told.records, 'record')} have no such {noun}"
     if isinstance(values, SequenceValues) and values.unreadable:
-        texts.append(f"{counted(values.unreadable, 'record')} have no number at the end of the field")
+        yield f"{counted(values.unreadable, 'record')} have no number at the end of the field"
+    if told.unknown:
+        yield f"{counted(told.unknown, 'record')} of producers that may be the connector's were not compared"
     for (topic, partition), offset in sorted(told.hidden.items()):
-        texts.append(f"{topic}-{partition} was read to offset {offset}, where an open transaction begins")
-    return [Problem(codes.NOT_PROVEN, text, severity="warning") for text in texts]
+        yield f"{topic}-{partition} was read to offset {offset}, where an open transaction begins"
+
+
+def _is_compacted(read: LogRead, span: Span) -> bool:
+    fold = read.folds.get((span.topic, span.partition))
+    return fold is not None and fold.removed > 0
+
+
+def _passed(told: FieldRead) -> str:
+    return f" ({counted(told.passed, 'tombstone')} passed over)" if told.passed else ""

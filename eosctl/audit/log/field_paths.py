@@ -1,15 +1,16 @@
-"""A field of a record, as `--unique` and `--sequence` name it: `id`, `value.after.id`, `key.id`, `header.id`. Pure.
+"""Fields of a record, as `--unique` and `--sequence` name them: `id`, `value.after.id`, `key.id`, `header.id`. Pure.
 
-`value` and `key` alone are the whole of it, be it JSON or not. JSON that has its schema beside it is read without.
+`value` and `key` alone are all of their bytes, be they JSON or not. JSON that has its schema beside it is read without.
+Numbers are read as exact decimals: a double can't tell apart what a database can.
 """
 
 from __future__ import annotations
 
-from typing import Literal, cast
+import json
+from decimal import Decimal
+from typing import Literal, NoReturn, cast
 
-import msgspec
-
-from eosctl.core.frozen import frozen
+from eosctl.core.frozen import NamedTuple, frozen
 from eosctl.core.records import Record
 from eosctl.errors import UsageError
 
@@ -25,23 +26,59 @@ class FieldPath:
     side: Side
     names: tuple[str, ...] = ()
 
-    def text_in(self, record: Record) -> str | None:
-        """The field's value as text; None where the record has no such field, or null there."""
+    def __str__(self) -> str:
+        return ".".join((self.side, *self.names))
+
+    def value_in(self, record: Record) -> object:
+        """Return the field's value; None where the record has no such field, or null there."""
         if self.side == "header":
             found = [value for name, value in record.headers if name == self.names[0]]
-            return None if not found or found[-1] is None else found[-1].decode("utf-8", "surrogateescape")
+            return found[-1] if found else None
         data = record.value if self.side == "value" else record.key
-        if data is None:
+        return data if data is None or not self.names else member_of(read_json(data), *self.names)
+
+
+class ReadValue(NamedTuple):
+    """What is to be unique, or to count, in one record.
+
+    Two records with the same value and another `content` are no duplicates: then the value does not tell records apart.
+    `may_repeat`: the source may rightly give it again.
+    """
+
+    value: object
+    content: object = None
+    may_repeat: bool = False
+
+
+@frozen
+class NamedFields:
+    """Fields that are unique together, as in SQL's UNIQUE (a, b); of those that `may_lack` a record has some at least.
+
+    `passes_tombstones`: a record without a value is no row of the source's, and has none of these fields.
+    """
+
+    paths: tuple[FieldPath, ...]
+    may_lack: frozenset[FieldPath] = frozenset()
+    passes_tombstones: bool = False
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.paths))
+
+    def passes(self, record: Record) -> bool:
+        """Return whether the record is one that has no such field by design."""
+        return self.passes_tombstones and record.value is None and any(path.side == "value" for path in self.paths)
+
+    def read(self, record: Record) -> ReadValue | None:
+        """Return the values of a record; None where it lacks one."""
+        values = {path: path.value_in(record) for path in self.paths}
+        lacking = {path for path, value in values.items() if value is None}
+        if lacking - self.may_lack or (self.may_lack and lacking >= self.may_lack):
             return None
-        try:
-            whole = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return None if self.names else data.decode("utf-8", "surrogateescape")
-        return _text(_member(_without_schema(whole), self.names))
+        return ReadValue(values[self.paths[0]] if len(values) == 1 else tuple(values.values()))
 
 
 def parse_field_path(text: str) -> FieldPath:
-    """The path; raises UsageError for one that names nothing."""
+    """Return the path; raises UsageError for one that names nothing."""
     side, dot, rest = text.partition(".")
     if side == "header" and rest:
         return FieldPath("header", (rest,))
@@ -56,12 +93,22 @@ def parse_field_path(text: str) -> FieldPath:
     return FieldPath(cast("Side", side), names)
 
 
-def _without_schema(whole: object) -> object:
+def read_json(data: bytes) -> object:
+    """Return what JSON says, without its schema and with exact numbers; None for what is no JSON."""
+    try:
+        whole = json.loads(data.decode(), parse_int=Decimal, parse_float=Decimal, parse_constant=_refuse)
+    except (ValueError, ArithmeticError, RecursionError):
+        return None
     return whole["payload"] if isinstance(whole, dict) and whole.keys() == _ENVELOPE else whole
 
 
-def _member(whole: object, names: tuple[str, ...]) -> object:
-    """What is there; None for what is not."""
+def _refuse(name: str) -> NoReturn:
+    """Refuse NaN and Infinity, which are no JSON."""
+    raise ValueError(name)
+
+
+def member_of(whole: object, *names: str) -> object:
+    """Return the member at the end of these names; None where there is none."""
     for name in names:
         if isinstance(whole, dict):
             whole = whole.get(name)
@@ -70,10 +117,3 @@ def _member(whole: object, names: tuple[str, ...]) -> object:
         else:
             return None
     return whole
-
-
-def _text(value: object) -> str | None:
-    """Texts as they are, all else as JSON with its members in order: what is equal reads equal."""
-    if value is None or isinstance(value, str):
-        return value
-    return msgspec.json.encode(value, order="sorted").decode()

@@ -5,52 +5,97 @@ Of unique values a digest of twelve bytes is kept, about 75 bytes with the set a
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from math import inf
 
 from eosctl.audit import codes
+from eosctl.audit.log.exact import encoded, number_in, shown
 from eosctl.audit.log.tallies import PlaceTally
 from eosctl.codes import Code
-from eosctl.core.batches import NO_PRODUCER
-from eosctl.core.frozen import frozen
+from eosctl.core.batches import NO_PRODUCER, Place
+from eosctl.core.frozen import NamedTuple, frozen
+from eosctl.core.wording import counted
 
+MOST_GAPS = 20
+"""As many gaps have a row of their own."""
 _DIGEST_BYTES = 12
-_NUMBERED = re.compile(r"(?P<number>-[0-9]+)|(?P<label>.*?)(?P<count>[0-9]+)", re.DOTALL)
 _LONGEST_SHOWN = 60
+
+Found = list[tuple[PlaceTally, str]]
+"""What is wrong, each with the words for it."""
 
 
 @frozen
 class FieldValue:
-    """The value of a field in one committed record, as text."""
+    """The value of a field in one committed record; `content` and `may_repeat` as in ReadValue."""
 
     topic: str
     partition: int
     offset: int
     at_ms: int
-    text: str
+    value: object
+    content: object = None
+    may_repeat: bool = False
+
+
+class PartitionSeen(NamedTuple):
+    """What was seen of a partition: from its first record on, to an end that is younger than all that is judged.
+
+    `is_whole`: in between no records were removed, and it could be read.
+    """
+
+    from_start: bool = True
+    to_end: bool = True
+    is_whole: bool = True
+
+
+Seen = Mapping[Place, PartitionSeen]
+"""All partitions of the topics that were read."""
 
 
 @dataclass(slots=True)
 class UniqueValues:
-    """Values that may come once in a topic."""
+    """Values that may come once in a topic.
 
+    `repeated` are those that came again and may, `unlike` those that came again in another record.
+    """
+
+    repeated: int = 0
+    unlike: int = 0
     _seen: dict[str, set[bytes]] = field(default_factory=dict)
-    _twice: dict[tuple[str, int], tuple[PlaceTally, str]] = field(default_factory=dict)
+    _contents: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
+    _twice: dict[Place, tuple[PlaceTally, str]] = field(default_factory=dict)
 
     def take(self, value: FieldValue) -> None:
-        """The value of one more record."""
-        seen = self._seen.setdefault(value.topic, set())
-        before = len(seen)
-        seen.add(blake2b(value.text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest())
-        if len(seen) == before:
+        """Take the value of one more record."""
+        seen, digest = self._seen.setdefault(value.topic, set()), _digest(value.value)
+        content = None if value.content is None else _digest(value.content)
+        if digest not in seen:
+            seen.add(digest)
+            if content is not None:
+                self._contents[value.topic, digest] = content
+        elif value.may_repeat:
+            self.repeated += 1
+        elif content is not None and self._contents[value.topic, digest] != content:
+            self.unlike += 1
+        else:
             note_twice(self._twice, value)
 
-    def findings(self) -> Iterator[tuple[PlaceTally, str]]:
-        """A duplicate for each partition that has some, and the first value that came again."""
-        yield from self._twice.values()
+    def judge(self, _seen: Seen) -> tuple[Found, list[str]]:
+        """Return a duplicate for each partition that has some, and what is unproven."""
+        texts = []
+        if self.repeated:
+            texts.append(f"{counted(self.repeated, 'snapshot row')} came again, as a second snapshot has it")
+        if self.unlike:
+            texts.append(f"{counted(self.unlike, 'record')} have the values of another row, which are not unique")
+        return list(self._twice.values()), texts
+
+
+def _digest(value: object) -> bytes:
+    return blake2b(encoded(value), digest_size=_DIGEST_BYTES).digest()
 
 
 @dataclass(slots=True)
@@ -62,7 +107,7 @@ class _Stretches:
     begun: list[FieldValue] = field(default_factory=list)
 
     def take(self, number: int, value: FieldValue) -> bool:
-        """Whether the number is a new one."""
+        """Take a number, and return whether it is a new one."""
         at = bisect_right(self.starts, number) - 1
         if at >= 0 and number <= self.ends[at]:
             return False
@@ -81,40 +126,142 @@ class _Stretches:
             self.begun.insert(at + 1, value)
         return True
 
+    def holes(self) -> Iterator[tuple[int, int, FieldValue]]:
+        """Return the first and the last number of each hole, and the record behind it."""
+        for at in range(1, len(self.starts)):
+            yield self.ends[at - 1] + 1, self.starts[at] - 1, self.begun[at]
+
+    def left_of(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """Return the stretches of `first` to `last` that are not in here."""
+        at = max(bisect_right(self.starts, first) - 1, 0)
+        while first <= last and at < len(self.starts) and self.starts[at] <= last:
+            if first < self.starts[at]:
+                yield first, self.starts[at] - 1
+            first = max(first, self.ends[at] + 1)
+            at += 1
+        if first <= last:
+            yield first, last
+
+
+@dataclass(slots=True)
+class _Sequence:
+    """One sequence in one topic: the connector's numbers, its first and last one in each partition, and others.
+
+    `outside` came before or behind the window; `strange` are of producers of which nobody knows whose they are.
+    """
+
+    own: _Stretches = field(default_factory=_Stretches)
+    outside: _Stretches = field(default_factory=_Stretches)
+    strange: _Stretches = field(default_factory=_Stretches)
+    first: dict[int, int] = field(default_factory=dict)
+    last: dict[int, int] = field(default_factory=dict)
+
+    def judged(self, partitions: Mapping[int, PartitionSeen]) -> tuple[float, float]:
+        """Return from where to where a number that did not come is missing.
+
+        A source writes its numbers in their order. So what a partition lacks before its first number, or behind its
+        last one, may be where it was not looked at.
+        """
+        if not all(each.is_whole for each in partitions.values()):
+            return inf, -inf
+        begins = [-inf if each.from_start else self.first.get(number, inf) for number, each in partitions.items()]
+        ends = [inf if each.to_end else self.last.get(number, -inf) for number, each in partitions.items()]
+        return max(begins, default=-inf), min(ends, default=inf)
+
 
 @dataclass(slots=True)
 class SequenceValues:
     """Numbers without holes; `shard-3-17` is number 17 of the sequence `shard-3-`, and each topic has its own."""
 
     unreadable: int = 0
-    _of: dict[tuple[str, str], _Stretches] = field(default_factory=dict)
-    _twice: dict[tuple[str, int], tuple[PlaceTally, str]] = field(default_factory=dict)
+    _of: dict[tuple[str, str], _Sequence] = field(default_factory=dict)
+    _twice: dict[Place, tuple[PlaceTally, str]] = field(default_factory=dict)
 
     def take(self, value: FieldValue) -> None:
-        """The value of one more record."""
-        match = _NUMBERED.fullmatch(value.text)
-        if match is None:
+        """Take the number of one more record of the connector's."""
+        found = number_in(value.value)
+        if found is None:
             self.unreadable += 1
             return
-        stretches = self._of.setdefault((value.topic, match["label"] or ""), _Stretches())
-        if not stretches.take(int(match["count"] or match["number"]), value):
+        sequence, number = self._of.setdefault((value.topic, found[0]), _Sequence()), found[1]
+        sequence.first.setdefault(value.partition, number)
+        sequence.last[value.partition] = number
+        if not sequence.own.take(number, value):
             note_twice(self._twice, value)
 
-    def findings(self) -> Iterator[tuple[PlaceTally, str]]:
-        """Each hole, at the record behind it, with the numbers that are missing; and what came twice."""
-        for (_topic, name), known in sorted(self._of.items()):
-            for at in range(1, len(known.starts)):
-                first, last = known.ends[at - 1] + 1, known.starts[at] - 1
-                missing = f"{name}{first}" if first == last else f"{name}{first} to {name}{last}"
-                yield _tally(codes.GAP, known.begun[at], last - first + 1), missing
-        yield from self._twice.values()
+    def take_strange(self, value: FieldValue) -> None:
+        """Take the number of a record of which nobody knows whose it is: it is not judged, and no hole either."""
+        if (found := number_in(value.value)) is not None:
+            self._of.setdefault((value.topic, found[0]), _Sequence()).strange.take(found[1], value)
+
+    def take_earlier(self, value: FieldValue) -> None:
+        """Take the number of a record of the connector's before the window."""
+        if (found := number_in(value.value)) is not None and (known := self._of.get((value.topic, found[0]))):
+            known.outside.take(found[1], value)
+            known.first[value.partition] = min(found[1], known.first.get(value.partition, found[1]))
+
+    def take_later(self, value: FieldValue) -> None:
+        """Take the number of a record of the connector's behind the window."""
+        if (found := number_in(value.value)) is not None and (known := self._of.get((value.topic, found[0]))):
+            known.outside.take(found[1], value)
+            known.last[value.partition] = found[1]
+
+    def topics_with_holes(self) -> frozenset[str]:
+        """Return the topics in which a number is missing, as far as was read."""
+        return frozenset(topic for (topic, _label), known in self._of.items() if len(known.own.starts) > 1)
+
+    def has_gap(self, seen: Seen) -> bool:
+        """Return whether a number is missing for certain."""
+        return any(tally.code == codes.GAP for tally, _words in self.judge(seen)[0])
+
+    def judge(self, seen: Seen) -> tuple[Found, list[str]]:
+        """Return each hole, at the record behind it, with its numbers, what came twice, and what is unproven."""
+        gaps: Found = []
+        unjudged, strange = dict[str, int](), 0
+        for (topic, name), known in sorted(self._of.items()):
+            low, high = known.judged({number: each for (of, number), each in seen.items() if of == topic})
+            for first, last, behind in known.own.holes():
+                for begin, end in known.outside.left_of(first, last):
+                    left = list(known.strange.left_of(begin, end))
+                    strange += end - begin + 1 - sum(b - a + 1 for a, b in left)
+                    for a, b in left:
+                        inside = (int(max(a, low)), int(min(b, high))) if max(a, low) <= min(b, high) else (0, -1)
+                        count = inside[1] - inside[0] + 1
+                        unjudged[topic] = unjudged.get(topic, 0) + b - a + 1 - count
+                        if count:
+                            gaps.append((_tally(codes.GAP, behind, count), _range(name, *inside)))
+        texts = [
+            f"{counted(count, 'number')} that {'is' if count == 1 else 'are'} missing in {topic} may lie where not all "
+            "of its partitions were read"
+            for topic, count in unjudged.items()
+            if count
+        ]
+        if strange:
+            texts.append(
+                f"{counted(strange, 'number')} came in records of which it is not known that they are the connector's"
+            )
+        return [*_at_most(gaps), *self._twice.values()], texts
 
 
-def note_twice(twice: dict[tuple[str, int], tuple[PlaceTally, str]], value: FieldValue) -> None:
-    """Counts a value that came before, in the partition where it came again."""
+def _range(name: str, first: int, last: int) -> str:
+    return f"{name}{first}" if first == last else f"{name}{first} to {name}{last}"
+
+
+def _at_most(gaps: Found) -> Found:
+    """Return so many gaps, and the rest of them as one: a field that is no sequence makes a gap of every record."""
+    if len(gaps) <= MOST_GAPS + 1:
+        return gaps
+    (rest, first), others = gaps[MOST_GAPS], gaps[MOST_GAPS + 1 :]
+    rest.count += sum(tally.count for tally, _words in others)
+    rest.records = rest.count
+    return [*gaps[:MOST_GAPS], (rest, f"{first} and {len(others):,} more gaps")]
+
+
+def note_twice(twice: dict[Place, tuple[PlaceTally, str]], value: FieldValue) -> None:
+    """Count a value that came before, in the partition where it came again."""
     place = (value.topic, value.partition)
     if place not in twice:
-        twice[place] = _tally(codes.DUPLICATE, value, 0), value.text[:_LONGEST_SHOWN]
+        twice[place] = _tally(codes.DUPLICATE, value, 0), shown(value.value)[:_LONGEST_SHOWN]
     tally, _first = twice[place]
     tally.count, tally.last_offset = tally.count + 1, value.offset
 

@@ -56,7 +56,7 @@ class OffsetPlaces:
             self.key_names.append(key.raw)
         there.values.append(record.offset)
         there.keys.append(number)
-        if is_mirror and (copied := mirror_offset(key.partition, members_of(record.value))) is not None:
+        if is_mirror and (copied := mirror_offset(key.partition, members_of(record.value), record.topic)) is not None:
             there.mirrored[record.offset] = copied
         if may_be_known(key.partition):
             before = self._newest.get((key.raw, record.partition))

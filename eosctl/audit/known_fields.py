@@ -1,0 +1,112 @@
+"""`--unique auto`: what is unique in the records of a connector, as far as its config shows it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NoReturn
+
+from eosctl.audit.log.debezium import ChangeEvents, Database
+from eosctl.audit.log.field_paths import FieldPath, NamedFields
+from eosctl.core.configs.classes import MIRROR_SOURCE, PROPERTY, is_class, pruned_class
+from eosctl.errors import UsageError
+
+_NAME_IT = "Name what is unique, say --unique value.after.id, or several fields that are unique together, with commas."
+_KNOWN = "auto knows FileStream, JDBC, MirrorMaker 2, and Debezium's PostgreSQL, MySQL and MariaDB connectors."
+_DEBEZIUM = "io.debezium."
+_FLATTENED = ("ExtractNewRecordState", "EventRouter")
+_ONE_SNAPSHOT = {"initial", "initial_only"}
+_ASKS_FOR_SNAPSHOTS = ("signal.data.collection", "signal.kafka.topic", "signal.enabled.channels")
+
+
+def auto_fields(config: Mapping[str, str]) -> NamedFields | ChangeEvents | None:
+    """Return what is unique; None for a MirrorMaker, whose copies are compared with their source.
+
+    Raises UsageError for a connector of which that is not known.
+    """
+    name, is_mirror = pruned_class(config), is_class(config, MIRROR_SOURCE)
+    if (database := debezium_database(config)) is not None:
+        return _change_events(database, config)
+    if not is_mirror and not name.startswith(("FileStreamSource", "JdbcSource")):
+        raise UsageError(
+            f"which field is unique in the records of {config.get(PROPERTY) or 'this connector'} is not known",
+            hint=f"{_NAME_IT} {_KNOWN}",
+        )
+    if _transforms(config):
+        _refuse("transforms may change or leave out records, or send those of several tables to one topic")
+    if is_mirror:
+        return None
+    if name.startswith("FileStreamSource"):
+        return NamedFields((FieldPath("value"),))
+    return _jdbc_fields(config)
+
+
+def is_debezium(config: Mapping[str, str]) -> bool:
+    """Return whether it is one of Debezium's connectors, be it known here or not."""
+    return config.get(PROPERTY, "").strip().startswith(_DEBEZIUM) or debezium_database(config) is not None
+
+
+def debezium_database(config: Mapping[str, str]) -> Database | None:
+    """Return which database one of Debezium's connectors reads; None for another connector."""
+    given, name = config.get(PROPERTY, "").strip(), pruned_class(config)
+    is_its = given.startswith(_DEBEZIUM) or "." not in given
+    return Database(name) if is_its and name in list(Database) else None
+
+
+def topics_without_rows(config: Mapping[str, str]) -> dict[str, str]:
+    """Return the topics of a Debezium connector that have no change events of rows, and what they have."""
+    if not is_debezium(config):
+        return {}
+    server = config.get("topic.prefix") or config.get("database.server.name") or ""
+    delimiter = config.get("topic.delimiter", ".")
+    heartbeats = config.get("topic.heartbeat.prefix") or config.get("heartbeat.topics.prefix") or "__debezium-heartbeat"
+    transactions = config.get("topic.transaction") or "transaction"
+    return {
+        server: "schema changes",
+        f"{heartbeats}{delimiter}{server}": "heartbeats",
+        f"{server}{delimiter}{transactions}": "begins and ends of transactions",
+    }
+
+
+def _change_events(database: Database, config: Mapping[str, str]) -> ChangeEvents:
+    transforms = _transforms(config)
+    types = [config.get(f"transforms.{name}.type", "") for name in transforms]
+    if flat := next((each for each in types if each.rpartition(".")[2].startswith(_FLATTENED)), None):
+        _refuse(f"transform {flat} makes records that are no change events")
+    converter = config.get("value.converter", "JsonConverter")
+    if converter.rpartition(".")[2] != "JsonConverter":
+        _refuse(f"only JSON can be read, and value.converter is {converter}")
+    return ChangeEvents(
+        database,
+        has_keys=not transforms and not config.get("message.key.columns"),
+        snapshots_once=config.get("snapshot.mode", "initial") in _ONE_SNAPSHOT
+        and not any(config.get(name) for name in _ASKS_FOR_SNAPSHOTS),
+    )
+
+
+def _jdbc_fields(config: Mapping[str, str]) -> NamedFields:
+    """Return the column that counts; a row that was updated comes again where timestamps are looked at."""
+    mode, column = config.get("mode", "").strip(), config.get("incrementing.column.name", "").strip()
+    times = [name.strip() for name in config.get("timestamp.column.name", "").split(",") if name.strip()]
+    if mode not in ("incrementing", "timestamp+incrementing"):
+        why = {
+            "bulk": "mode=bulk reads all rows again each time",
+            "timestamp": "mode=timestamp has no column that is unique: several rows may have one timestamp",
+            "": "mode is not set",
+        }.get(mode, f"mode={mode} is not known")
+        _refuse(why)
+    if not column:
+        _refuse("incrementing.column.name is not set")
+    if mode == "incrementing":
+        return NamedFields((FieldPath("value", (column,)),))
+    if not times:
+        _refuse("timestamp.column.name is not set")
+    stamps = [FieldPath("value", (name,)) for name in times]
+    return NamedFields((FieldPath("value", (column,)), *stamps), frozenset(stamps))
+
+
+def _transforms(config: Mapping[str, str]) -> list[str]:
+    return [name.strip() for name in config.get("transforms", "").split(",") if name.strip()]
+
+
+def _refuse(why: str) -> NoReturn:
+    raise UsageError(f"which field is unique in the records is not known: {why}", hint=_NAME_IT)
