@@ -65,13 +65,18 @@ class Scope:
     @property
     def is_mirror(self) -> bool:
         """Whether it copies topics of another cluster as they are: transforms may leave records out."""
-        return is_class(self.config, MIRROR_SOURCE) and not self.config.get("transforms")
+        return copies_topics(self.config)
 
     @property
     def transaction_timeout_ms(self) -> int:
         """After which a coordinator aborts a transaction of a task."""
         given = self.config.get("producer.override.transaction.timeout.ms", "")
         return int(given) if given.isdecimal() else 60_000
+
+
+def copies_topics(config: Mapping[str, str]) -> bool:
+    """Whether this is a MirrorMaker's connector that copies every record, so that both topics can be compared."""
+    return is_class(config, MIRROR_SOURCE) and not config.get("transforms")
 
 
 def find_scope(app: App, request: AuditRequest) -> Scope:

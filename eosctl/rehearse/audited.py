@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 from eosctl.app import App
 from eosctl.audit import codes
 from eosctl.audit.audit import audit
-from eosctl.audit.rows import AuditData, AuditRow
+from eosctl.audit.rows import AuditData, AuditedConnector, AuditRow, Verdict
 from eosctl.audit.scope import BEGINNING, AuditRequest
 from eosctl.core.wording import counted, rfc3339
-from eosctl.errors import EosctlError, ExitCode
+from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
+from eosctl.rehearse.offsets import SourceOffsets, read_source_offsets
 from eosctl.rehearse.proof import Asked, AuditSaid
 from eosctl.rehearse.rows import FaultVerdict, FoundPart
 
@@ -21,14 +25,17 @@ def audit_connector(app: App, asked: Asked) -> AuditSaid:
     request = AuditRequest(
         connector=asked.connector,
         offsets_topics=asked.offsets_topics,
-        since=rfc3339(asked.window.since_ms or None) or BEGINNING,
         unique=asked.unique,
         sequence=asked.sequence,
+        **_begin(asked),
     )
     try:
         report = audit(app, request)
+    except InterruptedByUserError:
+        raise
     except EosctlError as exc:
-        return AuditSaid(FaultVerdict.UNPROVEN, f"the audit failed: {exc.message}")
+        why = f"the audit failed: {exc.message}"
+        return AuditSaid(FaultVerdict.UNPROVEN, why, lacks=(why,), unread=(why,))
     if report.exit_code is ExitCode.INTERRUPTED:
         raise KeyboardInterrupt  # the audit ends with what it read; a rehearsal ends, too
     (connector,) = report.data_of(AuditData).connectors
@@ -38,12 +45,40 @@ def audit_connector(app: App, asked: Asked) -> AuditSaid:
     rows = report.rows_of(AuditRow)
     found = tuple(_part(row) for row in rows if not _is_expected(row, asked))
     strange = [row.message for row in rows if row.code in _STRANGE]
-    problems = [each.message for each in report.problems]
-    lacks = tuple(dict.fromkeys([*problems, *connector.window.unseen, *strange]))
+    offsets, unread = _source_offsets(app, asked.connector)
+    problems = [*(each.message for each in report.problems), *unread]
+    lacks = tuple(dict.fromkeys([*problems, *_unproven(connector), *connector.window.unseen, *strange]))
     verdict = FaultVerdict(connector.verdict.value)
     if verdict is FaultVerdict.EXACTLY_ONCE and problems:
         verdict, why = FaultVerdict.UNPROVEN, f"Not proven: {'; '.join(problems)}. {why}"
-    return AuditSaid(verdict, why, found, lacks=lacks, delivered=connector.records)
+    return AuditSaid(
+        verdict, why, found, lacks=lacks, unread=tuple(problems), delivered=connector.records, offsets=offsets
+    )
+
+
+def _begin(asked: Asked) -> dict[str, Any]:
+    """Where the window begins: at positions of the logs, where the audit takes them, else at a time."""
+    if asked.begin and "begin" in {each.name for each in fields(AuditRequest)}:
+        return {"since": BEGINNING, "begin": asked.begin}
+    return {"since": rfc3339(asked.window.since_ms or None) or BEGINNING}
+
+
+def _unproven(connector: AuditedConnector) -> list[str]:
+    """Everything that the audit could not prove; an audit that does not say it hides that behind what is wrong."""
+    reasons: list[str] | None = getattr(connector, "unproven", None)
+    if reasons is None:
+        is_hidden = connector.verdict is Verdict.NOT_EXACTLY_ONCE
+        return ["what else is proven is not known, as something is wrong"] if is_hidden else []
+    return reasons
+
+
+def _source_offsets(app: App, connector: str) -> tuple[SourceOffsets | None, list[str]]:
+    try:
+        return read_source_offsets(app, connector), []
+    except InterruptedByUserError:
+        raise
+    except EosctlError as exc:
+        return None, [f"the source offsets were not read: {exc.message}"]
 
 
 def _is_expected(row: AuditRow, asked: Asked) -> bool:

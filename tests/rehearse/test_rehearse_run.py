@@ -85,6 +85,15 @@ class QuietGround:
     def app_now(self) -> App:
         return self.app
 
+    def begin_fault(self) -> None:
+        self.missed.clear()
+
+    def await_snapshot(self) -> None:
+        return
+
+    def log_ends(self) -> dict[tuple[str, int], int]:
+        return {}
+
     def await_well(self, *, within_s: float, ready: Callable[[], bool]) -> float:
         if not ready():
             raise DeadlineError(f"not well again within {within_s:g} s: task 0 FAILED")

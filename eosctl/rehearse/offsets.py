@@ -1,0 +1,87 @@
+"""The source offsets that a connector committed: which source partitions go on, and which were read from before."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from itertools import groupby
+
+from eosctl.app import App
+from eosctl.core.frozen import frozen
+from eosctl.offsets.history.events import State, Version, members_of
+from eosctl.offsets.history.log import LogQuery, read_logs
+
+_UNTRUE = (None, False, "false")
+
+
+@frozen
+class SourceOffsets:
+    """What the log of the offsets topic in use shows; source partitions are written as JSON.
+
+    `commits` is how many committed offsets each source partition has, of those that have an offset now. `went_back`
+    are commits that lie before the one of before in a source that eosctl knows, as sentences. `returned` is how often
+    an offset came again that another one had replaced: where that is a position, the source was read again.
+    `snapshots` are source partitions of which a snapshot is under way (Debezium).
+    """
+
+    commits: Mapping[str, int] = field(default_factory=dict)
+    went_back: tuple[str, ...] = ()
+    returned: int = 0
+    snapshots: tuple[str, ...] = ()
+
+    def idle_since(self, before: SourceOffsets) -> list[str]:
+        """Return the source partitions that have committed nothing since `before`."""
+        return sorted(name for name, count in self.commits.items() if count <= before.commits.get(name, 0))
+
+
+def read_source_offsets(app: App, connector: str) -> SourceOffsets:
+    """Read the log of the offsets topic in use; raises what `offsets log` raises."""
+    return source_offsets(read_logs(app, LogQuery(connector)).logs[0].versions)
+
+
+def source_offsets(versions: Iterable[Version]) -> SourceOffsets:
+    """Return what these versions show; those of one source partition stand together, in the order of the log."""
+    commits: dict[str, int] = {}
+    went_back, snapshots, returned = list[str](), list[str](), 0
+    committed = (each for each in versions if each.state is State.COMMITTED)
+    for _identity, of_one in groupby(committed, key=lambda each: each.key.identity):
+        its = list(of_one)
+        newest, name = its[-1], json.dumps(its[-1].key.partition)
+        went_back += [_back(name, each) for each in its if each.behind is not None]
+        returned += _returned(its)
+        if newest.is_tombstone:
+            continue
+        commits[name] = len(its)
+        if _in_snapshot(members_of(newest.record.value) or {}):
+            snapshots.append(name)
+    return SourceOffsets(commits, tuple(went_back), returned, tuple(snapshots))
+
+
+def _back(name: str, version: Version) -> str:
+    assert version.behind is not None  # noqa: S101 - only such versions are given
+    return (
+        f"source partition {name}: the offset committed at {version.record.partition}@{version.record.offset} lies "
+        f"before that of {version.behind.partition}@{version.behind.offset}"
+    )
+
+
+def _returned(versions: Iterable[Version]) -> int:
+    """Count the offsets that had been replaced by another one; after a deletion the source is read anew."""
+    seen: defaultdict[tuple[bytes, int], list[bytes | None]] = defaultdict(list)
+    returned = 0
+    for each in versions:
+        former = seen[each.key.raw, each.record.partition]
+        if each.is_tombstone:
+            former.clear()
+        elif not former or former[-1] != each.record.value:
+            returned += each.record.value in former
+            former.append(each.record.value)
+    return returned
+
+
+def _in_snapshot(offset: Mapping[str, object]) -> bool:
+    """Whether a task that starts with this offset takes the snapshot again; Debezium marks the last record of one."""
+    is_over = offset.get("snapshot_completed") is True or offset.get("last_snapshot_record") is True
+    return offset.get("snapshot") not in _UNTRUE and not is_over
