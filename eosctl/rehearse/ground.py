@@ -21,9 +21,13 @@ from eosctl.errors import DeadlineError, EosctlError, InterruptedByUserError, No
 from eosctl.events import Event
 from eosctl.group.gather import read_group
 from eosctl.group.members import STABLE
+from eosctl.rehearse.internal_topics import (
+    SourceOffsets,
+    TransactionCounts,
+    read_source_offsets,
+    read_transaction_counts,
+)
 from eosctl.rehearse.network import Forwarder
-from eosctl.rehearse.offsets import SourceOffsets, read_source_offsets
-from eosctl.rehearse.traces import Traces, read_traces
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.state import Node
 
@@ -46,8 +50,8 @@ class Ground:
     """What faults act on; `config` is the connector's as it was put, `choose` the seeded chance of the present fault.
 
     `offsets_topics` are those to which the connector's offsets were moved. `frozen` are workers that were stopped by
-    SIGSTOP: nobody asks them. `missed` says why the present fault did not hit, `traces` are what the coordinators' log
-    had when it began. `forwarders` stand before the brokers, one for each, where the network is to become slow.
+    SIGSTOP: nobody asks them. `missed` says why the present fault did not hit, `transactions` is what the coordinators'
+    log had when it began. `forwarders` stand before the brokers, one for each, where the network is to become slow.
     """
 
     app: App
@@ -60,7 +64,7 @@ class Ground:
     frozen: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
-    traces: Traces = field(default_factory=Traces)
+    transactions: TransactionCounts = field(default_factory=TransactionCounts)
     offsets_topics: list[str] = field(default_factory=list)
 
     @property
@@ -83,32 +87,35 @@ class Ground:
     def begin_fault(self) -> None:
         """Keep what the coordinators' log has: what comes later is the fault's. Raises EosctlError."""
         self.missed.clear()
-        self.traces = self._traces()
+        self.transactions = self._transactions()
 
-    def _traces(self) -> Traces:
-        return read_traces(self.app_now(timeout_s=_LOOK_S), self.group, self.connector)
+    def _transactions(self) -> TransactionCounts:
+        return read_transaction_counts(self.app_now(timeout_s=_LOOK_S), self.group, self.connector)
 
     def require_traces(self, tasks: list[int], *, aborted: bool = False) -> None:
         """Miss the fault unless the log shows that each task took its transactional id again, once it has begun.
 
         `aborted`: a transaction of one of them must have been aborted, too. Raises EosctlError.
         """
+        if not tasks:
+            self.miss("no task was seen that it could end")
+            return
         missing = list[str]()
         for _ in Deadline.after(_TRACES_S, self.app.clock).rounds(_POLL_S):
-            now = self._traces()
+            now = self._transactions()
             missing = list(self._missing_traces(now, tasks, aborted=aborted))
             if not missing:
-                seen = sum((now.aborted - self.traces.aborted).values())
+                seen = sum((now.aborted - self.transactions.aborted).values())
                 self.note(f"the log shows new producers of {_named(tasks)}, and {counted(seen, 'aborted transaction')}")
                 return
         for each in missing:
             self.miss(each)
 
-    def _missing_traces(self, now: Traces, tasks: list[int], *, aborted: bool) -> Iterator[str]:
+    def _missing_traces(self, now: TransactionCounts, tasks: list[int], *, aborted: bool) -> Iterator[str]:
         for task in tasks:
-            if now.initialized[task] <= self.traces.initialized[task]:
+            if now.initialized[task] <= self.transactions.initialized[task]:
                 yield f"the log does not show that task {task} took its transactional id again"
-        if aborted and not any(now.aborted[task] > self.traces.aborted[task] for task in tasks):
+        if aborted and not any(now.aborted[task] > self.transactions.aborted[task] for task in tasks):
             yield "the log shows no aborted transaction"
 
     def all_tasks(self) -> list[int]:
@@ -138,16 +145,17 @@ class Ground:
         snapshots: tuple[str, ...] = ()
         for _ in self.app_now().deadline.rounds(_AGAIN_S):
             offsets = self._source_offsets()
-            snapshots = offsets.snapshots if offsets else ()
-            if not snapshots:
+            if offsets is not None and not offsets.snapshots:
                 return
+            snapshots = offsets.snapshots if offsets else ()
+        what = f"a snapshot of {snapshots[0]} is under way" if snapshots else "the source offsets can't be read"
         raise DeadlineError(
-            f"a snapshot of {snapshots[0]} was still under way after {self.app.deadline.timeout_s:g} s",
+            f"{what}, still so after {self.app.deadline.timeout_s:g} s",
             hint="Give it longer with --timeout, or a smaller source: a snapshot that a fault interrupts begins again.",
         )
 
     def _source_offsets(self) -> SourceOffsets | None:
-        """The source offsets; None where they can't be read, which the audit will say, too."""
+        """The source offsets; None where they can't be read now."""
         try:
             return read_source_offsets(self.app_now(timeout_s=_LOOK_S), self.connector)
         except InterruptedByUserError:

@@ -105,7 +105,7 @@ def verdicts(report: Report) -> dict[str, FaultVerdict]:
     return {row.fault: row.verdict for row in report.rows_of(FaultRow)}
 
 
-FIELDS = {"unique": "id", "sequence": "id"}
+FIELDS: dict[str, Any] = {"unique": "id", "sequence": "id"}
 FINE, BAD, UNSURE = FaultVerdict.EXACTLY_ONCE, FaultVerdict.NOT_EXACTLY_ONCE, FaultVerdict.UNPROVEN
 AS_FAR = FaultVerdict.EXACTLY_ONCE_BY_TRANSACTIONS
 
@@ -137,7 +137,7 @@ def test_the_documented_job_finds_rows_that_are_lost_at_each_kill() -> None:
     [({}, ["duplicates", "loss"]), ({"unique": "id"}, ["loss"]), ({"sequence": "id"}, []), (FIELDS, [])],
     ids=["nothing", "unique", "sequence", "both"],
 )
-def test_what_no_field_shows_is_not_said(request_: dict[str, str], not_judged: list[str]) -> None:
+def test_what_no_field_shows_is_not_said(request_: dict[str, Any], not_judged: list[str]) -> None:
     """Without a field lost rows and rows that came twice were exactly_once, exit code 0."""
     source = Source()
     report = rehearse(source, fault(source), **request_)
@@ -162,7 +162,7 @@ def test_a_source_partition_that_is_not_read_again_is_unproven() -> None:
     [({}, FINE), ({"lose": 3}, BAD), ({"again": 10}, BAD)],
     ids=["honest", "loses rows", "reads what was committed with its offset"],
 )
-def test_a_roll_may_lose_nothing_and_repeat_nothing_of_before(restart: dict[str, int], expected: FaultVerdict) -> None:
+def test_a_roll_may_lose_nothing_and_repeat_nothing_of_before(restart: dict[str, Any], expected: FaultVerdict) -> None:
     """The audit began anew after it: what was lost or read again in between was exactly_once."""
     source = Source()
     report = rehearse(source, fault(source, "roll", leaves_mode=True, **restart), **FIELDS)
@@ -182,7 +182,7 @@ def test_a_roll_may_lose_nothing_and_repeat_nothing_of_before(restart: dict[str,
     ids=["honest", "all rows of an ended source", "some rows of it", "a run", "a known source", "values are alike"],
 )
 def test_a_source_that_forgets_its_offsets_is_found_without_any_field(
-    source: Source, restart: dict[str, int], expected: FaultVerdict
+    source: Source, restart: dict[str, Any], expected: FaultVerdict
 ) -> None:
     """It was unproven where the source had ended, as nothing new came; else exactly_once."""
     assert verdicts(rehearse(source, fault(source, **restart))) == {"kill-worker": expected}

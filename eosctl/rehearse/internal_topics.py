@@ -1,15 +1,22 @@
-"""The source offsets that a connector committed: which source partitions go on, and which were read from before."""
+"""What the internal topics show of a connector: its committed source offsets, and its transactions.
+
+Of transactions that is the coordinators' own log, in which each use of a transactional id begins with a record.
+"""
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import groupby
 
 from eosctl.app import App
 from eosctl.core.frozen import frozen
+from eosctl.core.ids import task_of
+from eosctl.core.records import Record
+from eosctl.core.transaction_log import TOPIC, decode_key, decode_value
+from eosctl.core.transactions import TransactionState
 from eosctl.offsets.history.events import State, Version, members_of
 from eosctl.offsets.history.log import LogQuery, read_logs
 
@@ -85,3 +92,33 @@ def _in_snapshot(offset: Mapping[str, object]) -> bool:
     """Whether a task that starts with this offset takes the snapshot again; Debezium marks the last record of one."""
     is_over = offset.get("snapshot_completed") is True or offset.get("last_snapshot_record") is True
     return offset.get("snapshot") not in _UNTRUE and not is_over
+
+
+@frozen
+class TransactionCounts:
+    """By task: how often a producer initialized its transactional id, and how many transactions were to be aborted."""
+
+    initialized: Counter[int] = field(default_factory=Counter)
+    aborted: Counter[int] = field(default_factory=Counter)
+
+
+def read_transaction_counts(app: App, group: str, connector: str) -> TransactionCounts:
+    """Read `__transaction_state`; where there is none, nobody has used a transactional id yet."""
+    counts = TransactionCounts()
+
+    def look(records: Sequence[Record]) -> Sequence[Record]:
+        for record in records:
+            work = task_of(decode_key(record.key or b""), group)
+            if work is None or work[0] != connector or record.value is None:
+                continue
+            state = decode_value(record.value).state
+            if state is TransactionState.EMPTY:  # written by InitProducerId alone
+                counts.initialized[work[1]] += 1
+            elif state is TransactionState.PREPARE_ABORT:
+                counts.aborted[work[1]] += 1
+        return ()
+
+    with app.topics() as store:
+        if TOPIC in store.describe([TOPIC], configs=False):
+            store.read(TOPIC, isolation="read_uncommitted", sieve=look)
+    return counts
