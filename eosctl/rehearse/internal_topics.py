@@ -28,13 +28,15 @@ class SourceOffsets:
     """What the log of the offsets topic in use shows; source partitions are written as JSON.
 
     `commits` is how many committed offsets each source partition has, of those that have an offset now. `went_back`
-    are commits that lie before the one of before in a source that eosctl knows, as sentences. `returned` is how often
-    an offset came again that another one had replaced: where that is a position, the source was read again.
-    `snapshots` are source partitions of which a snapshot is under way (Debezium).
+    are commits that lie before the one of before in a source that eosctl knows, as sentences. `repeated` is how often
+    an offset was committed that had been committed before, `returned` how often another one had replaced it: where that
+    is a position, the source was read again. `snapshots` are source partitions of which a snapshot is under way, as
+    Debezium's offsets say.
     """
 
     commits: Mapping[str, int] = field(default_factory=dict)
     went_back: tuple[str, ...] = ()
+    repeated: int = 0
     returned: int = 0
     snapshots: tuple[str, ...] = ()
 
@@ -51,19 +53,20 @@ def read_source_offsets(app: App, connector: str) -> SourceOffsets:
 def source_offsets(versions: Iterable[Version]) -> SourceOffsets:
     """Return what these versions show; those of one source partition stand together, in the order of the log."""
     commits: dict[str, int] = {}
-    went_back, snapshots, returned = list[str](), list[str](), 0
+    went_back, snapshots, repeated, returned = list[str](), list[str](), 0, 0
     committed = (each for each in versions if each.state is State.COMMITTED)
     for _identity, of_one in groupby(committed, key=lambda each: each.key.identity):
         its = list(of_one)
         newest, name = its[-1], json.dumps(its[-1].key.partition)
         went_back += [_back(name, each) for each in its if each.behind is not None]
-        returned += _returned(its)
+        again, after_another = _came_again(its)
+        repeated, returned = repeated + again, returned + after_another
         if newest.is_tombstone:
             continue
         commits[name] = len(its)
         if _in_snapshot(members_of(newest.record.value) or {}):
             snapshots.append(name)
-    return SourceOffsets(commits, tuple(went_back), returned, tuple(snapshots))
+    return SourceOffsets(commits, tuple(went_back), repeated, returned, tuple(snapshots))
 
 
 def _back(name: str, version: Version) -> str:
@@ -74,18 +77,21 @@ def _back(name: str, version: Version) -> str:
     )
 
 
-def _returned(versions: Iterable[Version]) -> int:
-    """Count the offsets that had been replaced by another one; after a deletion the source is read anew."""
-    seen: defaultdict[tuple[bytes, int], list[bytes | None]] = defaultdict(list)
-    returned = 0
+def _came_again(versions: Iterable[Version]) -> tuple[int, int]:
+    """Count offsets that were there before, and those of them that another one had replaced; a deletion begins anew."""
+    seen: defaultdict[tuple[bytes, int], dict[bytes | None, None]] = defaultdict(dict)
+    repeated = returned = 0
     for each in versions:
-        former = seen[each.key.raw, each.record.partition]
+        former, value = seen[each.key.raw, each.record.partition], each.record.value
         if each.is_tombstone:
             former.clear()
-        elif not former or former[-1] != each.record.value:
-            returned += each.record.value in former
-            former.append(each.record.value)
-    return returned
+            continue
+        if value in former:
+            repeated += 1
+            returned += next(reversed(former)) != value
+            del former[value]
+        former[value] = None
+    return repeated, returned
 
 
 def _in_snapshot(offset: Mapping[str, object]) -> bool:

@@ -21,7 +21,7 @@ from eosctl.rehearse.ground import Ground
 from eosctl.rehearse.internal_topics import SourceOffsets
 from eosctl.rehearse.plan import DUPLICATES, RehearsalPlan
 from eosctl.rehearse.rows import AuditedWindow, FaultVerdict, FoundPart
-from eosctl.rehearse.values import Duplicates, Phase, comes_in_a_run, duplicates, held_against, not_of_values
+from eosctl.rehearse.values import A_RUN, Duplicates, Phase, comes_in_a_run, duplicates, held_against, not_of_values
 
 
 @frozen
@@ -180,10 +180,11 @@ class Proof:
         found = [self._finding(OFFSETS_WENT_BACK, each, {}) for each in back]
         again = sum((wrong - self._at_rest.wrong).values())
         has_returned = bool(back) or now.returned > before.returned
+        is_first = before.repeated == 0 and now.repeated > 0
         lacks: tuple[str, ...] = ()
         none_before = not (self._at_rest.twice.of_enabled or self._at_rest.twice.of_others)
         is_run = (self._at_rest.said.delivered or 0) >= _TELL_APART and comes_in_a_run(twice)
-        if again and none_before and (has_returned or is_run):
+        if again >= A_RUN and none_before and (back or is_first or is_run):
             words = f"{counted(again, 'record')} had the same value as one that was delivered before"
             found.append(self._finding(DUPLICATE, words, {"count": again, "in_all": wrong.total()}))
         elif again or has_returned:

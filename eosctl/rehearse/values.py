@@ -18,7 +18,7 @@ from eosctl.core.batches import Place
 from eosctl.core.frozen import frozen
 from eosctl.rehearse.rows import FoundPart
 
-_A_RUN = 3
+A_RUN = 3
 _OFFSETS_EACH = 3  # a transaction of one record has a marker, too
 _OF_VALUES = {str(DUPLICATE), str(GAP)}
 
@@ -64,7 +64,7 @@ def _count(found: FoundPart) -> int:
 def comes_in_a_run(found: Iterable[FoundPart]) -> bool:
     """Whether records came again one after the other, as where a source is read again, and not here and there."""
     for each in found:
-        if each.code == DUPLICATE and isinstance(each.evidence, Mapping) and (count := _count(each)) >= _A_RUN:
+        if each.code == DUPLICATE and isinstance(each.evidence, Mapping) and (count := _count(each)) >= A_RUN:
             offsets = int(each.evidence["last_offset"]) - int(each.evidence["first_offset"]) + 1
             if offsets <= count * _OFFSETS_EACH:
                 return True

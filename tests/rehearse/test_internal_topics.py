@@ -113,24 +113,26 @@ def test_source_partitions_and_how_often_each_committed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("partition", "offsets", "back", "returned"),
+    ("partition", "offsets", "back", "repeated", "returned"),
     [
-        ({"x": 1}, [{"n": 1}, {"n": 2}, {"n": 2}, {"n": 3}], 0, 0),
-        ({"x": 1}, [{"n": 1}, {"n": 2}, {"n": 1}], 0, 1),
-        ({"x": 1}, [{"n": 2}, {"n": 1}], 0, 0),
-        ({"x": 1}, [{"n": 1}, {"n": 2}, None, {"n": 1}], 0, 0),
-        ({"filename": "f"}, [{"position": 9}, {"position": 5}], 1, 0),
-        ({"filename": "f"}, [{"position": 5}, {"position": 9}], 0, 0),
+        ({"x": 1}, [{"n": 1}, {"n": 2}, {"n": 2}, {"n": 3}], 0, 1, 0),
+        ({"x": 1}, [{"n": 1}, {"n": 2}, {"n": 1}], 0, 1, 1),
+        ({"x": 1}, [{"n": 2}, {"n": 1}], 0, 0, 0),
+        ({"x": 1}, [{"n": 1}, {"n": 2}, None, {"n": 1}], 0, 0, 0),
+        ({"filename": "f"}, [{"position": 9}, {"position": 5}], 1, 0, 0),
+        ({"filename": "f"}, [{"position": 5}, {"position": 9}], 0, 0, 0),
     ],
 )
-def test_offsets_that_come_again_or_go_back(partition: object, offsets: list[Any], back: int, returned: int) -> None:
+def test_offsets_that_come_again_or_go_back(
+    partition: object, offsets: list[Any], back: int, repeated: int, returned: int
+) -> None:
     """Which way an offset goes is known of sources that are known; of others, that it was there before."""
     scene = LogScene()
     task = scene.task()
     for each in offsets:
         commit(task, partition, each)
     found = read_source_offsets(ground_on(scene).app, "c")
-    assert (len(found.went_back), found.returned) == (back, returned)
+    assert (len(found.went_back), found.repeated, found.returned) == (back, repeated, returned)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ class Source:
     offset_member: str = "n"
     has_ids: bool = True
     again_every: int = 0
+    batch: int = 1
     scene: LogScene = field(default_factory=LogScene)
     at: dict[str, int] = field(init=False)
     task: Task = field(init=False)
@@ -47,23 +48,25 @@ class Source:
         self.scene.time.now_s = self.scene.state.stamp_ms / 1000  # the records' time is the clock's, as in a sandbox
         self.at = dict.fromkeys(self.shards, 0)
         self.task = self.scene.task()
-        for _ in range(self.before):
+        for _ in range(self.before + 1):
             self.deliver()
 
     def deliver(self) -> None:
-        """One more row of each shard that has one, in a transaction with its source offset."""
+        """One more row of each shard that has one, or a batch, in a transaction with its source offset."""
         shards = [shard for shard, at in self.at.items() if at < self.rows]
         for shard in shards:
-            self.at[shard] += 1
-            number = self.at[shard]
-            if self.again_every and not number % self.again_every:
-                number -= 100
-            row = {"id": f"{shard}{number}"} if self.has_ids else {"on": number % 2}
-            self.task.write(OUT, b"k", json.dumps(row).encode())
+            for number in range(self.at[shard] + 1, min(self.at[shard] + self.batch, self.rows) + 1):
+                self.at[shard] = number
+                self.task.write(OUT, b"k", json.dumps(self._row(shard, number)).encode())
             key = json.dumps(["c", {"filename": shard}]).encode()
             self.task.write(OFFSETS, key, json.dumps({self.offset_member: self.at[shard]}).encode())
         if shards:
             self.task.end()
+
+    def _row(self, shard: str, number: int) -> dict[str, object]:
+        if self.again_every and not number % self.again_every:
+            number -= 100
+        return {"id": f"{shard}{number}"} if self.has_ids else {"on": number % 2}
 
     def restart(self, *, lose: int = 0, again: int = 0, forget: str | None = None) -> None:
         """A task of after a fault, which goes on elsewhere than where the former ended."""
@@ -175,11 +178,20 @@ def test_a_roll_may_lose_nothing_and_repeat_nothing_of_before(restart: dict[str,
         (Source(("a-",)), {}, AS_FAR),
         (Source(("a-",), rows=10), {"again": 10}, BAD),
         (Source(("a-",), rows=10), {"again": 3}, BAD),
+        (Source(("a-",), rows=12, before=0, batch=100), {"again": 5}, BAD),
         (Source(("a-",), rows=200, before=150), {"again": 5}, BAD),
         (Source(("a-",), offset_member="position"), {"again": 5}, BAD),
         (Source(("a-",), rows=20, before=10, has_ids=False), {"again": 5}, UNSURE),
     ],
-    ids=["honest", "all rows of an ended source", "some rows of it", "a run", "a known source", "values are alike"],
+    ids=[
+        "honest",
+        "all rows of an ended source",
+        "some rows of it",
+        "in one transaction",
+        "a run",
+        "a known source",
+        "values are alike",
+    ],
 )
 def test_a_source_that_forgets_its_offsets_is_found_without_any_field(
     source: Source, restart: dict[str, Any], expected: FaultVerdict
