@@ -93,20 +93,28 @@ class Ground:
         return read_transaction_counts(self.app_now(timeout_s=_LOOK_S), self.group, self.connector)
 
     def require_traces(self, tasks: list[int], *, aborted: bool = False) -> None:
-        """Miss the fault unless the log shows that each task took its transactional id again, once it has begun.
+        """Miss the fault unless the log shows that since its begin each task's transactional id was initialized again.
 
-        `aborted`: a transaction of one of them must have been aborted, too. Raises EosctlError.
+        `aborted`: a transaction of one of them must have been aborted, too.
         """
         if not tasks:
             self.miss("no task was seen that it could end")
             return
         missing = list[str]()
         for _ in Deadline.after(_TRACES_S, self.app.clock).rounds(_POLL_S):
-            now = self._transactions()
+            try:
+                now = self._transactions()
+            except InterruptedByUserError:
+                raise
+            except EosctlError as exc:
+                missing = [f"the coordinators' log was not read: {exc.message}"]
+                continue
             missing = list(self._missing_traces(now, tasks, aborted=aborted))
             if not missing:
                 seen = sum((now.aborted - self.transactions.aborted).values())
-                self.note(f"the log shows new producers of {_named(tasks)}, and {counted(seen, 'aborted transaction')}")
+                self.note(
+                    f"the log shows new producer epochs of {_named(tasks)}, {counted(seen, 'transaction')} aborted"
+                )
                 return
         for each in missing:
             self.miss(each)
@@ -114,7 +122,7 @@ class Ground:
     def _missing_traces(self, now: TransactionCounts, tasks: list[int], *, aborted: bool) -> Iterator[str]:
         for task in tasks:
             if now.initialized[task] <= self.transactions.initialized[task]:
-                yield f"the log does not show that task {task} took its transactional id again"
+                yield f"the log does not show that the transactional id of task {task} was initialized again"
         if aborted and not any(now.aborted[task] > self.transactions.aborted[task] for task in tasks):
             yield "the log shows no aborted transaction"
 

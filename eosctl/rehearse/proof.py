@@ -70,11 +70,19 @@ Audit = Callable[[App, Asked], AuditSaid]
 
 @frozen
 class _Looked:
-    """One look: what the audits say together, the duplicates of the whole run, and those that no mode allows."""
+    """One look: what the audits say together, the duplicates of the whole run, and those that no mode allows.
+
+    `is_known`: each phase could be audited.
+    """
 
     said: AuditSaid
     twice: Duplicates
     wrong: Counter[str]
+    is_known: bool = True
+
+    def has_none_twice(self) -> bool:
+        """Whether no two records had the same value."""
+        return self.is_known and not (self.twice.of_enabled or self.twice.of_others)
 
 
 class Proof:
@@ -143,7 +151,7 @@ class Proof:
             said = self._with_repeats(self._ask(ground, self._phases[-1]), windows[0].findings, wrong)
         else:
             said = windows[0] if len(windows) == 1 else self._with_values(windows, wrong)
-        return _Looked(said, twice, wrong)
+        return _Looked(said, twice, wrong, all(each.delivered is not None for each in windows))
 
     def _stands_value_in(self) -> bool:
         return DUPLICATES in self._plan.not_judged()
@@ -176,15 +184,14 @@ class Proof:
             return said
         before = self._at_rest.said.offsets or SourceOffsets()
         now = said.offsets or SourceOffsets()
-        back = now.went_back[len(before.went_back) :]
+        back = [each for each in now.went_back if each not in before.went_back]
         found = [self._finding(OFFSETS_WENT_BACK, each, {}) for each in back]
         again = sum((wrong - self._at_rest.wrong).values())
         has_returned = bool(back) or now.returned > before.returned
         is_first = before.repeated == 0 and now.repeated > 0
         lacks: tuple[str, ...] = ()
-        none_before = not (self._at_rest.twice.of_enabled or self._at_rest.twice.of_others)
         is_run = (self._at_rest.said.delivered or 0) >= _TELL_APART and comes_in_a_run(twice)
-        if again >= A_RUN and none_before and (back or is_first or is_run):
+        if again >= A_RUN and self._at_rest.has_none_twice() and (back or is_first or is_run):
             words = f"{counted(again, 'record')} had the same value as one that was delivered before"
             found.append(self._finding(DUPLICATE, words, {"count": again, "in_all": wrong.total()}))
         elif again or has_returned:

@@ -92,6 +92,17 @@ def test_a_fault_without_a_task_did_not_hit() -> None:
     assert len(ground.missed) == 1
 
 
+def test_a_log_that_can_not_be_read_shows_nothing() -> None:
+    """And nothing that the connector did wrong."""
+    scene = LogScene()
+    logged(scene, EMPTY)
+    ground = ground_on(scene)
+    ground.begin_fault()
+    scene.state.leaderless.add((LOG, 0))
+    ground.require_traces([0])
+    assert len(ground.missed) == 1
+
+
 def commit(task: Task, partition: object, offset: dict[str, Any] | None, *, committed: bool = True) -> None:
     task.write(OFFSETS, json.dumps(["c", partition]).encode(), None if offset is None else json.dumps(offset).encode())
     task.end(commit=committed)

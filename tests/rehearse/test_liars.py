@@ -45,7 +45,7 @@ class Source:
     task: Task = field(init=False)
 
     def __post_init__(self) -> None:
-        self.scene.time.now_s = self.scene.state.stamp_ms / 1000  # the records' time is the clock's, as in a sandbox
+        self.scene.time.now_s = 0.0
         self.at = dict.fromkeys(self.shards, 0)
         self.task = self.scene.task()
         for _ in range(self.before + 1):
@@ -62,6 +62,22 @@ class Source:
             self.task.write(OFFSETS, key, json.dumps({self.offset_member: self.at[shard]}).encode())
         if shards:
             self.task.end()
+        self._go_on()
+
+    def deliver_plainly(self) -> None:
+        """One more row of each shard, and its offset, as of workers that are not enabled."""
+        for shard in self.at:
+            self.at[shard] += 1
+            self.scene.plain(OUT, b"k", json.dumps(self._row(shard, self.at[shard])).encode())
+            offset = {self.offset_member: self.at[shard]}
+            self.scene.plain(OFFSETS, json.dumps(["c", {"filename": shard}]).encode(), json.dumps(offset).encode())
+
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """The clock is at the time of the records, as in a sandbox."""
+        time, state = self.scene.time, self.scene.state
+        time.now_s = max(time.now_s, state.stamp_ms / 1000)
 
     def _row(self, shard: str, number: int) -> dict[str, object]:
         if self.again_every and not number % self.again_every:
@@ -83,6 +99,8 @@ def fault(source: Source, name: str = "kill-worker", *, leaves_mode: bool = Fals
     def inject(_self: Any, ground: Any) -> None:
         ground.app.clock.sleep_s(1)
         source.restart(**restart)
+        if leaves_mode:
+            source.deliver_plainly()
         source.deliver()
 
     return type("Now", (Simple,), {"name": name, "what": "x", "leaves_mode": leaves_mode, "inject": inject})
