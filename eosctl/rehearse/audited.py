@@ -12,7 +12,7 @@ from eosctl.audit.rows import AuditData, AuditedConnector, AuditRow, Verdict
 from eosctl.audit.scope import BEGINNING, AuditRequest
 from eosctl.core.wording import counted, rfc3339
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
-from eosctl.rehearse.internal_topics import SourceOffsets, read_source_offsets
+from eosctl.rehearse.log.internal_topics import SourceOffsets, read_source_offsets
 from eosctl.rehearse.proof import Asked, AuditSaid
 from eosctl.rehearse.rows import FaultVerdict, FoundPart
 

@@ -21,7 +21,7 @@ from eosctl.errors import DeadlineError, EosctlError, InterruptedByUserError, No
 from eosctl.events import Event
 from eosctl.group.gather import read_group
 from eosctl.group.members import STABLE
-from eosctl.rehearse.internal_topics import (
+from eosctl.rehearse.log.internal_topics import (
     SourceOffsets,
     TransactionCounts,
     read_source_offsets,

@@ -18,10 +18,10 @@ from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.offsets.lint.codes import OFFSETS_WENT_BACK
 from eosctl.rehearse.ground import Ground
-from eosctl.rehearse.internal_topics import SourceOffsets
+from eosctl.rehearse.log.internal_topics import SourceOffsets
+from eosctl.rehearse.log.values import A_RUN, Duplicates, Phase, comes_in_a_run, duplicates, held_against, not_of_values
 from eosctl.rehearse.plan import DUPLICATES, RehearsalPlan
 from eosctl.rehearse.rows import AuditedWindow, FaultVerdict, FoundPart
-from eosctl.rehearse.values import A_RUN, Duplicates, Phase, comes_in_a_run, duplicates, held_against, not_of_values
 
 
 @frozen

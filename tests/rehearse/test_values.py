@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from eosctl.rehearse.log.values import Phase, comes_in_a_run, duplicates, held_against
 from eosctl.rehearse.rows import FoundPart
-from eosctl.rehearse.values import Phase, comes_in_a_run, duplicates, held_against
 
 UP, DOWN = Phase(True), Phase(False)
 
