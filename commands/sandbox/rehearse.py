@@ -181,4 +181,6 @@ def _given(ctx: click.Context) -> Iterator[str]:
         name = str(parameter.name)
         is_own = name in ctx.params and name not in _NOT_REPEATED
         if is_own and ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            yield from (max(parameter.opts, key=len), str(ctx.params[name]))
+            yield max(parameter.opts, key=len)
+            if not getattr(parameter, "is_flag", False):
+                yield str(ctx.params[name])

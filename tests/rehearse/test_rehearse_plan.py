@@ -166,6 +166,12 @@ def test_the_plan_as_json(invoke: Invoke, files: list[str]) -> None:
     assert "canary" not in json.dumps(document)
 
 
+def test_the_command_that_repeats_it_is_taken(invoke: Invoke, files: list[str]) -> None:
+    words = ["rehearse", *files, "--workers", "1", "--strict"]
+    repeat = invoke(*words, "--seed", "3", "--dry-run", "-o", "json").json()["data"]["repeat"]
+    assert repeat.split() == ["eosctl", *words, "--seed", "3"]
+
+
 def test_nothing_starts_without_a_yes(invoke: Invoke, files: list[str], tmp_path: Path) -> None:
     outcome = invoke("rehearse", *files, can_ask=False)
     assert (outcome.exit_code, outcome.stdout) == (6, "")
