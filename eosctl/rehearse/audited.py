@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -13,6 +14,7 @@ from eosctl.audit.scope import BEGINNING, AuditRequest
 from eosctl.core.wording import counted, rfc3339
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
 from eosctl.rehearse.log.internal_topics import SourceOffsets, read_source_offsets
+from eosctl.rehearse.log.values import read_sequences
 from eosctl.rehearse.proof import Asked, AuditSaid
 from eosctl.rehearse.rows import FaultVerdict, FoundPart
 
@@ -45,15 +47,16 @@ def audit_connector(app: App, asked: Asked) -> AuditSaid:
     rows = report.rows_of(AuditRow)
     found = tuple(_part(row) for row in rows if not _is_expected(row, asked))
     strange = [row.message for row in rows if row.code in _STRANGE]
-    offsets, unread = _source_offsets(app, asked.connector)
+    offsets, progress, unread = _progress(app, asked, connector.topics)
     problems = [*(each.message for each in report.problems), *unread]
     lacks = tuple(dict.fromkeys([*problems, *_unproven(connector), *connector.window.unseen, *strange]))
     verdict = FaultVerdict(connector.verdict.value)
     if verdict is FaultVerdict.EXACTLY_ONCE and problems:
         verdict, why = FaultVerdict.UNPROVEN, f"Not proven: {'; '.join(problems)}. {why}"
     return AuditSaid(
-        verdict, why, found, lacks=lacks, unread=tuple(problems), delivered=connector.records, offsets=offsets
-    )
+        verdict, why, found, lacks=lacks, unread=tuple(problems), delivered=connector.records, offsets=offsets,
+        progress=progress,
+    )  # fmt: skip
 
 
 def _begin(asked: Asked) -> dict[str, Any]:
@@ -72,13 +75,19 @@ def _unproven(connector: AuditedConnector) -> list[str]:
     return reasons
 
 
-def _source_offsets(app: App, connector: str) -> tuple[SourceOffsets | None, list[str]]:
+def _progress(app: App, asked: Asked, topics: Sequence[str]) -> tuple[SourceOffsets | None, dict[str, int], list[str]]:
+    """The source offsets, how far each source partition and each sequence came, and what could not be read."""
+    if not asked.is_present:
+        return None, {}, []
     try:
-        return read_source_offsets(app, connector), []
+        offsets = read_source_offsets(app, asked.connector)
+        sequences = {} if asked.sequence is None else read_sequences(app, topics, asked.sequence)
     except InterruptedByUserError:
         raise
     except EosctlError as exc:
-        return None, [f"the source offsets were not read: {exc.message}"]
+        return None, {}, [f"what goes on was not read: {exc.message}"]
+    commits = {f"source partition {name}": count for name, count in offsets.commits.items()}
+    return offsets, {**commits, **sequences}, []
 
 
 def _is_expected(row: AuditRow, asked: Asked) -> bool:

@@ -29,7 +29,8 @@ class Asked:
     """What is audited: a connector in a window, and the fields that are unique or count, where there are some.
 
     The window begins at `begin`, the offset of each partition; where that is empty, at its time. `offsets_topics` are
-    those in which the connector had its offsets for a while.
+    those in which the connector had its offsets for a while. `is_present`: the window of the present phase, of which
+    is asked what goes on.
     """
 
     connector: str
@@ -38,6 +39,7 @@ class Asked:
     sequence: str | None
     offsets_topics: tuple[str, ...] = ()
     begin: Mapping[Place, int] = field(default_factory=dict)
+    is_present: bool = True
 
 
 @frozen
@@ -46,7 +48,8 @@ class AuditSaid:
 
     `lacks` is everything that could not be proven, which findings would hide; `unread` those of them that are about
     reading. `delivered` is how many records were committed in the window; `offsets` are the source offsets that were
-    committed until then. None is what nobody knows.
+    committed until then. None is what nobody knows. `progress` is how many commits each source partition has, and how
+    many records each sequence.
     """
 
     verdict: FaultVerdict
@@ -57,6 +60,7 @@ class AuditSaid:
     unread: tuple[str, ...] = ()
     delivered: int | None = None
     offsets: SourceOffsets | None = None
+    progress: Mapping[str, int] = field(default_factory=dict)
 
 
 DELIVERY_S = 30.0
@@ -118,8 +122,8 @@ class Proof:
     def of(self, ground: Ground) -> AuditSaid:
         """The audit up to now, without the findings that a former row has had; all tasks run again.
 
-        It is repeated until every source partition has committed more than at the first look, and nothing is hidden by
-        an open transaction.
+        It is repeated until every source partition and every sequence went on since the first look, and nothing is
+        hidden by an open transaction.
         """
         first: AuditSaid | None = None
         for _ in Deadline.after(DELIVERY_S, ground.app.clock).rounds(_AGAIN_S):
@@ -160,7 +164,10 @@ class Proof:
         self, ground: Ground, phase: Phase, *, unique: str | None = None, sequence: str | None = None
     ) -> AuditSaid:
         window = AuditedWindow(since_ms=phase.since_ms, until_ms=ground.app.clock.now_ms())
-        asked = Asked(ground.connector, window, unique, sequence, tuple(ground.offsets_topics), phase.begin)
+        asked = Asked(
+            ground.connector, window, unique, sequence, tuple(ground.offsets_topics), phase.begin,
+            is_present=phase is self._phases[-1],
+        )  # fmt: skip
         return replace(self._audit(ground.app_now(), asked), window=window)
 
     def _with_values(self, windows: Sequence[AuditSaid], wrong: Counter[str]) -> AuditSaid:
@@ -238,12 +245,10 @@ def _idle(first: AuditSaid, now: AuditSaid) -> Iterator[str]:
     if first.delivered is None or now.delivered is None or now.delivered <= first.delivered:
         yield "no record was committed"
         return
-    if first.offsets is None or now.offsets is None:
-        return
-    names = now.offsets.idle_since(first.offsets)
-    yield from (f"source partition {name} committed nothing" for name in names[:_MOST_NAMED])
+    names = sorted(name for name, count in now.progress.items() if count <= first.progress.get(name, 0))
+    yield from (f"{name} did not go on" for name in names[:_MOST_NAMED])
     if len(names) > _MOST_NAMED:
-        yield f"{len(names) - _MOST_NAMED} more source partitions committed nothing"
+        yield f"{len(names) - _MOST_NAMED} more did not go on"
 
 
 def _distinct(texts: Iterable[str]) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ class Source:
     has_ids: bool = True
     again_every: int = 0
     batch: int = 1
+    source_partitions: bool = True
     scene: LogScene = field(default_factory=LogScene)
     at: dict[str, int] = field(init=False)
     task: Task = field(init=False)
@@ -58,7 +59,7 @@ class Source:
             for number in range(self.at[shard] + 1, min(self.at[shard] + self.batch, self.rows) + 1):
                 self.at[shard] = number
                 self.task.write(OUT, b"k", json.dumps(self._row(shard, number)).encode())
-            key = json.dumps(["c", {"filename": shard}]).encode()
+            key = self._key(shard)
             self.task.write(OFFSETS, key, json.dumps({self.offset_member: self.at[shard]}).encode())
         if shards:
             self.task.end()
@@ -70,7 +71,7 @@ class Source:
             self.at[shard] += 1
             self.scene.plain(OUT, b"k", json.dumps(self._row(shard, self.at[shard])).encode())
             offset = {self.offset_member: self.at[shard]}
-            self.scene.plain(OFFSETS, json.dumps(["c", {"filename": shard}]).encode(), json.dumps(offset).encode())
+            self.scene.plain(OFFSETS, self._key(shard), json.dumps(offset).encode())
 
         self._go_on()
 
@@ -78,6 +79,9 @@ class Source:
         """The clock is at the time of the records, as in a sandbox."""
         time, state = self.scene.time, self.scene.state
         time.now_s = max(time.now_s, state.stamp_ms / 1000)
+
+    def _key(self, shard: str) -> bytes:
+        return json.dumps(["c", {"filename": shard if self.source_partitions else "all"}]).encode()
 
     def _row(self, shard: str, number: int) -> dict[str, object]:
         if self.again_every and not number % self.again_every:
@@ -175,7 +179,15 @@ def test_a_source_partition_that_is_not_read_again_is_unproven() -> None:
     report = rehearse(source, fault(source, forget="b-"), **FIELDS)
     assert (verdicts(report), report.exit_code) == ({"kill-worker": UNSURE}, ExitCode.PARTIAL)
     (row,) = report.rows_of(FaultRow)
-    assert 'source partition {"filename": "b-"} committed nothing' in row.why
+    assert 'source partition {"filename": "b-"} did not go on' in row.why
+
+
+@pytest.mark.parametrize(("fields", "expected"), [(FIELDS, UNSURE), ({"unique": "id"}, AS_FAR)])
+def test_a_sequence_that_does_not_go_on_is_unproven(fields: dict[str, Any], expected: FaultVerdict) -> None:
+    """Of two shards in one source partition, such as the tables of a database, one is never read again."""
+    source = Source(("a-", "b-"), source_partitions=False)
+    report = rehearse(source, fault(source, forget="b-"), **fields)
+    assert verdicts(report) == {"kill-worker": expected}
 
 
 @pytest.mark.parametrize(

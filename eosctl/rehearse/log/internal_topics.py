@@ -40,10 +40,6 @@ class SourceOffsets:
     returned: int = 0
     snapshots: tuple[str, ...] = ()
 
-    def idle_since(self, before: SourceOffsets) -> list[str]:
-        """Return the source partitions that have committed nothing since `before`."""
-        return sorted(name for name, count in self.commits.items() if count <= before.commits.get(name, 0))
-
 
 def read_source_offsets(app: App, connector: str) -> SourceOffsets:
     """Read the log of the offsets topic in use; raises what `offsets log` raises."""

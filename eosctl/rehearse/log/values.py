@@ -1,4 +1,4 @@
-"""Duplicates over the phases of a run: which of them no mode allows. Pure.
+"""What values of records show: which duplicates no mode allows, by the phases of a run, and which sequences go on.
 
 A record that was delivered while all workers were enabled was committed with its source offset: it may never come
 again, whatever the mode is then. One that was delivered at least once may come again until that phase is over.
@@ -13,12 +13,16 @@ from itertools import pairwise
 
 import msgspec
 
+from eosctl.app import App
 from eosctl.audit.codes import DUPLICATE, GAP
+from eosctl.audit.log.field_paths import parse_field_path
 from eosctl.core.batches import Place
 from eosctl.core.frozen import frozen
+from eosctl.core.records import Record
 from eosctl.rehearse.rows import FoundPart
 
 A_RUN = 3
+_MOST_SEQUENCES = 100
 _OFFSETS_EACH = 3  # a transaction of one record has a marker, too
 _OF_VALUES = {str(DUPLICATE), str(GAP)}
 
@@ -59,6 +63,27 @@ def _came_again(found: Iterable[FoundPart]) -> Counter[str]:
 
 def _count(found: FoundPart) -> int:
     return int(found.evidence.get("count", 1)) if isinstance(found.evidence, Mapping) else 1
+
+
+def read_sequences(app: App, topics: Iterable[str], field_name: str) -> dict[str, int]:
+    """Count the committed records of each sequence, as `--sequence` tells them apart; nothing where they are many.
+
+    Then they are no shards that go on, but things that come and go. Raises what reading raises.
+    """
+    path, counts = parse_field_path(field_name), Counter[str]()
+
+    def look(records: Sequence[Record]) -> Sequence[Record]:
+        for record in records:
+            text = path.text_in(record)
+            if text is not None:
+                label = "" if text.removeprefix("-").isdecimal() else text.rstrip("0123456789")
+                counts[f"sequence {label}* of topic {record.topic}"] += 1
+        return ()
+
+    with app.topics() as store:
+        for topic in topics:
+            store.read(topic, sieve=look)
+    return dict(counts) if len(counts) <= _MOST_SEQUENCES else {}
 
 
 def comes_in_a_run(found: Iterable[FoundPart]) -> bool:
