@@ -19,7 +19,16 @@ from eosctl.deadline import Deadline
 from eosctl.offsets.lint.codes import OFFSETS_WENT_BACK
 from eosctl.rehearse.ground import Ground
 from eosctl.rehearse.log.internal_topics import SourceOffsets
-from eosctl.rehearse.log.values import A_RUN, Duplicates, Phase, comes_in_a_run, duplicates, held_against, not_of_values
+from eosctl.rehearse.log.values import (
+    A_RUN,
+    Duplicates,
+    Phase,
+    comes_in_a_run,
+    duplicates,
+    held_against,
+    missing_numbers,
+    not_of_values,
+)
 from eosctl.rehearse.plan import DUPLICATES, RehearsalPlan
 from eosctl.rehearse.rows import AuditedWindow, FaultVerdict, FoundPart
 
@@ -102,6 +111,7 @@ class Proof:
         self._is_settling = False
         self._excused, self._held = Counter[str](), Counter[str]()
         self._at_rest: _Looked | None = None
+        self._missing_at_rest: int | None = None
         self._seen = list[FoundPart]()
 
     def before(self, ground: Ground, *, leaves_mode: bool) -> None:
@@ -111,6 +121,7 @@ class Proof:
         """
         if self._stands_value_in():
             self._at_rest = self._look(ground)
+        self._missing_at_rest = self._missing_numbers(ground)
         if leaves_mode and self._phases[-1].is_enabled:
             self._phases.append(Phase(False, ground.app.clock.now_ms(), ground.log_ends()))
 
@@ -134,7 +145,7 @@ class Proof:
             is_sure = audited.verdict is not FaultVerdict.UNPROVEN
             if is_sure and (not idle or any(each.severity == _ERROR for each in self._new(audited))):
                 break
-        done = self._judged(audited, idle=idle, missed=ground.missed)
+        done = self._judged(audited, list(self._doubts(ground, idle)))
         self._held = looked.wrong
         if self._is_settling:
             self._excused, self._is_settling = looked.twice.of_others, False
@@ -156,6 +167,23 @@ class Proof:
         else:
             said = windows[0] if len(windows) == 1 else self._with_values(windows, wrong)
         return _Looked(said, twice, wrong, all(each.delivered is not None for each in windows))
+
+    def _doubts(self, ground: Ground, idle: Sequence[str]) -> Iterator[str]:
+        """Why it would not be proven although the audit found nothing."""
+        if ground.missed:
+            yield f"the fault did not hit: {'; '.join(ground.missed)}"
+        if idle:
+            yield f"{'; '.join(idle)} in the {DELIVERY_S:g} s after all tasks ran again"
+        if self._missing_at_rest == 0 and self._missing_numbers(ground):
+            name = self._plan.unique
+            yield f"numbers are missing in {name}, where none were before: name --sequence {name} if it counts"
+
+    def _missing_numbers(self, ground: Ground) -> int | None:
+        """How many numbers are missing in the field of --unique; None where that is not known, or --sequence judges."""
+        if self._plan.sequence is not None or self._plan.unique is None:
+            return None
+        whole = self._ask(ground, self._phases[0], sequence=self._plan.unique)
+        return None if whole.unread or whole.delivered is None else missing_numbers(whole.findings)
 
     def _stands_value_in(self) -> bool:
         return DUPLICATES in self._plan.not_judged()
@@ -219,8 +247,8 @@ class Proof:
     def _new(self, audited: AuditSaid) -> tuple[FoundPart, ...]:
         return tuple(each for each in audited.findings if each not in self._seen)
 
-    def _judged(self, audited: AuditSaid, *, idle: Sequence[str], missed: Sequence[str]) -> AuditSaid:
-        """What is said of the fault: it is exactly_once only if it hit, and records came after it."""
+    def _judged(self, audited: AuditSaid, doubts: Sequence[str]) -> AuditSaid:
+        """What is said of the fault: it is exactly_once only if nothing speaks against it."""
         new = self._new(audited)
         self._seen += new
         verdict, why = audited.verdict, audited.why
@@ -229,11 +257,8 @@ class Proof:
             if audited.lacks:
                 verdict = FaultVerdict.UNPROVEN
                 why = f"{why}, and not all could be proven: {'; '.join(audited.lacks)}"
-        if verdict is FaultVerdict.EXACTLY_ONCE and missed:
-            verdict, why = FaultVerdict.UNPROVEN, f"the fault did not hit: {'; '.join(missed)}; {why}"
-        if verdict is FaultVerdict.EXACTLY_ONCE and idle:
-            nothing = f"{'; '.join(idle)} in the {DELIVERY_S:g} s after all tasks ran again"
-            verdict, why = FaultVerdict.UNPROVEN, f"{nothing}; {why}"
+        if verdict is FaultVerdict.EXACTLY_ONCE and doubts:
+            verdict, why = FaultVerdict.UNPROVEN, f"{'; '.join(doubts)}; {why}"
         if verdict is FaultVerdict.EXACTLY_ONCE and (not_judged := self._plan.not_judged(left_mode=self._is_settling)):
             verdict = FaultVerdict.EXACTLY_ONCE_BY_TRANSACTIONS
             why = f"as far as transactions show ({' and '.join(not_judged)} not judged): {why}"

@@ -157,6 +157,21 @@ def test_the_documented_job_finds_rows_that_are_lost_at_each_kill() -> None:
     assert (verdicts(report), report.exit_code) == ({"kill-worker": BAD}, ExitCode.FINDINGS)
 
 
+def test_rows_that_are_lost_are_unproven_where_the_unique_field_counts() -> None:
+    """With --unique alone, three rows less at each kill were exactly_once, exit code 0."""
+    source = Source()
+    report = rehearse(source, fault(source, lose=3), unique="id")
+    assert (verdicts(report), report.exit_code) == ({"kill-worker": UNSURE}, ExitCode.PARTIAL)
+
+
+def test_a_unique_field_that_has_holes_anyway_says_nothing_of_loss() -> None:
+    source = Source()
+    source.restart(lose=1)
+    source.deliver()
+    report = rehearse(source, fault(source, lose=3), unique="id")
+    assert verdicts(report) == {"kill-worker": AS_FAR}
+
+
 @pytest.mark.parametrize(
     ("request_", "not_judged"),
     [({}, ["duplicates", "loss"]), ({"unique": "id"}, ["loss"]), ({"sequence": "id"}, []), (FIELDS, [])],

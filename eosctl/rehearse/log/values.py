@@ -96,6 +96,11 @@ def comes_in_a_run(found: Iterable[FoundPart]) -> bool:
     return False
 
 
+def missing_numbers(found: Iterable[FoundPart]) -> int:
+    """Count the numbers that gaps have."""
+    return sum(_count(each) for each in found if each.code == GAP)
+
+
 def held_against(whole: Iterable[FoundPart], wrong: Counter[str]) -> Iterator[FoundPart]:
     """The findings about values of the whole run: each gap, and of duplicates as many as are wrong."""
     left = Counter(wrong)
