@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from eosctl.errors import DeadlineError, EosctlError, InterruptedByUserError, No
 from eosctl.events import Event
 from eosctl.group.gather import read_group
 from eosctl.group.members import STABLE
+from eosctl.ports import TransactionAdmin
 from eosctl.rehearse.log.internal_topics import (
     SourceOffsets,
     TransactionCounts,
@@ -28,6 +30,7 @@ from eosctl.rehearse.log.internal_topics import (
     read_transaction_counts,
 )
 from eosctl.rehearse.network import Forwarder
+from eosctl.sandbox.servers import process
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.state import Node
 
@@ -36,6 +39,9 @@ _POLL_S = 0.25
 _AGAIN_S = 1.0
 _LOOK_S = 10.0
 _OPEN_TRANSACTION_S = 5.0
+_FREEZES_S = 20.0
+_GLANCE_S = 0.005
+_UNDER_WAY_S = 0.1  # what a worker had sent when it was stopped arrives
 _STAYS_WELL_S = 1.5
 _FIRST_OFFSET_S = 30.0
 _TRACES_S = 10.0
@@ -262,15 +268,37 @@ class Ground:
 
     def await_open_transaction(self, tasks: list[int]) -> bool:
         """Whether one of these tasks has a transaction open now; waits a little for one to begin."""
-        ids = [task_transactional_id(self.group, self.connector, task) for task in tasks]
         app = self.app_now(timeout_s=_LOOK_S)
-        if not ids:
+        if not tasks:
             return False
         with app.transactions() as admin:
-            for _ in Deadline.after(_OPEN_TRANSACTION_S, app.clock).rounds(0.005):
-                if any(_is_open(each) for each in admin.describe_transactions(ids).values()):
+            for _ in Deadline.after(_OPEN_TRANSACTION_S, app.clock).rounds(_GLANCE_S):
+                if self._has_open_transaction(admin, tasks):
                     return True
         return False
+
+    def freeze_in_transaction(self, node: Node, tasks: list[int]) -> bool:
+        """Stop a worker by SIGSTOP while one of its tasks has a transaction open, which then stays so.
+
+        False, and the worker goes on, where that does not succeed in time: transactions may be short.
+        """
+        app = self.app_now()
+        if not tasks:
+            return False
+        with app.transactions() as admin:
+            for _ in Deadline.after(_FREEZES_S, app.clock).rounds(_GLANCE_S):
+                if not self._has_open_transaction(admin, tasks):
+                    continue
+                process.signal_group(node.process, signal.SIGSTOP)
+                app.clock.sleep_s(_UNDER_WAY_S)
+                if self._has_open_transaction(admin, tasks):
+                    return True
+                process.signal_group(node.process, signal.SIGCONT)
+        return False
+
+    def _has_open_transaction(self, admin: TransactionAdmin, tasks: list[int]) -> bool:
+        ids = [task_transactional_id(self.group, self.connector, task) for task in tasks]
+        return any(_is_open(each) for each in admin.describe_transactions(ids).values())
 
 
 def _named(tasks: list[int]) -> str:

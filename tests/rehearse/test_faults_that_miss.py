@@ -27,8 +27,11 @@ from eosctl.rehearse.faults.workers import FreezeWorker, KillWorker, Rebalance
 from eosctl.rehearse.network import Forwarder
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.state import Node
+from tests.audit.log_scene import OUT, LogScene
 from tests.fakes.clock import FakeTime
 from tests.fakes.world import World
+from tests.rehearse.test_internal_topics import ground_on
+from tests.sandbox_fixtures import wait_until
 
 
 @dataclass
@@ -53,6 +56,9 @@ class OneWorker:
 
     def await_open_transaction(self, tasks: list[int]) -> bool:
         return bool(tasks) and self.has_open_transaction
+
+    def freeze_in_transaction(self, _node: Node, tasks: list[int]) -> bool:
+        return self.await_open_transaction(tasks)
 
     def miss(self, why: str) -> None:
         self.missed.append(why)
@@ -176,3 +182,27 @@ def test_a_network_without_connections_is_a_miss(worker: Node) -> None:
     finally:
         ground.forwarders[0].close()
     assert ground.missed == ["there was no connection to be cut"]
+
+
+def _is_stopped(node: Node) -> bool:
+    return Path(f"/proc/{node.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+@pytest.mark.parametrize(
+    ("ends_after_s", "is_open"),
+    [(None, True), (0.0, False), (0.05, False)],
+    ids=["stays open", "is over", "is just being committed"],
+)
+def test_a_worker_is_killed_in_a_transaction_that_can_not_end_any_more(
+    worker: Node, ends_after_s: float | None, is_open: bool
+) -> None:
+    """A look before the kill was enough: short transactions were over when it came."""
+    scene = LogScene()
+    task = scene.task()
+    task.write(OUT, b"k", b"v")
+    ground = ground_on(scene)
+    if ends_after_s is not None:
+        scene.time.later(ends_after_s, task.end)
+        scene.time.pass_until(scene.time.now_s)
+    assert ground.freeze_in_transaction(worker, [0]) is is_open
+    wait_until(lambda: _is_stopped(worker) is is_open, what="the signal to arrive")

@@ -35,10 +35,10 @@ class KillWorker(_Worker):
         self._had_open_transaction = False
 
     def inject(self, ground: Ground) -> None:
-        """Waits a moment for an open transaction of one of its tasks."""
+        """Stops it first, so that the transaction that is seen open can't end any more."""
         self._node = node = ground.busy_worker()
         self._tasks = tasks = ground.tasks_of(node)
-        self._had_open_transaction = ground.await_open_transaction(tasks)
+        self._had_open_transaction = ground.freeze_in_transaction(node, tasks)
         process.kill([node.process])
         if not self._had_open_transaction:
             ground.miss(f"{node.name} had no open transaction")
@@ -50,7 +50,7 @@ class KillWorker(_Worker):
             ground.stack.start_node(self._node.name)
 
     def verify(self, ground: Ground) -> None:
-        """What was open a moment before must have been aborted, too."""
+        """What was open must have been aborted, too."""
         ground.require_traces(self._tasks, aborted=self._had_open_transaction)
 
 
