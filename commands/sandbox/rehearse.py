@@ -42,6 +42,7 @@ class RehearseOptions:
     brokers: str
     workers: int
     keep: bool
+    strict: bool
 
     def request(self, words: tuple[str, ...]) -> RehearsalRequest:
         """What they ask for; raises InputFileError for files that can't be read."""
@@ -65,6 +66,7 @@ class RehearseOptions:
             brokers=int(self.brokers),
             workers=self.workers,
             keep=self.keep,
+            strict=self.strict,
             words=words,
         )
 
@@ -109,6 +111,7 @@ def _found(path: Path) -> Path:
     "--workers", type=click.IntRange(1, 3), metavar="N", default=2, show_default=True, help="Number of Connect workers."
 )
 @click.option("--keep", is_flag=True, help="Leave the sandbox up at the end.")
+@click.option("--strict", is_flag=True, help="Exit 7 where no field shows lost records or duplicates, too.")
 @click.option(
     "--report", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Write the result as HTML, too."
 )
@@ -121,7 +124,8 @@ def rehearse(ctx: click.Context, options: RehearseOptions, *, report: Path | Non
     Starts real brokers and workers on this machine, runs the connector there, upgrades the workers from disabled to
     enabled, and goes through the faults in an order that --seed repeats. After each fault all tasks must run again
     within --timeout (default 3m), and the records on the brokers are audited as by `eosctl audit`. The exit code is 3
-    if a fault fails, and 7 if something is unproven.
+    if a fault fails, and 7 if something is unproven. Lost records show only with --sequence, duplicates with --unique
+    or --sequence: without, the verdict is at best exactly_once_by_transactions, which --strict does not accept.
 
     Kafka's side is the sandbox; the system that the connector reads is whatever its config names, and is really used.
     The plan shows it before anything starts. Brokers that the config names are replaced by those of the sandbox, and
@@ -137,7 +141,7 @@ def rehearse(ctx: click.Context, options: RehearseOptions, *, report: Path | Non
       restart-tasks   restart the connector and its tasks
       reconfigure     more tasks, then fewer
       stop-resume     stop the connector and resume it (Kafka 3.5)
-      broker-restart  restart a broker
+      broker-restart  restart a broker (--brokers 3)
       broker-kill     kill -9 a broker (--brokers 3)
       roll            roll the workers to preparing and back to enabled
       switch-offsets  move the offsets to another topic, and back (Kafka 3.5)
@@ -147,7 +151,7 @@ def rehearse(ctx: click.Context, options: RehearseOptions, *, report: Path | Non
     Everything that was started is stopped at the end. After a crash, `eosctl sandbox down --name` stops it; the name
     is printed at the start. Ctrl-C ends the rehearsal with the rows that there are. Needs Java 17.
 
-    Example: eosctl rehearse --config orders.json --plugin-path plugins --minutes 10 --report rehearsal.html
+    Example: eosctl rehearse --config orders.json --plugin-path plugins --sequence id --report rehearsal.html
     """
     from eosctl.rehearse.audited import audit_connector
     from eosctl.rehearse.page import write_page
@@ -177,4 +181,6 @@ def _given(ctx: click.Context) -> Iterator[str]:
         name = str(parameter.name)
         is_own = name in ctx.params and name not in _NOT_REPEATED
         if is_own and ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            yield from (max(parameter.opts, key=len), str(ctx.params[name]))
+            yield max(parameter.opts, key=len)
+            if not getattr(parameter, "is_flag", False):
+                yield str(ctx.params[name])

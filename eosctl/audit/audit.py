@@ -70,7 +70,8 @@ def audit(app: App, request: AuditRequest) -> Report:
         cluster_id = admin.cluster_id()
     read = read_logs(scope, window, check_crcs=request.check_crcs, begin=request.begin)
     producers, problems = _producers(scope, read)
-    more, unread, notes = _more_findings(app, scope, read, fields, producers)
+    writers = {} if request.writes_alone else producers
+    more, unread, notes = _more_findings(app, scope, read, fields, producers, writers=writers)
     done = _judged(scope, window, read, producers, more, lacks=[each.message for each in unread], notes=notes)
     report = _report(app, request, done, [*problems, *unread], cluster_id=cluster_id)
     return report if request.report is None else _with_page(report, Path(request.report), done, app)
@@ -133,16 +134,25 @@ def _producers(scope: Scope, read: LogRead) -> tuple[dict[ProducerId, KnownProdu
 
 
 def _more_findings(
-    app: App, scope: Scope, read: LogRead, fields: Fields, producers: Mapping[ProducerId, KnownProducer]
+    app: App,
+    scope: Scope,
+    read: LogRead,
+    fields: Fields,
+    producers: Mapping[ProducerId, KnownProducer],
+    *,
+    writers: Mapping[ProducerId, KnownProducer],
 ) -> tuple[list[tuple[PlaceTally, str]], list[Problem], list[str]]:
-    """What only records, or another cluster's logs, show; nothing once the time is over."""
+    """What only records, or another cluster's logs, show; nothing once the time is over.
+
+    `writers` are the producers whose values may be another's.
+    """
     found: list[tuple[PlaceTally, str]] = []
     problems: list[Problem] = []
     notes: list[str] = []
     if read.ended_by is not None:
         return found, problems, notes
     try:
-        checked = check_values(scope.app, read, fields, producers)
+        checked = check_values(scope.app, read, fields, writers)
         found, problems, notes = checked.found, checked.problems, checked.notes
         own = frozenset(number for number, each in producers.items() if each.whose is Whose.OWN)
         copies, unread = compare_with_source(app.with_whole_timeout(), scope, read.outputs.mirror, own)

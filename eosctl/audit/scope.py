@@ -35,6 +35,7 @@ class AuditRequest:
     """What was asked for, as typed; `topics` empty means those that Connect knows of.
 
     `begin` are offsets of output partitions at which the window begins, in place of `since`; 0 for those not named.
+    `writes_alone`: nobody else can write to the topics, so that values of unknown producers are the connector's, too.
     """
 
     connector: str
@@ -47,6 +48,7 @@ class AuditRequest:
     sequence: str | None = None
     report: str | None = None
     check_crcs: bool = False
+    writes_alone: bool = False
 
 
 @frozen
@@ -72,13 +74,18 @@ class Scope:
     @property
     def is_mirror(self) -> bool:
         """Whether it copies topics of another cluster as they are: transforms may leave records out."""
-        return is_class(self.config, MIRROR_SOURCE) and not self.config.get("transforms")
+        return copies_topics(self.config)
 
     @property
     def transaction_timeout_ms(self) -> int:
         """After which a coordinator aborts a transaction of a task."""
         given = self.config.get("producer.override.transaction.timeout.ms", "")
         return int(given) if given.isdecimal() else 60_000
+
+
+def copies_topics(config: Mapping[str, str]) -> bool:
+    """Whether this is a MirrorMaker's connector that copies every record, so that both topics can be compared."""
+    return is_class(config, MIRROR_SOURCE) and not config.get("transforms")
 
 
 def find_scope(app: App, request: AuditRequest) -> Scope:

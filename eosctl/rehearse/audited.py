@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from eosctl.app import App
 from eosctl.audit import codes
 from eosctl.audit.audit import audit
 from eosctl.audit.rows import AuditData, AuditRow
 from eosctl.audit.scope import BEGINNING, AuditRequest
 from eosctl.core.wording import counted, rfc3339
-from eosctl.errors import EosctlError, ExitCode
+from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
+from eosctl.rehearse.log.internal_topics import SourceOffsets, read_source_offsets
+from eosctl.rehearse.log.values import read_sequences
 from eosctl.rehearse.proof import Asked, AuditSaid
 from eosctl.rehearse.rows import FaultVerdict, FoundPart
 
@@ -21,14 +26,18 @@ def audit_connector(app: App, asked: Asked) -> AuditSaid:
     request = AuditRequest(
         connector=asked.connector,
         offsets_topics=asked.offsets_topics,
-        since=rfc3339(asked.window.since_ms or None) or BEGINNING,
         unique=asked.unique,
         sequence=asked.sequence,
+        writes_alone=True,
+        **_begin(asked),
     )
     try:
         report = audit(app, request)
+    except InterruptedByUserError:
+        raise
     except EosctlError as exc:
-        return AuditSaid(FaultVerdict.UNPROVEN, f"the audit failed: {exc.message}")
+        why = f"the audit failed: {exc.message}"
+        return AuditSaid(FaultVerdict.UNPROVEN, why, lacks=(why,), unread=(why,))
     if report.exit_code is ExitCode.INTERRUPTED:
         raise KeyboardInterrupt  # the audit ends with what it read; a rehearsal ends, too
     (connector,) = report.data_of(AuditData).connectors
@@ -38,12 +47,38 @@ def audit_connector(app: App, asked: Asked) -> AuditSaid:
     rows = report.rows_of(AuditRow)
     found = tuple(_part(row) for row in rows if not _is_expected(row, asked))
     strange = [row.message for row in rows if row.code in _STRANGE]
-    problems = [each.message for each in report.problems]
-    lacks = tuple(dict.fromkeys([*problems, *connector.window.unseen, *strange]))
+    offsets, progress, unread = _progress(app, asked, connector.topics)
+    problems = [*(each.message for each in report.problems), *unread]
+    lacks = tuple(dict.fromkeys([*problems, *connector.unproven, *connector.window.unseen, *strange]))
     verdict = FaultVerdict(connector.verdict.value)
     if verdict is FaultVerdict.EXACTLY_ONCE and problems:
         verdict, why = FaultVerdict.UNPROVEN, f"Not proven: {'; '.join(problems)}. {why}"
-    return AuditSaid(verdict, why, found, lacks=lacks, delivered=connector.records)
+    return AuditSaid(
+        verdict, why, found, lacks=lacks, unread=tuple(problems), delivered=connector.records, offsets=offsets,
+        progress=progress,
+    )  # fmt: skip
+
+
+def _begin(asked: Asked) -> dict[str, Any]:
+    """Return where the window begins: at positions of the logs where there are some, else at a time."""
+    if asked.begin:
+        return {"since": BEGINNING, "begin": asked.begin}
+    return {"since": rfc3339(asked.window.since_ms or None) or BEGINNING}
+
+
+def _progress(app: App, asked: Asked, topics: Sequence[str]) -> tuple[SourceOffsets | None, dict[str, int], list[str]]:
+    """The source offsets, how far each source partition and each sequence came, and what could not be read."""
+    if not asked.is_present:
+        return None, {}, []
+    try:
+        offsets = read_source_offsets(app, asked.connector)
+        sequences = {} if asked.sequence is None else read_sequences(app, topics, asked.sequence)
+    except InterruptedByUserError:
+        raise
+    except EosctlError as exc:
+        return None, {}, [f"what goes on was not read: {exc.message}"]
+    commits = {f"source partition {name}": count for name, count in offsets.commits.items()}
+    return offsets, {**commits, **sequences}, []
 
 
 def _is_expected(row: AuditRow, asked: Asked) -> bool:

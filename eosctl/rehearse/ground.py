@@ -3,29 +3,52 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+import re
+import signal
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from eosctl.app import App
+from eosctl.connectors.failures import FAILED
 from eosctl.connectors.look import RUNNING
+from eosctl.core.batches import Place
 from eosctl.core.ids import WorkerId, task_transactional_id, worker_id_of_url
 from eosctl.core.transactions import KafkaFault, TransactionState
+from eosctl.core.wording import counted
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.deadline import Deadline
-from eosctl.errors import DeadlineError, EosctlError, NotFoundError
+from eosctl.errors import DeadlineError, EosctlError, InterruptedByUserError, NotFoundError
 from eosctl.events import Event
 from eosctl.group.gather import read_group
 from eosctl.group.members import STABLE
+from eosctl.ports import TransactionAdmin
+from eosctl.rehearse.log.internal_topics import (
+    SourceOffsets,
+    TransactionCounts,
+    read_source_offsets,
+    read_transaction_counts,
+)
 from eosctl.rehearse.network import Forwarder
+from eosctl.sandbox.servers import process
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.state import Node
 
 GROUP = "rehearse"
 _POLL_S = 0.25
+_AGAIN_S = 1.0
 _LOOK_S = 10.0
 _OPEN_TRANSACTION_S = 5.0
+_FREEZES_S = 20.0
+_GLANCE_S = 0.005
+_UNDER_WAY_S = 0.1  # what a worker had sent when it was stopped arrives
 _STAYS_WELL_S = 1.5
+_FIRST_OFFSET_S = 30.0
+_TRACES_S = 10.0
+_LINKAGE_ERROR = re.compile(
+    r"java\.lang\.(NoClassDefFound|NoSuchMethod|NoSuchField|AbstractMethod|IllegalAccess|IncompatibleClassChange"
+    r"|UnsupportedClassVersion|UnsatisfiedLink|ExceptionInInitializer|Verify|Linkage)Error"
+)
 
 
 @dataclass(slots=True)
@@ -33,8 +56,8 @@ class Ground:
     """What faults act on; `config` is the connector's as it was put, `choose` the seeded chance of the present fault.
 
     `offsets_topics` are those to which the connector's offsets were moved. `frozen` are workers that were stopped by
-    SIGSTOP: nobody asks them. `missed` says why the present fault did not hit. `forwarders` stand before the brokers,
-    one for each, where the network is to become slow.
+    SIGSTOP: nobody asks them. `missed` says why the present fault did not hit, `transactions` is what the coordinators'
+    log had when it began. `forwarders` stand before the brokers, one for each, where the network is to become slow.
     """
 
     app: App
@@ -47,6 +70,7 @@ class Ground:
     frozen: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
+    transactions: TransactionCounts = field(default_factory=TransactionCounts)
     offsets_topics: list[str] = field(default_factory=list)
 
     @property
@@ -65,6 +89,93 @@ class Ground:
     def miss(self, why: str) -> None:
         """The fault proves nothing: it did not hit what it is meant for."""
         self.missed.append(why)
+
+    def begin_fault(self) -> None:
+        """Keep what the coordinators' log has: what comes later is the fault's. Raises EosctlError."""
+        self.missed.clear()
+        self.transactions = self._transactions()
+
+    def _transactions(self) -> TransactionCounts:
+        return read_transaction_counts(self.app_now(timeout_s=_LOOK_S), self.group, self.connector)
+
+    def require_traces(self, tasks: list[int], *, aborted: bool = False) -> None:
+        """Miss the fault unless the log shows that since its begin each task's transactional id was initialized again.
+
+        `aborted`: a transaction of one of them must have been aborted, too.
+        """
+        if not tasks:
+            self.miss("no task was seen that it could end")
+            return
+        missing = list[str]()
+        for _ in Deadline.after(_TRACES_S, self.app.clock).rounds(_POLL_S):
+            try:
+                now = self._transactions()
+            except InterruptedByUserError:
+                raise
+            except EosctlError as exc:
+                missing = [f"the coordinators' log was not read: {exc.message}"]
+                continue
+            missing = list(self._missing_traces(now, tasks, aborted=aborted))
+            if not missing:
+                seen = sum((now.aborted - self.transactions.aborted).values())
+                self.note(
+                    f"the log shows new producer epochs of {_named(tasks)}, {counted(seen, 'transaction')} aborted"
+                )
+                return
+        for each in missing:
+            self.miss(each)
+
+    def _missing_traces(self, now: TransactionCounts, tasks: list[int], *, aborted: bool) -> Iterator[str]:
+        for task in tasks:
+            if now.initialized[task] <= self.transactions.initialized[task]:
+                yield f"the log does not show that the transactional id of task {task} was initialized again"
+        if aborted and not any(now.aborted[task] > self.transactions.aborted[task] for task in tasks):
+            yield "the log shows no aborted transaction"
+
+    def all_tasks(self) -> list[int]:
+        """The numbers of the tasks that there are now."""
+        status = self.status()
+        return [task.task for task in status.tasks] if status else []
+
+    def log_ends(self) -> dict[Place, int]:
+        """The end of every partition's log; raises EosctlError."""
+        app = self.app_now()
+        with app.transactions() as admin:
+            topics = admin.topic_partitions()
+        with app.topics() as store:
+            bounds = store.bounds_of(topics, partitions=topics)
+        return {(topic, each.partition): each.end for topic, found in bounds.items() for each in found}
+
+    def await_first_offset(self) -> None:
+        """Wait a while until the connector has committed a source offset: before, nobody knows whether it is well."""
+        for _ in Deadline.after(_FIRST_OFFSET_S, self.app.clock).rounds(_AGAIN_S):
+            offsets = self._source_offsets()
+            if offsets is not None and offsets.commits:
+                return
+        self.note(f"no source offset was committed in the first {_FIRST_OFFSET_S:g} s")
+
+    def await_snapshot(self) -> None:
+        """Wait until no snapshot is under way, which a fault makes begin again; raises DeadlineError."""
+        snapshots: tuple[str, ...] = ()
+        for _ in self.app_now().deadline.rounds(_AGAIN_S):
+            offsets = self._source_offsets()
+            if offsets is not None and not offsets.snapshots:
+                return
+            snapshots = offsets.snapshots if offsets else ()
+        what = f"a snapshot of {snapshots[0]} is under way" if snapshots else "the source offsets can't be read"
+        raise DeadlineError(
+            f"{what}, still so after {self.app.deadline.timeout_s:g} s",
+            hint="Give it longer with --timeout, or a smaller source: a snapshot that a fault interrupts begins again.",
+        )
+
+    def _source_offsets(self) -> SourceOffsets | None:
+        """The source offsets; None where they can't be read now."""
+        try:
+            return read_source_offsets(self.app_now(timeout_s=_LOOK_S), self.connector)
+        except InterruptedByUserError:
+            raise
+        except EosctlError:
+            return None
 
     def workers(self) -> list[Node]:
         """Those that run and are not frozen."""
@@ -121,12 +232,16 @@ class Ground:
         return "no worker shows the connector" if status is None else status.in_words()
 
     def await_well(self, *, within_s: float, ready: Callable[[], bool]) -> float:
-        """Waits until all is well and stays so; when, by the clock's monotonic time. Raises DeadlineError."""
+        """Waits until all is well and stays so; when, by the clock's monotonic time.
+
+        Raises DeadlineError, and EosctlError at once for a task that can never run: a class that it needs is missing.
+        """
         clock = self.app.clock
         deadline = Deadline.after(within_s, clock)
         since_s: float | None = None
         for _ in deadline.rounds(_POLL_S):
             now_s = clock.monotonic_s()
+            self._refuse_broken_plugin()
             if not (self.is_well() and ready()):
                 since_s = None
             elif since_s is None:
@@ -134,6 +249,15 @@ class Ground:
             elif now_s - since_s >= _STAYS_WELL_S:
                 return since_s
         raise DeadlineError(f"not well again within {within_s:g} s: {self.why_ill()}")
+
+    def _refuse_broken_plugin(self) -> None:
+        status = self.status()
+        for part in status.parts() if status else ():
+            if part.state == FAILED and (error := _LINKAGE_ERROR.search(part.trace)):
+                raise EosctlError(
+                    f"{self.connector} can't run on Kafka's classes of this version ({error[0]}): {self.why_ill()}",
+                    hint="Take a version of the plugin that is made for this Kafka, or another --kafka-version.",
+                )
 
     def wait_for(self, what: str, done: Callable[[], bool]) -> None:
         """Polls until `done`; raises DeadlineError naming `what`."""
@@ -144,15 +268,41 @@ class Ground:
 
     def await_open_transaction(self, tasks: list[int]) -> bool:
         """Whether one of these tasks has a transaction open now; waits a little for one to begin."""
-        ids = [task_transactional_id(self.group, self.connector, task) for task in tasks]
         app = self.app_now(timeout_s=_LOOK_S)
-        if not ids:
+        if not tasks:
             return False
         with app.transactions() as admin:
-            for _ in Deadline.after(_OPEN_TRANSACTION_S, app.clock).rounds(0.005):
-                if any(_is_open(each) for each in admin.describe_transactions(ids).values()):
+            for _ in Deadline.after(_OPEN_TRANSACTION_S, app.clock).rounds(_GLANCE_S):
+                if self._has_open_transaction(admin, tasks):
                     return True
         return False
+
+    def freeze_in_transaction(self, node: Node, tasks: list[int]) -> bool:
+        """Stop a worker by SIGSTOP while one of its tasks has a transaction open, which then stays so.
+
+        False, and the worker goes on, where that does not succeed in time: transactions may be short.
+        """
+        app = self.app_now()
+        if not tasks:
+            return False
+        with app.transactions() as admin:
+            for _ in Deadline.after(_FREEZES_S, app.clock).rounds(_GLANCE_S):
+                if not self._has_open_transaction(admin, tasks):
+                    continue
+                process.signal_group(node.process, signal.SIGSTOP)
+                app.clock.sleep_s(_UNDER_WAY_S)
+                if self._has_open_transaction(admin, tasks):
+                    return True
+                process.signal_group(node.process, signal.SIGCONT)
+        return False
+
+    def _has_open_transaction(self, admin: TransactionAdmin, tasks: list[int]) -> bool:
+        ids = [task_transactional_id(self.group, self.connector, task) for task in tasks]
+        return any(_is_open(each) for each in admin.describe_transactions(ids).values())
+
+
+def _named(tasks: list[int]) -> str:
+    return f"task{'s' * (len(tasks) != 1)} {', '.join(map(str, tasks))}" if tasks else "no task"
 
 
 def runs(status: ConnectorEntry, workers: set[WorkerId]) -> bool:

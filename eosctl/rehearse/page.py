@@ -20,7 +20,7 @@ table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--line) }
 th[scope=row] { font-weight: 600; white-space: nowrap }
 .exactly_once { color: var(--ok) } .not_exactly_once, .not_recovered { color: var(--bad) }
-.unproven { color: var(--open) }
+.unproven, .exactly_once_by_transactions { color: var(--open) }
 .verdict { font-weight: 600; white-space: nowrap }
 code { overflow-wrap: anywhere }
 @media print { body { margin: 0; max-width: none } tr { break-inside: avoid } }
@@ -44,7 +44,9 @@ def page_of(report: Report) -> str:
         '<meta name=viewport content="width=device-width, initial-scale=1">\n<link rel=icon href="data:,">\n'
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
         f"<p>{_verdict(summary.verdict)}: {summary.exactly_once} of {len(report.rows)} exactly once, "
-        f"{summary.failed} failed, {summary.unproven} unproven.</p>\n{problems}\n"
+        f"{summary.exactly_once_by_transactions} as far as transactions show, {summary.failed} failed, "
+        f"{summary.unproven} unproven. Judged: {', '.join(summary.judged)}; not judged: "
+        f"{', '.join(summary.not_judged) or 'nothing'}.</p>\n{problems}\n"
         "<h2>Faults</h2>\n<table>\n<thead><tr><th>Fault<th>At<th>Recovered<th>Verdict<th>What was seen</tr></thead>\n"
         f"<tbody>\n{rows}\n</tbody>\n</table>\n<h2>What was rehearsed</h2>\n<table>\n<tbody>\n{facts}\n</tbody>\n"
         f"</table>\n<p>Repeat with: <code>{escape(data.repeat)}</code></p>\n</body>\n</html>\n"

@@ -5,23 +5,33 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from shlex import quote
 
-from eosctl.audit.scope import AuditRequest
+from eosctl.audit.scope import AuditRequest, copies_topics
 from eosctl.audit.value_checks import wanted_fields
+from eosctl.core.configs.classes import pruned_class
 from eosctl.core.frozen import frozen
 from eosctl.core.versions import kafka_version
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import UsageError
+from eosctl.observation.validations import SUPPORT_PROPERTY
 from eosctl.rehearse import feed
 from eosctl.rehearse.faults import ALL_FAULTS
 from eosctl.rehearse.faults.brokers import SlowNetwork
 from eosctl.rehearse.faults.connectors import Upgrade
 from eosctl.rehearse.faults.fault import Fault, Setup
-from eosctl.rehearse.rules import FitConnector, FitWorker, GivenConnector, fit_connector
+from eosctl.rehearse.rules import (
+    FitConnector,
+    FitWorker,
+    GivenConnector,
+    fit_connector,
+    has_single_replicas,
+    requires_exactly_once,
+)
 from eosctl.sandbox.lock import DEFAULT_VERSION, read_lock
 
+TRANSACTIONS, DUPLICATES, LOSS = "transactions", "duplicates", "loss"
 _LONGEST_PAUSE_S = 3.0
 
 
@@ -45,6 +55,7 @@ class RehearsalRequest:
     brokers: int = 1
     workers: int = 2
     keep: bool = False
+    strict: bool = False
     words: tuple[str, ...] = ()
 
 
@@ -84,6 +95,23 @@ class RehearsalPlan:
         return self.request.sequence or (None if self.connector else feed.FIELD)
 
     @property
+    def has_fields(self) -> bool:
+        """Whether a field tells records apart."""
+        return bool(self.unique or self.sequence)
+
+    def not_judged(self, *, left_mode: bool = False) -> tuple[str, ...]:
+        """What no audit of this rehearsal can see; with `left_mode`, of a time in which workers were not enabled.
+
+        What MirrorMaker copied in transactions is compared with the source topics.
+        """
+        is_compared = self.connector is not None and copies_topics(self.connector.config) and not left_mode
+        judged = {
+            DUPLICATES: self.has_fields or is_compared,
+            LOSS: bool(self.sequence) or is_compared,
+        }
+        return tuple(what for what, is_judged in judged.items() if not is_judged)
+
+    @property
     def upgrades(self) -> bool:
         """Whether it begins with an upgrade."""
         return self.request.start_mode is not Mode.ENABLED
@@ -116,8 +144,15 @@ def plan_rehearsal(request: RehearsalRequest) -> RehearsalPlan:
     number = kafka_version(version) or (0, 0)
     given = request.connector
     fit = fit_connector(given, brokers=request.brokers, kafka_version=number) if given else None
+    if fit is not None and request.start_mode is not Mode.ENABLED and requires_exactly_once(fit.config):
+        fit = replace(fit, changed=(*fit.changed, f"{SUPPORT_PROPERTY}: left out until the workers are enabled"))
     tasks = given.config.get("tasks.max", "1") if given else "1"
-    setup = Setup(request.brokers, request.workers, number, knows_tasks=tasks.strip().isdecimal())
+    setup = Setup(
+        request.brokers, request.workers, number,
+        knows_tasks=tasks.strip().isdecimal(),
+        has_one_task=fit is None or pruned_class(fit.config) == pruned_class({"connector.class": feed.CLASS}),
+        single_replicas=fit is not None and has_single_replicas(fit.config),
+    )  # fmt: skip
     kinds, left_out = choose_faults(request.faults, setup)
     plan = RehearsalPlan(request, version, f"rehearse-{secrets.token_hex(4)}", fit, kinds, left_out)
     asked = AuditRequest(plan.connector_name, unique=plan.unique, sequence=plan.sequence)

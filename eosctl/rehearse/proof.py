@@ -1,15 +1,35 @@
-"""What an audit says of the time around each fault; what an earlier row has is not said again."""
+"""What audits say of a fault: of its transactions since all workers are enabled, of its values over the whole run.
+
+A row is never better than what its audit could prove alone; what an earlier row has is not held against it once more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from eosctl.app import App
+from eosctl.audit.codes import DUPLICATE
+from eosctl.codes import Code
+from eosctl.core.batches import Place
 from eosctl.core.frozen import frozen
+from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
+from eosctl.offsets.lint.codes import OFFSETS_WENT_BACK
 from eosctl.rehearse.ground import Ground
-from eosctl.rehearse.plan import RehearsalPlan
+from eosctl.rehearse.log.internal_topics import SourceOffsets
+from eosctl.rehearse.log.values import (
+    A_RUN,
+    Duplicates,
+    Phase,
+    comes_in_a_run,
+    duplicates,
+    held_against,
+    missing_numbers,
+    not_of_values,
+)
+from eosctl.rehearse.plan import DUPLICATES, RehearsalPlan
 from eosctl.rehearse.rows import AuditedWindow, FaultVerdict, FoundPart
 
 
@@ -17,7 +37,9 @@ from eosctl.rehearse.rows import AuditedWindow, FaultVerdict, FoundPart
 class Asked:
     """What is audited: a connector in a window, and the fields that are unique or count, where there are some.
 
-    `offsets_topics` are those in which it had its offsets for a while.
+    The window begins at `begin`, the offset of each partition; where that is empty, at its time. `offsets_topics` are
+    those in which the connector had its offsets for a while. `is_present`: the window of the present phase, of which
+    is asked what goes on.
     """
 
     connector: str
@@ -25,14 +47,18 @@ class Asked:
     unique: str | None
     sequence: str | None
     offsets_topics: tuple[str, ...] = ()
+    begin: Mapping[Place, int] = field(default_factory=dict)
+    is_present: bool = True
 
 
 @frozen
 class AuditSaid:
     """What the audit says, why, and what it found.
 
-    `lacks` is what it could not look at, which findings would hide. `delivered` is how many records were committed in
-    the window; None where that is not known.
+    `lacks` is everything that could not be proven, which findings would hide; `unread` those of them that are about
+    reading. `delivered` is how many records were committed in the window; `offsets` are the source offsets that were
+    committed until then. None is what nobody knows. `progress` is how many commits each source partition has, and how
+    many records each sequence.
     """
 
     verdict: FaultVerdict
@@ -40,66 +66,215 @@ class AuditSaid:
     findings: tuple[FoundPart, ...] = ()
     window: AuditedWindow | None = field(default=None)
     lacks: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
     delivered: int | None = None
+    offsets: SourceOffsets | None = None
+    progress: Mapping[str, int] = field(default_factory=dict)
 
 
 DELIVERY_S = 30.0
 _AGAIN_S = 1.0
 _ERROR = "error"
+_WHOLE_VALUE = "value"
+_TELL_APART = 100
+_MOST_NAMED = 3
 Audit = Callable[[App, Asked], AuditSaid]
 
 
+@frozen
+class _Looked:
+    """One look: what the audits say together, the duplicates of the whole run, and those that no mode allows.
+
+    `is_known`: each phase could be audited.
+    """
+
+    said: AuditSaid
+    twice: Duplicates
+    wrong: Counter[str]
+    is_known: bool = True
+
+    def has_none_twice(self) -> bool:
+        """Whether no two records had the same value."""
+        return self.is_known and not (self.twice.of_enabled or self.twice.of_others)
+
+
 class Proof:
-    """Audits from one begin on: what comes after a fault is held against all that was delivered before it."""
+    """Audits of one run: what comes after a fault is held against all that was delivered before it.
+
+    Transactions are judged from when all workers are enabled, values from the beginning of the run. Where no field is
+    named, whole values stand in for it, as far as no two records had the same one before the fault.
+    """
 
     def __init__(self, audit: Audit, plan: RehearsalPlan) -> None:
         self._audit, self._plan = audit, plan
-        self._since_ms = 0
+        self._phases = [Phase(is_enabled=not plan.upgrades)]
+        self._is_settling = False
+        self._excused, self._held = Counter[str](), Counter[str]()
+        self._at_rest: _Looked | None = None
+        self._missing_at_rest: int | None = None
         self._seen = list[FoundPart]()
 
-    def begin(self, since_ms: int) -> None:
-        """What is older counts no more: the workers were not enabled then."""
-        self._since_ms = since_ms
-        self._seen.clear()
+    def before(self, ground: Ground, *, leaves_mode: bool) -> None:
+        """Look at what there is before a fault; with `leaves_mode` not all workers are enabled soon.
+
+        Raises EosctlError.
+        """
+        if self._stands_value_in():
+            self._at_rest = self._look(ground)
+        self._missing_at_rest = self._missing_numbers(ground)
+        if leaves_mode and self._phases[-1].is_enabled:
+            self._phases.append(Phase(False, ground.app.clock.now_ms(), ground.log_ends()))
+
+    def enabled(self, ground: Ground, since_ms: int) -> None:
+        """All workers are enabled now: from here on transactions are promised. Raises EosctlError."""
+        self._phases.append(Phase(True, since_ms, ground.log_ends()))
+        self._is_settling = True
 
     def of(self, ground: Ground) -> AuditSaid:
-        """The audit up to now, without the findings that a former one has had; all tasks run again.
+        """The audit up to now, without the findings that a former row has had; all tasks run again.
 
-        It is repeated until a record is committed after the first one, and nothing is hidden by an open transaction.
+        It is repeated until every source partition and every sequence went on since the first look, and nothing is
+        hidden by an open transaction.
         """
-        delivered: int | None = None
+        first: AuditSaid | None = None
         for _ in Deadline.after(DELIVERY_S, ground.app.clock).rounds(_AGAIN_S):
-            audited = self._ask(ground)
-            has_grown = None not in (delivered, audited.delivered) and audited.delivered != delivered
-            delivered = audited.delivered if delivered is None else delivered
+            looked = self._look(ground)
+            audited = looked.said
+            first = first or audited
+            idle = tuple(_idle(first, audited))
             is_sure = audited.verdict is not FaultVerdict.UNPROVEN
-            if is_sure and (has_grown or any(each.severity == _ERROR for each in self._new(audited))):
+            if is_sure and (not idle or any(each.severity == _ERROR for each in self._new(audited))):
                 break
-        return self._judged(audited, has_grown=has_grown, missed=ground.missed)
+        done = self._judged(audited, list(self._doubts(ground, idle)))
+        self._held = looked.wrong
+        if self._is_settling:
+            self._excused, self._is_settling = looked.twice.of_others, False
+        return done
 
-    def _ask(self, ground: Ground) -> AuditSaid:
-        window = AuditedWindow(since_ms=self._since_ms, until_ms=ground.app.clock.now_ms())
-        asked = Asked(ground.connector, window, self._plan.unique, self._plan.sequence, tuple(ground.offsets_topics))
+    def _look(self, ground: Ground) -> _Looked:
+        """Audit the transactions of the present phase, and the values of all phases."""
+        unique, sequence = self._plan.unique, self._plan.sequence
+        if self._stands_value_in():
+            unique = _WHOLE_VALUE
+        elif not self._plan.has_fields:
+            return _Looked(self._ask(ground, self._phases[-1]), Duplicates(), Counter())
+        # the oldest phase first: what comes meanwhile is missing from the longer windows, and never made up
+        windows = [self._ask(ground, phase, unique=unique, sequence=sequence) for phase in self._phases]
+        twice = duplicates(self._phases, [each.findings for each in windows])
+        wrong = twice.of_enabled + (Counter[str]() if self._is_settling else twice.of_others - self._excused)
+        if self._stands_value_in():
+            said = self._with_repeats(self._ask(ground, self._phases[-1]), windows[0].findings, wrong)
+        else:
+            said = windows[0] if len(windows) == 1 else self._with_values(windows, wrong)
+        return _Looked(said, twice, wrong, all(each.delivered is not None for each in windows))
+
+    def _doubts(self, ground: Ground, idle: Sequence[str]) -> Iterator[str]:
+        """Why it would not be proven although the audit found nothing."""
+        if ground.missed:
+            yield f"the fault did not hit: {'; '.join(ground.missed)}"
+        if idle:
+            yield f"{'; '.join(idle)} in the {DELIVERY_S:g} s after all tasks ran again"
+        if self._missing_at_rest == 0 and self._missing_numbers(ground):
+            name = self._plan.unique
+            yield f"numbers are missing in {name}, where none were before: name --sequence {name} if it counts"
+
+    def _missing_numbers(self, ground: Ground) -> int | None:
+        """How many numbers are missing in the field of --unique; None where that is not known, or --sequence judges."""
+        if self._plan.sequence is not None or self._plan.unique is None:
+            return None
+        whole = self._ask(ground, self._phases[0], sequence=self._plan.unique)
+        return None if whole.unread or whole.delivered is None else missing_numbers(whole.findings)
+
+    def _stands_value_in(self) -> bool:
+        return DUPLICATES in self._plan.not_judged()
+
+    def _ask(
+        self, ground: Ground, phase: Phase, *, unique: str | None = None, sequence: str | None = None
+    ) -> AuditSaid:
+        window = AuditedWindow(since_ms=phase.since_ms, until_ms=ground.app.clock.now_ms())
+        asked = Asked(
+            ground.connector, window, unique, sequence, tuple(ground.offsets_topics), phase.begin,
+            is_present=phase is self._phases[-1],
+        )  # fmt: skip
         return replace(self._audit(ground.app_now(), asked), window=window)
+
+    def _with_values(self, windows: Sequence[AuditSaid], wrong: Counter[str]) -> AuditSaid:
+        """What the last window says of transactions, and the whole run of values."""
+        said = windows[-1]
+        found = (*held_against(windows[0].findings, wrong - self._held), *not_of_values(said.findings))
+        unread = _distinct(each for window in windows for each in window.unread)
+        lacks = _distinct([*said.lacks, *unread])
+        verdict, why = said.verdict, said.why
+        if any(each.severity == _ERROR for each in found):
+            verdict = FaultVerdict.NOT_EXACTLY_ONCE
+        elif verdict is not FaultVerdict.UNPROVEN:
+            verdict = FaultVerdict.EXACTLY_ONCE
+            if unread or (lacks and said.verdict is FaultVerdict.NOT_EXACTLY_ONCE):
+                verdict, why = FaultVerdict.UNPROVEN, f"Not proven: {'; '.join(lacks)}. {why}"
+        return replace(said, verdict=verdict, why=why, findings=found, lacks=lacks, unread=unread)
+
+    def _with_repeats(self, said: AuditSaid, twice: Sequence[FoundPart], wrong: Counter[str]) -> AuditSaid:
+        """What whole values and source offsets show of records that came again since the fault."""
+        if self._at_rest is None:
+            return said
+        before = self._at_rest.said.offsets or SourceOffsets()
+        now = said.offsets or SourceOffsets()
+        back = [each for each in now.went_back if each not in before.went_back]
+        found = [self._finding(OFFSETS_WENT_BACK, each, {}) for each in back]
+        again = sum((wrong - self._at_rest.wrong).values())
+        has_returned = bool(back) or now.returned > before.returned
+        is_first = before.repeated == 0 and now.repeated > 0
+        lacks: tuple[str, ...] = ()
+        is_run = (self._at_rest.said.delivered or 0) >= _TELL_APART and comes_in_a_run(twice)
+        if again >= A_RUN and self._at_rest.has_none_twice() and (back or is_first or is_run):
+            words = f"{counted(again, 'record')} had the same value as one that was delivered before"
+            found.append(self._finding(DUPLICATE, words, {"count": again, "in_all": wrong.total()}))
+        elif again or has_returned:
+            what = f"{counted(again, 'record')} had the value of one before" if again else "a former source offset came"
+            lacks = (f"{what} again, and no field tells records apart: name one with --unique",)
+        if not found and not lacks:
+            return said
+        verdict = FaultVerdict.NOT_EXACTLY_ONCE if found else said.verdict
+        if verdict is FaultVerdict.EXACTLY_ONCE:
+            verdict = FaultVerdict.UNPROVEN
+        why = "; ".join([*(each.message for each in found), *lacks, said.why])
+        return replace(said, verdict=verdict, why=why, findings=(*found, *said.findings), lacks=(*lacks, *said.lacks))
+
+    def _finding(self, code: Code, message: str, evidence: Mapping[str, int]) -> FoundPart:
+        subject = self._plan.connector_name
+        return FoundPart(code=str(code), severity=_ERROR, subject=subject, message=message, evidence=evidence)
 
     def _new(self, audited: AuditSaid) -> tuple[FoundPart, ...]:
         return tuple(each for each in audited.findings if each not in self._seen)
 
-    def _judged(self, audited: AuditSaid, *, has_grown: bool, missed: Sequence[str]) -> AuditSaid:
-        """What is said of the fault: it is exactly_once only if it hit, and records came after it."""
+    def _judged(self, audited: AuditSaid, doubts: Sequence[str]) -> AuditSaid:
+        """What is said of the fault: it is exactly_once only if nothing speaks against it."""
         new = self._new(audited)
         self._seen += new
         verdict, why = audited.verdict, audited.why
         if verdict is FaultVerdict.NOT_EXACTLY_ONCE and not any(each.severity == _ERROR for each in new):
             verdict, why = FaultVerdict.EXACTLY_ONCE, "nothing but what an earlier row has was found"
             if audited.lacks:
-                verdict, why = (
-                    FaultVerdict.UNPROVEN,
-                    f"{why}, and not all could be looked at: {'; '.join(audited.lacks)}",
-                )
-        if verdict is FaultVerdict.EXACTLY_ONCE and missed:
-            verdict, why = FaultVerdict.UNPROVEN, f"the fault did not hit: {'; '.join(missed)}; {why}"
-        if verdict is FaultVerdict.EXACTLY_ONCE and not has_grown:
-            nothing = f"no record was committed in the {DELIVERY_S:g} s after all tasks ran again"
-            verdict, why = FaultVerdict.UNPROVEN, f"{nothing}; {why}"
+                verdict = FaultVerdict.UNPROVEN
+                why = f"{why}, and not all could be proven: {'; '.join(audited.lacks)}"
+        if verdict is FaultVerdict.EXACTLY_ONCE and doubts:
+            verdict, why = FaultVerdict.UNPROVEN, f"{'; '.join(doubts)}; {why}"
+        if verdict is FaultVerdict.EXACTLY_ONCE and (not_judged := self._plan.not_judged(left_mode=self._is_settling)):
+            verdict = FaultVerdict.EXACTLY_ONCE_BY_TRANSACTIONS
+            why = f"as far as transactions show ({' and '.join(not_judged)} not judged): {why}"
         return replace(audited, verdict=verdict, why=why, findings=new)
+
+
+def _idle(first: AuditSaid, now: AuditSaid) -> Iterator[str]:
+    """What has not been delivered since the first look."""
+    if first.delivered is None or now.delivered is None or now.delivered <= first.delivered:
+        yield "no record was committed"
+        return
+    names = sorted(name for name, count in now.progress.items() if count <= first.progress.get(name, 0))
+    yield from (f"{name} did not go on" for name in names[:_MOST_NAMED])
+    if len(names) > _MOST_NAMED:
+        yield f"{len(names) - _MOST_NAMED} more did not go on"
+
+
+def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(texts))

@@ -7,7 +7,7 @@ from typing import Any
 
 from eosctl.errors import ExitCode
 from eosctl.rehearse import codes, feed
-from eosctl.rehearse.plan import RehearsalPlan
+from eosctl.rehearse.plan import DUPLICATES, LOSS, TRANSACTIONS, RehearsalPlan
 from eosctl.rehearse.rows import (
     REHEARSE_PLAN,
     REHEARSE_RESULT,
@@ -25,6 +25,7 @@ from eosctl.state.steps import Progress
 
 _EXIT_CODES = {
     FaultVerdict.EXACTLY_ONCE: ExitCode.OK,
+    FaultVerdict.EXACTLY_ONCE_BY_TRANSACTIONS: ExitCode.OK,
     FaultVerdict.UNPROVEN: ExitCode.PARTIAL,
     FaultVerdict.NOT_RECOVERED: ExitCode.FINDINGS,
     FaultVerdict.NOT_EXACTLY_ONCE: ExitCode.FINDINGS,
@@ -44,10 +45,12 @@ def result_report(
 ) -> Report:
     """What came of it: exit 3 where a fault failed, 7 where one is unproven, or the rehearsal ended early.
 
-    `problems` are those of the sandbox's end: 7, too.
+    `problems` are those of the sandbox's end: 7, too. So is, with --strict, what only transactions show.
     """
     verdict = worst(rows)
     exit_code = _EXIT_CODES[verdict]
+    if plan.request.strict and verdict is FaultVerdict.EXACTLY_ONCE_BY_TRANSACTIONS:
+        exit_code = ExitCode.PARTIAL
     if progress.error is not None and exit_code is not ExitCode.FINDINGS:
         exit_code = progress.error.exit_code if progress.interrupted or not rows else ExitCode.PARTIAL
     elif problems and exit_code is ExitCode.OK:
@@ -61,6 +64,7 @@ def result_report(
             **_summary(plan),
             verdict=verdict,
             exactly_once=sum(row.verdict is FaultVerdict.EXACTLY_ONCE for row in rows),
+            exactly_once_by_transactions=sum(row.verdict is FaultVerdict.EXACTLY_ONCE_BY_TRANSACTIONS for row in rows),
             failed=sum(_EXIT_CODES[row.verdict] is ExitCode.FINDINGS for row in rows),
             unproven=sum(row.verdict is FaultVerdict.UNPROVEN for row in rows),
         ),
@@ -110,4 +114,6 @@ def _summary(plan: RehearsalPlan) -> dict[str, Any]:
         "workers": request.workers,
         "start_mode": request.start_mode.value,
         "seed": request.seed,
+        "judged": [each for each in (TRANSACTIONS, DUPLICATES, LOSS) if each not in plan.not_judged()],
+        "not_judged": list(plan.not_judged()),
     }

@@ -17,6 +17,7 @@ class FaultVerdict(StrEnum):
     """What a rehearsal says of a fault, and of all."""
 
     EXACTLY_ONCE = "exactly_once"
+    EXACTLY_ONCE_BY_TRANSACTIONS = "exactly_once_by_transactions"
     NOT_EXACTLY_ONCE = "not_exactly_once"
     NOT_RECOVERED = "not_recovered"
     UNPROVEN = "unproven"
@@ -26,6 +27,7 @@ WORST_FIRST = (
     FaultVerdict.NOT_EXACTLY_ONCE,
     FaultVerdict.NOT_RECOVERED,
     FaultVerdict.UNPROVEN,
+    FaultVerdict.EXACTLY_ONCE_BY_TRANSACTIONS,
     FaultVerdict.EXACTLY_ONCE,
 )
 
@@ -61,6 +63,7 @@ class FaultRow(Printed):
     at_ms: Annotated[int, "When it began, in milliseconds since the epoch."]
     recovered_ms: Annotated[int | None, "How long until all tasks ran again; null if they did not in time."]
     verdict: Annotated[FaultVerdict, "What the audit of the time around it says, or `not_recovered`."]
+    why: Annotated[str, "Why the verdict is what it is."]
     evidence: Annotated[str, "What was done, and what the audit looked at."]
     findings: Annotated[list[FoundPart], "What was found, but for what an earlier row has."]
     window: Annotated[AuditedWindow | None, "The time that was audited; null if it was not."]
@@ -90,6 +93,8 @@ class RehearsalPlanSummary(Printed):
     workers: Annotated[int, "How many Connect workers are started."]
     start_mode: Annotated[str, "The exactly-once mode that the workers start in."]
     seed: Annotated[int, "What order, moments and victims follow from."]
+    judged: Annotated[list[str], "Which of these are judged: transactions, duplicates, loss."]
+    not_judged: Annotated[list[str], "Which are not, as no field is named that would show them."]
 
 
 class RehearsalSummary(RehearsalPlanSummary):
@@ -97,6 +102,7 @@ class RehearsalSummary(RehearsalPlanSummary):
 
     verdict: Annotated[FaultVerdict, "The worst verdict of all rows; `unproven` without rows."]
     exactly_once: Annotated[int, "How many rows are `exactly_once`."]
+    exactly_once_by_transactions: Annotated[int, "How many rows are so as far as transactions show, and no further."]
     failed: Annotated[int, "How many rows are `not_exactly_once` or `not_recovered`."]
     unproven: Annotated[int, "How many rows are `unproven`."]
 
@@ -151,6 +157,7 @@ def _plan_lines(report: Report) -> Iterator[str]:
     yield f"will start: Kafka {told.kafka_version}, {brokers}, {workers} in mode {told.start_mode}"
     yield f"connector: {format_cell(told.connector)} ({format_cell(report.data_of(Surroundings).connector_class)})"
     yield from _surroundings(report)
+    yield from _judged_lines(told)
     yield f"repeat with: {report.data_of(Surroundings).repeat}"
 
 
@@ -158,9 +165,19 @@ def _result_lines(report: Report) -> Iterator[str]:
     """Each finding, and the summary."""
     for row in report.rows_of(FaultRow):
         yield from (f"{row.fault}: {format_cell(each.message)}" for each in row.findings)
+        if row.verdict is FaultVerdict.UNPROVEN:
+            yield f"{row.fault}: unproven: {format_cell(row.why)}"
     yield from (f"left out: {each.fault}, which {each.why}" for each in report.data_of(Surroundings).left_out)
+    yield from _judged_lines(report.summary_of(RehearsalSummary))
     yield from summary_lines(report)
     yield f"repeat with: {report.data_of(Surroundings).repeat}"
+
+
+def _judged_lines(summary: RehearsalPlanSummary) -> Iterator[str]:
+    """What nothing can be said of, and which option changes that."""
+    options = {"duplicates": "--unique", "loss": "--sequence"}
+    for what in summary.not_judged:
+        yield f"not judged: {what}; name a field with {options[what]}"
 
 
 def _many(count: int, noun: str) -> str:

@@ -12,6 +12,7 @@ from eosctl.core.configs.classes import MIRROR_SOURCE, is_class
 from eosctl.core.frozen import frozen
 from eosctl.core.java.properties import Properties
 from eosctl.errors import InputFileError, RefusedError
+from eosctl.observation.validations import SUPPORT_PROPERTY
 
 DEFAULT_NAME = "rehearsal"
 BOOTSTRAP = "bootstrap.servers"
@@ -25,6 +26,7 @@ _ADDRESS = re.compile(r".*://.*|jdbc:.*|[\w.-]*[a-z][\w.-]*:\d+(\s*,\s*[\w.-]+:\
 _SHARED = re.compile(
     r"(^|[._-])((slot|publication|durable|subscription)[._-]name|(server|client|group|connect)[._-]id)$"
 )
+_REPLICAS = re.compile(r"(topic\.creation\..+\.)?replication\.factor")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _LOCATION, _EMITS = "offset-syncs.topic.location", "emit.offset-syncs.enabled"
 _EMITS_SINCE = (3, 9)  # 3.5 does not know the setting, and would write
@@ -77,6 +79,22 @@ class FitWorker:
     taken: Mapping[str, str] = field(default_factory=dict, repr=False)
     left_out: tuple[str, ...] = ()
     outside: Mapping[str, str] = field(default_factory=dict)
+
+
+def requires_exactly_once(config: Mapping[str, str]) -> bool:
+    """Whether a worker that is not enabled refuses this config."""
+    return config.get(SUPPORT_PROPERTY, "").strip().lower() == "required"
+
+
+def has_single_replicas(config: Mapping[str, str]) -> bool:
+    """Whether topics that the connector writes to are made with one replica."""
+    return any(_REPLICAS.fullmatch(name) and value.strip() == "1" for name, value in config.items())
+
+
+def without_requirement(config: Mapping[str, str]) -> dict[str, str]:
+    """The config that a worker takes which is not enabled."""
+    left_out = {SUPPORT_PROPERTY} if requires_exactly_once(config) else set()
+    return {name: value for name, value in config.items() if name not in left_out}
 
 
 def read_connector(text: str, *, source: str) -> GivenConnector:

@@ -28,6 +28,11 @@ from eosctl.state.steps import Step, Work, carry_out
 
 OnRow = Callable[[FaultRow], None]
 _MS = 1000
+_STATES = {
+    FaultVerdict.EXACTLY_ONCE: "done",
+    FaultVerdict.EXACTLY_ONCE_BY_TRANSACTIONS: "done",
+    FaultVerdict.UNPROVEN: "unproven",
+}
 
 
 def prepare_rehearsal(
@@ -124,8 +129,10 @@ class Rehearsal:
         """
         clock, ground = self._app.clock, self._stage.ground
         ground.notes.clear()
+        ground.await_snapshot()
+        self._proof.before(ground, leaves_mode=kind.leaves_mode)
         for is_last in (False, True):
-            ground.missed.clear()
+            ground.begin_fault()
             at_ms, began_s = clock.now_ms(), clock.monotonic_s()
             try:
                 well_s = self._happen(kind())
@@ -137,8 +144,8 @@ class Rehearsal:
             ground.note(f"it did not hit ({'; '.join(ground.missed)}), so it was tried once more")
         recovered_ms = int((well_s - began_s) * _MS)
         if kind.leaves_mode:
-            self._proof.begin(at_ms + recovered_ms)
-            ground.note("audited from when all workers were enabled: before that nothing promises transactions")
+            self._proof.enabled(ground, at_ms + recovered_ms)
+            ground.note("transactions are audited from when all workers were enabled, values over the whole run")
         self._show(kind.name, "auditing")
         self._add(_row(kind.name, at_ms, recovered_ms, ground, self._proof.of(ground)))
 
@@ -159,12 +166,14 @@ class Rehearsal:
         self._show(fault.name, "undoing")
         fault.undo(ground)
         self._show(fault.name, "recovering")
-        return ground.await_well(within_s=self._app.deadline.timeout_s, ready=lambda: fault.recovered(ground))
+        well_s = ground.await_well(within_s=self._app.deadline.timeout_s, ready=lambda: fault.recovered(ground))
+        fault.verify(ground)
+        return well_s
 
     def _add(self, row: FaultRow) -> None:
         self.rows.append(row)
         self._on_row(row)
-        state = {FaultVerdict.EXACTLY_ONCE: "done", FaultVerdict.UNPROVEN: "unproven"}.get(row.verdict, "failed")
+        state = _STATES.get(row.verdict, "failed")
         self._show(row.fault, state, f"{row.fault}: {row.verdict}")
 
     def _show(self, name: str, state: str = "", words: str = "") -> None:
@@ -182,6 +191,7 @@ def _row(name: str, at_ms: int, recovered_ms: int, ground: Ground, audited: Audi
         at_ms=at_ms,
         recovered_ms=recovered_ms,
         verdict=audited.verdict,
+        why=audited.why,
         evidence="; ".join([*ground.notes, audited.why]),
         findings=list(audited.findings),
         window=audited.window,
@@ -197,6 +207,7 @@ def _not_recovered(name: str, at_ms: int, ground: Ground, why: EosctlError) -> F
         at_ms=at_ms,
         recovered_ms=None,
         verdict=FaultVerdict.NOT_RECOVERED,
+        why=why.message,
         evidence="; ".join([*ground.notes, why.message]),
         findings=[finding],
         window=None,

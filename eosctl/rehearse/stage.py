@@ -16,7 +16,7 @@ from eosctl.rehearse.feed import GrowingFile, built_in_config
 from eosctl.rehearse.ground import GROUP, Ground
 from eosctl.rehearse.network import Forwarder
 from eosctl.rehearse.plan import RehearsalPlan
-from eosctl.rehearse.rules import BOOTSTRAP
+from eosctl.rehearse.rules import BOOTSTRAP, without_requirement
 from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import START_TIMEOUT_S, Stack
 from eosctl.target import Target
@@ -102,7 +102,7 @@ class RehearsalStage:
         app = ground.app_now()
         worker = app.worker(app.target.connect_urls[0])
         try:
-            worker.put_connector_config(name, config)
+            worker.put_connector_config(name, without_requirement(config) if self._plan.upgrades else config)
         except EosctlError as exc:
             raise EosctlError(
                 f"the sandbox's worker does not take the config of {name}: {exc.message}",
@@ -113,6 +113,7 @@ class RehearsalStage:
         if status is not None and status.type == "sink":
             raise RefusedError(f"{name} is a sink connector; exactly-once delivery is of sources")
         ground.await_well(within_s=self._app.deadline.timeout_s, ready=lambda: True)
+        ground.await_first_offset()
         ground.note(f"all tasks of {name} run")
 
     def _leave(self, stack: Stack) -> None:

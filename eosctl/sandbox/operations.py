@@ -161,7 +161,9 @@ def _environ(stack: Stack, groups: Sequence[str]) -> dict[str, str]:
         environ["EOSCTL_COMMAND_CONFIG"] = super_user
         environ["EOSCTL_WORKER_CONFIG"] = ",".join(node.config for node in stack.state.of_kind("worker"))
     if len(groups) == 1:
+        topics = stack.state.topics[groups[0]]
         environ |= {"EOSCTL_CONNECT_URL": ",".join(stack.urls(groups[0])), "EOSCTL_GROUP_ID": groups[0]}
+        environ |= {f"EOSCTL_{name.upper()}_TOPIC": topic for name, topic in topics.items()}
     return environ
 
 

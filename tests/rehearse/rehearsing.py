@@ -85,6 +85,15 @@ def growing_table(path: Path) -> Iterator[None]:
             yield
 
 
+@contextmanager
+def ended_table(path: Path) -> Iterator[None]:
+    """The table with a dozen rows, to which no more come."""
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(_CREATE)
+        database.executemany("INSERT INTO orders (text) VALUES (?)", [("x",)] * 12)
+    yield
+
+
 def table_plugin(folder: Path) -> Path:
     """A plugin path with the JDBC source of tests/table_source and the driver of SQLite."""
     plugin = folder / "plugins" / "table-source"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,15 @@ from confluent_kafka import Producer
 from eosctl.rehearse.feed import GrowingFile
 from eosctl.sandbox.stack import Stack
 from tests.conftest import Invoke, Outcome
-from tests.rehearse.rehearsing import documented, every_tick, growing_table, rehearse, rows_of, table_plugin
+from tests.rehearse.rehearsing import (
+    documented,
+    ended_table,
+    every_tick,
+    growing_table,
+    rehearse,
+    rows_of,
+    table_plugin,
+)
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -19,9 +29,9 @@ FAULTS = ("--faults", "kill-worker,restart-tasks,stop-resume,slow-network")
 
 
 def assert_exactly_once(outcome: Outcome) -> None:
+    assert outcome.exit_code == 0, outcome.stdout + outcome.stderr
     verdicts = {name: row["verdict"] for name, row in rows_of(outcome).items()}
     assert verdicts == dict.fromkeys(FAULTS[1].split(","), "exactly_once"), outcome.stdout
-    assert outcome.exit_code == 0
 
 
 def test_a_file(invoke: Invoke, tmp_path: Path) -> None:
@@ -55,14 +65,21 @@ def test_a_mirror_between_two_sandboxes(invoke: Invoke, tmp_path: Path, stack: S
     assert "target.example.com" not in outcome.stdout
 
 
-def test_a_table_that_is_read_twice_is_found_out(invoke: Invoke, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("table", "fields"),
+    [(growing_table, ("--unique", "id")), (growing_table, ()), (ended_table, ())],
+    ids=["a field tells", "no field", "no field, and nothing new"],
+)
+def test_a_table_that_is_read_twice_is_found_out(
+    invoke: Invoke, tmp_path: Path, table: Callable[[Path], AbstractContextManager[None]], fields: tuple[str, ...]
+) -> None:
     """It says SUPPORTED, and every record is in a transaction with its offset: some are there twice all the same."""
     connector = documented("orders", connection__url=f"jdbc:sqlite:{tmp_path / 'orders.db'}", forgets="true")
     plugins = table_plugin(tmp_path)
-    with growing_table(tmp_path / "orders.db"):
+    with table(tmp_path / "orders.db"):
         outcome = rehearse(
             invoke, tmp_path, "--plugin-path", str(plugins), "--faults", "restart-tasks", "--workers", "1",
-            "--unique", "id", connector=connector,
+            *fields, connector=connector,
         )  # fmt: skip
     row = rows_of(outcome)["restart-tasks"]
     assert (outcome.exit_code, row["verdict"]) == (3, "not_exactly_once"), outcome.stdout

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.core.workers.modes import Mode
 from eosctl.errors import UsageError
 from eosctl.rehearse.faults import ALL_FAULTS
 from eosctl.rehearse.faults.fault import Setup
 from eosctl.rehearse.plan import RehearsalRequest, choose_faults, order, plan_rehearsal
-from eosctl.rehearse.rules import GivenConnector
+from eosctl.rehearse.rules import GivenConnector, without_requirement
 from tests.conftest import Invoke
 
 EVERYTHING = Setup(brokers=3, workers=2, kafka_version=(4, 3))
@@ -45,7 +46,15 @@ def test_victims_and_moments_differ_from_fault_to_fault() -> None:
     ("setup", "left_out"),
     [
         (EVERYTHING, {}),
-        (Setup(1, 2, (4, 3)), {"broker-kill": "needs 3 brokers (--brokers 3)"}),
+        (
+            Setup(1, 2, (4, 3)),
+            dict.fromkeys(("broker-restart", "broker-kill"), "needs 3 brokers (--brokers 3)"),
+        ),
+        (
+            Setup(3, 2, (4, 3), single_replicas=True),
+            dict.fromkeys(("broker-restart", "broker-kill"), "needs topics with more than one replica"),
+        ),
+        (Setup(3, 2, (4, 3), has_one_task=True), {"reconfigure": "needs a connector that makes more than one task"}),
         (Setup(3, 2, (4, 3), knows_tasks=False), {"reconfigure": "needs a number as tasks.max"}),
         (Setup(3, 1, (4, 3)), {"freeze-worker": "needs 2 workers (--workers)"}),
         (Setup(3, 2, (3, 3)), {"stop-resume": "needs Kafka 3.5", "switch-offsets": "needs Kafka 3.5"}),
@@ -83,6 +92,25 @@ def test_tasks_max_may_be_a_reference() -> None:
     config = {"connector.class": "com.example.JdbcSource", "tasks.max": "${file:/x:tasks}"}
     plan = plan_rehearsal(RehearsalRequest(seed=1, connector=GivenConnector("orders", config)))
     assert plan.left_out["reconfigure"] == "needs a number as tasks.max"
+
+
+@pytest.mark.parametrize(("mode", "is_left_out"), [(Mode.DISABLED, True), (Mode.ENABLED, False)])
+def test_what_only_enabled_workers_take_is_left_out_until_they_are(mode: Mode, is_left_out: bool) -> None:
+    """The start failed after a minute: the worker does not take the config."""
+    config = {"connector.class": "com.example.JdbcSource", "exactly.once.support": "required"}
+    plan = plan_rehearsal(RehearsalRequest(seed=1, start_mode=mode, connector=GivenConnector("orders", config)))
+    assert plan.connector is not None
+    assert any("exactly.once.support" in each for each in plan.connector.changed) is is_left_out
+    assert plan.connector.config["exactly.once.support"] == "required"
+    assert without_requirement(plan.connector.config) == {"connector.class": "com.example.JdbcSource"}
+
+
+def test_faults_that_need_replicas_or_tasks_are_left_out_by_the_config() -> None:
+    config = {"connector.class": "FileStreamSource", "topic.creation.default.replication.factor": "1"}
+    given = GivenConnector("lines", config)
+    plan = plan_rehearsal(RehearsalRequest(seed=1, brokers=3, connector=given))
+    assert set(plan.left_out) == {"reconfigure", "broker-restart", "broker-kill"}
+    assert set(plan_rehearsal(RehearsalRequest(seed=1, brokers=3)).left_out) == {"reconfigure"}
 
 
 CONFIG = {
@@ -130,8 +158,18 @@ def test_the_plan_as_json(invoke: Invoke, files: list[str]) -> None:
     }
     assert document["data"]["shared"] == {"slot.name": "orders"}
     assert document["data"]["not_taken"] == ["bootstrap.servers", "producer.sasl.jaas.config"]
-    assert [each["fault"] for each in document["data"]["left_out"]] == ["broker-kill"]
+    assert [each["fault"] for each in document["data"]["left_out"]] == ["broker-restart", "broker-kill"]
+    assert (document["data"]["summary"]["judged"], document["data"]["summary"]["not_judged"]) == (
+        ["transactions"],
+        ["duplicates", "loss"],
+    )
     assert "canary" not in json.dumps(document)
+
+
+def test_the_command_that_repeats_it_is_taken(invoke: Invoke, files: list[str]) -> None:
+    words = ["rehearse", *files, "--workers", "1", "--strict"]
+    repeat = invoke(*words, "--seed", "3", "--dry-run", "-o", "json").json()["data"]["repeat"]
+    assert repeat.split() == ["eosctl", *words, "--seed", "3"]
 
 
 def test_nothing_starts_without_a_yes(invoke: Invoke, files: list[str], tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from eosctl.rehearse.faults.fault import Simple
 from eosctl.rehearse.page import page_of
 from eosctl.rehearse.plan import RehearsalPlan, RehearsalRequest
 from eosctl.rehearse.proof import Asked, AuditSaid
-from eosctl.rehearse.rows import FaultRow, FaultVerdict, FoundPart
+from eosctl.rehearse.rows import REHEARSE_RESULT, FaultRow, FaultVerdict, FoundPart
 from eosctl.rehearse.run import rehearse_on
 from eosctl.report import Report
 from eosctl.target import Target
@@ -75,6 +75,7 @@ class QuietGround:
     notes: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
     offsets_topics: list[str] = field(default_factory=list)
+    ends: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -84,6 +85,16 @@ class QuietGround:
 
     def app_now(self) -> App:
         return self.app
+
+    def begin_fault(self) -> None:
+        self.missed.clear()
+
+    def await_snapshot(self) -> None:
+        return
+
+    def log_ends(self) -> dict[tuple[str, int], int]:
+        self.ends = {("t", 0): self.ends.get(("t", 0), 0) + 10}
+        return self.ends
 
     def await_well(self, *, within_s: float, ready: Callable[[], bool]) -> float:
         if not ready():
@@ -255,6 +266,25 @@ def test_a_fault_that_did_not_hit_is_tried_once_more(hits_at: int, verdict: str)
     assert ("the fault did not hit: no transaction was open" in row.evidence) is (verdict == "unproven")
 
 
+class Unseen(Fine):
+    """One of which the log shows nothing."""
+
+    name: ClassVar[str] = "unseen"
+
+    def verify(self, ground: Any) -> None:
+        ground.miss("the log shows no aborted transaction")
+
+
+def test_a_fault_that_nothing_shows_is_unproven_and_the_text_says_why() -> None:
+    """The text had no word of the reason."""
+    report = run(Unseen).report
+    (row,) = report.rows_of(FaultRow)
+    assert (row.verdict, report.exit_code) == (FaultVerdict.UNPROVEN, ExitCode.PARTIAL)
+    assert "the log shows no aborted transaction" in row.why
+    assert REHEARSE_RESULT.text is not None
+    assert f"unseen: unproven: {row.why}" in list(REHEARSE_RESULT.text.lines(report))
+
+
 class HalfDone(Fine):
     """One that ends in the middle, with a worker that is frozen."""
 
@@ -296,12 +326,16 @@ def test_a_sandbox_that_does_not_end_takes_no_row_with_it(why: BaseException) ->
     assert "eosctl sandbox down --name rehearse-1" in str(done.report.problems[0].hint)
 
 
-def test_what_is_written_without_transactions_on_purpose_is_not_audited() -> None:
+def test_the_transactions_of_a_row_are_those_since_all_workers_are_enabled_and_its_values_those_of_the_run() -> None:
     audit, asked = told((FaultVerdict.EXACTLY_ONCE, []))
-    done = run(Rolled, Fine, audit=audit)
+    done = run(Rolled, audit=audit)
     row = done.rows["rolled"]
-    windows = {question.window.since_ms for question in asked[2 * list(done.rows).index("rolled") :]}
-    assert windows == {row.at_ms + (row.recovered_ms or 0)}
+    assert row.window is not None
+    assert row.window.since_ms == row.at_ms + (row.recovered_ms or 0)
+    assert [question.begin for question in asked[:3]] == [{}, {("t", 0): 10}, {("t", 0): 20}]
+    windows = [question.window.since_ms for question in asked]
+    assert windows == sorted(windows[:3]) * 2
+    assert (windows[0], windows[2]) == (0, row.window.since_ms)
 
 
 def test_tasks_that_do_not_run_again_end_it() -> None:

@@ -17,11 +17,14 @@ from eosctl.core.java.properties import properties_text
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError
 from eosctl.sandbox import state
+from eosctl.sandbox.operations import sandbox_status
+from eosctl.sandbox.rows import FoundSandbox
 from eosctl.sandbox.secure import SecureFiles
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.servers.ports import take_ports
 from eosctl.sandbox.settings import BrokerPorts, GroupSpec, StackSpec, broker_properties, worker_properties
 from eosctl.sandbox.stack import Stack
+from eosctl.target import DEFAULT_TOPICS
 from tests.sandbox_fixtures import GROUP, PATIENCE_S, added_group, rest, wait_until
 from tests.secure_stack import SecureStack
 
@@ -52,6 +55,19 @@ def test_what_does_not_hear_sigterm_is_killed(tmp_path: Path) -> None:
     wait_until(lambda: (tmp_path / "log").read_text(), what="the deaf process to start")
     process.stop([deaf], grace_s=0.3)
     assert not deaf.alive()
+
+
+def test_the_exports_name_the_internal_topics(tmp_path: Path) -> None:
+    """Those of a kept rehearsal are not the default ones: every command failed with "there is no topic"."""
+    directory = tmp_path / "sandbox" / "x"
+    directory.mkdir(parents=True)
+    topics = GroupSpec("rehearse").topics()
+    worker = state.Node("w", "worker", "http://127.0.0.1:1", 1, 2, "c", "l", group_id="rehearse")
+    state.save(state.StackState("x", str(directory), "4.3.1", (worker,), {"rehearse": topics}))
+    environ = sandbox_status(tmp_path, "x").data_of(FoundSandbox).environ
+    assert isinstance(environ, dict)
+    names = [f"EOSCTL_{name.upper()}" for name in DEFAULT_TOPICS]
+    assert sorted(environ[name] for name in names) == sorted(topics.values())
 
 
 def test_state_survives_and_nonsense_is_no_stack(tmp_path: Path) -> None:

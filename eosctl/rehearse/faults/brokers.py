@@ -7,6 +7,7 @@ from typing import ClassVar
 from eosctl.rehearse.faults.fault import Setup, Simple
 from eosctl.rehearse.ground import Ground
 from eosctl.sandbox.servers import process
+from eosctl.sandbox.state import Node
 
 _SLOW_S = 8.0
 _CUTS = 4
@@ -14,16 +15,31 @@ _CUTS = 4
 
 class _Broker(Simple):
     def __init__(self) -> None:
-        self._name: str | None = None
+        self._node: Node | None = None
 
-    def _choose(self, ground: Ground) -> str:
-        self._name = ground.choose.choice([node.name for node in ground.stack.state.of_kind("broker")])
-        return self._name
+    @staticmethod
+    def why_not(setup: Setup) -> str:
+        """Of a partition with one replica brokers lose what is not on the disk, and markers of committed transactions.
+
+        Nothing of that is the connector's.
+        """
+        if setup.brokers < 3:
+            return "needs 3 brokers (--brokers 3)"
+        return "needs topics with more than one replica" if setup.single_replicas else ""
+
+    def _choose(self, ground: Ground) -> Node:
+        self._node = ground.choose.choice(ground.stack.state.of_kind("broker"))
+        return self._node
 
     def undo(self, ground: Ground) -> None:
         """Starts the broker."""
-        if self._name is not None and not ground.stack.node(self._name).process.alive():
-            ground.stack.start_node(self._name)
+        if self._node is not None and not ground.stack.node(self._node.name).process.alive():
+            ground.stack.start_node(self._node.name)
+
+    def verify(self, ground: Ground) -> None:
+        """Another process must run now."""
+        if self._node is not None and ground.stack.node(self._node.name).process == self._node.process:
+            ground.miss(f"{self._node.name} did not end")
 
 
 class BrokerRestart(_Broker):
@@ -34,9 +50,9 @@ class BrokerRestart(_Broker):
 
     def inject(self, ground: Ground) -> None:
         """Waits until it has ended."""
-        name = self._choose(ground)
-        ground.stack.stop_node(name)
-        ground.note(f"stopped {name}")
+        node = self._choose(ground)
+        ground.stack.stop_node(node.name)
+        ground.note(f"stopped {node.name}")
 
 
 class BrokerKill(_Broker):
@@ -45,18 +61,14 @@ class BrokerKill(_Broker):
     name: ClassVar[str] = "broker-kill"
     what: ClassVar[str] = "kill -9 a broker, and start it again"
 
-    @staticmethod
-    def why_not(setup: Setup) -> str:
-        """What one broker has not yet written to its disk is lost with it, whoever is exactly-once."""
-        return "" if setup.brokers >= 3 else "needs 3 brokers (--brokers 3)"
-
     def inject(self, ground: Ground) -> None:
         """In the middle of a transaction, if there is one."""
-        status = ground.status()
-        open_now = ground.await_open_transaction([task.task for task in status.tasks] if status else [])
-        name = self._choose(ground)
-        process.kill([ground.stack.node(name).process])
-        ground.note(f"killed {name} {'with' if open_now else 'without'} an open transaction")
+        open_now = ground.await_open_transaction(ground.all_tasks())
+        node = self._choose(ground)
+        process.kill([node.process])
+        if not open_now:
+            ground.miss("no transaction was open")
+        ground.note(f"killed {node.name} {'with' if open_now else 'without'} an open transaction")
 
 
 class SlowNetwork(Simple):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import count
 from typing import ClassVar
 
 from eosctl.app import App
@@ -10,13 +12,16 @@ from eosctl.connectors.change import prepare_change
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
 from eosctl.connectors.rows import Verb
 from eosctl.core.offsets.names import GLOBAL
+from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, ExitCode
+from eosctl.observation.validations import SUPPORT_PROPERTY
 from eosctl.offsets.switch.apply import prepare_switch
 from eosctl.offsets.switch.plan import SwitchRequest
 from eosctl.plan import Plan
-from eosctl.rehearse.faults.fault import Setup, Simple
+from eosctl.rehearse.faults.fault import RestartsTasks, Setup
 from eosctl.rehearse.ground import Ground
+from eosctl.rehearse.rules import requires_exactly_once
 from eosctl.upgrade.drivers.sandboxes import SandboxDriver
 from eosctl.upgrade.roll.prepare import RollRequest, prepare_roll
 from eosctl.upgrade.roll.roll import prepare_upgrade
@@ -24,10 +29,11 @@ from eosctl.upgrade.roll.roll import prepare_upgrade
 SWITCHED_TO = "rehearsed-offsets"
 _STOPS_SINCE = (3, 5)
 _MORE_TASKS = 2
+_MOST_LOOKS = 20
 _SETTLE_S = 300.0
 
 
-class RestartTasks(Simple):
+class RestartTasks(RestartsTasks):
     """The connector and its tasks are restarted by REST."""
 
     name: ClassVar[str] = "restart-tasks"
@@ -39,7 +45,7 @@ class RestartTasks(Simple):
         ground.note("restarted the connector and its tasks")
 
 
-class StopResume(Simple):
+class StopResume(RestartsTasks):
     """The connector is stopped and resumed: its tasks are new ones."""
 
     name: ClassVar[str] = "stop-resume"
@@ -61,7 +67,7 @@ class StopResume(Simple):
         ground.note("resumed it")
 
 
-class Reconfigure(Simple):
+class Reconfigure(RestartsTasks):
     """The connector gets more tasks, then one only."""
 
     name: ClassVar[str] = "reconfigure"
@@ -70,30 +76,30 @@ class Reconfigure(Simple):
     @staticmethod
     def why_not(setup: Setup) -> str:
         """More and fewer than what a reference leads to are unknown."""
+        if setup.has_one_task:
+            return "needs a connector that makes more than one task"
         return "" if setup.knows_tasks else "needs a number as tasks.max"
 
     def inject(self, ground: Ground) -> None:
         """Each change is waited for."""
         tasks = int(ground.config.get("tasks.max", "1"))
+        counts = [_task_count(ground)]
         for wanted in (tasks + _MORE_TASKS, 1):
-            self._put(ground, str(wanted))
-            ground.await_well(within_s=ground.app.deadline.timeout_s, ready=lambda: True)
-            status = ground.status()
-            ground.note(f"tasks.max {wanted}: {len(status.tasks) if status else 0} tasks ran")
+            _change_config(ground, {"tasks.max": str(wanted)})
+            # what REST shows at once is of before; a connector may also go on with as many as it had
+            ready = partial(_has_changed, ground, counts[-1], count())
+            ground.await_well(within_s=ground.app.deadline.timeout_s, ready=ready)
+            counts.append(_task_count(ground))
+            ground.note(f"tasks.max {wanted}: {counted(counts[-1], 'task')} ran")
+        if len(set(counts)) == 1:
+            ground.miss(f"the connector has {counted(counts[0], 'task')} whatever tasks.max is")
 
     def undo(self, ground: Ground) -> None:
         """The number that was given."""
-        self._put(ground, ground.config.get("tasks.max", "1"))
-
-    @staticmethod
-    def _put(ground: Ground, tasks: str) -> None:
-        app = ground.app_now()
-        worker = app.worker(app.target.connect_urls[0])
-        config = worker.connector_config(ground.connector)
-        worker.put_connector_config(ground.connector, {**config, "tasks.max": tasks})
+        _change_config(ground, {"tasks.max": ground.config.get("tasks.max", "1")})
 
 
-class SwitchOffsets(Simple):
+class SwitchOffsets(RestartsTasks):
     """The connector's offsets move to another topic, and back."""
 
     name: ClassVar[str] = "switch-offsets"
@@ -119,7 +125,7 @@ class SwitchOffsets(Simple):
         ground.note(f"moved the offsets to {'the global topic' if to == GLOBAL else to}")
 
 
-class Upgrade(Simple):
+class Upgrade(RestartsTasks):
     """What a rehearsal begins with: the group goes up to enabled."""
 
     name: ClassVar[str] = "upgrade"
@@ -127,11 +133,14 @@ class Upgrade(Simple):
     leaves_mode: ClassVar[bool] = True
 
     def inject(self, ground: Ground) -> None:
-        """Up: from here on tasks write in transactions."""
+        """Up: from here on tasks write in transactions, and the connector may require that."""
         roll_to(ground, Mode.ENABLED)
+        if requires_exactly_once(ground.config):
+            _change_config(ground, {SUPPORT_PROPERTY: "required"})
+            ground.note(f"set {SUPPORT_PROPERTY}=required")
 
 
-class RollWorkers(Simple):
+class RollWorkers(RestartsTasks):
     """The group goes down to preparing, and up to enabled again."""
 
     name: ClassVar[str] = "roll"
@@ -162,11 +171,28 @@ def roll_to(ground: Ground, mode: Mode) -> None:
     ground.note(f"rolled the workers to {mode.value}")
 
 
+def _task_count(ground: Ground) -> int:
+    status = ground.status()
+    return len(status.tasks) if status else 0
+
+
+def _has_changed(ground: Ground, tasks: int, looks: Iterator[int]) -> bool:
+    return _task_count(ground) != tasks or next(looks) >= _MOST_LOOKS
+
+
+def _change_config(ground: Ground, changed: Mapping[str, str]) -> None:
+    app = ground.app_now()
+    worker = app.worker(app.target.connect_urls[0])
+    config = worker.connector_config(ground.connector)
+    worker.put_connector_config(ground.connector, {**config, **changed})
+
+
 def _carry_out(ground: Ground, prepare: Callable[[App], Plan]) -> None:
     """Plans and applies, as the command would after a yes; raises EosctlError where it did not come to its end."""
     plan = prepare(ground.app_now())
     plan.report()
     if plan.apply is None:
+        ground.miss("eosctl found nothing to change")
         return
     report = plan.apply()
     if report.exit_code is not ExitCode.OK:

@@ -10,12 +10,17 @@ from eosctl.rehearse.ground import Ground
 
 @frozen
 class Setup:
-    """The sandbox that faults are chosen for; `knows_tasks`: the connector's `tasks.max` is a number."""
+    """The sandbox that faults are chosen for; `knows_tasks`: the connector's `tasks.max` is a number.
+
+    `has_one_task`: the connector never makes more. `single_replicas`: its config asks for topics of one replica.
+    """
 
     brokers: int
     workers: int
     kafka_version: tuple[int, int]
     knows_tasks: bool = True
+    has_one_task: bool = False
+    single_replicas: bool = False
 
 
 class Fault(Protocol):
@@ -41,6 +46,9 @@ class Fault(Protocol):
     def recovered(self, ground: Ground, /) -> bool:
         """Whether its own effects are over; that all tasks run is asked besides."""
 
+    def verify(self, ground: Ground, /) -> None:
+        """Miss the fault where nothing shows that it hit, now that all is well again; raises EosctlError."""
+
 
 class Simple:
     """What most faults have in common: any sandbox has them, and nothing but the tasks has to recover."""
@@ -58,3 +66,14 @@ class Simple:
     def recovered(self, _ground: Ground) -> bool:
         """At once."""
         return True
+
+    def verify(self, _ground: Ground) -> None:
+        """What `inject` saw is enough."""
+
+
+class RestartsTasks(Simple):
+    """A fault that ends all tasks: new ones take their transactional ids, which fences the former."""
+
+    def verify(self, ground: Ground) -> None:
+        """Each of the tasks that run now must have done so."""
+        ground.require_traces(ground.all_tasks())

@@ -12,39 +12,53 @@ from eosctl.sandbox.servers import process
 from eosctl.sandbox.state import Node
 
 
-class KillWorker(Simple):
+class _Worker(Simple):
+    """A fault of one worker, which hits the tasks that it has."""
+
+    def __init__(self) -> None:
+        self._node: Node | None = None
+        self._tasks: list[int] = []
+
+    def verify(self, ground: Ground) -> None:
+        """New tasks must have taken the transactional ids."""
+        ground.require_traces(self._tasks)
+
+
+class KillWorker(_Worker):
     """SIGKILL to a worker that has a task, if possible in the middle of a transaction."""
 
     name: ClassVar[str] = "kill-worker"
     what: ClassVar[str] = "kill -9 a worker in the middle of a transaction, and start it again"
 
     def __init__(self) -> None:
-        self._node: Node | None = None
+        super().__init__()
+        self._had_open_transaction = False
 
     def inject(self, ground: Ground) -> None:
-        """Waits a moment for an open transaction of one of its tasks."""
+        """Stops it first, so that the transaction that is seen open can't end any more."""
         self._node = node = ground.busy_worker()
-        tasks = ground.tasks_of(node)
-        open_now = ground.await_open_transaction(tasks)
+        self._tasks = tasks = ground.tasks_of(node)
+        self._had_open_transaction = ground.freeze_in_transaction(node, tasks)
         process.kill([node.process])
-        if not open_now:
+        if not self._had_open_transaction:
             ground.miss(f"{node.name} had no open transaction")
-        ground.note(f"killed {node.name} ({_told(tasks)}) {'with' if open_now else 'without'} an open transaction")
+        ground.note(f"killed {node.name} ({_told(tasks)})")
 
     def undo(self, ground: Ground) -> None:
         """Starts the worker."""
         if self._node is not None:
             ground.stack.start_node(self._node.name)
 
+    def verify(self, ground: Ground) -> None:
+        """What was open must have been aborted, too."""
+        ground.require_traces(self._tasks, aborted=self._had_open_transaction)
 
-class FreezeWorker(Simple):
+
+class FreezeWorker(_Worker):
     """SIGSTOP until its tasks run elsewhere, then SIGCONT: what it had begun goes on, as a zombie."""
 
     name: ClassVar[str] = "freeze-worker"
     what: ClassVar[str] = "freeze a worker until its tasks have moved, then let it go on as a zombie"
-
-    def __init__(self) -> None:
-        self._node: Node | None = None
 
     @staticmethod
     def why_not(setup: Setup) -> str:
@@ -54,13 +68,13 @@ class FreezeWorker(Simple):
     def inject(self, ground: Ground) -> None:
         """Returns when every task is on another worker."""
         self._node = node = ground.busy_worker()
-        tasks = ground.tasks_of(node)
-        open_now = ground.await_open_transaction(tasks)
+        self._tasks = tasks = ground.tasks_of(node)
+        ground.await_open_transaction(tasks)
         process.signal_group(node.process, signal.SIGSTOP)
         if not tasks:
             ground.miss(f"{node.name} had no tasks")
         ground.frozen.add(node.name)
-        ground.note(f"froze {node.name} ({_told(tasks)}) {'with' if open_now else 'without'} an open transaction")
+        ground.note(f"froze {node.name} ({_told(tasks)})")
         ground.wait_for(f"the tasks to leave {node.name}", ground.is_well)
 
     def undo(self, ground: Ground) -> None:
@@ -71,19 +85,16 @@ class FreezeWorker(Simple):
             ground.note(f"let {self._node.name} go on when its tasks had moved")
 
 
-class Rebalance(Simple):
+class Rebalance(_Worker):
     """A worker leaves as it should, and joins again: two rebalances."""
 
     name: ClassVar[str] = "rebalance"
     what: ClassVar[str] = "let a worker leave the group and join it again"
 
-    def __init__(self) -> None:
-        self._node: Node | None = None
-
     def inject(self, ground: Ground) -> None:
         """Stops the worker as an administrator would."""
         self._node = node = ground.busy_worker()
-        tasks = ground.tasks_of(node)
+        self._tasks = tasks = ground.tasks_of(node)
         if not tasks:
             ground.miss(f"{node.name} had no tasks")
         ground.stack.stop_node(node.name)
