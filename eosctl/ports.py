@@ -101,8 +101,8 @@ class TransactionAdmin(Protocol):
     ) -> Mapping[tuple[str, int], Sequence[ActiveProducer] | KafkaFault]:
         """DescribeProducers at each partition's leader; `only_open` keeps those that have a transaction open."""
 
-    def abort_transaction(self, producer: ActiveProducer) -> KafkaFault | None:
-        """WriteTxnMarkers(ABORT) to the leader of the producer's partition; None is success."""
+    def write_marker(self, producer: ActiveProducer, *, commit: bool) -> KafkaFault | None:
+        """WriteTxnMarkers (COMMIT or ABORT) to the leader of the producer's partition; None is success."""
 
     def describe_group(self, group_id: str) -> RawGroup:
         """DescribeGroups with member metadata and assignment as bytes."""

@@ -20,7 +20,7 @@ from eosctl.txn.hanging import (
     MAX_TRANSACTION_TIMEOUT_MS,
     HangingTransaction,
     find_hanging,
-    open_candidates,
+    is_silent,
     unjudged,
     without_owner,
 )
@@ -43,6 +43,7 @@ from eosctl.txn.rows import (
     ProducerRow,
     ProducersSummary,
 )
+from eosctl.txn.rules import identity
 
 
 def list_producers(app: App, topic: str, partition: int | None) -> Report:
@@ -123,8 +124,9 @@ class HangingLook:
     """What one look at partitions and coordinators found.
 
     `partitions` is how many were looked at, `candidates` how many transactions are open for too long, `hanging` those
-    of them that no coordinator accounts for. Nothing is claimed of the partitions of `faults`, of the transactions in
-    `ownerless`, of the ids in `silent`, and of those that `listings` lacks.
+    that no coordinator accounts for: of these, and younger ones of which its state proves it. Nothing is claimed of the
+    partitions of `faults`, of the transactions in `ownerless`, of the ids in `silent`, and of those that `listings`
+    lacks.
     """
 
     cluster_id: str
@@ -138,9 +140,12 @@ class HangingLook:
 
     def problems(self, app: App) -> list[Problem]:
         """What could not be looked at, and what may be hidden."""
+        return [*self.unlooked(app), *unseen_ids_warning(one.reason.value for one in self.hanging)]
+
+    def unlooked(self, app: App) -> list[Problem]:
+        """What could not be looked at."""
         return [
             *partition_problems(app, self.faults),
-            *unseen_ids_warning(one.reason.value for one in self.hanging),
             *(id_problem(app, name, fault, "describe") for name, fault in self.silent.items()),
             *missing_ids_problems(self.listings),
         ]
@@ -151,27 +156,40 @@ class HangingLook:
 
 
 def look_for_hanging(app: App, topic: str | None, *, older_than_ms: int) -> HangingLook:
-    """Open transactions of one topic or (None) of all whose producer was silent for so long, judged as KIP-664 does.
+    """Hanging transactions of one topic or (None) of all, as KIP-664 has them; see `find_hanging`.
 
     Starts from the partitions, as `TransactionsCommand find-hanging` does: a coordinator that has forgotten a
-    transaction can't be asked for it.
+    transaction can't be asked for it. What hangs is open before and after the coordinators were asked: one that ended
+    meanwhile looks like it.
     """
+    now_ms, limit = app.clock.now_ms(), older_than_ms
     with app.transactions() as admin:
         cluster_id = admin.cluster_id()
-        partitions = _all_partitions(admin) if topic is None else partitions_of(admin, topic, None)
+        partitions = all_partitions(admin) if topic is None else partitions_of(admin, topic, None)
         found, faults = _active(admin.describe_producers(partitions, only_open=True))
-        candidates = open_candidates(found, now_ms=app.clock.now_ms(), max_transaction_timeout_ms=older_than_ms)
-        listings, described = ask_coordinators(admin, candidates)
+        listings, described = ask_coordinators(admin, found)
+        hanging = find_hanging(found, listings, described, now_ms=now_ms, max_transaction_timeout_ms=limit)
+        places = sorted({(one.producer.topic, one.producer.partition) for one in hanging})
+        still, gone = _active(admin.describe_producers(places, only_open=True)) if places else ([], {})
+    silent = [one for one in found if is_silent(one, now_ms=now_ms, max_transaction_timeout_ms=limit)]
+    ownerless = without_owner(found, listings, now_ms=now_ms, max_transaction_timeout_ms=limit)
+    missing = listings.doubts() if ownerless else listings.missing if silent else ()
     return HangingLook(
         cluster_id,
         len(partitions),
-        len(candidates),
-        find_hanging(candidates, listings, described),
-        faults,
-        without_owner(candidates, listings),
-        unjudged(described),
-        listings,
+        len(silent),
+        [one for one in hanging if identity(one.producer) in set(map(identity, still))],
+        {**faults, **gone},
+        ownerless,
+        {name: fault for name, fault in unjudged(described).items() if _uses(name, silent, listings)},
+        listings._replace(missing=missing),
     )
+
+
+def _uses(name: TransactionalId, producers: Sequence[ActiveProducer], listings: TransactionListings) -> bool:
+    """Return whether an id uses the producer id of one of them: nothing is promised about young ones of others."""
+    ids = {listing.producer_id for listing in listings.found if listing.transactional_id == name}
+    return any(producer.producer_id in ids for producer in producers)
 
 
 def find_hanging_transactions(
@@ -203,7 +221,8 @@ def _hanging_row(
     return HangingRow(**asdict(writer_of(app, producer)), transactional_id=transactional_id, reason=reason)
 
 
-def _all_partitions(admin: TransactionAdmin) -> list[Partition]:
+def all_partitions(admin: TransactionAdmin) -> list[Partition]:
+    """Return every partition of the topics that can be seen."""
     return [(topic, index) for topic, count in sorted(admin.topic_partitions().items()) for index in range(count)]
 
 

@@ -83,7 +83,8 @@ def _sasl_authenticate(asked: Asked, request: sasl_api.SaslAuthenticateRequest) 
 
 def _metadata(asked: Asked, request: cluster_api.MetadataRequest) -> cluster_api.MetadataResponse:
     cluster, state = asked.cluster, asked.cluster.state
-    names = sorted(state.topics) if request.topics is None else [topic.name or "" for topic in request.topics]
+    seen = sorted(state.topics.keys() - cluster.deny_topics)  # of all topics the others are left out, without a word
+    names = seen if request.topics is None else [topic.name or "" for topic in request.topics]
     return cluster_api.MetadataResponse(
         brokers=tuple(
             cluster_api.Broker(node, *cluster.address(node)) for node in state.nodes if node not in cluster.unnamed

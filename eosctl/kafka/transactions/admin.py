@@ -170,9 +170,9 @@ class NativeTransactionAdmin:
             retriable=LEADER_RETRIES,
         )
 
-    def abort_transaction(self, producer: ActiveProducer) -> KafkaFault | None:
-        """WriteTxnMarkers(ABORT) to the leader of the producer's partition; None is success."""
-        from eosctl.kafka.topics.partition_leaders import find_leaders, write_abort_marker
+    def write_marker(self, producer: ActiveProducer, *, commit: bool) -> KafkaFault | None:
+        """WriteTxnMarkers to the leader of the producer's partition; None is success."""
+        from eosctl.kafka.topics.partition_leaders import find_leaders, write_marker
 
         partition = (producer.topic, producer.partition)
 
@@ -180,7 +180,9 @@ class NativeTransactionAdmin:
             return ask_each_broker(
                 self._cluster,
                 find_leaders(self._cluster, pending),
-                lambda leader, _: {partition: write_abort_marker(self._cluster, leader, producer) or fault(NONE)},
+                lambda leader, _: {
+                    partition: write_marker(self._cluster, leader, producer, commit=commit) or fault(NONE)
+                },
             )
 
         answers = self._settled([partition], ask_once, retriable=LEADER_RETRIES - {REQUEST_TIMED_OUT})
