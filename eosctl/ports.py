@@ -107,6 +107,9 @@ class TransactionAdmin(Protocol):
     def describe_group(self, group_id: str) -> RawGroup:
         """DescribeGroups with member metadata and assignment as bytes."""
 
+    def hidden_groups(self, group_ids: Collection[str]) -> Mapping[str, KafkaFault]:
+        """Those of the groups that can't be described, there or not, and why: a listing leaves them out."""
+
     def list_groups(self) -> Mapping[str, str]:
         """ListGroups on every broker: group id -> protocol type, of the groups that one may DESCRIBE."""
 

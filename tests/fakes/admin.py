@@ -106,6 +106,7 @@ class FakeTransactionAdmin(NativeTransactionAdmin):
     describe_producers = _told(NativeTransactionAdmin.describe_producers)
     write_marker = _told(NativeTransactionAdmin.write_marker)
     describe_group = _told(NativeTransactionAdmin.describe_group)
+    hidden_groups = _told(NativeTransactionAdmin.hidden_groups)
     list_groups = _told(NativeTransactionAdmin.list_groups)
 
     def fence(

@@ -196,6 +196,11 @@ class NativeTransactionAdmin:
         hint = grant_hint("DESCRIBE", "Group", [group_id], settings=self._settings)
         return _value_or_raise(answers[group_id], f"describe group {group_id}", denied=hint)
 
+    def hidden_groups(self, group_ids: Collection[str]) -> Mapping[str, KafkaFault]:
+        """Those of the groups that can't be described, there or not, and why: a listing leaves them out."""
+        answers = self._settled(sorted(group_ids), self._describe_groups_once, retriable=COORDINATOR_RETRIES)
+        return {group_id: answer for group_id, answer in answers.items() if isinstance(answer, KafkaFault)}
+
     def list_groups(self) -> Mapping[str, str]:
         """ListGroups on every broker, complete or not at all: group id -> protocol type; hidden groups are absent."""
         answers = self._settled([""], lambda _: {"": self._list_groups_once()}, retriable=COORDINATOR_RETRIES)
