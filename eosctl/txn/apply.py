@@ -123,7 +123,7 @@ def _end(admin: TransactionAdmin, plan: EndPlan, one: TransactionToEnd, outcomes
         return
     for part in one.parts:
         outcomes.said[identity(part)] = UNCONFIRMED  # until there is an answer
-        fault = _marker(admin, one, part, commit=plan.commit)
+        fault = _marker(admin, part, commit=plan.commit)
         if fault is None:
             outcomes.said[identity(part)] = outcomes.not_confirmed
             continue
@@ -132,11 +132,13 @@ def _end(admin: TransactionAdmin, plan: EndPlan, one: TransactionToEnd, outcomes
         return  # the offsets come last: they must not end before the records
 
 
-def _marker(admin: TransactionAdmin, one: TransactionToEnd, part: ActiveProducer, *, commit: bool) -> KafkaFault | None:
-    """Write the marker: a commit has the epoch that the coordinator's own would have had."""
-    epoch = one.decided.marker_epoch if commit and one.decided is not None else part.producer_epoch
+def _marker(admin: TransactionAdmin, part: ActiveProducer, *, commit: bool) -> KafkaFault | None:
+    """Write the marker with the epoch of the transaction: a leader refuses it once the producer has a newer one there.
+
+    That of a coordinator, from KIP-890 on one epoch higher, would end what the producer has just begun.
+    """
     try:
-        return admin.write_marker(part._replace(producer_epoch=epoch), commit=commit)
+        return admin.write_marker(part, commit=commit)
     except EosctlError as error:
         return KafkaFault(_LOST, error.code.upper(), error.message)
 

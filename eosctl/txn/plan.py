@@ -7,7 +7,8 @@ that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from shlex import quote
 
@@ -15,6 +16,7 @@ from msgspec.structs import asdict
 
 from eosctl.app import App
 from eosctl.codes import Code
+from eosctl.connectors.dedicated import gather_dedicated_topics
 from eosctl.core.acls.lines import grant_hint
 from eosctl.core.allowances import Waiver
 from eosctl.core.frozen import frozen
@@ -27,8 +29,8 @@ from eosctl.report import Problem, Report
 from eosctl.txn import codes
 from eosctl.txn.faults import AUTHORIZATION_CODES, exit_code_of_faults
 from eosctl.txn.hanging import MAX_TRANSACTION_TIMEOUT_MS, Reason
-from eosctl.txn.look import look_for_parts, marker_ranks, read_log_about
-from eosctl.txn.partitions import HangingLook, ask_coordinators, look_for_hanging, partitions_of
+from eosctl.txn.log import read_log_about
+from eosctl.txn.partitions import HangingLook, ask_coordinators, look_for_hanging, look_for_parts, partitions_of
 from eosctl.txn.report import Partition, writer_of
 from eosctl.txn.rows import TXN_ABORT_PLAN, TXN_COMPLETE_PLAN, AbortSummary, CompleteSummary, EndRow
 from eosctl.txn.rules import (
@@ -42,6 +44,9 @@ from eosctl.txn.rules import (
     place_of,
     writer_of_part,
 )
+
+CONSUMER_OFFSETS = "__consumer_offsets"
+_RANKS_S = 5.0
 
 
 @frozen
@@ -173,7 +178,7 @@ def row(app: App, plan: EndPlan, one: TransactionToEnd, part: ActiveProducer) ->
         reason=None if one.reason is None else one.reason.value,
         lso_before=plan.stable.get(place_of(part)),
         transactional_id=one.transactional_id,
-        decided=None if one.decided is None else one.decided.decision.value,
+        decided=None if one.decided is None else one.decided.result.value,
         decided_by=None if one.decided is None else "log" if one.decided.proven else "coordinator",
         refused=[str(code) for code in one.left(plan.waived)],
     )
@@ -301,3 +306,20 @@ def _no_such_transaction(request: EndRequest) -> NotFoundError:
         f"{request.topic}-{request.partition} has no such open transaction",
         hint=f"See `eosctl txn producers --topic {quote(request.topic)} --partition {request.partition}`.",
     )
+
+
+def marker_ranks(app: App, topics: Collection[str]) -> Mapping[str, int]:
+    """Return how late each topic's markers come: offsets topics last, before them what is compacted, as these are.
+
+    As far as it can be known: what can't be asked is no reason not to end a transaction.
+    """
+    compacted: set[str] = set()
+    offsets = {CONSUMER_OFFSETS, app.target.offset_topic}
+    if len(topics) > 1:
+        patient = replace(app, deadline=app.deadline.half(at_most_s=_RANKS_S))
+        with suppress(EosctlError), patient.topics() as store:
+            offsets |= set(gather_dedicated_topics(patient, store).configured.values())
+        with suppress(EosctlError), patient.topics() as store:
+            described = store.describe(topics)
+            compacted = {name for name, one in described.items() if "compact" in one.config.get("cleanup.policy", "")}
+    return {topic: 2 if topic in offsets else 1 if topic in compacted else 0 for topic in topics}

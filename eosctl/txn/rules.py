@@ -53,7 +53,7 @@ WAIVER_OF: Mapping[Code, Waiver] = {
 
 
 @unique
-class Decision(StrEnum):
+class TransactionResult(StrEnum):
     """What a coordinator decided about a transaction."""
 
     COMMIT = "commit"
@@ -61,16 +61,14 @@ class Decision(StrEnum):
 
 
 @frozen
-class Decided:
+class DecidedResult:
     """A decision; `proven` where the log itself has it for this very transaction, else it may be about another one.
 
-    `marker_epoch` is the producer epoch that its markers have, `partitions` those of the transaction as far as the log
-    names them.
+    `partitions` are those of the transaction, as far as the log names them.
     """
 
-    decision: Decision
+    result: TransactionResult
     proven: bool
-    marker_epoch: int
     partitions: tuple[Partition, ...] = ()
 
 
@@ -113,7 +111,7 @@ class TransactionToEnd:
     parts: tuple[ActiveProducer, ...]
     transactional_id: TransactionalId | None
     reason: Reason | None
-    decided: Decided | None
+    decided: DecidedResult | None
     refused: Mapping[Code, str] = field(default_factory=dict)
 
     @property
@@ -159,7 +157,7 @@ def judge_abort(
     if not known.log.entries and isinstance(state, TransactionDescription):
         decided = decision_of_coordinator(state, (producer_id, epoch))
     refused = dict(_refusals(parts, owner, state, known))
-    if decided is not None and decided.decision is Decision.COMMIT:
+    if decided is not None and decided.result is TransactionResult.COMMIT:
         says = f"its coordinator {'committed' if decided.proven else 'may have committed'} it"
         refused[codes.COMMIT_DECIDED] = f"{says}: an abort loses its records there"
     if unseen:
@@ -175,7 +173,7 @@ def judge_complete(
     kept = (codes.COORDINATOR_HAS_IT, codes.COORDINATOR_UNREAD, codes.PARTS_UNSEEN)
     refused = {code: why for code, why in judged.refused.items() if code in kept}
     decided = judged.decided
-    if decided is None or not decided.proven or decided.decision is not Decision.COMMIT:
+    if decided is None or not decided.proven or decided.result is not TransactionResult.COMMIT:
         refused[codes.COMMIT_NOT_READ] = _not_read(decided, known.log)
         return TransactionToEnd(parts, judged.transactional_id, judged.reason, decided, refused)
     outside = [part for part in parts if decided.partitions and place_of(part) not in decided.partitions]
@@ -185,8 +183,8 @@ def judge_complete(
     return TransactionToEnd(parts, judged.transactional_id, judged.reason, decided, refused)
 
 
-def _not_read(decided: Decided | None, log: LogLook) -> str:
-    if decided is not None and decided.decision is Decision.ABORT and decided.proven:
+def _not_read(decided: DecidedResult | None, log: LogLook) -> str:
+    if decided is not None and decided.result is TransactionResult.ABORT and decided.proven:
         return "the coordinators' log says that it was aborted"
     if log.unread is not None:
         return f"the coordinators' log could not be read: {log.unread}"
@@ -242,13 +240,13 @@ def _reason(owner: TransactionalId | None, state: State, refused: Collection[Cod
     return Reason.ID_FORGOTTEN if isinstance(state, KafkaFault) else Reason.PARTITION_NOT_IN_TRANSACTION
 
 
-def decision_in_log(entries: Iterable[LogEntry], writer: Writer, places: Collection[Partition]) -> Decided | None:
+def decision_in_log(entries: Iterable[LogEntry], writer: Writer, places: Collection[Partition]) -> DecidedResult | None:
     """Return what the coordinator decided about a transaction of this producer id and epoch that is open at `places`.
 
     From KIP-890 on a coordinator raises the epoch when it decides: the transaction itself has the one before. Older
     clients use one epoch for many transactions: then the newest that has one of the partitions may be another one.
     """
-    found: Decided | None = None
+    found: DecidedResult | None = None
     others = False  # the newest of these decisions is about other partitions
     for entry in entries:
         logged = entry.logged
@@ -261,16 +259,16 @@ def decision_in_log(entries: Iterable[LogEntry], writer: Writer, places: Collect
             others = not proven and bool(logged.partitions) and set(places).isdisjoint(logged.partitions)
         if others:
             continue
-        decision = Decision.COMMIT if DECIDED[logged.state] else Decision.ABORT
-        named = logged.partitions or (found.partitions if found and found.decision is decision else ())
-        found = Decided(decision, proven, logged.producer_epoch, named)
+        result = TransactionResult.COMMIT if DECIDED[logged.state] else TransactionResult.ABORT
+        named = logged.partitions or (found.partitions if found and found.result is result else ())
+        found = DecidedResult(result, proven, named)
     return found
 
 
-def decision_of_coordinator(state: TransactionDescription, writer: Writer) -> Decided | None:
+def decision_of_coordinator(state: TransactionDescription, writer: Writer) -> DecidedResult | None:
     """Return what the state of the id says of a decision: of this transaction, or of the one after it."""
     same = state.producer_id == writer[0] and state.producer_epoch - writer[1] in (0, 1)
     if not same or state.state not in DECIDED:
         return None
-    decision = Decision.COMMIT if DECIDED[state.state] else Decision.ABORT
-    return Decided(decision, proven=False, marker_epoch=state.producer_epoch)
+    result = TransactionResult.COMMIT if DECIDED[state.state] else TransactionResult.ABORT
+    return DecidedResult(result, proven=False)

@@ -20,6 +20,7 @@ from eosctl.txn.apply import prepare_abort_hanging, prepare_end
 from eosctl.txn.partitions import find_hanging_transactions
 from eosctl.txn.plan import EndRequest, HangingRequest
 from eosctl.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED
+from tests.fakes.broker import Seen
 from tests.fakes.clock import PLENTY_S
 from tests.fakes.txn_stage import Stage
 from tests.schema_check import faults_of
@@ -94,12 +95,23 @@ def test_it_is_committed_on_all_partitions_and_offsets_come_last(lost: Stage, tm
     assert [len(lost.cluster.state.log(*place).aborted) for place in PLACES] == [0, 0, 0]
 
 
-def test_its_markers_are_those_that_the_coordinator_owed(lost: Stage, tmp_path: Path) -> None:
-    """From KIP-890 on markers have the epoch behind that of the transaction."""
-    complete(lost, tmp_path)
-    for place in PLACES:
-        (marker,) = [batch for batch in lost.cluster.state.log(*place).batches if batch.is_control]
-        assert (marker.producer_epoch, marker.commit) == (4, True)
+def test_a_producer_that_goes_on_there_is_not_committed(lost: Stage, tmp_path: Path) -> None:
+    """Right before the marker it writes its next transaction to out-1: the leader refuses, offsets are not reached."""
+    state = lost.cluster.state
+    known = state.transactions["g-c-7"]
+    request = EndRequest(OFFSETS, 0, start_offset=0, commit=True)
+    plan = prepare_end(app(lost, tmp_path), request)
+
+    def goes_on(seen: Seen, answer: bytes) -> bytes:
+        if seen.api == "WriteTxnMarkers" and lost.cluster.count("WriteTxnMarkers") == 1:
+            state.write_in("g-c-7", (known.producer_id, 4), OutRecord("out", b"k", b"next"), 1)
+        return answer
+
+    lost.cluster.tamper = goes_on
+    assert plan.apply is not None
+    report = plan.apply()
+    assert [row.outcome for row in report.rows] == ["committed", "failed", "not_reached"]
+    assert (committed(lost), report.exit_code) == ([1, 0, 0], ExitCode.PARTIAL)
 
 
 def test_what_decided_it_is_kept_before(lost: Stage, tmp_path: Path) -> None:
