@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -14,7 +15,10 @@ from eosctl.errors import UsageError
 from eosctl.report import Report
 
 from .frame.confirm import settle
-from .frame.options import Duration, EosctlGroup, pass_app, waivers, write_options
+from .frame.options import Duration, EosctlGroup, pass_app, pass_request, waivers, write_options
+
+if TYPE_CHECKING:
+    from eosctl.txn.plan import EndRequest
 
 _STATES = (
     "Empty",
@@ -28,12 +32,7 @@ _STATES = (
 
 
 _F = TypeVar("_F", bound=Callable[..., object])
-_ABORT_WAIVERS = (
-    *(Waiver.FORCE, Waiver.UNREAD_COORDINATOR, Waiver.HIDDEN_ID, Waiver.LOSE_COMMITTED),
-    *(Waiver.UNSEEN_PARTS, Waiver.ONLY_THIS_PARTITION),
-)
 _WAIVED_WITH_HANGING = frozenset({Waiver.HIDDEN_ID, Waiver.LOSE_COMMITTED, Waiver.UNSEEN_PARTS})
-_COMPLETE_WAIVERS = (Waiver.UNREAD_COORDINATOR, Waiver.UNSEEN_PARTS)
 _PLACE = (
     click.option("--partition", type=click.IntRange(min=0), metavar="N", help="The partition."),
     click.option(
@@ -188,6 +187,46 @@ def hanging_command(app: App, topic: str | None, all_topics: bool, max_transacti
     return find_hanging_transactions(app, topic, max_transaction_timeout_ms=int(max_transaction_timeout * 1000))
 
 
+@dataclass(frozen=True)
+class _Waived:
+    """The checks that are set aside, by their options."""
+
+    force: bool = False
+    unread_coordinator: bool = False
+    hidden_id: bool = False
+    lose_committed: bool = False
+    unseen_parts: bool = False
+    only_this_partition: bool = False
+
+    def flags(self) -> frozenset[Waiver]:
+        return frozenset(waiver for waiver in Waiver if getattr(self, waiver.option, False))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A partition of a transaction, and what names it there."""
+
+    topic: str | None
+    partition: int | None
+    start_offset: int | None
+    producer_id: ProducerId | None
+    producer_epoch: int | None
+    coordinator_epoch: int | None
+
+    def names_one(self) -> bool:
+        return any(value is not None for name, value in vars(self).items() if name != "topic")
+
+    def request(self, waived: _Waived, *, commit: bool = False) -> EndRequest:
+        from eosctl.txn.plan import EndRequest
+
+        if self.topic is None or self.partition is None:
+            raise UsageError("one transaction needs --topic and --partition", hint=_ONE_OR_ALL)
+        by_producer = (self.producer_id, self.producer_epoch, self.coordinator_epoch)
+        return EndRequest(
+            self.topic, self.partition, self.start_offset, *by_producer, waived=waived.flags(), commit=commit
+        )
+
+
 def _one_transaction(function: _F) -> _F:
     """Add the options that name one transaction by its place on a partition."""
     for option in reversed(_PLACE):
@@ -207,22 +246,22 @@ def _one_transaction(function: _F) -> _F:
     metavar="DURATION",
     help="With --hanging: ignore younger ones, as `txn hanging` does (default: 15m, as of transaction.max.timeout.ms).",
 )
-@waivers(*_ABORT_WAIVERS)
+@waivers(
+    *(Waiver.FORCE, Waiver.UNREAD_COORDINATOR, Waiver.HIDDEN_ID, Waiver.LOSE_COMMITTED),
+    *(Waiver.UNSEEN_PARTS, Waiver.ONLY_THIS_PARTITION),
+)
 @write_options
+@pass_request(_Place)
+@pass_request(_Waived)
 @pass_app
 def abort_command(
     app: App,
-    topic: str | None,
-    partition: int | None,
-    start_offset: int | None,
-    producer_id: ProducerId | None,
-    producer_epoch: int | None,
-    coordinator_epoch: int | None,
+    place: _Place,
+    waived: _Waived,
     hanging: bool,
     older_than: float | None,
     yes: bool,
     dry_run: bool,
-    **waived: bool,
 ) -> Report:
     """Abort hanging transactions: each partition's leader writes an ABORT marker.
 
@@ -246,44 +285,36 @@ def abort_command(
     Example: eosctl txn abort --hanging --older-than 1h -b kafka:9092
     """
     from eosctl.txn.apply import prepare_abort_hanging, prepare_end
-    from eosctl.txn.plan import EndRequest, HangingRequest
+    from eosctl.txn.plan import HangingRequest
 
-    given = frozenset(waiver for waiver in _ABORT_WAIVERS if waived[waiver.option])
-    one = (partition, start_offset, producer_id, producer_epoch, coordinator_epoch)
     if hanging:
-        if given - _WAIVED_WITH_HANGING or any(value is not None for value in one):
+        if waived.flags() - _WAIVED_WITH_HANGING or place.names_one():
             raise UsageError("--hanging takes no options that are about one transaction", hint=_ONE_OR_ALL)
-        every = HangingRequest(topic, waived=given)
+        every = HangingRequest(place.topic, waived=waived.flags())
         if older_than is not None:
-            every = HangingRequest(topic, int(older_than * 1000), given)
+            every = HangingRequest(place.topic, int(older_than * 1000), waived.flags())
         return settle(prepare_abort_hanging(app, every), yes=yes, dry_run=dry_run)
-    if topic is None or partition is None or older_than is not None:
-        raise UsageError("one transaction needs --topic and --partition, and takes no --older-than", hint=_ONE_OR_ALL)
-    request = EndRequest(topic, partition, start_offset, producer_id, producer_epoch, coordinator_epoch, waived=given)
-    return settle(prepare_end(app, request), yes=yes, dry_run=dry_run)
+    if older_than is not None:
+        raise UsageError("one transaction takes no --older-than", hint=_ONE_OR_ALL)
+    return settle(prepare_end(app, place.request(waived)), yes=yes, dry_run=dry_run)
 
 
 @txn.command("complete")
-@click.option(
-    "--as-decided", is_flag=True, required=True, help="Commit what its coordinator has committed, and nothing else."
-)
-@click.option("--topic", required=True, metavar="TOPIC", help="The topic.")
+@click.option("--as-decided", is_flag=True, help="Commit what its coordinator has committed, and nothing else.")
+@click.option("--topic", metavar="TOPIC", help="The topic.")
 @_one_transaction
-@waivers(*_COMPLETE_WAIVERS)
+@waivers(Waiver.UNREAD_COORDINATOR, Waiver.UNSEEN_PARTS)
 @write_options
+@pass_request(_Place)
+@pass_request(_Waived)
 @pass_app
 def complete_command(
     app: App,
-    as_decided: bool,  # noqa: ARG001 - there is no other way
-    topic: str,
-    partition: int | None,
-    start_offset: int | None,
-    producer_id: ProducerId | None,
-    producer_epoch: int | None,
-    coordinator_epoch: int | None,
+    place: _Place,
+    waived: _Waived,
+    as_decided: bool,
     yes: bool,
     dry_run: bool,
-    **waived: bool,
 ) -> Report:
     """Write the COMMIT markers of a committed transaction that were never written.
 
@@ -302,15 +333,10 @@ def complete_command(
     Example: eosctl txn complete --as-decided --topic orders --partition 0 --start-offset 4711 -b kafka:9092
     """
     from eosctl.txn.apply import prepare_end
-    from eosctl.txn.plan import EndRequest
 
-    if partition is None:
-        raise UsageError("one transaction needs --topic and --partition")
-    given = frozenset(waiver for waiver in _COMPLETE_WAIVERS if waived[waiver.option])
-    request = EndRequest(
-        topic, partition, start_offset, producer_id, producer_epoch, coordinator_epoch, waived=given, commit=True
-    )
-    return settle(prepare_end(app, request), yes=yes, dry_run=dry_run)
+    if not as_decided:
+        raise UsageError("the only way to complete a transaction is as it was decided", hint="Add --as-decided.")
+    return settle(prepare_end(app, place.request(waived, commit=True)), yes=yes, dry_run=dry_run)
 
 
 @txn.command("coordinator")
