@@ -37,7 +37,7 @@ def acls() -> None:
       fencer         fence
       offset-writer  offsets merge, set, reset, import, restore, migrate
       config-writer  task-counts write, task-counts clean, rescue
-      aborter        txn abort
+      aborter        txn abort, txn complete
       acl-writer     acls apply
     """
 

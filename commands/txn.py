@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
 import click
 
 from eosctl.app import App
@@ -11,7 +15,10 @@ from eosctl.errors import UsageError
 from eosctl.report import Report
 
 from .frame.confirm import settle
-from .frame.options import Duration, EosctlGroup, pass_app, waivers, write_options
+from .frame.options import Duration, EosctlGroup, pass_app, pass_request, waivers, write_options
+
+if TYPE_CHECKING:
+    from eosctl.txn.plan import EndRequest
 
 _STATES = (
     "Empty",
@@ -24,6 +31,20 @@ _STATES = (
 )
 
 
+_F = TypeVar("_F", bound=Callable[..., object])
+_WAIVED_WITH_HANGING = frozenset({Waiver.HIDDEN_ID, Waiver.LOSE_COMMITTED, Waiver.UNSEEN_PARTS})
+_PLACE = (
+    click.option("--partition", type=click.IntRange(min=0), metavar="N", help="The partition."),
+    click.option(
+        "--start-offset",
+        type=click.IntRange(min=0),
+        metavar="OFFSET",
+        help="First offset of the open transaction; or give the next three options.",
+    ),
+    click.option("--producer-id", type=int, metavar="ID", help="Producer id of the transaction; needs both epochs."),
+    click.option("--producer-epoch", type=int, metavar="N", help="Producer epoch of the transaction."),
+    click.option("--coordinator-epoch", type=int, metavar="N", help="Coordinator epoch of this partition's marker."),
+)
 _ONE_OR_ALL = "`eosctl txn abort --hanging` aborts all that `eosctl txn hanging` finds; else one is named."
 
 
@@ -34,7 +55,8 @@ def txn() -> None:
     A transaction is known in two places: its coordinator holds the transactional id, the producer id and epoch, and
     the state; each partition holds which producers have written there in an open transaction. While a transaction is
     open, read_committed consumers stop before it, at the last stable offset (LSO). A transaction that is open on a
-    partition and unknown to its coordinator is hanging: only `txn abort` ends it (KIP-664).
+    partition and unknown to its coordinator is hanging: `txn abort` ends it (KIP-664), or `txn complete` where its
+    coordinator has committed it and a marker was never written.
     """
 
 
@@ -144,14 +166,17 @@ def producers_command(app: App, topic: str, partition: int | None) -> Report:
     type=Duration(),
     default="15m",
     show_default=True,
-    help="Ignore younger transactions; give at least the brokers' transaction.max.timeout.ms.",
+    help="Ignore younger transactions, unless their coordinator's state proves that nothing will end them; give at "
+    "least the brokers' transaction.max.timeout.ms.",
 )
 @pass_app
 def hanging_command(app: App, topic: str | None, all_topics: bool, max_transaction_timeout: float) -> Report:
     """Find open transactions that no coordinator knows (KIP-664); exit 3 if there are any.
 
-    Long-running transactions are not listed: their coordinator will end them. If a broker is down, its partitions are
-    listed with the reason not_checked, and the exit code is 7. Needs Kafka 3.0 or newer, and READ on the topics.
+    Long-running transactions are not listed: their coordinator will end them. One whose coordinator has gone on (a
+    newer producer epoch) or is done (CompleteCommit, CompleteAbort) is listed at once. If a broker is down, its
+    partitions are listed with the reason not_checked, and the exit code is 7. Needs Kafka 3.0 or newer, and READ on the
+    topics.
 
     Example: eosctl txn hanging -b kafka:9092
     """
@@ -162,69 +187,156 @@ def hanging_command(app: App, topic: str | None, all_topics: bool, max_transacti
     return find_hanging_transactions(app, topic, max_transaction_timeout_ms=int(max_transaction_timeout * 1000))
 
 
+@dataclass(frozen=True)
+class _Waived:
+    """The checks that are set aside, by their options."""
+
+    force: bool = False
+    unread_coordinator: bool = False
+    hidden_id: bool = False
+    lose_committed: bool = False
+    unseen_parts: bool = False
+    only_this_partition: bool = False
+
+    def flags(self) -> frozenset[Waiver]:
+        return frozenset(waiver for waiver in Waiver if getattr(self, waiver.option, False))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A partition of a transaction, and what names it there."""
+
+    topic: str | None
+    partition: int | None
+    start_offset: int | None
+    producer_id: ProducerId | None
+    producer_epoch: int | None
+    coordinator_epoch: int | None
+
+    def names_one(self) -> bool:
+        return any(value is not None for name, value in vars(self).items() if name != "topic")
+
+    def request(self, waived: _Waived, *, commit: bool = False) -> EndRequest:
+        from eosctl.txn.plan import EndRequest
+
+        if self.topic is None or self.partition is None:
+            raise UsageError("one transaction needs --topic and --partition", hint=_ONE_OR_ALL)
+        by_producer = (self.producer_id, self.producer_epoch, self.coordinator_epoch)
+        return EndRequest(
+            self.topic, self.partition, self.start_offset, *by_producer, waived=waived.flags(), commit=commit
+        )
+
+
+def _one_transaction(function: _F) -> _F:
+    """Add the options that name one transaction by its place on a partition."""
+    for option in reversed(_PLACE):
+        function = option(function)
+    return function
+
+
 @txn.command("abort")
-@click.option("--topic", metavar="TOPIC", help="The topic; with --hanging only transactions on it (default: all).")
-@click.option("--partition", type=click.IntRange(min=0), metavar="N", help="The partition.")
-@click.option(
-    "--start-offset",
-    type=click.IntRange(min=0),
-    metavar="OFFSET",
-    help="First offset of the open transaction; or give the next three options.",
-)
-@click.option("--producer-id", type=int, metavar="ID", help="Producer id of the transaction; needs both epochs.")
-@click.option("--producer-epoch", type=int, metavar="N", help="Producer epoch of the transaction.")
-@click.option("--coordinator-epoch", type=int, metavar="N", help="Coordinator epoch to write in the ABORT marker.")
+@click.option("--topic", metavar="TOPIC", help="The topic; with --hanging only what is open on it (default: all).")
+@_one_transaction
 @click.option("--hanging", is_flag=True, help="Abort all that `txn hanging` finds; one plan, one question.")
 @click.option(
     "--older-than",
+    "--max-transaction-timeout",
+    "older_than",
     type=Duration(),
     metavar="DURATION",
-    help="With --hanging: ignore younger transactions (default: 15m, the default of transaction.max.timeout.ms).",
+    help="With --hanging: ignore younger ones, as `txn hanging` does (default: 15m, as of transaction.max.timeout.ms).",
 )
-@waivers(Waiver.FORCE)
+@waivers(
+    *(Waiver.FORCE, Waiver.UNREAD_COORDINATOR, Waiver.HIDDEN_ID, Waiver.LOSE_COMMITTED),
+    *(Waiver.UNSEEN_PARTS, Waiver.ONLY_THIS_PARTITION),
+)
 @write_options
+@pass_request(_Place)
+@pass_request(_Waived)
 @pass_app
 def abort_command(
     app: App,
-    topic: str | None,
-    partition: int | None,
-    start_offset: int | None,
-    producer_id: ProducerId | None,
-    producer_epoch: int | None,
-    coordinator_epoch: int | None,
+    place: _Place,
+    waived: _Waived,
     hanging: bool,
     older_than: float | None,
-    force: bool,
     yes: bool,
     dry_run: bool,
 ) -> Report:
     """Abort hanging transactions: each partition's leader writes an ABORT marker.
 
-    One transaction, named by its partition and its first offset or its producer; or with --hanging every one that
-    `txn hanging` finds. A transaction that its coordinator still knows is refused: use `eosctl fence` for that. Any is
-    refused while a coordinator can't be asked, for it may know the transaction. The result shows the LSO before and
-    after, and with --hanging an outcome per transaction: exit 7 where some could not be aborted. Needs Kafka 3.0 or
-    newer, READ on the topics and ALTER on the cluster (CLUSTER_ACTION before 3.8). --hanging leaves those without a
-    listed id alone unless the principal may DESCRIBE every TransactionalId: brokers list no others.
+    One transaction, named by one of its partitions and its first offset or its producer there; or with --hanging every
+    one that `txn hanging` finds. A transaction is ended on all partitions where its producer id and epoch are open,
+    those of offsets last, so that no worker goes on before.
+
+    Refused (exit code 6), unless the flag in brackets is given: a transaction that its coordinator has open, which
+    `eosctl fence` ends (--force); one whose coordinator can't be asked (--unread-coordinator); one without a listed id
+    where __transaction_state can't be read, for brokers leave out ids that you may not DESCRIBE (--hidden-id); one that
+    its coordinator has committed, or may have, for which there is `eosctl txn complete` (--lose-committed); one that
+    may be open on partitions that can't be seen (--unseen-parts). If DESCRIBE is denied for a single topic, nothing
+    shows that there is one.
+
+    The result shows the LSO before and after, and an outcome per partition: exit 7 where some could not be aborted.
+    Needs Kafka 3.0 or newer, READ on the topics and on __transaction_state, and ALTER on the cluster (CLUSTER_ACTION
+    before 3.8).
 
     \b
     Example: eosctl txn abort --topic connect-offsets --partition 7 --start-offset 4711 -b kafka:9092
     Example: eosctl txn abort --hanging --older-than 1h -b kafka:9092
     """
-    one = (partition, start_offset, producer_id, producer_epoch, coordinator_epoch)
+    from eosctl.txn.apply import prepare_abort_hanging, prepare_end
+    from eosctl.txn.plan import HangingRequest
+
     if hanging:
-        if force or any(value is not None for value in one):
-            raise UsageError("--hanging takes no options but --topic and --older-than", hint=_ONE_OR_ALL)
-        from eosctl.txn.abort_hanging import HangingRequest, prepare_abort_hanging
+        if waived.flags() - _WAIVED_WITH_HANGING or place.names_one():
+            raise UsageError("--hanging takes no options that are about one transaction", hint=_ONE_OR_ALL)
+        every = HangingRequest(place.topic, waived=waived.flags())
+        if older_than is not None:
+            every = HangingRequest(place.topic, int(older_than * 1000), waived.flags())
+        return settle(prepare_abort_hanging(app, every), yes=yes, dry_run=dry_run)
+    if older_than is not None:
+        raise UsageError("one transaction takes no --older-than", hint=_ONE_OR_ALL)
+    return settle(prepare_end(app, place.request(waived)), yes=yes, dry_run=dry_run)
 
-        request = HangingRequest(topic) if older_than is None else HangingRequest(topic, int(older_than * 1000))
-        return settle(prepare_abort_hanging(app, request), yes=yes, dry_run=dry_run)
-    if topic is None or partition is None or older_than is not None:
-        raise UsageError("one transaction needs --topic and --partition, and takes no --older-than", hint=_ONE_OR_ALL)
-    from eosctl.txn.abort import AbortRequest, prepare_abort
 
-    single = AbortRequest(topic, partition, start_offset, producer_id, producer_epoch, coordinator_epoch, force)
-    return settle(prepare_abort(app, single), yes=yes, dry_run=dry_run)
+@txn.command("complete")
+@click.option("--as-decided", is_flag=True, help="Commit what its coordinator has committed, and nothing else.")
+@click.option("--topic", metavar="TOPIC", help="The topic.")
+@_one_transaction
+@waivers(Waiver.UNREAD_COORDINATOR, Waiver.UNSEEN_PARTS)
+@write_options
+@pass_request(_Place)
+@pass_request(_Waived)
+@pass_app
+def complete_command(
+    app: App,
+    place: _Place,
+    waived: _Waived,
+    as_decided: bool,
+    yes: bool,
+    dry_run: bool,
+) -> Report:
+    """Write the COMMIT markers of a committed transaction that were never written.
+
+    When the broker with the only replica of a partition stops, its coordinator may answer "committed" and skip the
+    markers ("likely deleted already and hence can be skipped"; Kafka 4.3.1 and 4.4.0). The transaction stays open on
+    its partitions, although the application has gone on: an abort would lose its records, or deliver them twice.
+
+    The decision is read from __transaction_state itself: a record of PrepareCommit or CompleteCommit of this very
+    producer id and epoch, which producers of Kafka 4.0 or newer have one of per transaction. Without such a record it
+    is refused (exit code 6), and so is a transaction that its coordinator has open. The records that decide it are kept
+    in a file first. Markers are written on all partitions where the transaction is open, those of offsets last.
+
+    Needs Kafka 3.0 or newer, READ on the topics and on __transaction_state, and ALTER on the cluster (CLUSTER_ACTION
+    before 3.8).
+
+    Example: eosctl txn complete --as-decided --topic orders --partition 0 --start-offset 4711 -b kafka:9092
+    """
+    from eosctl.txn.apply import prepare_end
+
+    if not as_decided:
+        raise UsageError("the only way to complete a transaction is as it was decided", hint="Add --as-decided.")
+    return settle(prepare_end(app, place.request(waived, commit=True)), yes=yes, dry_run=dry_run)
 
 
 @txn.command("coordinator")

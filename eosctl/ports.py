@@ -101,11 +101,14 @@ class TransactionAdmin(Protocol):
     ) -> Mapping[tuple[str, int], Sequence[ActiveProducer] | KafkaFault]:
         """DescribeProducers at each partition's leader; `only_open` keeps those that have a transaction open."""
 
-    def abort_transaction(self, producer: ActiveProducer) -> KafkaFault | None:
-        """WriteTxnMarkers(ABORT) to the leader of the producer's partition; None is success."""
+    def write_marker(self, producer: ActiveProducer, *, commit: bool) -> KafkaFault | None:
+        """WriteTxnMarkers (COMMIT or ABORT) to the leader of the producer's partition; None is success."""
 
     def describe_group(self, group_id: str) -> RawGroup:
         """DescribeGroups with member metadata and assignment as bytes."""
+
+    def hidden_groups(self, group_ids: Collection[str]) -> Mapping[str, KafkaFault]:
+        """Those of the groups that can't be described, there or not, and why: a listing leaves them out."""
 
     def list_groups(self) -> Mapping[str, str]:
         """ListGroups on every broker: group id -> protocol type, of the groups that one may DESCRIBE."""

@@ -22,6 +22,7 @@ from tests.fakes.canaries import (
     WAYS,
     World,
     failed_in_fencing,
+    lost_markers,
     plain_write,
     unreadable_record,
 )
@@ -137,6 +138,7 @@ LINES = [
     Line("connectors stop orders --yes", scene=failed_in_fencing),
     Line("connectors restart orders --failed --yes", scene=failed_in_fencing),
     Line("rescue --connector orders --yes", scene=failed_in_fencing),
+    Line("txn complete --as-decided --topic orders-offsets --partition 0 --start-offset 0 --yes", scene=lost_markers),
     Line("task-counts clean --yes", scene=unreadable_record),
     Line("audit --connector orders --topic sink --since beginning --report $page", scene=plain_write),
     Line("offsets verify $written", before=(_SET,)),

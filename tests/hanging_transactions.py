@@ -54,7 +54,9 @@ def unverified_transactions(stack: Any) -> Iterator[None]:
         change(AlterConfigOpType.DELETE, None)
 
 
-def write_in_a_transaction_that_no_coordinator_knows(stack: Any, topic: str, *, producer_id: int) -> bool:
+def write_in_a_transaction_that_no_coordinator_knows(
+    stack: Any, topic: str, *, producer_id: int, producer_epoch: int = 0
+) -> bool:
     """Produce v7 with one transactional batch, an hour old, from a producer id that nobody was ever given.
 
     Whether the broker took it: it refuses (INVALID_PRODUCER_ID_MAPPING) until it has heard of its changed setting, and
@@ -63,7 +65,7 @@ def write_in_a_transaction_that_no_coordinator_knows(stack: Any, topic: str, *, 
     from kafka.record.default_records import DefaultRecordBatchBuilder
 
     builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=0, is_transactional=True, producer_id=producer_id, producer_epoch=0,
+        magic=2, compression_type=0, is_transactional=True, producer_id=producer_id, producer_epoch=producer_epoch,
         base_sequence=0, batch_size=1_000,
     )  # fmt: skip
     builder.append(0, timestamp=int(time.time() * 1000) - 3_600_000, key=None, value=b"lost", headers=[])

@@ -153,7 +153,7 @@ ELSEWHERE = {
     "audit",
     "metrics",
     *("profile set", "profile use", "profile import"),
-    *("offsets migrate", "offsets verify", "txn abort", "task-counts validate"),
+    *("offsets migrate", "offsets verify", "txn abort", "txn complete", "task-counts validate"),
     *(
         "connectors check",
         *("connectors stop", "connectors pause", "connectors resume", "connectors restart"),
@@ -246,7 +246,7 @@ def test_abort_refuses_what_its_coordinator_knows(
 
         [producer] = wait_until(open_transaction, what="the zombie's transaction")
         start += ["--start-offset", str(producer["start_offset"])]
-        envelope_of(invoke(*start, "--yes"), "error", 6)
+        envelope_of(invoke(*start, "--yes"), "txn-abort-plan", 6)
         envelope_of(invoke(*start, "--force", "--dry-run"), "txn-abort-plan")
         envelope_of(invoke(*start, "--force", "--yes"), "txn-abort-result")
 

@@ -55,6 +55,7 @@ BAD_WITHOUT_KAFKA = {
     "task-counts replay": 2,
     "txn list --state open": 2,
     "txn abort --topic t --partition -1": 2,
+    "txn complete --topic t --partition 0 --start-offset 0": 2,
     "txn hanging --topic t --all": 2,
     "upgrade plan": 2,
     "upgrade plan --to sideways": 2,

@@ -51,6 +51,7 @@ EXIT_CODES = {
     "rescue": {6},
     "task-counts validate": CHECKS,
     "txn abort": {1},
+    "txn complete": {1},
     "txn hanging": CHECKS,
     "upgrade plan": CHECKS,
     "upgrade verify": CHECKS,

@@ -144,7 +144,7 @@ FEW_REPLICAS = finding("few_replicas", "An internal topic has fewer than three r
 HANGING_TRANSACTION = finding(
     "hanging_transaction",
     "A transaction that no coordinator will end: readers of committed records wait behind it.",
-    "`eosctl txn abort` with the place that the fix names.",
+    "`eosctl txn complete --as-decided` if its coordinator has committed it, else `eosctl txn abort`.",
 )
 ENABLED_BEFORE = finding(
     "enabled_before",

@@ -17,7 +17,7 @@ from eosctl.checks.cluster.versions import broker_findings, worker_findings
 from eosctl.checks.group.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
 from eosctl.checks.group.rules import (
     gate_finding,
-    hanging_finding,
+    hanging_findings,
     status_topic_findings,
     topic_findings,
     transaction_topic_findings,
@@ -125,7 +125,7 @@ def _transactions(visit: Visit) -> _Found:
     hanging = [row for row in report.rows_of(HangingRow) if row.reason != NOT_CHECKED]
     held, untold = _held_topics(visit)
     problems = dict.fromkeys([*report.problems, *untold])
-    return [*map(hanging_finding, map(plain, hanging)), *held, *_of_problems("transactions", problems)]
+    return [*hanging_findings(map(plain, hanging)), *held, *_of_problems("transactions", problems)]
 
 
 def _held_topics(visit: Visit) -> tuple[Sequence[Finding], Sequence[Problem]]:

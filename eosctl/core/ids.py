@@ -158,6 +158,14 @@ def may_be_task(transactional_id: TransactionalId) -> bool:
     return bool(re.fullmatch(r".+-.+", head, re.DOTALL)) and _is_task_number(tail)
 
 
+def groups_of_task(transactional_id: TransactionalId) -> list[str]:
+    """Return the names of all groups of which this can be the id of a task, the shortest first."""
+    head, _dash, tail = transactional_id.rpartition("-")
+    if not _is_task_number(tail):
+        return []
+    return [head[:at] for at in range(1, len(head) - 1) if head[at] == "-"]
+
+
 def owner_of(
     transactional_id: TransactionalId,
     group_id: str | None,
@@ -170,32 +178,33 @@ def owner_of(
     Ids are plain joins with `-`, so one id can be read in several ways: group `a-b` with connector `c` has the ids of
     group `a` with connector `b-c`, and the leader id of group `x-0` is a task id of group `connect`. With `connectors`
     (all that the group has) a task is claimed for one of them only; without, `<group>-<something>-<number>` is taken
-    for a task, unless it may as well be another group's leader: then it is ambiguous. With `groups` (all that the
-    cluster has) it can only be the leader of one of those. Ids that eosctl itself writes under are eosctl's, but for a
-    connector of the group that has the same.
+    for a task, unless it may as well be another group's leader, or a task of another one of `groups`: then it is
+    ambiguous. With `groups` (all that the cluster has) it can only be the leader of one of those. Ids that eosctl
+    itself writes under are eosctl's, but for a connector of the group that has the same.
     """
     if group_id is not None and transactional_id == leader_transactional_id(group_id):
         return Owner("leader")
     work = None if group_id is None else task_of(transactional_id, group_id)
     if is_own_id(transactional_id) and (work is None or work[0] not in connectors):
         return Owner("eosctl")
-    if work is not None and (kind := _kind_of_task(transactional_id, work[0], connectors, groups)) != "other":
-        return Owner("task", *work) if kind == "task" else Owner(kind)
+    if group_id is not None and work is not None:
+        there = work[0] in connectors
+        fits = _may_be_anothers(transactional_id, group_id, groups, there=there)
+        if there or not connectors:
+            return Owner("ambiguous") if fits else Owner("task", *work)
     return Owner("other", application=application_of(transactional_id))
 
 
-def _kind_of_task(
-    transactional_id: TransactionalId, connector: str, connectors: Collection[str], groups: Collection[str] | None
-) -> OwnerKind:
-    """What an id is that can be the one of a task of `connector`."""
-    known, there = bool(connectors), connector in connectors
-    if not transactional_id.startswith(_LEADS):
-        return "task" if there or not known else "other"
+def _may_be_anothers(
+    transactional_id: TransactionalId, group_id: str, groups: Collection[str] | None, *, there: bool
+) -> bool:
+    """Return whether the id can be that of another group's leader; or of its task, if the connector is not `there`."""
+    leads = transactional_id.startswith(_LEADS)
     if groups is None:
-        return "task" if there else "other" if known else "ambiguous"
-    if transactional_id.removeprefix(_LEADS) not in groups:
-        return "task"
-    return "ambiguous" if there or not known else "other"
+        return leads and not there
+    if leads and transactional_id.removeprefix(_LEADS) in groups:
+        return True
+    return not there and any(each != group_id and each in groups for each in groups_of_task(transactional_id))
 
 
 def _is_task_number(text: str) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from shlex import join
+
 from eosctl.codes import warning
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
@@ -11,8 +14,23 @@ from eosctl.core.transactions import ActiveProducer, TransactionDescription
 OPEN_TRANSACTION = warning(
     "open_transaction",
     "A transaction is open in a topic: what lies behind it can't be read, and starting workers wait for it.",
-    "`eosctl txn hanging --topic TOPIC`, then `eosctl fence` or `eosctl txn abort`.",
+    "`eosctl txn hanging --topic TOPIC`, then `eosctl fence`, `eosctl txn complete` or `eosctl txn abort`.",
 )
+
+
+def end_of_orphan(place: Sequence[str], *, transactional_id: str | None) -> str:
+    """Return how a transaction is ended that no coordinator has open, in all of its partitions; `place` names it.
+
+    An id that goes on may have committed it: then an abort loses records, or delivers them twice.
+    """
+    abort = join(("eosctl", "txn", "abort", *place))
+    if transactional_id is None:
+        return f"`{abort}` ends it on all of its partitions; refused if a coordinator still knows the transaction."
+    complete = join(("eosctl", "txn", "complete", "--as-decided", *place))
+    return (
+        f"`{complete}` if its coordinator has committed it, which that reads from __transaction_state; else `{abort}`. "
+        "Each ends it on all of its partitions."
+    )
 
 
 @frozen

@@ -92,10 +92,18 @@ class TransactionListing(NamedTuple):
 
 
 class TransactionListings(NamedTuple):
-    """The ids of the coordinators that could be asked; `missing` says of which others the ids are left out."""
+    """The ids of the coordinators that could be asked; `missing` says of which others the ids are left out.
+
+    `unseen` says why nobody knows whether there are others: this principal may not see which brokers coordinate.
+    """
 
     found: Sequence[TransactionListing]
     missing: tuple[KafkaFault, ...] = ()
+    unseen: KafkaFault | None = None
+
+    def doubts(self) -> tuple[KafkaFault, ...]:
+        """Return why an id that is not listed may be there all the same, rights to single ids aside."""
+        return self.missing if self.unseen is None else (*self.missing, self.unseen)
 
     def complete(self) -> Sequence[TransactionListing]:
         """All ids there are; raises UnreachableError where some may be missing."""

@@ -81,7 +81,7 @@ WORDS = (
     _word(
         "hanging transaction",
         "Open on a partition and forgotten by its coordinator: nothing ends it by itself (KIP-664).",
-        "`eosctl txn abort`.",
+        "`eosctl txn complete --as-decided` if it was committed, else `eosctl txn abort`.",
     ),
     _word(
         "global",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from shlex import quote
 
 from eosctl.app import App
@@ -84,7 +84,12 @@ def _some(names: Iterable[str]) -> str:
     return ", ".join(listed[:_NAMED]) + more
 
 
-def cautions(app: App, items: Sequence[FenceItem], prepared: Sequence[FenceItem] = ()) -> list[Problem]:
+def cautions(
+    app: App,
+    items: Sequence[FenceItem],
+    prepared: Sequence[FenceItem] = (),
+    groups: Collection[str] | None = None,
+) -> list[Problem]:
     """What the one who asked for it should know before saying yes."""
     cautions = []
     if prepared:
@@ -96,7 +101,7 @@ def cautions(app: App, items: Sequence[FenceItem], prepared: Sequence[FenceItem]
                 hint="What Flink has checkpointed and not yet committed can't be written again by it.",
             )
         )
-    if blocked_leaders(items):
+    if blocked_leaders(items, groups):
         cautions.append(
             Problem(
                 code=codes.LEADER_ID,

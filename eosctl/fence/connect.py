@@ -22,7 +22,7 @@ from eosctl.errors import ConnectError, EosctlError, RefusedError, UnauthorizedE
 from eosctl.fence import codes
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.pace import Pace, cure_text, pace_of, pause_ms, round_s
-from eosctl.fence.rules import FenceItem, FenceOutcome
+from eosctl.fence.rules import FenceItem, FenceOutcome, is_fence
 from eosctl.group.leader import leader_worker, session_headers
 from eosctl.group.observation.override_policy import override_policy
 from eosctl.group.workers import refuse_unreachable
@@ -133,4 +133,7 @@ def _compare(
     if old is not None and (now.producer_id, now.producer_epoch) == (old.producer_id, old.producer_epoch):
         same = KafkaFault(-1, "NOT_FENCED", "the worker left this id as it was: to it, fencing is not due")
         return FenceAnswer(transactional_id, now.coordinator, fault=same)
+    if not is_fence(old, now):
+        moved = KafkaFault(-1, "NOT_FENCED", "its producer has gone on, and nothing shows that it was fenced")
+        return FenceAnswer(transactional_id, now.coordinator, fault=moved, confirmed=False)
     return FenceAnswer(transactional_id, now.coordinator, now.producer_id, now.producer_epoch)

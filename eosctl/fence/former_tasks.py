@@ -75,4 +75,4 @@ def _through_leader(app: App, connector: str) -> str:
             f"{failure.message}",
             hint=f"Grant DESCRIBE and WRITE on the transactional ids {app.target.group_id}-{connector}-*.",
         ) from failure
-    return "the leader fenced its tasks"
+    return "the leader was asked to fence its tasks"

@@ -73,7 +73,7 @@ def gather_ids(app: App, request: FenceRequest) -> Gathered:
     ids = list(request.transactional_ids)
     problems: list[Problem] = []
     if request.prefix is not None or request.pattern is not None:
-        from eosctl.txn.hidden_ids import hidden_ids_warning
+        from eosctl.txn.report import hidden_ids_warning
 
         matching, missing = _matching_ids(app, _matcher(request))
         problems = [*hidden_ids_warning(app, matching), *missing]

@@ -8,14 +8,15 @@ nothing is waited for; with both, nobody is asked anything.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.frozen import frozen
-from eosctl.core.ids import TransactionalId, may_be_task, task_of
+from eosctl.core.ids import TransactionalId, groups_of_task, may_be_task, task_of
+from eosctl.core.transactions import KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
 from eosctl.fence.checks import liveness_unknown
@@ -83,10 +84,45 @@ def find_liveness(app: App, request: FenceRequest, ids: Sequence[TransactionalId
                 by_id.setdefault(each, replace(tasks.running[work], group_id=_if_other(app, group_id)))
             elif (problem := tasks.may_run.get(work) or tasks.doubt) is not None:
                 unknown[each] = problem
+    own = {*connectors, *([request.connector] if request.connector is not None else ())}
+    for each, problem in _of_hidden_groups(app, ids, groups or frozenset(), own).items():
+        unknown.setdefault(each, problem)
     unknown = {each: problem for each, problem in unknown.items() if each not in by_id}
     nobody = app.target.group_id is None and not groups and any(may_be_task(each) for each in ids)
     problems = tuple(dict.fromkeys(unknown.values())) or ((_NO_GROUP,) if nobody else ())
     return Liveness(by_id, unknown, problems, connectors, gone, groups)
+
+
+def _of_hidden_groups(
+    app: App, ids: Sequence[TransactionalId], groups: Collection[str], own: Collection[str]
+) -> dict[TransactionalId, Problem]:
+    """Return the ids that can be those of tasks of a group that may not be described, which no listing shows.
+
+    Ids of the group that was named are not among them, if they are of its `own` connectors.
+    """
+    group_id = app.target.group_id
+    named = {each: set(groups_of_task(each)) - {*groups, group_id} for each in ids}
+    for each, names in named.items():
+        if names and group_id is not None and (work := task_of(each, group_id)) is not None and work[0] in own:
+            names.clear()
+    asked = set[str]().union(*named.values())
+    if not asked:
+        return {}
+    try:
+        with app.transactions() as admin:
+            hidden = admin.hidden_groups(asked)
+    except EosctlError as error:
+        return {each: _groups_unknown(error) for each, names in named.items() if names}
+    return {
+        each: _may_run_hidden(min(names & hidden.keys()), hidden)
+        for each, names in named.items()
+        if not names.isdisjoint(hidden)
+    }
+
+
+def _may_run_hidden(group_id: str, hidden: Mapping[str, KafkaFault]) -> Problem:
+    why = f"group {group_id} can't be described, and may run their tasks if it is a Connect group: {hidden[group_id]}"
+    return liveness_unknown(why, f"Grant DESCRIBE on group {group_id}, or name the connector with --connector.")
 
 
 def _with_part_of_the_time(app: App, request: FenceRequest) -> App:

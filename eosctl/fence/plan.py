@@ -137,7 +137,7 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
     )
     _refuse_nothing_known(app, request, items)
     if not request.allow_leader:
-        refuse_leaders(blocked_leaders(items))
+        refuse_leaders(blocked_leaders(items, liveness.groups))
     if not request.live:
         refuse_live(blocked_live(items))
     if not request.unknown_liveness:
@@ -145,7 +145,12 @@ def plan_fence(app: App, request: FenceRequest) -> FencePlan:
     plan = FencePlan(request, gathered, liveness, cluster_id, home_id, items, ())
     if not request.discard_prepared:
         refuse_prepared(plan.prepared())
-    problems = [*elsewhere, *gathered.problems, *liveness.problems, *cautions(app, items, plan.prepared())]
+    problems = [
+        *elsewhere,
+        *gathered.problems,
+        *liveness.problems,
+        *cautions(app, items, plan.prepared(), liveness.groups),
+    ]
     if request.via == "connect" and request.connector is not None:
         from eosctl.fence.connect import pace_caution
 
@@ -257,8 +262,12 @@ def apply_fence(app: App, plan: FencePlan, *, route: FenceRoute | None = None) -
     report = fence_report(app, FENCE_RESULT, list(items.values()), cluster_id=plan.home_id, problems=problems)
     if interrupted:
         return replace(report, exit_code=ExitCode.INTERRUPTED)
+    if broken is None:
+        return report
     nothing_done = report.exit_code is ExitCode.FAILED or not report.rows
-    return replace(report, exit_code=broken.exit_code) if broken and nothing_done else report
+    if nothing_done:
+        return replace(report, exit_code=broken.exit_code)
+    return replace(report, exit_code=ExitCode.PARTIAL) if report.exit_code is ExitCode.OK else report
 
 
 def _route(app: App, plan: FencePlan) -> FenceRoute:

@@ -20,6 +20,7 @@ from eosctl.core.ids import (
     WorkerId,
     application_of,
     leader_transactional_id,
+    may_be_task,
 )
 from eosctl.core.transactions import (
     TRANSACTIONAL_ID_NOT_FOUND,
@@ -38,6 +39,8 @@ _FENCING_TIMEOUTS_MS = frozenset({FENCE_TRANSACTION_TIMEOUT_MS}) | ROUND_TIMEOUT
 _LEADS = leader_transactional_id("")
 # states of a task that has no producer; a PAUSED task keeps its own, and so its id
 _NOT_HOLDING = frozenset({"FAILED", "UNASSIGNED", "DESTROYED", "STOPPED"})
+# what REST shows until a task has started, which takes a Debezium minutes: it has its producer by then
+BEFORE_ITS_START = "UNASSIGNED"
 
 Described = Mapping[TransactionalId, TransactionDescription | KafkaFault]
 
@@ -175,7 +178,7 @@ def judge_task(
 
     `state` is None where REST does not know the task, and `members` where the group does not report who is in it.
     """
-    if worker in holders and state in _NOT_HOLDING:
+    if worker in holders and state in _NOT_HOLDING and state != BEFORE_ITS_START:
         return TaskLiveness.RUNS_NOT
     if state is not None and state not in _NOT_HOLDING and (members is None or worker in members):
         return TaskLiveness.RUNS
@@ -183,15 +186,20 @@ def judge_task(
     return TaskLiveness.MAY_RUN if holders or stranger else TaskLiveness.RUNS_NOT
 
 
-def may_be_leader(transactional_id: TransactionalId, owner: Owner) -> bool:
-    """Whether a Connect leader may hold this id: the group's own, or one that looks like another group's."""
-    return transactional_id.startswith(_LEADS) and owner.kind != "task"
+def may_be_leader(transactional_id: TransactionalId, owner: Owner, groups: Collection[str] | None = None) -> bool:
+    """Whether a Connect leader may hold this id: the group's own, or one that looks like another group's.
+
+    What can be a task's id, too, can only be that of the leader of one of `groups`, where these are known.
+    """
+    if not transactional_id.startswith(_LEADS) or owner.kind == "task":
+        return False
+    return groups is None or not may_be_task(transactional_id) or transactional_id.removeprefix(_LEADS) in groups
 
 
-def blocked_leaders(items: Iterable[FenceItem]) -> list[FenceItem]:
+def blocked_leaders(items: Iterable[FenceItem], groups: Collection[str] | None = None) -> list[FenceItem]:
     """Items that would fence what may be a leader: never without being told to, alive or not."""
     wanted = (item for item in items if item.outcome is FenceOutcome.WOULD_FENCE)
-    return [item for item in wanted if may_be_leader(item.transactional_id, item.owner)]
+    return [item for item in wanted if may_be_leader(item.transactional_id, item.owner, groups)]
 
 
 def blocked_live(items: Iterable[FenceItem]) -> list[FenceItem]:
@@ -251,19 +259,23 @@ def unanswered(item: FenceItem, fault: KafkaFault) -> FenceItem:
     return _with(item, FenceOutcome.UNCONFIRMED, fault=fault)
 
 
-def read_back(item: FenceItem, now: TransactionDescription | KafkaFault | None) -> FenceItem:
-    """An unconfirmed item after the coordinator was asked for the id's state.
+def is_fence(before: TransactionDescription | None, now: TransactionDescription) -> bool:
+    """Return whether only a fence can have made of an id what it is now.
 
-    An idle id with another producer id or epoch than before, and with our timeout or that of a round of Connect's
-    (`--via connect`), can only come from a fence like ours.
+    It is idle, with another producer id or epoch, and with the timeout of eosctl or of a round of Connect's. A newer
+    epoch alone is no fence: from KIP-890 on every commit makes one.
     """
+    ours = now.state is TransactionState.EMPTY and now.transaction_timeout_ms in _FENCING_TIMEOUTS_MS
+    moved = before is None or (now.producer_id, now.producer_epoch) != (before.producer_id, before.producer_epoch)
+    return ours and moved
+
+
+def read_back(item: FenceItem, now: TransactionDescription | KafkaFault | None) -> FenceItem:
+    """An unconfirmed item after the coordinator was asked for the id's state."""
     if not isinstance(now, TransactionDescription):
         return item
-    after = (now.producer_id, now.producer_epoch)
-    before = None if item.before is None else (item.before.producer_id, item.before.producer_epoch)
-    ours = now.state is TransactionState.EMPTY and now.transaction_timeout_ms in _FENCING_TIMEOUTS_MS
-    if ours and after != before:
-        return _with(item, FenceOutcome.FENCED, after=after, confirmed_by="read_back")
+    if is_fence(item.before, now):
+        return _with(item, FenceOutcome.FENCED, after=(now.producer_id, now.producer_epoch), confirmed_by="read_back")
     said = (
         f"{now.state}, producer {now.producer_id}, epoch {now.producer_epoch}, timeout {now.transaction_timeout_ms} ms"
     )

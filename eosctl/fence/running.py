@@ -19,7 +19,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.fence.checks import liveness_unknown
 from eosctl.fence.gather import FenceRequest
-from eosctl.fence.rules import LiveTask, TaskLiveness, judge_task
+from eosctl.fence.rules import BEFORE_ITS_START, LiveTask, TaskLiveness, judge_task
 from eosctl.group.gather import NO_REST, read_group, urls_of, worker_id_of
 from eosctl.group.members import STABLE, ConnectGroup
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
@@ -84,7 +84,7 @@ def _look(app: App, request: FenceRequest, wanted: frozenset[Work], *, waits: bo
         if verdict is TaskLiveness.RUNS and told is not None:
             running[work] = LiveTask(*work, told.worker_id)
         elif verdict is TaskLiveness.MAY_RUN:
-            may_run[work] = _may_run(app, at, group, rest) if at else _stranger(app, told)
+            may_run[work] = _may_run(app, at, group, rest, told) if at else _stranger(app, told)
             ending = ending or (bool(at) and rest.may_be_of(members))
     silent = _silent(app, group, {task.worker for task in running.values()})
     may_run |= {work: _died(app, task, silent[task.worker]) for work, task in running.items() if task.worker in silent}
@@ -135,13 +135,16 @@ def _ask_workers(app: App, group: ConnectGroup | None) -> _Rest:
     return _Rest(shown, frozenset(tasks))
 
 
-def _may_run(app: App, at: Sequence[str], group: ConnectGroup | None, rest: _Rest) -> Problem:
+def _may_run(app: App, at: Sequence[str], group: ConnectGroup | None, rest: _Rest, task: TaskStatus | None) -> Problem:
     """A task that a member may run, and of which REST says neither that it runs there nor that it has failed."""
     if group is not None and group.is_mirror_maker:
         message = f"worker {at[0]} of group {group.group_id} may run their tasks: it {NO_REST}"
         return liveness_unknown(message, "Stop the nodes of the MirrorMaker first; without a member no task runs.")
     told = "the workers that were asked did not report them" if rest.silence is None else rest.silence.message
     hint = "Compare -u and -g." if rest.silence is None else rest.silence.hint
+    if task is not None and task.state == BEFORE_ITS_START:
+        told = f"REST says {task.state} until a task has started, and it has its producer before"
+        hint = "Run again when they are RUNNING or FAILED, or stop the connectors first."
     return liveness_unknown(f"worker {at[0]} of group {app.target.group_id} may run their tasks: {told}", hint)
 
 

@@ -6,18 +6,21 @@ What is about transactions has no request in librdkafka, and raises UnsupportedE
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from typing import Any
 
 from confluent_kafka import KafkaException
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.transactions import RawGroup, RawGroupMember
+from eosctl.core.transactions import KafkaFault, RawGroup, RawGroupMember
 from eosctl.deadline import Deadline
+from eosctl.errors import UnauthorizedError
 from eosctl.events import OnEvent, ignore_events
 from eosctl.kafka.access import Access
 from eosctl.kafka.native.admin_connection import AdminConnection
 from eosctl.kafka.topics.librdkafka import translate
 from eosctl.kafka.transactions.admin import NativeTransactionAdmin
+from eosctl.wire.error_codes import GROUP_AUTHORIZATION_FAILED
 
 
 class LibrdkafkaGroupAdmin(NativeTransactionAdmin):
@@ -44,6 +47,16 @@ class LibrdkafkaGroupAdmin(NativeTransactionAdmin):
                     raise translate(found.error, doing, access=access)
                 return _raw(found)
         return RawGroup(group_id, "Dead", "", "", ())
+
+    def hidden_groups(self, group_ids: Collection[str]) -> dict[str, KafkaFault]:
+        """Those of the groups that can't be described, there or not, and why."""
+        hidden: dict[str, KafkaFault] = {}
+        for group_id in group_ids:
+            try:
+                self.describe_group(group_id)
+            except UnauthorizedError as error:
+                hidden[group_id] = KafkaFault(GROUP_AUTHORIZATION_FAILED, "GROUP_AUTHORIZATION_FAILED", error.message)
+        return hidden
 
     def list_groups(self) -> dict[str, str]:
         """Group id -> protocol type, of the groups that one may DESCRIBE."""

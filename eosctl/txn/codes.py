@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eosctl.codes import error, finding, warning
+from eosctl.core.allowances import Waiver
 
 IDS_MAY_BE_HIDDEN = warning(
     "ids_may_be_hidden",
@@ -13,6 +14,48 @@ PRODUCERS_UNKNOWN = warning(
     "producers_unknown", "Who holds a transaction open could not be found out.", "Grant READ on the topic."
 )
 NOT_HANGING = warning("not_hanging", "Forced: a coordinator still knows the transaction, and gets no notice.")
+COORDINATOR_HAS_IT = error(
+    "coordinator_has_it",
+    "The transaction is not hanging: its coordinator has it open, and will end it.",
+    f"`eosctl fence` with its id ends it now. {Waiver.FORCE} writes the marker without the coordinator.",
+)
+COORDINATOR_UNREAD = error(
+    "coordinator_unread",
+    "A coordinator that may have the transaction open could not be asked, so that it may be a live one.",
+    f"Bring the broker back, or grant DESCRIBE on the id and on __transaction_state. {Waiver.UNREAD_COORDINATOR} "
+    "aborts all the same.",
+)
+ID_MAY_BE_HIDDEN = error(
+    "id_may_be_hidden",
+    "No listed id uses the producer id, and brokers leave out ids that one may not DESCRIBE: it may be a live one.",
+    f"Grant READ on __transaction_state, whose records name every id. {Waiver.HIDDEN_ID} aborts all the same.",
+)
+COMMIT_DECIDED = error(
+    "commit_decided",
+    "The coordinator committed the transaction, and a marker was never written: an abort loses committed records, or "
+    "delivers them twice.",
+    f"`eosctl txn complete --as-decided` writes the COMMIT markers. {Waiver.LOSE_COMMITTED} aborts all the same.",
+)
+COMMIT_NOT_READ = error(
+    "commit_not_read",
+    "The coordinators' log has no commit of this very transaction, so that COMMIT markers would be a guess.",
+    "`eosctl txn log` shows what it has. `eosctl txn abort` ends a hanging transaction the other way.",
+)
+PARTS_UNSEEN = error(
+    "parts_unseen",
+    "The transaction may be open on partitions that could not be looked at; to end a part of it tears it.",
+    f"Grant READ on the topics, or bring the broker back. {Waiver.UNSEEN_PARTS} ends what can be seen.",
+)
+DECISION_UNKNOWN = warning(
+    "decision_unknown",
+    "Whether the coordinator committed the transaction can't be known any more; if it did, an abort loses records.",
+    "Compare what the source has sent with the topic before you abort, or read it again afterwards.",
+)
+PART_ENDED_ALONE = warning(
+    "part_ended_alone",
+    f"One partition is ended alone ({Waiver.ONLY_THIS_PARTITION}): other parts of the transaction stay open.",
+    "Look for them: `eosctl txn hanging`.",
+)
 UNDECODABLE = error(
     "undecodable",
     "A record of __transaction_state could not be decoded.",

@@ -1,7 +1,8 @@
 """Which open transactions of a partition are hanging: open there, and forgotten by every coordinator (KIP-664).
 
 A long-running transaction is not a hanging one: its coordinator will end it. Decided from what partition leaders and
-coordinators say, exactly as `TransactionsCommand find-hanging` does (Kafka 3.0 to 4.3).
+coordinators say, as `TransactionsCommand find-hanging` does (Kafka 3.0 to 4.4), and at once where the state of its
+coordinator proves that nothing will end it. A record's own time proves nothing: the source gave it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from eosctl.core.transactions import (
     KafkaFault,
     TransactionDescription,
     TransactionListings,
+    TransactionState,
 )
 
 # `find-hanging --max-transaction-timeout`: the broker's own limit, transaction.max.timeout.ms, has the same default
 MAX_TRANSACTION_TIMEOUT_MS = 900_000
+COMPLETE_STATES = (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+Described = Mapping[TransactionalId, TransactionDescription | KafkaFault]
 
 
 @unique
@@ -41,54 +45,67 @@ class HangingTransaction:
     transactional_id: TransactionalId | None = None
 
 
-def open_candidates(
-    producers: Iterable[ActiveProducer], *, now_ms: int, max_transaction_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS
-) -> list[ActiveProducer]:
-    """Producers whose open transaction wrote its last record longer ago than any transaction may last."""
-    return [
-        producer
-        for producer in producers
-        if producer.txn_start_offset is not None and now_ms - producer.last_timestamp_ms > max_transaction_timeout_ms
-    ]
+def is_silent(
+    producer: ActiveProducer, *, now_ms: int, max_transaction_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS
+) -> bool:
+    """Return whether the time of its last record is further from now than any transaction may last.
+
+    A time as far ahead is the source's own, and says nothing of when the record was written.
+    """
+    return abs(now_ms - producer.last_timestamp_ms) > max_transaction_timeout_ms
+
+
+def nothing_will_end(producer: ActiveProducer, state: TransactionDescription) -> bool:
+    """Return whether the coordinator of the id has ended this very transaction, and knows no more of the partition.
+
+    Its markers are written by then, so that a partition which is open after this answer will never get one: the
+    producer has a newer epoch, or the last transaction is complete.
+    """
+    if state.producer_id != producer.producer_id or (producer.topic, producer.partition) in state.partitions:
+        return False
+    return state.producer_epoch > producer.producer_epoch or state.state in COMPLETE_STATES
 
 
 def find_hanging(
-    candidates: Iterable[ActiveProducer],
+    producers: Iterable[ActiveProducer],
     listings: TransactionListings,
-    described: Mapping[TransactionalId, TransactionDescription | KafkaFault],
+    described: Described,
+    *,
+    now_ms: int,
+    max_transaction_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS,
 ) -> list[HangingTransaction]:
-    """The candidates that no coordinator accounts for, by topic, partition and start offset.
+    """Return the open ones that no coordinator accounts for, by topic, partition and start offset.
 
-    Raises nothing for an id that could not be described (no right to, say), nor for a producer without an id where
-    coordinators are missing from the listing: both are taken for accounted for, because aborting under a coordinator
-    that still knows the transaction breaks it. `unjudged` and `without_owner` name those.
+    Young ones only where the state of their coordinator proves it. Claims nothing for an id that could not be
+    described (no right to, say), nor for a producer without an id where ids may be missing from the listing: aborting
+    under a coordinator that still knows the transaction breaks it. `unjudged` and `without_owner` name those.
     """
     owners = {listing.producer_id: listing.transactional_id for listing in listings.found}
     found = []
-    for producer in candidates:
-        transactional_id = owners.get(producer.producer_id)
-        if transactional_id is None and listings.missing:
+    for producer in producers:
+        if producer.txn_start_offset is None:
             continue
-        reason = _reason(producer, transactional_id, described)
+        owner = owners.get(producer.producer_id)
+        silent = is_silent(producer, now_ms=now_ms, max_transaction_timeout_ms=max_transaction_timeout_ms)
+        if owner is None and (listings.doubts() or not silent):
+            continue
+        reason = _reason(producer, owner, described, silent=silent)
         if reason is not None:
-            found.append(HangingTransaction(producer, reason, transactional_id))
+            found.append(HangingTransaction(producer, reason, owner))
     return sorted(found, key=lambda h: (h.producer.topic, h.producer.partition, h.producer.txn_start_offset or 0))
 
 
 def _reason(
-    producer: ActiveProducer,
-    transactional_id: TransactionalId | None,
-    described: Mapping[TransactionalId, TransactionDescription | KafkaFault],
+    producer: ActiveProducer, transactional_id: TransactionalId | None, described: Described, *, silent: bool
 ) -> Reason | None:
     if transactional_id is None:
         return Reason.NO_TRANSACTIONAL_ID
     state = described.get(transactional_id)
     if isinstance(state, TransactionDescription):
         accounted = (producer.topic, producer.partition) in state.partitions
-        return None if accounted else Reason.PARTITION_NOT_IN_TRANSACTION
-    if state is None or is_forgotten(state):
-        return Reason.ID_FORGOTTEN
-    return None
+        proven = nothing_will_end(producer, state)
+        return Reason.PARTITION_NOT_IN_TRANSACTION if proven or (silent and not accounted) else None
+    return Reason.ID_FORGOTTEN if state is not None and is_forgotten(state) and silent else None
 
 
 def is_forgotten(fault: KafkaFault) -> bool:
@@ -96,9 +113,7 @@ def is_forgotten(fault: KafkaFault) -> bool:
     return fault.code == TRANSACTIONAL_ID_NOT_FOUND
 
 
-def unjudged(
-    described: Mapping[TransactionalId, TransactionDescription | KafkaFault],
-) -> dict[TransactionalId, KafkaFault]:
+def unjudged(described: Described) -> dict[TransactionalId, KafkaFault]:
     """Ids whose coordinator did not say what it knows: nothing is claimed about their transactions."""
     return {
         transactional_id: state
@@ -107,20 +122,20 @@ def unjudged(
     }
 
 
-def without_owner(candidates: Iterable[ActiveProducer], listings: TransactionListings) -> list[ActiveProducer]:
-    """Those that an id may use whose coordinator is missing from the listing: nothing is claimed about them."""
-    if not listings.missing:
+def without_owner(
+    producers: Iterable[ActiveProducer],
+    listings: TransactionListings,
+    *,
+    now_ms: int,
+    max_transaction_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS,
+) -> list[ActiveProducer]:
+    """Silent ones that an id may use whose coordinator is missing from the listing: nothing is claimed about them."""
+    if not listings.doubts():
         return []
     owned = {listing.producer_id for listing in listings.found}
-    return [producer for producer in candidates if producer.producer_id not in owned]
-
-
-def coordinator_accounts_for(
-    producer: ActiveProducer,
-    listings: TransactionListings,
-    described: Mapping[TransactionalId, TransactionDescription | KafkaFault],
-) -> str | None:
-    """The transactional id under which a coordinator still has this open transaction, or None where none is known."""
-    if find_hanging([producer], listings, described):
-        return None
-    return next((one.transactional_id for one in listings.found if one.producer_id == producer.producer_id), None)
+    return [
+        producer
+        for producer in producers
+        if producer.producer_id not in owned
+        and is_silent(producer, now_ms=now_ms, max_transaction_timeout_ms=max_transaction_timeout_ms)
+    ]

@@ -31,10 +31,9 @@ from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem, Report
 from eosctl.txn.faults import NOT_CHECKED
 from eosctl.txn.hanging import unjudged
-from eosctl.txn.hidden_ids import hidden_ids_warning
 from eosctl.txn.owners import owners_of_ids
 from eosctl.txn.parts import owner_part
-from eosctl.txn.report import id_problem, missing_ids_problems, txn_report
+from eosctl.txn.report import hidden_ids_warning, id_problem, missing_ids_problems, txn_report
 from eosctl.txn.rows import (
     TXN_COORDINATOR,
     TXN_DESCRIBE,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace as with_other
 
 from msgspec.structs import replace
 
 from eosctl.app import App
 from eosctl.core.frozen import frozen
-from eosctl.core.ids import TransactionalId
+from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.records import Record, TopicRead
 from eosctl.core.transaction_log import TOPIC, LoggedTransaction, decode_key, decode_value
-from eosctl.core.wording import rfc3339
-from eosctl.errors import ExitCode, ProtocolError
+from eosctl.core.wording import counted, rfc3339
+from eosctl.errors import EosctlError, ExitCode, NotFoundError, ProtocolError
 from eosctl.output.parts import Place
 from eosctl.report import Problem, Report
 from eosctl.txn import codes
@@ -20,6 +21,7 @@ from eosctl.txn.faults import NOT_CHECKED
 from eosctl.txn.owners import owners_of_ids
 from eosctl.txn.parts import owner_part
 from eosctl.txn.rows import TXN_LOG, LogRow, LogSummary
+from eosctl.txn.rules import LogEntry, LogLook
 
 _BAD_SHOWN = 10
 
@@ -119,3 +121,33 @@ def _with_value(row: LogRow, logged: LoggedTransaction) -> LogRow:
         client_transaction_version=logged.client_transaction_version,
         partitions=[Place(topic=topic, partition=partition) for topic, partition in logged.partitions],
     )
+
+
+def read_log_about(app: App, producer_ids: Collection[ProducerId]) -> LogLook:
+    """Read what `__transaction_state` has of the ids that use these producer ids, in half of the time that is left."""
+    wanted = [producer_id.to_bytes(8, "big", signed=True) for producer_id in set(producer_ids)]
+    keys: set[bytes | None] = set()
+
+    def about(records: Sequence[Record]) -> list[Record]:
+        """Keep all records of a key from the first on that has one of the producer ids."""
+        keys.update(one.key for one in records if one.value and any(each in one.value for each in wanted))
+        return [one for one in records if one.key in keys]
+
+    patient = with_other(app, deadline=app.deadline.half())
+    try:
+        with patient.topics() as store:
+            read = store.read(TOPIC, isolation="read_uncommitted", partly=True, sieve=about)
+    except NotFoundError:
+        return LogLook()  # no transaction was ever begun by an id
+    except EosctlError as error:
+        return LogLook(unread=error.message)
+    entries, unread = [], None
+    for record in read.records:
+        try:
+            logged = None if record.value is None else decode_value(record.value)
+            entries.append(LogEntry(decode_key(record.key or b""), logged, record))
+        except ProtocolError as error:
+            unread = f"{TOPIC}-{record.partition}@{record.offset}: {error.message}"
+    if read.missing:
+        unread = f"{counted(len(read.missing), 'partition')} of {TOPIC}: {next(iter(read.missing.values()))}"
+    return LogLook(tuple(entries), unread)

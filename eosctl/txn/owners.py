@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from eosctl.app import App
-from eosctl.core.ids import Owner, TransactionalId, leader_transactional_id, may_be_task, owner_of, task_of
+from eosctl.core.ids import (
+    Owner,
+    TransactionalId,
+    groups_of_task,
+    leader_transactional_id,
+    may_be_task,
+    owner_of,
+    task_of,
+)
 from eosctl.group.listing import list_connect_groups
 
 _LEADS = leader_transactional_id("")
@@ -19,28 +28,53 @@ def owners_of_ids(
     running: frozenset[str] = frozenset(),
     groups: frozenset[str] | None = None,
 ) -> Mapping[TransactionalId, Owner]:
-    """The owner of each id; `connectors` are all that the group is known to have, `running` some of them.
+    """Return the owner of each id; `connectors` are all that the group is known to have, `running` some of them.
 
-    Every task id of a group `connect-cluster`, the name that many distributions give, looks like a leader's id too:
-    for such ids the Connect `groups` are asked for, where the caller does not know them, and the config topic is read
-    where that leaves it open.
+    Every task id of a group `connect-cluster`, the name that many distributions give, looks like a leader's id too, and
+    those of a group `connect-cluster-eu` look like its own: for ids that read in several ways the Connect `groups` are
+    asked for, where the caller does not know them, and the config topic is read where that leaves it open.
     """
     group_id = app.target.group_id
     owners = {each: owner_of(each, group_id, connectors) for each in ids}
-    twofold = [each for each in ids if each.startswith(_LEADS) and may_be_task(each)]
-    if not twofold:
+    several = [each for each in ids if _reads_in_several_ways(each, group_id, owners[each], connectors)]
+    if not several:
         return owners
     if groups is None:
         groups = list_connect_groups(app)[0]
-    known = connectors | running
-    if groups is None or any(each.removeprefix(_LEADS) in groups for each in twofold):
+    readers = {each: _readers(each, group_id, groups or frozenset()) for each in several}
+    known = connectors
+    leads = groups is None or any(each.removeprefix(_LEADS) in groups for each in several)
+    if group_id is not None and not known and (leads or any(len(some) > 1 for some in readers.values())):
         from eosctl.group.absent import recorded_of  # most ids read one way only
 
-        recorded = recorded_of(app)
-        known |= frozenset(recorded.connectors if recorded else ())
-    in_order = list(dict.fromkeys(filter(None, (group_id, *sorted(groups or ())))))
-    for each in twofold:
-        reader = next((group for group in in_order if task_of(each, group)), None)
-        if reader is not None:
-            owners[each] = owner_of(each, reader, known if reader == group_id else frozenset(), groups=groups)
+        recorded = recorded_of(replace(app, deadline=app.deadline.half()))  # whose an id is is not worth all the time
+        known = frozenset(recorded.connectors if recorded else ())
+    everything = known | running if known else known
+    for each in several:
+        found = readers[each]
+        own = None if group_id is None else task_of(each, group_id)
+        if own is not None and own[0] in running:
+            owners[each] = owner_of(each, group_id, {own[0]}, groups=groups)
+        elif own is not None:
+            owners[each] = owner_of(each, group_id, everything, groups=groups)
+        elif len(found) > 1:
+            owners[each] = Owner("ambiguous")
+        elif found:
+            owners[each] = owner_of(each, found[0], groups=groups)
     return owners
+
+
+def _reads_in_several_ways(
+    transactional_id: TransactionalId, group_id: str | None, owner: Owner, connectors: Collection[str]
+) -> bool:
+    """Return whether more than the look of an id is needed; not where its connector is known to be of the group."""
+    if transactional_id.startswith(_LEADS) and may_be_task(transactional_id):
+        return True
+    if group_id is None or owner.kind != "task" or owner.connector in connectors:
+        return False
+    return len(groups_of_task(transactional_id)) > 1
+
+
+def _readers(transactional_id: TransactionalId, group_id: str | None, groups: Collection[str]) -> list[str]:
+    """Return the groups that are there, the one that was named included, of which this can be the id of a task."""
+    return [each for each in groups_of_task(transactional_id) if each == group_id or each in groups]

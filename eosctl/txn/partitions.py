@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from msgspec.structs import asdict
@@ -10,9 +10,10 @@ from msgspec.structs import asdict
 from eosctl.app import App
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import Owner, ProducerId, TransactionalId
+from eosctl.core.transaction_log import TOPIC
 from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionDescription, TransactionListings
 from eosctl.core.wording import counted
-from eosctl.errors import ExitCode, NotFoundError, UnreachableError
+from eosctl.errors import ExitCode, NotFoundError, UnauthorizedError, UnreachableError, UnsupportedError
 from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem, Report
 from eosctl.txn.faults import NO_ANSWER, NOT_CHECKED
@@ -20,11 +21,10 @@ from eosctl.txn.hanging import (
     MAX_TRANSACTION_TIMEOUT_MS,
     HangingTransaction,
     find_hanging,
-    open_candidates,
+    is_silent,
     unjudged,
     without_owner,
 )
-from eosctl.txn.hidden_ids import unseen_ids_warning
 from eosctl.txn.owners import owners_of_ids
 from eosctl.txn.parts import owner_part
 from eosctl.txn.report import (
@@ -33,6 +33,7 @@ from eosctl.txn.report import (
     missing_ids_problems,
     partition_problems,
     txn_report,
+    unseen_ids_warning,
     writer_of,
 )
 from eosctl.txn.rows import (
@@ -43,6 +44,12 @@ from eosctl.txn.rows import (
     ProducerRow,
     ProducersSummary,
 )
+from eosctl.txn.rules import LogLook, Writer, decision_in_log, identity, writer_of_part
+from eosctl.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+
+_NOBODYS_TOPIC = "eosctl-nobody-has-this-topic"
+"""Who may DESCRIBE this one may do so because of a right to all topics."""
+_MOST_NAMED = 3
 
 
 def list_producers(app: App, topic: str, partition: int | None) -> Report:
@@ -123,8 +130,9 @@ class HangingLook:
     """What one look at partitions and coordinators found.
 
     `partitions` is how many were looked at, `candidates` how many transactions are open for too long, `hanging` those
-    of them that no coordinator accounts for. Nothing is claimed of the partitions of `faults`, of the transactions in
-    `ownerless`, of the ids in `silent`, and of those that `listings` lacks.
+    that no coordinator accounts for: of these, and younger ones of which its state proves it. Nothing is claimed of the
+    partitions of `faults`, of the transactions in `ownerless`, of the ids in `silent`, and of those that `listings`
+    lacks.
     """
 
     cluster_id: str
@@ -138,9 +146,12 @@ class HangingLook:
 
     def problems(self, app: App) -> list[Problem]:
         """What could not be looked at, and what may be hidden."""
+        return [*self.unlooked(app), *unseen_ids_warning(one.reason.value for one in self.hanging)]
+
+    def unlooked(self, app: App) -> list[Problem]:
+        """What could not be looked at."""
         return [
             *partition_problems(app, self.faults),
-            *unseen_ids_warning(one.reason.value for one in self.hanging),
             *(id_problem(app, name, fault, "describe") for name, fault in self.silent.items()),
             *missing_ids_problems(self.listings),
         ]
@@ -151,27 +162,45 @@ class HangingLook:
 
 
 def look_for_hanging(app: App, topic: str | None, *, older_than_ms: int) -> HangingLook:
-    """Open transactions of one topic or (None) of all whose producer was silent for so long, judged as KIP-664 does.
+    """Hanging transactions of one topic or (None) of all, as KIP-664 has them; see `find_hanging`.
 
     Starts from the partitions, as `TransactionsCommand find-hanging` does: a coordinator that has forgotten a
-    transaction can't be asked for it.
+    transaction can't be asked for it. What hangs is open before and after the coordinators were asked: one that ended
+    meanwhile looks like it.
     """
+    now_ms, limit = app.clock.now_ms(), older_than_ms
     with app.transactions() as admin:
         cluster_id = admin.cluster_id()
-        partitions = _all_partitions(admin) if topic is None else partitions_of(admin, topic, None)
+        partitions = all_partitions(admin) if topic is None else partitions_of(admin, topic, None)
         found, faults = _active(admin.describe_producers(partitions, only_open=True))
-        candidates = open_candidates(found, now_ms=app.clock.now_ms(), max_transaction_timeout_ms=older_than_ms)
-        listings, described = ask_coordinators(admin, candidates)
+        silent = [one for one in found if is_silent(one, now_ms=now_ms, max_transaction_timeout_ms=limit)]
+        try:
+            listings, described = ask_coordinators(admin, found)
+        except UnsupportedError:  # before Kafka 3.0; nothing is promised about young ones then
+            if silent:
+                raise
+            listings, described = TransactionListings(()), {}
+        hanging = find_hanging(found, listings, described, now_ms=now_ms, max_transaction_timeout_ms=limit)
+        places = sorted({(one.producer.topic, one.producer.partition) for one in hanging})
+        still, gone = _active(admin.describe_producers(places, only_open=True)) if places else ([], {})
+    ownerless = without_owner(found, listings, now_ms=now_ms, max_transaction_timeout_ms=limit)
+    missing = listings.doubts() if ownerless else listings.missing if silent else ()
     return HangingLook(
         cluster_id,
         len(partitions),
-        len(candidates),
-        find_hanging(candidates, listings, described),
-        faults,
-        without_owner(candidates, listings),
-        unjudged(described),
-        listings,
+        len(silent),
+        [one for one in hanging if identity(one.producer) in set(map(identity, still))],
+        {**faults, **gone},
+        ownerless,
+        {name: fault for name, fault in unjudged(described).items() if _uses(name, silent, listings)},
+        listings._replace(missing=missing),
     )
+
+
+def _uses(name: TransactionalId, producers: Sequence[ActiveProducer], listings: TransactionListings) -> bool:
+    """Return whether an id uses the producer id of one of them: nothing is promised about young ones of others."""
+    ids = {listing.producer_id for listing in listings.found if listing.transactional_id == name}
+    return any(producer.producer_id in ids for producer in producers)
 
 
 def find_hanging_transactions(
@@ -203,7 +232,8 @@ def _hanging_row(
     return HangingRow(**asdict(writer_of(app, producer)), transactional_id=transactional_id, reason=reason)
 
 
-def _all_partitions(admin: TransactionAdmin) -> list[Partition]:
+def all_partitions(admin: TransactionAdmin) -> list[Partition]:
+    """Return every partition of the topics that can be seen."""
     return [(topic, index) for topic, count in sorted(admin.topic_partitions().items()) for index in range(count)]
 
 
@@ -214,3 +244,59 @@ def ask_coordinators(
     listings = _users(admin, {producer.producer_id for producer in candidates})
     ids = sorted({listing.transactional_id for listing in listings.found})
     return listings, admin.describe_transactions(ids) if ids else {}
+
+
+@frozen
+class OpenParts:
+    """The open partitions of each transaction, and where more of it may be open."""
+
+    of: Mapping[Writer, tuple[ActiveProducer, ...]]
+    unseen: Mapping[Writer, Sequence[str]]
+
+
+def look_for_parts(admin: TransactionAdmin, writers: Collection[Writer], log: LogLook) -> OpenParts:
+    """Ask where these producer ids and epochs are open: everywhere that can be seen, and where the log says.
+
+    A commit or an abort that the log has of one very transaction names all of its partitions.
+    """
+    decided = {writer: decision_in_log(log.entries, writer, ()) for writer in writers}
+    named = {writer: one.partitions for writer, one in decided.items() if one is not None and one.proven}
+    places = {place for partitions in named.values() for place in partitions}
+    places |= {place for place in all_partitions(admin) if place[0] != TOPIC}  # where only coordinators write
+    answers = admin.describe_producers(sorted(places), only_open=True)
+    hidden = why_topics_are_hidden(admin)
+    of: dict[Writer, tuple[ActiveProducer, ...]] = {}
+    unseen: dict[Writer, Sequence[str]] = {}
+    for writer in writers:
+        of[writer] = tuple(
+            part
+            for answer in answers.values()
+            if not isinstance(answer, KafkaFault)
+            for part in answer
+            if writer_of_part(part) == writer
+        )
+        its_own = named.get(writer)
+        unseen[writer] = _unseen(answers, its_own or places, hidden=None if its_own else hidden)
+    return OpenParts(of, unseen)
+
+
+def _unseen(
+    answers: Mapping[Partition, Sequence[ActiveProducer] | KafkaFault],
+    places: Iterable[Partition],
+    *,
+    hidden: str | None,
+) -> list[str]:
+    faults = {place: answer for place in sorted(places) if isinstance(answer := answers[place], KafkaFault)}
+    there = {place: fault for place, fault in faults.items() if fault.code != UNKNOWN_TOPIC_OR_PARTITION}
+    texts = [f"{topic}-{partition}: {fault}" for (topic, partition), fault in there.items()]
+    more = [f"{len(texts) - _MOST_NAMED} more"] if len(texts) > _MOST_NAMED else []
+    return [*texts[:_MOST_NAMED], *more, *([hidden] if hidden else ())]
+
+
+def why_topics_are_hidden(admin: TransactionAdmin) -> str | None:
+    """Return why brokers may leave topics out; None for a principal that may DESCRIBE any (`DENY` of one aside)."""
+    try:
+        admin.topic_partitions([_NOBODYS_TOPIC])
+    except UnauthorizedError:
+        return "brokers show only topics that this principal may DESCRIBE"
+    return None

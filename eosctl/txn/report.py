@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from eosctl.app import App
-from eosctl.core.acls.lines import grant_hint
+from eosctl.core.acls.lines import grant_hint, kafka_acls_line
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, ActiveProducer, KafkaFault, TransactionListings
 from eosctl.core.wording import counted, rfc3339
@@ -15,6 +15,7 @@ from eosctl.output.rows import Kind
 from eosctl.report import Problem, Report
 from eosctl.txn import codes
 from eosctl.txn.faults import AUTHORIZATION_CODES, exit_code_of_faults
+from eosctl.txn.hanging import Reason
 from eosctl.txn.rows import WriterRow
 
 Partition = tuple[str, int]
@@ -76,6 +77,37 @@ def missing_ids_problems(listings: TransactionListings) -> list[Problem]:
     return [
         Problem(codes.NOT_CHECKED, f"some transactional ids are not known: {each}", _ASK_AGAIN)
         for each in listings.missing
+    ]
+
+
+def unseen_ids_warning(reasons: Iterable[str | None]) -> list[Problem]:
+    """What a missing owner may also mean: brokers list only ids that one may DESCRIBE, and do not say so."""
+    if Reason.NO_TRANSACTIONAL_ID not in reasons:
+        return []
+    return [
+        Problem(
+            codes.IDS_MAY_BE_HIDDEN,
+            "no listed id uses this producer id; an id that this principal may not DESCRIBE is not listed either",
+            hint="Be sure that the principal may DESCRIBE every TransactionalId before you abort anything.",
+            severity="warning",
+        )
+    ]
+
+
+def hidden_ids_warning(app: App, found: Sequence[object]) -> list[Problem]:
+    """Nothing found where clients have names: it may be that there is nothing, or that it is not shown."""
+    client = app.target.client
+    if found or client is None or client.security_protocol == "PLAINTEXT":
+        return []
+    user = client.sasl_username or "this principal"
+    line = kafka_acls_line(["DESCRIBE"], "TransactionalId", "*", settings=client)
+    return [
+        Problem(
+            codes.IDS_MAY_BE_HIDDEN,
+            f"ids may be hidden: brokers list only those that {user} may DESCRIBE, and do not say so",
+            hint=f"To let it see all of them:\n{line}",
+            severity="warning",
+        )
     ]
 
 

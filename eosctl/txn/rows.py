@@ -118,26 +118,35 @@ class HangingRow(SeenRow, kw_only=True):
         return None if self.age_ms is None else duration(self.age_ms)
 
 
-class AbortRow(WriterRow):
-    """The transaction to abort."""
+class EndRow(WriterRow, kw_only=True):
+    """One partition of a transaction to end; those of one producer id and epoch are ended together, in this order."""
 
     reason: Reason | None
     lso_before: Annotated[
-        int | None, "The last stable offset of the partition before the abort; null where unknown.", Header("LSO")
+        int | None, "The last stable offset of the partition before the marker; null where unknown.", Header("LSO")
     ]
+    transactional_id: IdOfProducer | None = None
+    decided: Annotated[
+        str | None, "What its coordinator decided, `commit` or `abort`; null where that can't be known any more."
+    ] = None
+    decided_by: Annotated[
+        str | None,
+        "What says so: `log`, a record of this very transaction, or `coordinator`, whose state may be another one's.",
+    ] = None
+    refused: Annotated[list[str], "What forbids to end it and was not waived; `eosctl explain` has each code."]
 
 
-class AbortedRow(AbortRow):
-    """The transaction after its ABORT marker."""
+class EndedRow(EndRow, kw_only=True):
+    """One partition of a transaction after its marker."""
 
-    lso_after: Annotated[int | None, "The last stable offset after the abort; null where it could not be read."]
-    outcome: Annotated[str, "What came of the abort."]
-    error: Annotated[object, "Why it could not be aborted."]
+    lso_after: Annotated[int | None, "The last stable offset after the marker; null where it could not be read."]
+    outcome: Annotated[str, "What came of it."]
+    error: Annotated[object, "Why it could not be ended."]
 
     @Header("OUTCOME")
     def came_to(self) -> str:
-        """What came of the abort."""
-        return "aborted, not confirmed" if self.outcome == "aborted_not_confirmed" else self.outcome.replace("_", " ")
+        """What came of it."""
+        return self.outcome.replace("_not_confirmed", ", not confirmed").replace("_", " ")
 
 
 class CoordinatorRow(Printed):
@@ -206,9 +215,25 @@ class HangingSummary(Printed):
 
 
 class AbortSummary(Printed):
-    """How many transactions would be aborted."""
+    """How much would be aborted."""
 
-    would_abort: Annotated[int, "How many transactions would be aborted."]
+    would_abort: Annotated[int, "How many partitions would get an ABORT marker."]
+    transactions: Annotated[int, "How many transactions these are."]
+    refused: Annotated[int, "How many transactions may not be aborted."]
+
+
+class CompleteSummary(Printed):
+    """How much would be committed."""
+
+    would_commit: Annotated[int, "How many partitions would get a COMMIT marker."]
+    transactions: Annotated[int, "How many transactions these are."]
+    refused: Annotated[int, "How many transactions may not be committed."]
+
+
+class CompleteData(Printed):
+    """What was kept before."""
+
+    backup: Annotated[str | None, "The file with the records of the coordinators' log that decided it."]
 
 
 class CoordinatorsSummary(Printed):
@@ -229,7 +254,7 @@ class LogSummary(Printed):
 _WRITER = (
     *("topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset", "last_timestamp"),
 )
-_ABORT = (*_WRITER, "reason", "lso_before")
+_END = (*_WRITER, "transactional_id", "reason", "decided", "refused", "lso_before")
 TXN_LIST = Kind(
     "txn-list",
     "Transactional ids, as coordinators list them.",
@@ -273,17 +298,32 @@ TXN_HANGING = Kind(
 )
 TXN_ABORT_PLAN = Kind(
     "txn-abort-plan",
-    "The transactions that would be aborted.",
-    row=AbortRow,
+    "The transactions that would be aborted, by their partitions.",
+    row=EndRow,
     summary=AbortSummary,
-    text=Text(columns=_ABORT, empty="No transaction is hanging."),
+    text=Text(columns=_END, empty="No transaction is hanging."),
 )
 TXN_ABORT_RESULT = Kind(
     "txn-abort-result",
-    "Transactions after their ABORT markers.",
-    row=AbortedRow,
+    "Transactions after their ABORT markers, by their partitions.",
+    row=EndedRow,
     summary=Counts,
-    text=Text(columns=(*_ABORT, "lso_after", "came_to")),
+    text=Text(columns=(*_END, "lso_after", "came_to")),
+)
+TXN_COMPLETE_PLAN = Kind(
+    "txn-complete-plan",
+    "The transaction that would be committed as its coordinator decided, by its partitions.",
+    row=EndRow,
+    summary=CompleteSummary,
+    text=Text(columns=_END),
+)
+TXN_COMPLETE_RESULT = Kind(
+    "txn-complete-result",
+    "A transaction after its COMMIT markers, by its partitions.",
+    row=EndedRow,
+    summary=Counts,
+    data=CompleteData,
+    text=Text(columns=(*_END, "lso_after", "came_to")),
 )
 TXN_COORDINATOR = Kind(
     "txn-coordinator",

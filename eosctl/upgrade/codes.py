@@ -66,8 +66,8 @@ CONFIG_TOPIC_READABLE = gate(
 NO_OPEN_TRANSACTIONS = gate(
     "no_open_transactions",
     "Config and offsets topics can be read to their ends.",
-    "Workers would hang behind it: fence its transactional id (eosctl fence), or, where no coordinator knows "
-    "one, abort it (eosctl txn abort).",
+    "Workers would hang behind it: fence its transactional id (eosctl fence), or, where no coordinator has it open, "
+    "commit it if its coordinator did (eosctl txn complete --as-decided), else abort it (eosctl txn abort).",
 )
 NO_ABORTED_RECORDS = gate(
     "no_aborted_records",

@@ -113,7 +113,8 @@ def test_an_abort_marker_needs_alter_on_the_cluster(scene: Scene) -> None:
     producer = zombie(scene.secure.stack, scene.unique, topic)
     scene.grant(ResourceType.TRANSACTIONAL_ID, scene.unique, "DESCRIBE")
     scene.grant(ResourceType.TOPIC, topic, "READ")
-    command = ["txn", "abort", "--topic", topic, "--partition", "0", "--start-offset", "0", "--force"]
+    place = ["--topic", topic, "--partition", "0", "--start-offset", "0"]
+    command = ["txn", "abort", *place, "--force", "--unseen-parts"]  # no other topic may be described
     refused = scene.run(*command, "--yes", "-o", "json")
     assert refused.exit_code == 5, refused.stderr
     (row,) = refused.json()["data"]["rows"]

@@ -180,7 +180,7 @@ def test_an_abort_marker_ends_the_open_transaction_on_the_partition(subject: Sub
         (producer,) = producers
         assert producer.txn_start_offset == 0
         assert admin.describe_producers([(name, 0)], only_open=True) == {(name, 0): (producer,)}
-        assert admin.abort_transaction(producer) is None
+        assert admin.write_marker(producer, commit=False) is None
         after = admin.describe_producers([(name, 0)])[(name, 0)]
         assert not isinstance(after, KafkaFault)
         assert [item.txn_start_offset for item in after] == [None]

@@ -10,6 +10,7 @@ from eosctl.core.ids import (
     Owner,
     TransactionalId,
     application_of,
+    groups_of_task,
     leader_transactional_id,
     may_be_task,
     own_transactional_id,
@@ -86,7 +87,7 @@ TASK = Owner("task", "c", 0)
     [
         ((), {"connect-cluster"}, TASK),
         (("c",), {"connect-cluster"}, TASK),
-        (("d",), {"connect-cluster"}, TASK),  # of a connector that is no more
+        (("d",), {"connect-cluster"}, Owner("other")),  # of a connector that is no more, or of nobody that is known
         (("c",), None, TASK),
         ((), None, Owner("ambiguous")),
         (("c",), {"connect-cluster", "c-0"}, Owner("ambiguous")),
@@ -104,6 +105,55 @@ def test_an_id_is_ambiguous_only_where_a_group_and_a_connector_fit(
         owner_of(TransactionalId("connect-cluster-connect-cluster"), "connect-cluster", connectors, groups=groups).kind
         == "leader"
     )
+
+
+OTHER, AMBIGUOUS = Owner("other"), Owner("ambiguous")
+EU, BOTH = "connect-cluster-eu-orders-0", {"connect-cluster", "connect-cluster-eu"}
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "group", "connectors", "groups", "owner"),
+    [
+        (EU, "connect-cluster", ("orders",), BOTH, OTHER),
+        (EU, "connect-cluster", (), BOTH, AMBIGUOUS),
+        (
+            EU,
+            "connect-cluster",
+            ("eu-orders",),
+            BOTH,
+            Owner("task", "eu-orders", 0),
+        ),
+        (EU, "connect-cluster-eu", ("orders",), BOTH, Owner("task", "orders", 0)),
+        (EU, "connect-cluster", (), {"connect-cluster"}, Owner("task", "eu-orders", 0)),
+        ("g-eu-orders-0", "g", ("orders",), {"g", "g-eu"}, OTHER),
+        ("g-eu-orders-0", "g", (), {"g", "g-eu"}, AMBIGUOUS),
+        ("g-eu-orders-0", "g", (), {"g"}, Owner("task", "eu-orders", 0)),
+        ("g-eu-orders-0", "g-eu", (), {"g", "g-eu"}, AMBIGUOUS),
+        ("g-eu-orders-0", "g", (), None, Owner("task", "eu-orders", 0)),
+    ],
+)
+def test_an_id_that_looks_like_the_groups_is_not_its_own_for_that(
+    transactional_id: str, group: str, connectors: tuple[str, ...], groups: set[str] | None, owner: Owner
+) -> None:
+    """With group connect-cluster every id of group connect-cluster-eu was a task of ours, though no connector is it."""
+    assert owner_of(TransactionalId(transactional_id), group, connectors, groups=groups) == owner
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "groups"),
+    [
+        ("g-c-0", ["g"]),
+        ("g-eu-c-0", ["g", "g-eu"]),
+        ("g--0", []),
+        ("-c-0", []),
+        ("g-0", []),
+        ("g-c-x", []),
+        ("", []),
+    ],
+)
+def test_the_groups_of_which_an_id_can_be_a_tasks(transactional_id: str, groups: list[str]) -> None:
+    assert groups_of_task(TransactionalId(transactional_id)) == groups
+    assert [group for group in groups if task_of(TransactionalId(transactional_id), group) is None] == []
 
 
 @pytest.mark.parametrize(

@@ -104,8 +104,9 @@ class FakeTransactionAdmin(NativeTransactionAdmin):
     list_transactions = _told(NativeTransactionAdmin.list_transactions)
     topic_partitions = _told(NativeTransactionAdmin.topic_partitions)
     describe_producers = _told(NativeTransactionAdmin.describe_producers)
-    abort_transaction = _told(NativeTransactionAdmin.abort_transaction)
+    write_marker = _told(NativeTransactionAdmin.write_marker)
     describe_group = _told(NativeTransactionAdmin.describe_group)
+    hidden_groups = _told(NativeTransactionAdmin.hidden_groups)
     list_groups = _told(NativeTransactionAdmin.list_groups)
 
     def fence(

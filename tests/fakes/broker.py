@@ -166,6 +166,7 @@ class FakeCluster:
         self.latency_s = 0.0
         self.deny_describe: set[str] = set()
         self.deny_write: set[str] = set()
+        self.deny_groups: set[str] = set()
         self.deny_topics: set[str] = set()
         self.deny_read: set[str] = set()
         self.unaware: dict[int, set[str]] = {}

@@ -83,7 +83,8 @@ def _sasl_authenticate(asked: Asked, request: sasl_api.SaslAuthenticateRequest) 
 
 def _metadata(asked: Asked, request: cluster_api.MetadataRequest) -> cluster_api.MetadataResponse:
     cluster, state = asked.cluster, asked.cluster.state
-    names = sorted(state.topics) if request.topics is None else [topic.name or "" for topic in request.topics]
+    seen = sorted(state.topics.keys() - cluster.deny_topics)  # of all topics the others are left out, without a word
+    names = seen if request.topics is None else [topic.name or "" for topic in request.topics]
     return cluster_api.MetadataResponse(
         brokers=tuple(
             cluster_api.Broker(node, *cluster.address(node)) for node in state.nodes if node not in cluster.unnamed
@@ -283,7 +284,8 @@ def _describe_groups(asked: Asked, request: groups.DescribeGroupsRequest) -> gro
 
 def _list_groups(asked: Asked, _request: group_listings.ListGroupsRequest) -> group_listings.ListGroupsResponse:
     state = asked.cluster.state
-    here = [known for name in state.groups if (known := state.group(name)) and state.coordinator(name) == asked.node]
+    names = state.groups.keys() - asked.cluster.deny_groups  # the others are left out, without a word
+    here = [known for name in names if (known := state.group(name)) and state.coordinator(name) == asked.node]
     return group_listings.ListGroupsResponse(
         error_code=asked.error,
         groups=tuple(
@@ -296,7 +298,7 @@ def _list_groups(asked: Asked, _request: group_listings.ListGroupsRequest) -> gr
 
 def _described_group(asked: Asked, name: str) -> groups.DescribedGroup:
     known = asked.cluster.state.group(name)
-    error = asked.error
+    error = codes.GROUP_AUTHORIZATION_FAILED if name in asked.cluster.deny_groups else asked.error
     if not error and asked.cluster.state.coordinator(name) != asked.node:
         error = codes.NOT_COORDINATOR
     if known is None or error:

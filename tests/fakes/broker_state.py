@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from eosctl.core.ids import TransactionalId
@@ -18,6 +18,7 @@ from eosctl.core.transactions import RawGroup
 from eosctl.deadline import Clock
 from eosctl.wire import error_codes as codes
 from tests.fakes.partitions import FakePartition, FakeTopic
+from tests.fakes.transaction_log import log_key, log_value
 
 EXHAUSTED_EPOCH = 32766
 MAX_TIMEOUT_MS = 900_000
@@ -46,7 +47,7 @@ class BrokerState:
     between the answer to its end and its markers: 0 writes them at once. `stamp_ms` is the time of the last record, and
     each is a second younger. `loading` are partitions of `__transaction_state` that are not read yet; no broker leads
     the `leaderless` ones of any topic. Replicas are on brokers that are `gone`, or are `lagging`: not in sync. A group
-    may be a function that tells who is in it now.
+    may be a function that tells who is in it now. With `keeps_log` coordinators write `__transaction_state`.
     """
 
     def __init__(self, *, cluster_id: str = "fake-cluster-id", brokers: int = 1, clock: Clock | None = None) -> None:
@@ -64,6 +65,7 @@ class BrokerState:
         self.leaderless: set[tuple[str, int]] = set()
         self.gone: set[int] = set()
         self.lagging: dict[tuple[str, int], set[int]] = {}
+        self.keeps_log = False
         self.stamp_ms = 1_700_000_000_000
         self.rolled_s: dict[str, float] = {}
         self._producer_ids, self._topic_numbers = itertools.count(1000), itertools.count()
@@ -173,6 +175,7 @@ class BrokerState:
             known.producer_id, known.producer_epoch = next(self._producer_ids), -1
         known.producer_epoch += 1
         known.state, known.timeout_ms, known.started_ms = "Empty", timeout_ms, -1
+        self.log_of(transactional_id)
         return codes.NONE, known.producer_id, known.producer_epoch
 
     def write_in(self, transactional_id: str, producer: tuple[int, int], record: OutRecord, partition: int) -> int:
@@ -182,7 +185,9 @@ class BrokerState:
             return -1
         if known.state != "Ongoing":
             known.state, known.started_ms = "Ongoing", self.clock.now_ms()
-        known.partitions.add((record.topic, partition))
+        if (record.topic, partition) not in known.partitions:
+            known.partitions.add((record.topic, partition))
+            self.log_of(transactional_id)
         return self.append(record, partition, producer, transactional=True)
 
     def end_transaction(self, transactional_id: str, producer: tuple[int, int], *, commit: bool) -> int:
@@ -206,6 +211,43 @@ class BrokerState:
             self.write_in(transactional_id, (producer_id, epoch), OutRecord(topic, key, b"value"), partition)
         return producer_id
 
+    def forget(self, transactional_id: str) -> None:
+        """The id has expired: its coordinator deletes it."""
+        del self.transactions[transactional_id]
+        self.log_of(transactional_id)
+
+    def lose_markers(
+        self, transactional_id: str, *, written: Collection[tuple[str, int]] = (), commit: bool = True
+    ) -> int:
+        """The coordinator decides, answers, and writes no marker but on `written`; returns the epoch that it is at now.
+
+        A clean stop of the broker that has the only replica makes Kafka 4.3.1 and 4.4.0 do so ("these partitions are
+        likely deleted already and hence can be skipped"). As from KIP-890 on, the decision raises the epoch.
+        """
+        known = self.transactions[transactional_id]
+        word = "Commit" if commit else "Abort"
+        known.producer_epoch += 1
+        known.state = f"Prepare{word}"
+        self.log_of(transactional_id, client_version=2)
+        for topic, partition in written:
+            self.log(topic, partition).mark((known.producer_id, known.producer_epoch), commit=commit)
+        known.state = f"Complete{word}"
+        known.partitions.clear()
+        self.log_of(transactional_id, client_version=2)
+        return known.producer_epoch
+
+    def log_of(self, transactional_id: str, *, client_version: int = 1) -> None:
+        """Writes the state of an id to the coordinators' log, or its deletion, if that is kept.
+
+        Most ends here do not raise the epoch, as those of clients before KIP-890 (`client_version` 1) don't.
+        """
+        if not self.keeps_log:
+            return
+        partition = coordinator_partition(TransactionalId(transactional_id), len(self.topics[TOPIC].partitions))
+        value = log_value(self.transactions.get(transactional_id), client_version=client_version)
+        record = OutRecord(TOPIC, log_key(transactional_id), value)
+        self.append(record, partition, (-1, -1), transactional=False)
+
     def expire(self, transactional_id: str) -> None:
         """The transaction was open for longer than its timeout: its coordinator aborts it."""
         self._fence_and_abort(self.transactions[transactional_id])
@@ -228,8 +270,14 @@ class BrokerState:
 
     def _end(self, known: FakeTransaction, state: str) -> None:
         known.state, known.looks_left = state, self.late_markers
+        self._log(known)
         if not self.late_markers:
             self._complete(known)
+
+    def _log(self, known: FakeTransaction) -> None:
+        for name, each in self.transactions.items():
+            if each is known:
+                self.log_of(name)
 
     def _look(self, known: FakeTransaction) -> bool:
         """Whether its markers are there now."""
@@ -246,3 +294,4 @@ class BrokerState:
                 self.log(topic, partition).mark(producer, commit=known.state == "PrepareCommit")
         known.state = ENDING[known.state]
         known.partitions.clear()
+        self._log(known)

@@ -14,7 +14,8 @@ from typing import Any
 import yaml
 
 from eosctl.core.acls.binding import Acl
-from eosctl.core.fencing_rounds import FENCING_FAILED
+from eosctl.core.fencing_rounds import FENCING_FAILED, ROUND_TIMEOUTS_MS
+from eosctl.core.transaction_log import TOPIC
 from eosctl.target import Target
 from tests.fakes import world as fakes
 from tests.fakes.acls import FakeAclStore
@@ -91,10 +92,10 @@ class World(fakes.World):
         """The URL of an endpoint that serves until the world ends."""
         return self.until_end.enter_context(metrics_endpoint(METRICS)).url
 
-    def take_id(self, transactional_id: str) -> None:
+    def take_id(self, transactional_id: str, *, timeout_ms: int = 60_000) -> None:
         """A task, a leader, or a round of the leader's, initialises its id."""
         known = self.brokers.state.transactions[transactional_id]
-        known.producer_epoch += 1
+        known.producer_epoch, known.state, known.timeout_ms = known.producer_epoch + 1, "Empty", timeout_ms
 
     def everything_written(self) -> Mapping[str, object]:
         """All that commands can change here; another value afterwards means that something was written."""
@@ -162,6 +163,15 @@ def plain_write(world: World) -> None:
     world.topics.put("sink", b"k", b"v")
 
 
+def lost_markers(world: World) -> None:
+    """A transaction on orders-offsets that its coordinator has committed, without its marker."""
+    state = world.brokers.state
+    world.topics.add_topic(TOPIC, 1, {"cleanup.policy": "compact"})
+    state.keeps_log = True
+    state.open_transaction("committed", ("orders-offsets", 0), epoch=3)
+    state.lose_markers("committed")
+
+
 @contextmanager
 def canary_world(directory: Path) -> Iterator[World]:
     """Connector orders is STOPPED; a transaction hangs on topic sink."""
@@ -175,8 +185,9 @@ def canary_world(directory: Path) -> Iterator[World]:
         world.connect.session_key = base64.b64decode(SESSION_KEY)
         world.connect.add("orders", CONNECTOR, state="STOPPED")
         world.connect.offsets.alter("orders", [{"partition": {"f": "a"}, "offset": {"n": 1}}])
-        for event, taken in (("start_task", TASK_ID), ("fence", TASK_ID), ("rebalance", LEADER_ID)):
+        for event, taken in (("start_task", TASK_ID), ("rebalance", LEADER_ID)):
             world.connect.after(event, lambda _call, taken=taken: world.take_id(taken))  # type: ignore[misc]
+        world.connect.after("fence", lambda _call: world.take_id(TASK_ID, timeout_ms=max(ROUND_TIMEOUTS_MS)))
         state = world.brokers.state
         state.transactions[TASK_ID] = FakeTransaction(7, 4, "CompleteCommit")
         state.transactions[LEADER_ID] = FakeTransaction(8, 0)

@@ -50,9 +50,10 @@ def txn_stage() -> Stage:
     """g-c-0 idle; g-c-1 with an open transaction on t-0 and t-1; a leader; something else."""
     cluster = FakeCluster(brokers=2)
     state = cluster.state
+    state.add_topic(TOPIC, 50)
+    state.keeps_log = True
     state.transactions["g-c-0"] = FakeTransaction(1, 4)
     state.open_transaction("g-c-1", ("t", 0), ("t", 1), epoch=8)
     state.transactions["connect-cluster-g"] = FakeTransaction(5, 0, "CompleteCommit")
     state.transactions["zzz"] = FakeTransaction(6, 0)
-    state.add_topic(TOPIC, 50)
     return Stage(cluster, FakeTopicStore(state))

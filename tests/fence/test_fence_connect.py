@@ -91,6 +91,42 @@ def test_an_id_that_the_leader_left_as_it_was_is_not_called_fenced(
     assert row(report, "g-c-2")["error"]["code"] == "NOT_FENCED"
 
 
+def commits(scene: Scene, *tasks: int, state: str = "CompleteCommit") -> Callable[[Call], None]:
+    """What zombies do meanwhile: from KIP-890 on every commit raises the epoch."""
+
+    def commit(_call: Call) -> None:
+        for task in tasks:
+            known = scene.brokers.state.transactions[f"g-c-{task}"]
+            known.producer_epoch, known.state = known.producer_epoch + 1, state
+
+    return commit
+
+
+@pytest.mark.parametrize("state", ["CompleteCommit", "Ongoing"])
+@pytest.mark.parametrize("fails", [True, False], ids=["the round fails", "fencing is not due"])
+def test_a_zombie_that_commits_meanwhile_is_not_called_fenced(scene: Scene, fails: bool, state: str) -> None:
+    """HTTP 500 twice, nothing fenced, three commits: three rows `fenced`, exit code 0."""
+    if fails:
+        scene.connect.before("fence", commits(scene, 0, 1, 2, state=state))
+        for _attempt in range(2):
+            scene.connect.fail_next("fence", ConnectError("HTTP 500: Failed to fence zombies"))
+    else:
+        scene.connect.after("fence", commits(scene, 0, 1, 2, state=state))
+    report = fence(scene)
+    assert set(outcomes(report).values()) == {"unconfirmed"}
+    assert report.exit_code is not ExitCode.OK
+    assert row(report, "g-c-0")["confirmed_by"] is None
+
+
+def test_a_round_that_failed_never_ends_with_exit_code_0(scene: Scene) -> None:
+    """All ids look fenced afterwards, and the route says that it failed: the connector may still have to be fenced."""
+    scene.connect.before("fence", fences(scene, 0, 1, 2))
+    for _attempt in range(2):
+        scene.connect.fail_next("fence", ConnectError("HTTP 500: Failed to fence zombies"))
+    report = fence(scene)
+    assert (set(outcomes(report).values()), report.exit_code) == ({"fenced"}, ExitCode.PARTIAL)
+
+
 def test_an_id_that_no_coordinator_knows_is_created_by_the_leader(scene: Scene) -> None:
     del scene.brokers.state.transactions["g-c-2"]
     planned = plan_fence(scene.app(), REQUEST)

@@ -313,3 +313,50 @@ def test_workers_that_are_silent_are_waited_for_side_by_side(stage: Stage) -> No
     app = replace(stage.app(), open_worker=lambda _app, url: Frozen(stage.connect, url, _app.deadline))
     found = silences_of(app, {url: url for url in urls})
     assert {url: error.message for url, error in found.items()} == dict.fromkeys(urls, "no answer in time")
+
+
+@pytest.mark.parametrize("other", ["h", "g-eu"])
+def test_a_running_task_of_a_group_that_may_not_be_described(stage: Stage, other: str) -> None:
+    """ListGroups leaves out what one may not DESCRIBE, and does not say so: its running task was fenced, exit 0."""
+    stage.other_group(other, H1).add("c")
+    stage.brokers.state.transactions[f"{other}-c-0"] = FakeTransaction(31, 0)
+    stage.brokers.deny_groups.add(other)
+    error = refusal(stage, TransactionalId(f"{other}-c-0"))
+    assert f"group {other} can't be described" in error.message
+    assert "--unknown-liveness" in flags_of(error)
+
+
+def test_what_may_not_be_described_hinders_no_connector_of_the_group(stage: Stage) -> None:
+    """A fencer may DESCRIBE its own group alone: `g-my-c-0` could be that of a group g-my as well."""
+    stage.brokers.state.transactions["g-my-c-0"] = FakeTransaction(31, 0)
+    stage.brokers.deny_groups.add("g-my")
+    request = FenceRequest(connector="my-c", tasks=1)
+    assert plan_fence(stage.app(), request).wanted() == ["g-my-c-0"]
+    with pytest.raises(RefusedError, match="group g-my can't be described"):
+        stage.plan("g-my-c-0")
+
+
+EU = "connect-cluster-eu"
+
+
+def two_groups(asked: str | None) -> Stage:
+    """Groups connect-cluster, with connector orders, and connect-cluster-eu, with a stopped connector orders, too."""
+    stage = Stage(group_id="connect-cluster", asked_group=asked)
+    stage.other_group(EU, H1)
+    stage.configs([("connector-orders", {"properties": {}})])
+    stage.brokers.state.transactions[f"{EU}-orders-0"] = FakeTransaction(31, 0)
+    return stage
+
+
+@pytest.mark.parametrize(("asked", "kind"), [("connect-cluster", "other"), (EU, "task"), (None, "ambiguous")])
+def test_whose_an_id_is_that_two_groups_could_have(asked: str | None, kind: str) -> None:
+    """With -g connect-cluster it was a task of its connector eu-orders, which there is not; without -g, too."""
+    report = two_groups(asked).plan(f"{EU}-orders-0")
+    assert [(row.owner.kind, row.outcome) for row in report.rows] == [(kind, "would_fence")]
+
+
+def test_a_running_task_of_the_other_one_is_protected() -> None:
+    stage = two_groups("connect-cluster")
+    stage.others[0].add("orders")
+    with pytest.raises(RefusedError, match=f"of group {EU} runs task 0 of connector orders"):
+        stage.plan(f"{EU}-orders-0")

@@ -152,7 +152,10 @@ def test_a_task_that_starts_after_the_plan_makes_it_stale_but_one_known_before_d
         ("RUNNING", W1, [W1], [W1, W2], TaskLiveness.RUNS),
         ("PAUSED", W1, [W1], [W1, W2], TaskLiveness.RUNS),
         ("FAILED", W1, [W1], [W1, W2], TaskLiveness.RUNS_NOT),
-        ("UNASSIGNED", W1, [W1], [W1, W2], TaskLiveness.RUNS_NOT),
+        ("UNASSIGNED", W1, [W1], [W1, W2], TaskLiveness.MAY_RUN),  # it has a producer before REST says that it runs
+        ("UNASSIGNED", W1, [], [W1, W2], TaskLiveness.RUNS_NOT),
+        ("DESTROYED", W1, [W1], [W1, W2], TaskLiveness.RUNS_NOT),
+        ("STOPPED", W1, [W1], [W1, W2], TaskLiveness.RUNS_NOT),
         (None, None, [W1], [W1, W2], TaskLiveness.MAY_RUN),  # REST does not know it
         ("FAILED", W2, [W1], [W1, W2], TaskLiveness.MAY_RUN),  # it has moved since
         ("FAILED", "x:8083", [W1], [W1], TaskLiveness.MAY_RUN),  # a worker of another group

@@ -92,7 +92,7 @@ def test_a_leader_that_moved_is_found_again() -> None:
             answers = admin.describe_producers([("t", 0), ("t", 1)])
             producer = answers[("t", 1)][0]  # type: ignore[index]
             assert producer.txn_start_offset == 0
-            assert admin.abort_transaction(producer) is None
+            assert admin.write_marker(producer, commit=False) is None
 
 
 def test_an_abort_that_is_refused_is_a_fault() -> None:
@@ -102,7 +102,7 @@ def test_an_abort_that_is_refused_is_a_fault() -> None:
         with admin_of(cluster) as admin:
             producer = admin.describe_producers([("t", 0)])[("t", 0)][0]  # type: ignore[index]
             cluster.state.log("t", 0).producers[producer_id].coordinator_epoch = 4
-            fault = admin.abort_transaction(producer)
+            fault = admin.write_marker(producer, commit=False)
             assert fault is not None
             assert fault.name == "TRANSACTION_COORDINATOR_FENCED"
 

@@ -9,17 +9,19 @@ from typing import Any
 import pytest
 
 from eosctl.app import App
+from eosctl.core.allowances import Waiver
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transaction_log import TOPIC, coordinator_partition
-from eosctl.errors import ExitCode, RefusedError, UnreachableError
+from eosctl.errors import ExitCode, UnreachableError
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.plan import apply_fence, plan_fence
 from eosctl.report import Report
-from eosctl.txn.abort import AbortRequest, apply_abort, plan_abort
+from eosctl.txn.apply import apply_end
 from eosctl.txn.list import ListFilter, describe_transactions, find_coordinators, list_transactions
 from eosctl.txn.log import LogRequest, read_transaction_log
 from eosctl.txn.open_transactions import find_open_transactions
 from eosctl.txn.partitions import find_hanging_transactions, list_producers
+from eosctl.txn.plan import EndRequest, plan_end
 from eosctl.wire.error_codes import REQUEST_TIMED_OUT
 from tests.fakes.broker import Seen
 from tests.fakes.world import World
@@ -174,28 +176,33 @@ def test_the_log_of_the_other_partitions_is_read(world: World) -> None:
         read_transaction_log(world.app(), LogRequest())
 
 
-def abort(**more: Any) -> AbortRequest:
-    return AbortRequest("t", 1, start_offset=0, **more)
+def abort(**more: Any) -> EndRequest:
+    return EndRequest("t", 1, start_offset=0, **more)
 
 
-def test_what_an_offline_coordinator_may_have_open_is_not_aborted_unless_forced(world: World) -> None:
+def test_what_an_offline_coordinator_may_have_open_is_not_aborted_unless_that_is_waived(world: World) -> None:
     """Live transactions of an offline partition look like none: the marker was written under a running producer."""
     lose_coordinator(world)
-    with pytest.raises(RefusedError, match=f"hanging is not known.*{LEADERLESS}") as caught:
-        plan_abort(world.app(), abort())
-    assert "--force" in str(caught.value.hint)
-    plan = plan_abort(world.app(), abort(force=True))
+    refused = plan_end(world.app(), abort()).report(world.app())
+    assert ([row.refused for row in refused.rows], refused.exit_code) == ([["coordinator_unread"]], ExitCode.REFUSED)
+    assert LEADERLESS in refused.problems[0].message
+    plan = plan_end(world.app(), abort(waived=frozenset({Waiver.UNREAD_COORDINATOR})))
     shown = plan.report(world.app())
-    assert [(each.code, each.severity) for each in shown.problems] == [("not_checked", "warning")]
-    assert apply_abort(world.app(), plan).rows[0].outcome == "aborted"
+    assert [(each.code, each.severity) for each in shown.problems] == [("coordinator_unread", "warning")]
+    assert apply_end(world.app(), plan).rows[0].outcome == "aborted"
 
 
-def test_another_partition_without_a_leader_does_not_hinder_an_abort(world: World) -> None:
-    """The LSO was asked of every partition of the topic."""
+def test_a_partition_without_a_leader_may_have_more_of_the_transaction(world: World) -> None:
+    """One part was aborted, whatever the other one was."""
     state = world.brokers.state
     del state.transactions[LOST]
     state.leaderless.add(("t", 0))
-    report = apply_abort(world.app(), plan_abort(world.app(), abort()))
+    refused = plan_end(world.app(), abort()).report(world.app())
+    assert ([row.refused for row in refused.rows], refused.exit_code) == ([["parts_unseen"]], ExitCode.REFUSED)
+    for waiver in (Waiver.UNSEEN_PARTS, Waiver.ONLY_THIS_PARTITION):
+        plan = plan_end(world.app(), abort(waived=frozenset({waiver})))
+        assert plan.report(world.app()).exit_code is ExitCode.OK
+    report = apply_end(world.app(), plan)
     assert (report.rows[0].outcome, report.exit_code) == ("aborted", ExitCode.OK)
 
 
@@ -214,10 +221,10 @@ def test_a_marker_that_nobody_confirms_any_more_is_written_all_the_same(world: W
     """The leader went away before the read-back: exit code 4, and a row that said `failed`."""
     del world.brokers.state.transactions[LOST]
     app = world.app()
-    plan = plan_abort(app, abort())
+    plan = plan_end(app, abort())
     leader = world.brokers.state.leader(1)
     after_the_marker(world, lambda: world.brokers.stop_broker(leader, noticed=False))
-    report = apply_abort(app, plan)
+    report = apply_end(app, plan)
     (row,) = report.rows
     assert (row.outcome, row.error, report.exit_code) == ("aborted_not_confirmed", None, ExitCode.PARTIAL)
     assert report.problems[0].message == "the marker was written, and nothing confirms that t-1 has it"
@@ -230,12 +237,12 @@ def test_a_marker_whose_answer_is_lost_is_read_back(world: World, done: bool) ->
     """It was called failed, whether it was written or not."""
     del world.brokers.state.transactions[LOST]
     app = world.app()
-    plan = plan_abort(app, abort())
+    plan = plan_end(app, abort())
     if done:
         world.brokers.lose_answers("WriteTxnMarkers", 10**6)
     else:
         world.brokers.fail_next("WriteTxnMarkers", REQUEST_TIMED_OUT)
-    report = apply_abort(app, plan)
+    report = apply_end(app, plan)
     (row,) = report.rows
     expected = ("aborted", ExitCode.OK) if done else ("unconfirmed", ExitCode.UNREACHABLE)
     assert (row.outcome, report.exit_code) == expected

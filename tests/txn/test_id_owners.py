@@ -73,6 +73,27 @@ def test_nothing_more_is_asked_for_ids_that_read_in_one_way(world: World) -> Non
     assert asked == ["groups"]
 
 
+EU = TransactionalId("connect-cluster-eu-orders-0")
+
+
+def test_an_id_of_the_group_connect_cluster_eu_is_no_task_of_connect_cluster(world: World) -> None:
+    """It was `task eu-orders/0` of ours, although the connectors are known, and there is no such one."""
+    state = world.brokers.state
+    state.open_transaction(EU, ("u", 0), epoch=1)
+    world.other_group("connect-cluster-eu", "http://x1:8083")
+
+    def owners(app: App) -> dict[str, object]:
+        listed = list_transactions(app, ListFilter()).rows
+        described = describe_transactions(app, [EU]).rows
+        return {row.transactional_id: row.owner.kind for row in (*listed, *described)}
+
+    assert owners(world.app()) == {ID: "task", EU: "ambiguous"}
+    world.topics.add_topic(CONFIGS, 1)
+    world.keep_config("connector-c", {"properties": {}})
+    assert owners(world.app()) == {ID: "task", EU: "other"}
+    assert owners(world.app(group_id=None)) == {ID: "task", EU: "ambiguous"}
+
+
 class Names(frozenset[str]):
     """Counts how often it is gone through or joined with another."""
 

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from eosctl.app import App
+from eosctl.core.allowances import Waiver
 from eosctl.core.ids import ProducerId
-from eosctl.errors import ExitCode, NotFoundError, RefusedError, StalePlanError, UnreachableError, UsageError
+from eosctl.errors import ExitCode, NotFoundError, StalePlanError, UnreachableError, UsageError
 from eosctl.ports import TopicStore
-from eosctl.txn.abort import AbortRequest, apply_abort, plan_abort
+from eosctl.txn.apply import apply_end
+from eosctl.txn.plan import EndRequest, plan_end
 from eosctl.wire.error_codes import TOPIC_AUTHORIZATION_FAILED
 from tests.fakes.broker import Seen
 from tests.fakes.txn_stage import Stage
@@ -22,8 +24,9 @@ from tests.schema_check import faults_of
 
 @pytest.fixture
 def hanging(stage: Stage) -> Stage:
-    """The transaction of g-c-1, its id forgotten."""
-    stage.cluster.state.transactions.pop("g-c-1")
+    """The transaction of g-c-1 on t-0 alone, its id forgotten."""
+    stage.cluster.state.log("t", 1).mark((only_producer(stage), 8), commit=False)
+    stage.cluster.state.forget("g-c-1")
     return stage
 
 
@@ -32,35 +35,37 @@ def only_producer(stage: Stage) -> int:
 
 
 def test_aborting_a_hanging_transaction_moves_the_lso(hanging: Stage) -> None:
-    plan = plan_abort(hanging.app, AbortRequest("t", 0, start_offset=0))
+    plan = plan_end(hanging.app, EndRequest("t", 0, start_offset=0))
     (planned,) = plan.report(hanging.app).rows
     assert (planned.reason, planned.lso_before) == ("no_transactional_id", 0)
-    report = apply_abort(hanging.app, plan)
+    report = apply_end(hanging.app, plan)
     assert report.exit_code == ExitCode.OK
     assert (report.rows[0].outcome, report.rows[0].lso_before, report.rows[0].lso_after) == ("aborted", 0, 2)
 
 
 def test_aborting_by_producer(hanging: Stage) -> None:
-    request = AbortRequest(
-        "t", 0, producer_id=ProducerId(only_producer(hanging)), producer_epoch=8, coordinator_epoch=0
-    )
-    assert apply_abort(hanging.app, plan_abort(hanging.app, request)).rows[0].outcome == "aborted"
+    request = EndRequest("t", 0, producer_id=ProducerId(only_producer(hanging)), producer_epoch=8, coordinator_epoch=0)
+    assert apply_end(hanging.app, plan_end(hanging.app, request)).rows[0].outcome == "aborted"
 
 
 def test_a_transaction_its_coordinator_knows_is_refused_unless_forced(stage: Stage) -> None:
-    with pytest.raises(RefusedError, match="g-c-1 has it open") as caught:
-        plan_abort(stage.app, AbortRequest("t", 0, start_offset=0))
-    assert "eosctl fence g-c-1" in str(caught.value.hint)
-    plan = plan_abort(stage.app, AbortRequest("t", 0, start_offset=0, force=True))
-    assert [problem.code for problem in plan.report(stage.app).problems] == ["not_hanging"]
+    refused = plan_end(stage.app, EndRequest("t", 0, start_offset=0)).report(stage.app)
+    assert refused.exit_code is ExitCode.REFUSED
+    assert [(row.partition, row.refused) for row in refused.rows] == [
+        (0, ["coordinator_has_it"]),
+        (1, ["coordinator_has_it"]),
+    ]
+    assert "eosctl fence g-c-1" in str(refused.problems[0].hint)
+    plan = plan_end(stage.app, EndRequest("t", 0, start_offset=0, waived=frozenset({Waiver.FORCE})))
+    shown = plan.report(stage.app)
+    assert ([problem.code for problem in shown.problems], shown.exit_code) == (["not_hanging"], ExitCode.OK)
+    assert [row.outcome for row in apply_end(stage.app, plan).rows] == ["aborted", "aborted"]
 
 
 def test_a_newer_coordinator_epoch_on_the_partition_fails_the_marker(hanging: Stage) -> None:
     hanging.cluster.state.log("t", 0).producers[only_producer(hanging)].coordinator_epoch = 3
-    request = AbortRequest(
-        "t", 0, producer_id=ProducerId(only_producer(hanging)), producer_epoch=8, coordinator_epoch=1
-    )
-    report = apply_abort(hanging.app, plan_abort(hanging.app, request))
+    request = EndRequest("t", 0, producer_id=ProducerId(only_producer(hanging)), producer_epoch=8, coordinator_epoch=1)
+    report = apply_end(hanging.app, plan_end(hanging.app, request))
     assert (report.rows[0].outcome, report.exit_code) == ("failed", ExitCode.FAILED)
     assert "newer coordinator epoch" in str(report.problems[0].hint)
     assert report.rows[0].lso_after == 0
@@ -85,9 +90,9 @@ def test_the_coordinator_epoch_of_the_marker(hanging: Stage, named: Any, at_lead
     at_partition.coordinator_epoch = at_leader
     if "producer_epoch" in named:
         named = {**named, "producer_id": producer_id}
-    plan = plan_abort(hanging.app, AbortRequest("t", 0, **named))
+    plan = plan_end(hanging.app, EndRequest("t", 0, **named))
     assert plan.report(hanging.app).rows[0].coordinator_epoch == sent
-    assert apply_abort(hanging.app, plan).rows[0].outcome == "aborted"
+    assert apply_end(hanging.app, plan).rows[0].outcome == "aborted"
     assert at_partition.coordinator_epoch == sent
 
 
@@ -117,7 +122,7 @@ def test_that_it_is_aborted_is_read_back_and_not_believed(
     hanging: Stage, then: Callable[[Stage], None], outcome: str, exit_code: ExitCode, problems: list[str]
 ) -> None:
     """An abort that nothing confirms ended with exit code 1, as one that had failed."""
-    plan = plan_abort(hanging.app, AbortRequest("t", 0, start_offset=0))
+    plan = plan_end(hanging.app, EndRequest("t", 0, start_offset=0))
 
     def once_marked(seen: Seen, answer: bytes) -> bytes:
         if seen.api == "WriteTxnMarkers":
@@ -125,7 +130,7 @@ def test_that_it_is_aborted_is_read_back_and_not_believed(
         return answer
 
     hanging.cluster.tamper = once_marked
-    report = apply_abort(hanging.app, plan)
+    report = apply_end(hanging.app, plan)
     assert (report.rows[0].outcome, report.exit_code) == (outcome, exit_code)
     assert [problem.code for problem in report.problems] == problems
 
@@ -136,8 +141,8 @@ def test_what_was_aborted_is_told_although_the_offsets_cannot_be_read_any_more(h
     def no_broker(_app: App) -> TopicStore:
         raise UnreachableError("no broker answers")
 
-    plan = plan_abort(hanging.app, AbortRequest("t", 0, start_offset=0))
-    report = apply_abort(replace(hanging.app, open_topics=no_broker), plan)
+    plan = plan_end(hanging.app, EndRequest("t", 0, start_offset=0))
+    report = apply_end(replace(hanging.app, open_topics=no_broker), plan)
     (row,) = report.rows
     assert faults_of(json.loads(json.dumps(report.envelope()))) == []
     assert (row.outcome, row.lso_after, report.exit_code) == ("aborted", None, ExitCode.OK)
@@ -148,19 +153,19 @@ def test_what_was_aborted_is_told_although_the_offsets_cannot_be_read_any_more(h
     "now", [{"start_offset": -1}, {"start_offset": 40}, {"producer_epoch": 9}], ids=["ended", "another one", "newer"]
 )
 def test_a_transaction_that_ended_meanwhile_makes_the_plan_stale(hanging: Stage, now: dict[str, int]) -> None:
-    plan = plan_abort(hanging.app, AbortRequest("t", 0, start_offset=0))
+    plan = plan_end(hanging.app, EndRequest("t", 0, start_offset=0))
     for member, value in now.items():
         setattr(hanging.cluster.state.log("t", 0).producers[only_producer(hanging)], member, value)
     with pytest.raises(StalePlanError, match="the transaction has ended, or its producer has gone on"):
-        apply_abort(hanging.app, plan)
+        apply_end(hanging.app, plan)
     assert hanging.cluster.count("WriteTxnMarkers") == 0
 
 
 def test_a_plan_for_another_cluster_is_stale(hanging: Stage) -> None:
-    plan = plan_abort(hanging.app, AbortRequest("t", 0, start_offset=0))
+    plan = plan_end(hanging.app, EndRequest("t", 0, start_offset=0))
     hanging.cluster.state.cluster_id = "another"
     with pytest.raises(StalePlanError, match="the plan was made for cluster fake-cluster-id"):
-        apply_abort(hanging.app, plan)
+        apply_end(hanging.app, plan)
     assert hanging.cluster.count("WriteTxnMarkers") == 0
 
 
@@ -175,7 +180,7 @@ def test_a_plan_for_another_cluster_is_stale(hanging: Stage) -> None:
 )
 def test_an_abort_names_one_transaction(stage: Stage, more: Any) -> None:
     with pytest.raises(UsageError):
-        plan_abort(stage.app, AbortRequest("t", 0, **more))
+        plan_end(stage.app, EndRequest("t", 0, **more))
 
 
 def test_an_abort_of_nothing_is_not_found(hanging: Stage) -> None:
@@ -184,7 +189,7 @@ def test_an_abort_of_nothing_is_not_found(hanging: Stage) -> None:
     named: list[Any] = [{"start_offset": 7}, {"producer_id": producer_id, "producer_epoch": 7, "coordinator_epoch": 0}]
     for each in named:
         with pytest.raises(NotFoundError, match="no such open transaction"):
-            plan_abort(hanging.app, AbortRequest("t", 0, **each))
+            plan_end(hanging.app, EndRequest("t", 0, **each))
     hanging.cluster.state.log("t", 0).producers[producer_id].start_offset = -1
     with pytest.raises(NotFoundError, match="no such open transaction"):
-        plan_abort(hanging.app, AbortRequest("t", 0, None, ProducerId(producer_id), 8, 0))
+        plan_end(hanging.app, EndRequest("t", 0, None, ProducerId(producer_id), 8, 0))

@@ -12,11 +12,11 @@ from eosctl.core.transaction_log import TOPIC
 from eosctl.errors import ExitCode, NotFoundError, UnsupportedError, UsageError
 from eosctl.output.parts import Place
 from eosctl.report import Report
-from eosctl.txn.abort import AbortRequest, plan_abort
 from eosctl.txn.list import ListFilter, describe_transactions, find_coordinators, list_transactions
 from eosctl.txn.log import LogRequest, read_transaction_log
 from eosctl.txn.partitions import find_hanging_transactions, list_producers
 from eosctl.txn.parts import OwnerPart
+from eosctl.txn.plan import EndRequest, plan_end
 from eosctl.txn.rows import HangingSummary, ListSummary, ProducersSummary
 from tests.fakes.txn_stage import HOUR_MS, Stage
 
@@ -157,8 +157,8 @@ def test_an_owner_that_may_not_be_seen_looks_like_none_and_that_is_said(stage: S
     report = find_hanging_transactions(stage.app, "t")
     assert [row.reason for row in report.rows] == ["no_transactional_id"]
     assert [(problem.code, problem.severity) for problem in report.problems] == [("ids_may_be_hidden", "warning")]
-    plan = plan_abort(stage.app, AbortRequest("t", 0, start_offset=0))
-    assert [problem.code for problem in plan.report(stage.app).problems] == ["ids_may_be_hidden"]
+    shown = plan_end(stage.app, EndRequest("t", 0, start_offset=0)).report(stage.app)
+    assert ([problem.code for problem in shown.problems], shown.exit_code) == (["coordinator_has_it"], ExitCode.REFUSED)
 
 
 def log(stage: Stage, transactional_id: str, value: bytes | None) -> None:
@@ -171,7 +171,14 @@ def state_bytes(epoch: int, status: int = 0) -> bytes:
     return struct.pack(">hqhib", 0, 7, epoch, 30_000, status) + struct.pack(">iqq", -1, 1_700_000_000_000, -1)
 
 
-def test_the_log_is_decoded_and_what_is_not_is_told(stage: Stage) -> None:
+@pytest.fixture
+def empty_log(stage: Stage) -> Stage:
+    stage.cluster.state.add_topic(TOPIC, 50)
+    return stage
+
+
+def test_the_log_is_decoded_and_what_is_not_is_told(empty_log: Stage) -> None:
+    stage = empty_log
     log(stage, "g-c-0", state_bytes(1))
     log(stage, "g-c-1", state_bytes(2, status=5))
     log(stage, "g-c-0", state_bytes(3))
@@ -189,7 +196,8 @@ def test_the_log_is_decoded_and_what_is_not_is_told(stage: Stage) -> None:
     assert ids(read_transaction_log(stage.app, LogRequest(prefix="g-"))) == ["g-c-1", "g-c-0"]
 
 
-def test_a_log_of_which_nothing_can_be_decoded_is_a_failure(stage: Stage) -> None:
+def test_a_log_of_which_nothing_can_be_decoded_is_a_failure(empty_log: Stage) -> None:
+    stage = empty_log
     log(stage, "bad", b"\0\x09")
     report = read_transaction_log(stage.app, LogRequest())
     assert (report.rows, report.exit_code, len(report.problems)) == ([], ExitCode.FAILED, 1)

@@ -9,7 +9,7 @@ from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.causes import KAFKA
 from eosctl.checks.cluster.versions import broker_findings
-from eosctl.checks.group.rules import hanging_finding, transaction_topic_findings
+from eosctl.checks.group.rules import hanging_findings, transaction_topic_findings
 from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.report import CheckResults, checks_report
 from eosctl.core.acls.request import AclRequest
@@ -88,7 +88,7 @@ def _transactions(app: App) -> _Found:
     report = find_hanging_transactions(app, None)
     if not report.summary_of(HangingSummary).partitions:  # brokers leave out what one may not see, without a word
         raise UnauthorizedError("no topic can be seen, so no transaction either", hint="Grant DESCRIBE on the topics.")
-    yield from (hanging_finding(plain(row)) for row in report.rows_of(HangingRow) if row.reason != NOT_CHECKED)
+    yield from hanging_findings(plain(row) for row in report.rows_of(HangingRow) if row.reason != NOT_CHECKED)
     yield from _of_problems("transactions", report.problems)
 
 

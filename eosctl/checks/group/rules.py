@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from shlex import quote
+from collections.abc import Iterable, Mapping, Sequence
 
 from eosctl.checks import codes
 from eosctl.core.clients.kafka_scripts import only_compacted
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.open_transactions import end_of_orphan
 from eosctl.core.records import KnownBounds, TopicDescription
 from eosctl.core.wording import counted
 from eosctl.group.observation.rules import Observation
@@ -107,14 +107,28 @@ def status_topic_findings(topic: TopicDescription, settings: ClientSettings | No
         )  # fmt: skip
 
 
-def hanging_finding(row: Mapping[str, object]) -> Finding:
-    """A row of `txn hanging`: readers of committed records wait behind it for ever."""
-    place = f"{row['topic']}-{row['partition']}"
-    command = f"eosctl txn abort --topic {quote(str(row['topic']))} --partition {row['partition']}"
+def hanging_findings(rows: Iterable[Mapping[str, object]]) -> list[Finding]:
+    """Return a finding for each transaction among the rows of `txn hanging`: one command ends all of its partitions."""
+    of: dict[tuple[object, object], list[Mapping[str, object]]] = {}
+    for row in rows:
+        of.setdefault((row["producer_id"], row["producer_epoch"]), []).append(row)
+    return [_hanging_finding(parts) for parts in of.values()]
+
+
+def _hanging_finding(parts: Sequence[Mapping[str, object]]) -> Finding:
+    first = parts[0]
+    names = [f"{row['topic']}-{row['partition']}" for row in parts]
+    more = f" (and on {', '.join(names[1:])})" if names[1:] else ""
+    place = ("--topic", str(first["topic"]), "--partition", str(first["partition"]))
+    at = (*place, "--start-offset", str(first["start_offset"]))
+    user = first.get("transactional_id")
     return Finding(
-        codes.HANGING_TRANSACTION, ERROR, place,
-        f"{place} has a hanging transaction since offset {row['start_offset']} ({row['reason']}): readers of committed "
-        "records wait behind it, and the topic is not compacted",
-        f"`{command} --start-offset {row['start_offset']}`",
-        {name: row[name] for name in ("producer_id", "producer_epoch", "start_offset", "age_ms")},
+        codes.HANGING_TRANSACTION, ERROR, names[0],
+        f"{names[0]} has a hanging transaction since offset {first['start_offset']} ({first['reason']}){more}: readers "
+        "of committed records wait behind it, and the topic is not compacted",
+        end_of_orphan(at, transactional_id=None if user is None else str(user)),
+        {
+            **{name: first[name] for name in ("producer_id", "producer_epoch", "start_offset", "age_ms")},
+            "transactional_id": user, "partitions": names,
+        },
     )  # fmt: skip

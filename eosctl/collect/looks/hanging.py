@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eosctl.app import App
-from eosctl.checks.group.rules import hanging_finding
+from eosctl.checks.group.rules import hanging_findings
 from eosctl.collect.facts import HangingFacts, OrphanTransaction
 from eosctl.collect.overview import Overview
 from eosctl.core.ids import TransactionalId
@@ -27,7 +27,7 @@ def look_for_hanging(app: App, _overview: Overview) -> HangingFacts:
         tuple(map(_hanging, certain)),
         partitions,
         unasked=len(rows) - len(certain),
-        findings=tuple(hanging_finding(plain(row)) for row in certain),
+        findings=tuple(hanging_findings(map(plain, certain))),
     )
 
 

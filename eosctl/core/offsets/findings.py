@@ -18,7 +18,7 @@ from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.offsets import codes
 from eosctl.core.offsets.records import KeyFault, OffsetKey, is_nothing
 from eosctl.core.offsets.views import IgnoredOffsetRecord, Store
-from eosctl.core.open_transactions import OPEN_TRANSACTION, OpenTransaction
+from eosctl.core.open_transactions import OPEN_TRANSACTION, OpenTransaction, end_of_orphan
 from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Record, TopicDescription
 from eosctl.core.wording import counted
@@ -259,11 +259,11 @@ def open_transaction_finding(blocked: OpenTransaction, *, now_ms: int) -> Findin
     if producer is not None:
         who = f"by producer {producer.producer_id} (epoch {producer.producer_epoch}), "
         who += f"transactional id {blocked.transactional_id}" if blocked.transactional_id else "which no id owns"
-    hint = f"`eosctl txn hanging --topic {quote(blocked.topic)}`, then `eosctl txn abort`."
+    hint = f"`eosctl txn hanging --topic {quote(blocked.topic)}` names it, once its producer can be found out."
     if producer is not None:
         place = ("--topic", blocked.topic, "--partition", str(bound.partition))
-        command = join(("eosctl", "txn", "abort", *place, "--start-offset", str(producer.txn_start_offset)))
-        hint = f"`{command}` ends it; refused if a coordinator still knows the transaction."
+        at = (*place, "--start-offset", str(producer.txn_start_offset))
+        hint = end_of_orphan(at, transactional_id=blocked.transactional_id)
     if described is not None and blocked.transactional_id is not None:
         hint = (
             f"It ends by itself {described.transaction_timeout_ms / 1000:g} s after its start; "

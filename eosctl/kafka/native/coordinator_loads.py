@@ -28,15 +28,18 @@ from eosctl.wire.error_codes import (
 )
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest
 
-_UNSEEN = {UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED}
-
 
 @frozen
 class Coordinators:
-    """The brokers to ask for their transactions, by node id; `missing` says what they would leave out now."""
+    """The brokers to ask for their transactions, by node id; `missing` says what they would leave out now.
+
+    `unseen` is set where that can't be known: this principal may not DESCRIBE the topic, so that a partition without a
+    leader looks like none.
+    """
 
     ready: Mapping[int, Address]
     missing: tuple[KafkaFault, ...] = ()
+    unseen: KafkaFault | None = None
 
 
 def find_coordinating_brokers(cluster: Cluster) -> Coordinators:
@@ -49,11 +52,13 @@ def find_coordinating_brokers(cluster: Cluster) -> Coordinators:
     if not brokers:
         return Coordinators({}, (fault(COORDINATOR_NOT_AVAILABLE, "the metadata of this cluster names no broker"),))
     topic = next((topic for topic in metadata.topics if topic.name == TOPIC), None)
-    if topic is None or topic.error_code in _UNSEEN or (topic.error_code == NONE and not topic.partitions):
-        return Coordinators(brokers)  # no transaction was ever begun, or this principal may not see the topic
+    if topic is not None and topic.error_code == TOPIC_AUTHORIZATION_FAILED:
+        return Coordinators(brokers, unseen=fault(topic.error_code, f"which brokers lead {TOPIC} can't be seen"))
+    if topic is None or topic.error_code == UNKNOWN_TOPIC_OR_PARTITION:
+        return Coordinators(brokers)  # no transaction was ever begun
     if topic.error_code != NONE:
         return Coordinators({}, (fault(topic.error_code, f"topic {TOPIC} has no leaders yet"),))
-    return _ask_leaders(cluster, topic, brokers)
+    return _ask_leaders(cluster, topic, brokers) if topic.partitions else Coordinators(brokers)
 
 
 def _ask_leaders(cluster: Cluster, topic: TopicMetadata, brokers: Mapping[int, Address]) -> Coordinators:

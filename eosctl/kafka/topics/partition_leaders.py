@@ -131,12 +131,12 @@ def _producers(
     )
 
 
-def write_abort_marker(cluster: Cluster, leader: Address, producer: ActiveProducer) -> KafkaFault | None:
-    """One WriteTxnMarkers(ABORT); an unknown coordinator epoch is sent as 0 (`AbortTransactionHandler`, Kafka 4.3)."""
+def write_marker(cluster: Cluster, leader: Address, producer: ActiveProducer, *, commit: bool) -> KafkaFault | None:
+    """Send one WriteTxnMarkers; an unknown coordinator epoch is sent as 0 (`AbortTransactionHandler`, Kafka 4.3)."""
     marker = TxnMarker(
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
-        transaction_result=False,
+        transaction_result=commit,
         topics=(TopicPartitions(producer.topic, (producer.partition,)),),
         coordinator_epoch=max(producer.coordinator_epoch, 0),
     )

@@ -170,9 +170,9 @@ class NativeTransactionAdmin:
             retriable=LEADER_RETRIES,
         )
 
-    def abort_transaction(self, producer: ActiveProducer) -> KafkaFault | None:
-        """WriteTxnMarkers(ABORT) to the leader of the producer's partition; None is success."""
-        from eosctl.kafka.topics.partition_leaders import find_leaders, write_abort_marker
+    def write_marker(self, producer: ActiveProducer, *, commit: bool) -> KafkaFault | None:
+        """WriteTxnMarkers to the leader of the producer's partition; None is success."""
+        from eosctl.kafka.topics.partition_leaders import find_leaders, write_marker
 
         partition = (producer.topic, producer.partition)
 
@@ -180,7 +180,9 @@ class NativeTransactionAdmin:
             return ask_each_broker(
                 self._cluster,
                 find_leaders(self._cluster, pending),
-                lambda leader, _: {partition: write_abort_marker(self._cluster, leader, producer) or fault(NONE)},
+                lambda leader, _: {
+                    partition: write_marker(self._cluster, leader, producer, commit=commit) or fault(NONE)
+                },
             )
 
         answers = self._settled([partition], ask_once, retriable=LEADER_RETRIES - {REQUEST_TIMED_OUT})
@@ -193,6 +195,11 @@ class NativeTransactionAdmin:
         answers = self._settled([group_id], self._describe_groups_once, retriable=COORDINATOR_RETRIES)
         hint = grant_hint("DESCRIBE", "Group", [group_id], settings=self._settings)
         return _value_or_raise(answers[group_id], f"describe group {group_id}", denied=hint)
+
+    def hidden_groups(self, group_ids: Collection[str]) -> Mapping[str, KafkaFault]:
+        """Those of the groups that can't be described, there or not, and why: a listing leaves them out."""
+        answers = self._settled(sorted(group_ids), self._describe_groups_once, retriable=COORDINATOR_RETRIES)
+        return {group_id: answer for group_id, answer in answers.items() if isinstance(answer, KafkaFault)}
 
     def list_groups(self) -> Mapping[str, str]:
         """ListGroups on every broker, complete or not at all: group id -> protocol type; hidden groups are absent."""

@@ -83,7 +83,7 @@ def _list_at(
         else:
             answered += 1
             found += listed
-    return TransactionListings(found, tuple(missing)), answered
+    return TransactionListings(found, tuple(missing), coordinators.unseen), answered
 
 
 def _list_one(

@@ -21,8 +21,7 @@ from eosctl.txn.applications.rows import (
 )
 from eosctl.txn.applications.rules import AnApplication, applications_of, sharing
 from eosctl.txn.applications.seen import Seen, keep_seen, read_seen
-from eosctl.txn.hidden_ids import hidden_ids_warning
-from eosctl.txn.report import missing_ids_problems, txn_report
+from eosctl.txn.report import hidden_ids_warning, missing_ids_problems, txn_report
 
 _MOST_NAMED = 5
 

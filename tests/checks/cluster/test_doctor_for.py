@@ -71,7 +71,7 @@ def test_an_application_that_nobody_knows_is_said(app: App) -> None:
 
 def test_ids_that_no_coordinator_lists_are_not_called_unseen(app: App, stage: Stage) -> None:
     """Of three brokers one is loading: its ids are in no listing, which is no calm and no absence."""
-    stage.cluster.fail_next("ListTransactions", *[UNKNOWN_SERVER_ERROR] * 2)
+    stage.cluster.fail_next("ListTransactions", *[UNKNOWN_SERVER_ERROR] * 4)
     report = look(app, "streams", "billing")
     told = {(row.check, str(row.code)) for row in report.rows}
     assert ("applications", "not_checked") in told

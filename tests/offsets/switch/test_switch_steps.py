@@ -129,7 +129,7 @@ def test_without_rights_on_the_ids_the_leader_fences_them(app: App, world: Switc
     world.keep_config("session-key", {"key": base64.b64encode(world.connect.session_key).decode()})
     report = switch(app)
     assert (report.exit_code, world.connect.fenced) == (ExitCode.OK, ["c"])
-    assert report.rows[0].detail == "STOPPED, no task left, the leader fenced its tasks"
+    assert report.rows[0].detail == "STOPPED, no task left, the leader was asked to fence its tasks"
 
 
 def test_former_tasks_that_nobody_can_fence_end_it_before_offsets_are_read(app: App, world: SwitchWorld) -> None:
