@@ -35,7 +35,8 @@ def expected_in_source(decisions: pa.Table) -> pa.Table:
 def compare(expected: pa.Table, now: pa.Table, *, side: str, limit: int, since: bool = False) -> Comparison:
     """How `now` (RECORDS, newest each) differs, with the first mismatches by topic and key.
 
-    `since`: it is only what came since the decisions, and a key of which nothing came has what it had `before`.
+    `since`: it is only what came since the decisions, and a key of which nothing came has what it had `before`. That
+    is no evidence of a write, and is not taken for one: what is sent differs from what was there (`rule.decide`).
     """
     there = rows_of(expected, now)
     found = now.take(there)
@@ -155,14 +156,15 @@ def all_held(count: int) -> Held:
 
 
 def held(sends: pa.Table, since: Since, *, accepted: bool) -> Held:
-    """`sends` are WRITES that put a record.
+    """`sends` are WRITES that put a record. Only a record that came since the plan shows that one was written: what was
+    there before may have the same value.
 
     Null where an open transaction hides a record of the key, or may hide ours, unless what it hides is ours and was
     `accepted`.
     """
     there = places_of(sends, since.records)
     found = since.records["value"].take(there)
-    holds = one_array(same(pc.if_else(pc.is_valid(there), found, sends["replaced"]), sends["after"]))
+    holds = one_array(pc.and_(pc.is_valid(there), same(found, sends["after"])))
     count = len(sends)
     if since.blocked:
         places = zip(sends["topic"].to_pylist(), sends["partition"].to_pylist(), strict=True)

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from eosctl.app import App
-from eosctl.core.offsets.decision import mismatch
+from eosctl.core.offsets.decision import KeyMismatch, mismatch
 from eosctl.core.offsets.records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.wording import counted
 from eosctl.engine.backups.entries import Mismatched, mismatched
@@ -86,7 +86,7 @@ def _look(part: BackupPart, *, before: bool) -> tuple[Counter[bool], Sequence[tu
 
 def _row(wrong: Mismatched) -> MismatchRow:
     key = decode_key(wrong.key)
-    status = HIDDEN if wrong.hidden else mismatch(wrong.expected, wrong.actual, found=wrong.found).value
+    status = HIDDEN if wrong.hidden else _how(wrong).value
     return MismatchRow(
         key=json_bytes(wrong.key),
         connector=str(as_plain_json(key.connector)) if isinstance(key, OffsetKey) else None,
@@ -97,6 +97,10 @@ def _row(wrong: Mismatched) -> MismatchRow:
         actual=value_json(wrong.actual),
         target=StoredPlace(topic=wrong.topic, partition=wrong.partition),
     )
+
+
+def _how(wrong: Mismatched) -> KeyMismatch:
+    return KeyMismatch.NOT_REWRITTEN if wrong.older else mismatch(wrong.expected, wrong.actual, found=wrong.found)
 
 
 def _problems(differing: int, hidden: int, compared: int, *, before: bool) -> list[Problem]:

@@ -79,7 +79,10 @@ def values_of(tables: Iterable[pa.Table], places: Collection[tuple[str, bytes, i
 
 
 class Mismatched(NamedTuple):
-    """A key that has not, or can't be seen to have, what was `expected`; None is no value, `found` a record."""
+    """A key that has not, or can't be seen to have, what was `expected`; None is no value, `found` a record.
+
+    `older`: it is the record that was there before, so that the same value was not written once more.
+    """
 
     topic: str
     partition: int
@@ -87,24 +90,32 @@ class Mismatched(NamedTuple):
     expected: bytes | None
     actual: bytes | None
     found: bool
+    older: bool
     hidden: bool
 
 
 def mismatched(
     entries: pa.Table, records: pa.Table, hidden: Collection[Record], *, before: bool
 ) -> Iterator[Mismatched]:
-    """The keys of ENTRIES that have another value than was written, or than was there `before`."""
+    """The keys of ENTRIES that have another value than was written, or than was there `before`.
+
+    Where the value that was written was there before, only the offset of a record shows that it came later.
+    """
     there = there_of(entries, records)
     expected = entries["value"] if before else entries["written"]
-    wrong = pc.invert(same(there["value"], expected))
+    wrong, older = pc.invert(same(there["value"], expected)), pa.repeat(pa.scalar(value=False), len(entries))
+    if not before:
+        came_before = pc.fill_null(pc.less_equal(there["offset"], entries["offset"]), fill_value=False)
+        older = pc.and_not(pc.and_(came_before, same(entries["value"], expected)), wrong)
+        wrong = pc.or_(wrong, older)
     behind = {(each.topic, each.partition, each.key) for each in hidden}
     if behind:
         places = zip(*(entries[name].to_pylist() for name in ("topic", "partition", "key")), strict=True)
         wrong = pc.or_(wrong, pa.array([place in behind for place in places], pa.bool_()))
     columns = [entries["topic"], entries["partition"], entries["key"], expected, there["value"]]
-    rows = (column.filter(wrong).to_pylist() for column in [*columns, pc.is_valid(there["offset"])])
-    for topic, partition, key, should, actual, found in zip(*rows, strict=True):
-        yield Mismatched(topic, partition, key, should, actual, found, (topic, partition, key) in behind)
+    rows = (column.filter(wrong).to_pylist() for column in [*columns, pc.is_valid(there["offset"]), older])
+    for topic, partition, key, should, actual, found, is_older in zip(*rows, strict=True):
+        yield Mismatched(topic, partition, key, should, actual, found, is_older, (topic, partition, key) in behind)
 
 
 _THERE = ["partition", "offset", "timestamp_ms", "value"]
