@@ -108,7 +108,7 @@ def imported(incoming: pa.Table, store: ColumnStore, *, keep: bool, rewrite: boo
     homes = homes_by(one_array(store.records["hash"]), store.partitions)
     there = store.records.filter(pc.is_in(homes, value_set=pc.unique(incoming["home"])))
     there = there.filter(pc.is_in(there["key"], value_set=one_array(wanted["key"])))
-    newest = newest_per_key(there, once=True).records
+    newest = newest_per_key(there).records
     newest, replaced = newest.take(rows_of(wanted, newest)), there.take(places_of(wanted, there))
     value = incoming["value"]
     action, reason = _decided(incoming, replaced if keep else newest, replaced)

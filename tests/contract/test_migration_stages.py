@@ -334,6 +334,39 @@ def test_a_file_is_read_and_written(stage: Stage, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("order", ["as in the log", "backwards"])
+def test_a_dump_of_a_log_is_read_as_the_topic_itself(stage: Stage, name: str, tmp_path: Path, order: str) -> None:
+    """A key that lay there several times became as many writes, and an older one of them could be the last."""
+    stages, source, target = stage.stages, f"{name}-source", f"{name}-target"
+    stage.create(source, target)
+    twice, deleted, back, copied = (key("a", each) for each in ("twice", "deleted", "back", "copied"))
+    stage.put(source, *((twice, b"%d" % number, number) for number in range(1, 4)), (deleted, b"1", 1))
+    stage.put(source, (deleted, None, 2), (back, None, 1), (back, b"2", 2), (copied, b"at home", 3))
+    stage.put(source, (copied, b"older", 1), (copied, b"away", 4), partition=AWAY)
+    stage.put(target, (twice, b"3", 9), (deleted, b"t", 9))
+    dump = tmp_path / "dump.ndjson"
+    log = [record._replace(headers=()) for record in stage.store.read(source).records]
+    log = log if order == "as in the log" else log[::-1]
+    dump.write_text("".join(f"{record_line(record)}\n" for record in log))
+    of_file, of_topic = PlannedTopic(f"file:{dump}", "digest", PARTITIONS, 1), stage.planned(source)[0]
+    targets, found = stage.planned(target), []
+    for number, one in enumerate((of_topic, of_file)):
+        folder = tmp_path / str(number)
+        stages.snapshot([one], folder / "source", parts=PARTS)
+        stages.snapshot(targets, folder / "target", parts=PARTS)
+        plan = stage.plan(
+            folder, [one], targets, ConnectorRoute("a", "a", target), policy=Policy.TAKE_SOURCE, parts=PARTS
+        )
+        plan.tally.check()
+        decided = [(each.key, each.source[1:], each.action, each.source_value) for each in stages.sample(folder)]
+        found.append((sorted(decided), plan.tally))
+    assert found[0] == found[1]
+    assert {each[0]: each[2:] for each in found[1][0]} == {
+        twice: ("keep", b"3"), deleted: ("delete", None), back: ("write", b"2"), copied: ("write", b"away"),
+    }  # fmt: skip
+    assert (found[1][1].keys, found[1][1].older, found[1][1].superseded, found[1][1].scattered) == (4, 6, 0, 1)
+
+
 @pytest.mark.parametrize(("records", "parts"), [(0, 1), (9_999, 1), (10_000, 2), (1_000_000, 2)])
 def test_few_records_are_not_worth_a_task(stage: Stage, records: int, parts: int) -> None:
     assert stage.stages.least_parts(records) == parts

@@ -242,8 +242,10 @@ class FakeStages(Faults):
             for record in self._records(topic):
                 where = topic.name, record.partition, record.key
                 at_home = record.key is not None and partition_for(record.key, topic.partitions) == record.partition
-                versions = newest[where].versions if where in newest else 0
-                newest[where] = Row(topic.name, *record[1:6], at_home, versions + 1)
+                before = newest.get(where)
+                row = Row(topic.name, *record[1:6], at_home, 1 + (before.versions if before else 0))
+                is_older = before is not None and record.offset < before.offset  # as in a file in any order
+                newest[where] = before._replace(versions=row.versions) if before and is_older else row
         return list(newest.values())
 
     def _records(self, topic: PlannedTopic) -> Iterator[Record]:
