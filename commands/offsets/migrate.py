@@ -183,6 +183,9 @@ def migrate(app: App, where: EngineOptions, options: MigrateOptions, *, yes: boo
     Missing target topics are created, compacted, with as many partitions as the source. Connect works with any number
     of partitions in a connector's own topic: if hundreds of topics are created, a few --partitions each are enough.
 
+    From `dedicated` each connector takes what its own topic has of it; what others left in that topic is reported, and
+    stays.
+
     Use --plan and --resume to continue a run that was killed; it ends in the same state. `offsets restore` undoes what
     was written, also by an unfinished run. Snapshots are kept to resume and to verify; the space used by earlier plans
     is reported, and --prune removes snapshots that are no longer needed.

@@ -262,7 +262,7 @@ class _Run:
         return newer
 
     def _refuse_new_offsets(self, drift: Path, side: str) -> None:
-        there = set(self.migration.stages.new_offsets(drift, self.folder, side=side))
+        there = set(self.migration.stages.new_offsets(drift, self.folder, self.plan, side=side))
         drifted = sorted(self.plan.connectors_of(side) & there)
         if drifted:
             raise drift_error(side, drifted)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -161,7 +162,7 @@ def test_what_is_decided_is_kept_written_and_compared(stage: Stage, shuffled: Sh
 
     before = {topic.name: topic for topic in shuffled.targets}
     stages.snapshot(stage.planned(to_a, to_z, after=before), folder / "drift-target", parts=PARTS)
-    assert stages.new_offsets(folder / "drift-target", folder, side="target") == []
+    assert stages.new_offsets(folder / "drift-target", folder, plan, side="target") == []
     assert stages.newer(folder / "drift-target", folder) == 0
     _someone_writes(stage, shuffled, plan)
 
@@ -214,7 +215,7 @@ def _someone_writes(stage: Stage, shuffled: Shuffled, plan: MigrationPlan) -> No
     )
     assert (compared.compared, compared.differing) == (11, 3)
     stages.snapshot(stage.planned(to_a, to_z, after=before), folder / "drift-target", parts=PARTS)
-    assert stages.new_offsets(folder / "drift-target", folder, side="target") == ["a"]
+    assert stages.new_offsets(folder / "drift-target", folder, plan, side="target") == ["a"]
     assert stages.newer(folder / "drift-target", folder) == 4, "nothing of what was sent, and nothing of what is kept"
     lines = list(read_records(_backup(stages, plan, folder).splitlines(keepends=True), name="backup"))
     assert len(lines) == 9
@@ -224,7 +225,7 @@ def _someone_writes(stage: Stage, shuffled: Shuffled, plan: MigrationPlan) -> No
     assert found[twice].value is None, "what is on another partition is not what is replaced"
     source = shuffled.sources[1].name
     stages.snapshot(stage.planned(source, after=before), folder / "drift-source", parts=PARTS, renames=RENAMES)
-    assert stages.new_offsets(folder / "drift-source", folder, side="source") == ["b", "c"]
+    assert stages.new_offsets(folder / "drift-source", folder, plan, side="source") == ["b", "c"]
     (differs,) = stages.compare(folder, plan, stage.planned(*shuffled.names[:2]), side="source").mismatches
     at = partition_for(key("b", 2), PARTITIONS)
     assert differs == Mismatch("source", "differs", "b", source, at, key("b", 2), b"b2", b"b3")
@@ -270,7 +271,7 @@ def test_older_copies_of_what_is_written(stage: Stage, name: str, tmp_path: Path
         0,
     )
     stages.snapshot(stage.planned(target, after={target: targets[0]}), tmp_path / "drift-target")
-    assert stages.new_offsets(tmp_path / "drift-target", tmp_path, side="target") == []
+    assert stages.new_offsets(tmp_path / "drift-target", tmp_path, plan, side="target") == []
     assert stages.newer(tmp_path / "drift-target", tmp_path) == 0
     stage.put(target, (written, b"old", 11), partition=away[written])
     stage.put(target, (written, b"s", 12))
@@ -332,6 +333,31 @@ def test_a_file_is_read_and_written(stage: Stage, tmp_path: Path) -> None:
         Record("connect-offsets", partition_for(key("b", number), 25), -1, -1, key("b", number), value)
         for number, value in ((0, b"\xff"), (1, b"2"))
     ]
+
+
+def test_a_connectors_own_topic_gives_its_offsets_alone(stage: Stage, name: str, tmp_path: Path) -> None:
+    """Those that others have left there went over what they have in topics of their own."""
+    stages, of_a, of_b, target = stage.stages, f"{name}-1", f"{name}-2", f"{name}-target"
+    stage.create(of_a, of_b, target)
+    stage.put(of_a, (key("a", 1), b"a", 1), (key("b", 1), b"left", 9), (key("c", 1), b"left", 9), (b"nobody", b"x", 1))
+    stage.put(of_b, (key("b", 1), b"b", 2))
+    sources = tuple(
+        replace(topic, connectors=(owner,)) for topic, owner in zip(stage.planned(of_a, of_b), "ab", strict=True)
+    )
+    targets = stage.planned(target)
+    stages.snapshot(sources, tmp_path / "source", parts=PARTS)
+    stages.snapshot(targets, tmp_path / "target", parts=PARTS)
+    routes = [ConnectorRoute(each, each, target) for each in "ab"]
+    plan = stage.plan(tmp_path, sources, targets, *routes, parts=PARTS)
+    plan.tally.check()
+    assert {one.key: one.source_value for one in stages.sample(tmp_path)} == {key("a", 1): b"a", key("b", 1): b"b"}
+    assert (plan.tally.keys, plan.tally.superseded, plan.tally.nobodys, plan.tally.not_selected) == (2, 0, 1, 2)
+    assert plan.tally.others == {of_a: {"b": 1, "c": 1}}
+    before = {topic.name: topic for topic in sources}
+    stage.put(of_a, (key("b", 1), b"again", 10))
+    drift = [replace(each, connectors=("a",)) for each in stage.planned(of_a, after=before)]
+    stages.snapshot(drift, tmp_path / "drift-source", parts=PARTS)
+    assert stages.new_offsets(tmp_path / "drift-source", tmp_path, plan, side="source") == []
 
 
 @pytest.mark.parametrize("order", ["as in the log", "backwards"])

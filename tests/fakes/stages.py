@@ -85,15 +85,13 @@ class FakeStages(Faults):
             newest, there = newest_per_key(rows), newest_per_key(kept_rows(folder / "target", Row))
             decided = list(decided_keys(newest, there, plan))
             keep_rows(folder / "decisions", decided)
-            selected = {route.connector for route in plan.routes}
-            owners = [key_owner(key) for _topic, key in newest]
             places = Counter((row.topic, row.key) for row in rows)
             return Tally.of(
                 ((one.connector, one.action, 1, one.claims, int(one.conflict)) for one in decided),
                 records=sum(row.versions for row in rows),
-                keys=len(newest),
-                nobodys=owners.count(None),
-                not_selected=sum(owner is not None and owner.connector not in selected for owner in owners),
+                keys=((topic, (owner := key_owner(key)) and owner.connector, 1) for topic, key in newest),
+                sources=plan.sources,
+                routed={route.connector for route in plan.routes},
                 scattered=sum(number > 1 for number in places.values()),
             )
 
@@ -137,13 +135,15 @@ class FakeStages(Faults):
             with self.call("kept", before):
                 yield backup_table([(before, written)])
 
-    def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
+    def new_offsets(self, drift: Path, folder: Path, plan: MigrationPlan, *, side: str) -> list[str]:
         with self.call("new_offsets", side):
             ours = {(one.topic, one.key, one.value) for one in decisions_of(folder) if one.action in SENDS}
             ours = ours if side == "target" else set()
             there = _without_cleaned(kept_rows(drift, Row), folder) if side == "target" else kept_rows(drift, Row)
             rows = [row for row in there if (row.topic, row.key, meaning_of(row.value)) not in ours]
-            return sorted({owner.connector for row in rows if (owner := key_owner(row.key))})
+            gives = {topic.name: topic.gives for topic in plan.sources} if side == "source" else {}
+            owners = ((row.topic, owner.connector) for row in rows if (owner := key_owner(row.key)))
+            return sorted({owner for topic, owner in owners if topic not in gives or gives[topic](owner)})
 
     def newer(self, drift: Path, folder: Path) -> int:
         with self.call("newer"):

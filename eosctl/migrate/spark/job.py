@@ -144,14 +144,12 @@ class MigrationJob:
             found = run_tasks(self.context, len(plan.parts), lambda number: tasks_of.decide_part(folder, number, plan))
             (folder / "decisions" / "_SUCCESS").touch()
             sync_directory(folder / "decisions")
-        keys = [(connector, count) for part in found for connector, count in part.keys.items()]
-        selected = {None, *plan.connectors_of("source")}  # and what is nobody's
         return Tally.of(
             chain.from_iterable(part.groups for part in found),
             records=older_in(folder / "source") + sum(part.rows for part in found),
-            keys=sum(count for _, count in keys),
-            nobodys=sum(count for connector, count in keys if connector is None),
-            not_selected=sum(count for connector, count in keys if connector not in selected),
+            keys=((*whose, count) for part in found for whose, count in part.keys.items()),
+            sources=plan.sources,
+            routed=plan.connectors_of("source"),
             scattered=sum(part.scattered for part in found),
         )
 
@@ -184,10 +182,13 @@ class MigrationJob:
             done += len(rows)
         self.on_progress("making the backup", done, done, "records")
 
-    def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
-        """Whose offsets the snapshot `drift` holds, sorted; on the target, records of the plan itself do not count."""
+    def new_offsets(self, drift: Path, folder: Path, plan: MigrationPlan, *, side: str) -> list[str]:
+        """Whose offsets the snapshot `drift` holds, sorted; on the target, records of the plan itself do not count, and
+        of a source those of connectors that it gives nothing of."""
         with self._stage(f"looking for new offsets in the {side}"):
-            found = self._on_parts(folder, lambda number: tasks_of.foreign_connectors(folder, number, drift, side=side))
+            found = self._on_parts(
+                folder, lambda number: tasks_of.foreign_connectors(folder, number, drift, plan, side=side)
+            )
         return sorted({name for names in found for name in names})
 
     def newer(self, drift: Path, folder: Path) -> int:

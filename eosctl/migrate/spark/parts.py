@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.offsets.migration import MigrationPlan, topic_of, writers_of
+from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, topic_of, writers_of
 from eosctl.core.offsets.migration_results import Comparison
 from eosctl.core.records import Record
 from eosctl.engine import compare as comparing
@@ -46,13 +46,13 @@ _SENT = ("topic", "partition", "partitions", "key", "hash", "value")
 class Decided:
     """What was decided of a part.
 
-    `keys` are those of the source by their connector, None for nobody's, of so many `rows`, `scattered` ones among
+    `keys` are those of the source by topic and connector, None for nobody's, of so many `rows`, `scattered` ones among
     them; `groups` are (connector, action, keys, claims, conflicts).
     """
 
     rows: int
     scattered: int
-    keys: Mapping[str | None, int]
+    keys: Mapping[tuple[str, str | None], int]
     groups: tuple[tuple[str, str, int, int, int], ...]
 
 
@@ -60,15 +60,33 @@ def decide_part(folder: Path, number: int, plan: MigrationPlan) -> Decided:
     """Applies the rule to one part, lands its decisions and the first of them to show, and counts."""
     source = read_part(folder / "source", number)
     newest = newest_per_key(source)
-    claims = claims_of(newest.records, plan.routes, sources=[topic.name for topic in plan.sources])
+    given = given_by(plan.sources, newest.records)
+    claims = claims_of(given, plan.routes, sources=[topic.name for topic in plan.sources])
     there = newest_per_key(wanted(read_part(folder / "target", number), claims)).records
     sizes = {topic.name: topic.partitions for topic in plan.targets}
     decisions = decide(strongest(claims, plan.policy), there, sizes, plan.policy)
     land_decisions(folder / "decisions", number, decisions, parts=len(plan.parts))
     write_table(part_file(folder / "sample", number), sample_of(decisions, SAMPLE))
-    of_connectors = pc.value_counts(one_array(newest.records["connector"])).to_pylist()
-    keys = {row["values"]: row["counts"] for row in of_connectors}
+    keys = {(topic, connector): count for topic, connector, count in _owners(newest.records)}
     return Decided(len(source), newest.scattered, keys, tuple(_groups(decisions)))
+
+
+def _owners(records: pa.Table) -> Iterator[tuple[str, str | None, int]]:
+    """(topic, connector, records)."""
+    found = records.group_by(["topic", "connector"]).aggregate([([], "count_all")])
+    yield from zip(*(found[name].to_pylist() for name in ("topic", "connector", "count_all")), strict=True)
+
+
+def given_by(sources: Sequence[PlannedTopic], records: pa.Table) -> pa.Table:
+    """Those of some RECORDS that the sources give: without what a connector's own topic has of others."""
+    if all(topic.connectors is None for topic in sources):
+        return records
+    source_of, found = {topic.name: topic for topic in sources}, [each[:2] for each in _owners(records)]
+    others = [f"{name}\n{owner}" for name, owner in found if owner is not None and not source_of[name].gives(owner)]
+    if not others:
+        return records
+    of_rows = pc.binary_join_element_wise(records["topic"], records["connector"], "\n")
+    return records.filter(pc.invert(pc.is_in(of_rows, value_set=pa.array(others, pa.string()))))
 
 
 def _groups(decisions: pa.Table) -> Iterator[tuple[str, str, int, int, int]]:
@@ -154,11 +172,13 @@ def _now(folder: Path, number: int, again: Path, *, side: str = "target") -> pa.
     return comparing.without_cleaned(part, read_table(stale))
 
 
-def foreign_connectors(folder: Path, number: int, drift: Path, *, side: str) -> list[str]:
+def foreign_connectors(folder: Path, number: int, drift: Path, plan: MigrationPlan, *, side: str) -> list[str]:
     """Whose offsets `drift` holds; on the target, records of the plan itself do not count."""
     found = _now(folder, number, drift, side=side)
     if side == "target":
         found = comparing.foreign(found, decisions_of(folder, number))
+    else:
+        found = given_by(plan.sources, found)
     names: list[str] = pc.unique(found["connector"]).drop_null().to_pylist()
     return names
 

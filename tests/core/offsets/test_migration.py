@@ -178,7 +178,7 @@ def test_a_plan_file_gives_the_plan_back() -> None:
     assert (again.sources, again.targets, again.routes, again.tally) == (PLAN.sources, PLAN.targets, PLAN.routes, TALLY)
     assert again.policy is NEWEST
     document = json.loads(text)
-    assert (document["format"], document["version"]) == ("eosctl-offsets-migration", 7), "a change takes a new version"
+    assert (document["format"], document["version"]) == ("eosctl-offsets-migration", 8), "a change takes a new version"
 
 
 def test_the_digest_covers_everything() -> None:
