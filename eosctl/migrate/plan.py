@@ -24,7 +24,6 @@ from eosctl.core.offsets.migration import (
     MigrationPlan,
     Parts,
     PlannedTopic,
-    Selection,
     Tally,
     check_renames,
     parts_of,
@@ -33,6 +32,7 @@ from eosctl.core.offsets.migration import (
     with_sample,
 )
 from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCounts, Snapshot
+from eosctl.core.offsets.selection import Selection
 from eosctl.core.records import Record
 from eosctl.core.wording import rfc3339
 from eosctl.errors import NotFoundError

@@ -6,9 +6,7 @@ writes a topic.
 
 from __future__ import annotations
 
-import fnmatch
 import heapq
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +20,7 @@ from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.keys import quoted_name
 from eosctl.core.records import Bounds
 from eosctl.core.wording import counted
-from eosctl.errors import EosctlError, NotFoundError, UsageError
+from eosctl.errors import EosctlError, UsageError
 
 _FILES = PlanFormat("eosctl-offsets-migration", 8, "offsets migrate")
 PART_RECORDS = 500_000
@@ -96,53 +94,6 @@ class ConnectorRoute:
     connector: str
     target_connector: str
     target_topic: str
-
-
-@frozen
-class Selection:
-    """Which connectors are meant: names, all, or a pattern (`re:` or a glob)."""
-
-    connectors: tuple[str, ...] = ()
-    all_connectors: bool = False
-    pattern: str | None = None
-
-    def check(self) -> None:
-        """Raises UsageError unless exactly one way of choosing was taken."""
-        if sum([bool(self.connectors), self.all_connectors, self.pattern is not None]) != 1:
-            raise UsageError("which connectors?", hint="Give one of --connector (repeatable), --match, or --all.")
-
-    def choose(self, found: Iterable[str]) -> list[str]:
-        """The selected among `found`, sorted; raises NotFoundError when a name or the pattern finds nothing."""
-        names = sorted(found)
-        if self.all_connectors and not names:
-            raise NotFoundError(
-                "the source has no offsets of any connector", hint="Check --from; `eosctl offsets list` shows them."
-            )
-        if self.all_connectors:
-            return names
-        missing = sorted(set(self.connectors) - set(names))
-        if missing:
-            raise NotFoundError(
-                f"no offsets of connector {', '.join(missing)} in the source",
-                hint="`eosctl offsets list` shows the connectors that have offsets.",
-            )
-        matches = self._matcher()
-        chosen = [name for name in names if name in self.connectors or matches(name)]
-        if not chosen:
-            raise NotFoundError(f"no connector in the source matches {self.pattern!r}")
-        return chosen
-
-    def _matcher(self) -> Callable[[str], bool]:
-        if self.pattern is None:
-            return lambda _name: False
-        if not self.pattern.startswith("re:"):
-            glob = self.pattern
-            return lambda name: fnmatch.fnmatchcase(name, glob)
-        try:
-            expression = re.compile(self.pattern[3:])
-        except re.error as exc:
-            raise UsageError(f"{self.pattern!r} is not a regular expression: {exc}") from exc
-        return lambda name: expression.fullmatch(name) is not None
 
 
 @frozen

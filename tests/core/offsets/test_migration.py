@@ -13,13 +13,13 @@ from eosctl.core.offsets.migration import (
     ConnectorRoute,
     MigrationPlan,
     PlannedTopic,
-    Selection,
     Tally,
     check_renames,
     plan_file_text,
     plan_routes,
     read_plan,
 )
+from eosctl.core.offsets.selection import Selection
 from eosctl.core.records import Bounds
 from eosctl.errors import EosctlError, InputFileError, NotFoundError, UsageError
 
