@@ -40,7 +40,7 @@ from eosctl.events import Event
 from eosctl.machine.kept_file import sync_directory, sync_file
 from eosctl.migrate.report import plan_row
 from eosctl.migrate.stores import target_name_of
-from eosctl.migrate.targets import AS_SOURCE, TopicSize, planned_targets
+from eosctl.migrate.targets import AS_SOURCE, TopicSize, planned_targets, refuse_reading_what_is_written
 from eosctl.migrate.topics import (
     NOTHING_SENT,
     LastOffsets,
@@ -179,6 +179,7 @@ class Migration:
         )
         names = sorted({route.target_topic for route in routes})
         targets = planned_targets(self.app.with_whole_timeout(), names, sources=sources, size=request.new_topics)
+        refuse_reading_what_is_written(routes, sources, targets)
         refuse_open_transactions(targets, allowed=request.allow_open_transactions)
         return routes, targets
 

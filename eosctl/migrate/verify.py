@@ -21,7 +21,7 @@ from eosctl.errors import UsageError
 from eosctl.migrate import codes
 from eosctl.migrate.rows import OFFSETS_VERIFY, MismatchRow, StoredPlace, VerifyData
 from eosctl.offsets.comparison import HIDDEN, comparison_exit_code, hidden_problem
-from eosctl.offsets.files.backup import BackupPart, look_at_parts, read_entries
+from eosctl.offsets.files.backup import BackupPart, away_problems, look_at_parts, read_entries
 from eosctl.offsets.rows import MOST_ROWS, partition_json, value_json
 from eosctl.report import Problem, Report, json_bytes
 
@@ -57,9 +57,9 @@ def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = 
             hint="--before compares with the records themselves.",
         )
 
-    found, parts = look_at_parts(app, entries, partial(_look, before=before))
+    found = look_at_parts(app, entries, partial(_look, before=before))
     counts, rows = Counter[bool](), list[MismatchRow]()
-    for of_part, shown in parts:
+    for of_part, shown in found.parts:
         rows += [row for is_hidden, number, row in shown if counts[is_hidden] + number <= MOST_ROWS]
         counts += of_part
     differing, hidden = counts[False], counts[True]
@@ -68,8 +68,8 @@ def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = 
         rows=rows,
         summary={"target_compared": entries.count, "target_differing": differing, "target_hidden": hidden},
         data=VerifyData(backup=str(path), compared_with="before" if before else "written"),
-        target={"kafka_cluster_id": found.cluster_id, "group_id": app.target.group_id},
-        problems=_problems(differing, hidden, entries.count, before=before),
+        target={"kafka_cluster_id": found.stores.cluster_id, "group_id": app.target.group_id},
+        problems=[*_problems(differing, hidden, entries.count, before=before), *away_problems(found)],
         exit_code=comparison_exit_code(differing=bool(differing), hidden=bool(hidden), strict=strict),
     )
 
@@ -77,7 +77,7 @@ def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = 
 def _look(part: BackupPart, *, before: bool) -> tuple[Counter[bool], Sequence[tuple[bool, int, MismatchRow]]]:
     """How many keys differ, and are hidden (True), and the first of both with their numbers among these."""
     counts, shown = Counter[bool](), list[tuple[bool, int, MismatchRow]]()
-    for each in mismatched(part.entries, part.records, part.hidden, before=before):
+    for each in mismatched(part.entries, part.now, before=before):
         counts[each.hidden] += 1
         if counts[each.hidden] <= MOST_ROWS:
             shown.append((each.hidden, counts[each.hidden], _row(each)))
