@@ -185,7 +185,8 @@ def migrate(app: App, where: EngineOptions, options: MigrateOptions, *, yes: boo
     of partitions in a connector's own topic: if hundreds of topics are created, a few --partitions each are enough.
 
     From `dedicated` each connector takes what its own topic has of it; what others left in that topic is reported, and
-    stays.
+    stays. A plan that would read offsets from a topic and write others over them, as when two connectors swap their
+    names, is refused: the error shows the way in two steps.
 
     Use --plan and --resume to continue a run that was killed; it ends in the same state. `offsets restore` undoes what
     was written, also by an unfinished run. Snapshots are kept to resume and to verify; the space used by earlier plans

@@ -101,7 +101,7 @@ def test_in_two_steps_it_is_cut_off_anywhere_and_resumed_to_the_same_end(
             if len(calls) == at + 1:
                 raise EosctlError("a broker went away")
 
-        for each in ("kept", "record", "transaction", "compare"):
+        for each in ("kept", "record", "transaction"):
             scene.stages.before(each, cut_off)
         is_cut_off = scene.apply(plan).exit_code is not ExitCode.OK
         if is_cut_off:
