@@ -47,6 +47,7 @@ from eosctl.offsets.writes import (
     plan_summary,
     refusal_of,
     show_plan,
+    touches,
 )
 from eosctl.plan import Plan
 from eosctl.ports import TopicStore
@@ -280,6 +281,7 @@ def _result_report(
         target=report_target(app, plan.found),
         problems=[*plan.problems, *failures],
         exit_code=_exit_code(failure, wrong=bool(wrong), nothing_written=nothing_written),
+        touches=touches(plan),
     )
 
 

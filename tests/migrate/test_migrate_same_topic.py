@@ -19,7 +19,7 @@ from tests.fakes.faults import Call
 from tests.fakes.migration import SOURCE, Scene
 
 SWAP, CHAIN = {"b": "c", "c": "b"}, {"b": "c", "c": "d"}
-KEYS = 5
+KEYS = 2
 
 
 def key(name: str, number: int) -> bytes:
