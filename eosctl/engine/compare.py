@@ -102,6 +102,21 @@ def without_cleaned(records: pa.Table, stale: pa.Table) -> pa.Table:
     return those(records, pc.invert(pc.and_(_is_in(records, stale), records["nothing"])))
 
 
+def with_younger_tombstones(now: pa.Table, records: pa.Table, stale: pa.Table, decisions: pa.Table) -> pa.Table:
+    """`now` (RECORDS, newest each, `without_cleaned`) as those see it who go by time, as every view and plan does:
+    where one of our own tombstones is younger than the value that was written, the key counts as deleted.
+
+    `records` are the newest of each key with these tombstones. What is to be deleted is not deleted by one elsewhere.
+    """
+    ours = sent(decisions)
+    ours = ours.filter(pc.is_valid(ours["value"]))
+    shadows = records.filter(pc.and_(_is_in(records, stale), records["nothing"]))
+    shadows = shadows.filter(pc.is_valid(rows_of(shadows, ours)))
+    if not len(shadows):
+        return now
+    return pa.concat_tables([now.filter(pc.is_null(rows_of(now, shadows))), shadows])
+
+
 def uncleaned(records: pa.Table, stale: pa.Table, decisions: pa.Table, *, limit: int) -> Comparison:
     """The `stale` copies that `records` of the target still have: a key is compared where it is written, not here."""
     left = records.filter(pc.and_(_is_in(records, stale), pc.invert(records["nothing"])))

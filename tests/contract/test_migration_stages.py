@@ -261,8 +261,10 @@ def test_older_copies_of_what_is_written(stage: Stage, name: str, tmp_path: Path
     assert stages.unwritten(tmp_path, plan, stage.planned(target), tmp_path / "unwritten") == 3, (
         "a tombstone elsewhere is not the deletion"
     )
-    assert stages.write(tmp_path / "decisions", plan, tasks=1, records=3).records() == 3
+    sent = stages.write(tmp_path / "decisions", plan, tasks=1, records=3, timestamp_ms=T + 10_001)
+    assert sent.records() == 3
     now = stage.planned(target)
+    assert {each.timestamp_ms for each in stage.store.read(target).records if each.value == b"s"} == {T + 10_001}
     assert (
         stages.unwritten(tmp_path, plan, now, tmp_path / "unwritten"),
         stages.compare(tmp_path, plan, now, side="target").differing,
@@ -273,6 +275,12 @@ def test_older_copies_of_what_is_written(stage: Stage, name: str, tmp_path: Path
     stages.snapshot(stage.planned(target, after={target: targets[0]}), tmp_path / "drift-target")
     assert stages.new_offsets(tmp_path / "drift-target", tmp_path, plan, side="target") == []
     assert stages.newer(tmp_path / "drift-target", tmp_path) == 0
+    assert stages.unwritten(tmp_path, plan, now, tmp_path / "unwritten") == 0
+    stage.put(target, (written, None, 20), partition=away[written])
+    shadowed = stages.compare(tmp_path, plan, stage.planned(target), side="target")
+    assert [(each.key, each.status) for each in shadowed.mismatches] == [(written, "deleted")], "for who goes by time"
+    stage.put(target, (written, b"s", 21))
+    assert stages.compare(tmp_path, plan, stage.planned(target), side="target").differing == 0
     stage.put(target, (written, b"old", 11), partition=away[written])
     stage.put(target, (written, b"s", 12))
     again = stages.compare(tmp_path, plan, stage.planned(target), side="target")

@@ -24,6 +24,7 @@ from eosctl.wire import error_codes as codes
 from tests.fakes.decided_keys import (
     SENDS,
     Decided,
+    Newest,
     Row,
     as_shown,
     backup_table,
@@ -171,6 +172,7 @@ class FakeStages(Faults):
         with self.call("compare", side, since):
             rows, decided = self._read(topics), decisions_of(folder)
             now = newest_per_key(_without_cleaned(rows, folder) if side == "target" else rows)
+            now |= _younger_tombstones(rows, decided, folder) if side == "target" else {}
             found = [wrong for one in decided if (wrong := mismatch_of(one, now, side=side, since=since)) is not None]
             found += _uncleaned(rows, decided, folder) if side == "target" else []
             shown = sorted(found, key=lambda wrong: (wrong.topic, wrong.key))
@@ -193,7 +195,9 @@ class FakeStages(Faults):
             keep_rows(into, missing)
             return len(missing)
 
-    def write(self, decisions: Path, plan: MigrationPlan, *, tasks: int, records: int) -> SentCounts:
+    def write(
+        self, decisions: Path, plan: MigrationPlan, *, tasks: int, records: int, timestamp_ms: int | None = None
+    ) -> SentCounts:
         with self.call("write", decisions.name, tasks):
             rows = [one for one in kept_rows(decisions, Decided) if one.action in SENDS]
             file = plan.target_file()
@@ -203,7 +207,7 @@ class FakeStages(Faults):
             for one in rows:
                 task = _part_of(one.key, plan.parts, {})
                 assert task < tasks
-                out = OutRecord(topic_of(one.topic), one.key, one.value, one.partition())
+                out = OutRecord(topic_of(one.topic), one.key, one.value, one.partition(), timestamp_ms)
                 shares.setdefault(task, []).append(out)
             last_offsets: dict[tuple[str, int], int] = {}
             for task, mine in sorted(shares.items()):
@@ -272,6 +276,17 @@ def _without_cleaned(rows: Iterable[Row], folder: Path) -> list[Row]:
     """The rows of a target without those tombstones."""
     cleaned = _stale_places(folder)
     return [row for row in rows if not is_nothing(row.value) or (row.topic, row.partition, row.key) not in cleaned]
+
+
+def _younger_tombstones(rows: Iterable[Row], decided: Iterable[Decided], folder: Path) -> Newest:
+    """Those tombstones that are younger than a value that was written, for whoever goes by time."""
+    places = _stale_places(folder)
+    written = {(one.topic, one.key) for one in decided if one.action in SENDS and one.value is not None}
+    return {
+        key: row
+        for key, row in newest_per_key(rows).items()
+        if is_nothing(row.value) and (row.topic, row.partition, row.key) in places and key in written
+    }
 
 
 def _uncleaned(rows: Iterable[Row], decided: Iterable[Decided], folder: Path) -> list[Mismatch]:

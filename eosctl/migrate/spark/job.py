@@ -39,6 +39,7 @@ from eosctl.engine.columns import Table
 from eosctl.engine.files import land, next_reader, older_in, part_files, read_table
 from eosctl.engine.keys.places import Places
 from eosctl.engine.reading.ranges import OffsetRange
+from eosctl.engine.write import stamped
 from eosctl.errors import UsageError
 from eosctl.kafka.topics.bulk import Counts, write_in_bulk
 from eosctl.machine.kept_file import sync_directory
@@ -216,24 +217,30 @@ class MigrationJob:
             fresh_folder(into)
             return sum(self._on_parts(folder, lambda number: tasks_of.land_unwritten(folder, number, again, into)))
 
-    def write(self, decisions: Path, plan: MigrationPlan, *, tasks: int, records: int) -> SentCounts:
+    def write(
+        self, decisions: Path, plan: MigrationPlan, *, tasks: int, records: int, timestamp_ms: int | None = None
+    ) -> SentCounts:
         """Sends the so many `records` of `decisions`, in transactions of one task per part, and counts them.
 
-        The `tasks` are those of the plan: no other transactional ids are used. A file is written whole.
+        The `tasks` are those of the plan: no other transactional ids are used. A file is written whole. Without a
+        timestamp the records have those of the machines that send them.
         """
         with self._stage("writing", counts := _counts(decisions, records)):
             file = plan.target_file()
             if file is not None:
                 return SentCounts({file: (write_file(file, self._in_order(decisions, plan)), 0)})
-            return _confirmed(run_tasks(self.context, tasks, self._writer(decisions, plan, counts)))
+            return _confirmed(run_tasks(self.context, tasks, self._writer(decisions, plan, counts, timestamp_ms)))
 
-    def _writer(self, decisions: Path, plan: MigrationPlan, counts: RecordCounts) -> Callable[[int], Counts]:
+    def _writer(
+        self, decisions: Path, plan: MigrationPlan, counts: RecordCounts, timestamp_ms: int | None
+    ) -> Callable[[int], Counts]:
         """Writes a part in its task, which has a transactional id of its own: a retried one fences its predecessor."""
         client, name = self._client(plan.target_profile()), plan.transactional_id()
         tasks_of.keep_writers(decisions, plan)
 
         def write_part(number: int) -> Counts:
             rows = tasks_of.rows_of_writer(decisions, number)
+            rows = rows if timestamp_ms is None else stamped(rows, timestamp_ms)
             return write_in_bulk(client, TransactionalId(f"{name}-{number}"), rows, progress=counts.of_task(number))
 
         return write_part

@@ -211,11 +211,15 @@ def land_unwritten(folder: Path, number: int, again: Path, into: Path) -> int:
 
 def compare_part(folder: Path, number: int, again: Path, *, side: str, since: bool, limit: int) -> Comparison:
     """Compares what a side has by now with the decisions."""
-    decisions, now = decisions_of(folder, number), newest_per_key(_now(folder, number, again, side=side)).records
+    decisions, stale = decisions_of(folder, number), part_file(folder / "stale", number)
+    has_stale = side == "target" and stale.exists()
+    now = newest_per_key(_now(folder, number, again, side=side)).records
+    if has_stale:
+        there = newest_per_key(read_part(again, number)).records
+        now = comparing.with_younger_tombstones(now, there, read_table(stale), decisions)
     expect = comparing.expected_in_target if side == "target" else comparing.expected_in_source
     found = comparing.compare(expect(decisions), now, side=side, limit=limit, since=since)
-    stale = part_file(folder / "stale", number)
-    if side == "source" or not stale.exists():
+    if not has_stale:
         return found
     places = newest_per_place(read_part(again, number))
     return united([found, comparing.uncleaned(places, read_table(stale), decisions, limit=limit)], limit=limit)
