@@ -222,17 +222,14 @@ def _others_problem(plan: MigrationPlan) -> Problem:
     """The warning that topics have offsets of connectors whose own topics they are not."""
     count = sum(number for there in plan.tally.others.values() for number in there.values())
     topic, there = min(plan.tally.others.items())
+    keys = counted(count, "key is", "keys are")
     return Problem(
         codes.OTHERS_OFFSETS,
-        f"{counted(count, 'key')} of connectors that have another topic of their own, or none, {_are(count)} not taken "
-        f"from {some(sorted(plan.tally.others))}: topic {topic} has some of {some(sorted(there))}",
+        f"{keys} not taken from {some(sorted(plan.tally.others))}, as their connectors have another topic of their "
+        f"own, or none; topic {topic} has some of {some(sorted(there))}",
         hint=codes.OTHERS_OFFSETS.next,
         severity="warning",
     )
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def _old_snapshots(app: App, plan: MigrationPlan) -> OldSnapshots:

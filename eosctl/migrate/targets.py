@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
 from shlex import quote
 
 from eosctl.app import App
@@ -54,7 +53,7 @@ def planned_targets(
     """
     per_cluster(app, names, lambda here, topics, some: refuse_unfit_targets(here, topics, list(map(topic_of, some))))
     found = look_up(app, names)
-    like = size.of(_like(app, sources))
+    like = replace(size.of(_like(app, sources)), connectors=None)
     clusters: dict[str | None, str | None] = {}  # hundreds of topics, one or two clusters
     targets = []
     for name in names:
@@ -77,14 +76,15 @@ def refuse_reading_what_is_written(
     A run that was cut off could not tell the offsets that it has yet to move from those that it has moved.
     """
     read = {route.connector for route in routes}
-    for source, target in product(sources, targets):
-        if not _are_one(source, target):
-            continue
+    written = {_identity(target): target for target in targets if target.topic_id is not None}
+    for source in sources:
+        target = written.get(_identity(source))
         others = [other for other in sources if other is not source]
         both = [
             route.target_connector
             for route in routes
-            if route.target_topic == target.name
+            if target is not None
+            and route.target_topic == target.name
             and route.target_connector in read
             and source.gives(route.target_connector)
             # what comes from the topic alone, under its own name, is there already: nothing is written
@@ -100,13 +100,9 @@ def refuse_reading_what_is_written(
             )
 
 
-def _are_one(source: PlannedTopic, target: PlannedTopic) -> bool:
-    """Whether they are the same topic, by whatever names."""
-    return source.topic_id is not None and (source.cluster_id, source.topic, source.topic_id) == (
-        target.cluster_id,
-        target.topic,
-        target.topic_id,
-    )
+def _identity(topic: PlannedTopic) -> tuple[str | None, ...]:
+    """The same for one topic by whatever names."""
+    return topic.cluster_id, topic.topic, topic.topic_id
 
 
 def _refuse_impossible(app: App, missing: Sequence[PlannedTopic]) -> None:

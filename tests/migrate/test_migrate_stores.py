@@ -128,6 +128,12 @@ def test_what_others_write_into_a_dedicated_topic_is_no_drift(scene: Scene) -> N
         scene.apply(again)
 
 
+def test_a_new_target_is_of_all_connectors(scene: Scene) -> None:
+    """It is made like the first source, also where that gives the offsets of some alone."""
+    plan = scene.plan(**{**shared_scene(scene), "target": "new-topic"})
+    assert [(topic.name, topic.topic_id, topic.connectors) for topic in plan.targets] == [("new-topic", None, None)]
+
+
 def test_to_dedicated_each_connector_has_its_own_topic_alone(scene: Scene) -> None:
     wanted = shared_scene(scene)
     scene.put(SOURCE, {key_of("b"): b'{"n":600}'})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,15 @@ from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.views import Prefer
 from eosctl.core.records import OutRecord
 from eosctl.engine import grouped
-from eosctl.errors import RefusedError
+from eosctl.errors import EosctlError, RefusedError
 from eosctl.migrate.verify import verify_backup
 from eosctl.offsets.apply import apply_plan
+from eosctl.offsets.files.importing import ImportRequest, plan_offsets_import
+from eosctl.offsets.files.offsets_file import parse_offsets_file
 from eosctl.offsets.files.restore import RestoreRequest, plan_restore
 from eosctl.offsets.writes import MergeRequest, OffsetWritePlan, plan_offsets_merge
 from eosctl.report import Report
+from tests.core.offsets.stores import NO_SPOOL
 from tests.fakes.offset_topics import GLOBAL, OWN, A, OffsetWorld, merge_world
 from tests.fakes.partitions import FakePartition
 from tests.reports import codes
@@ -104,6 +108,19 @@ def test_older_copies_elsewhere_are_none_of_its_business(app: App, world: Offset
     world.topics.put(OWN, A, b"1", partition=AWAY)
     assert verified(app, backup) == (0, []), "it is what was written"
     assert not restoring(app, backup).writes.conflicts
+
+
+@pytest.mark.usefixtures("parts")
+def test_after_a_write_that_came_to_nothing_there_is_nothing_to_take_back(app: App, world: OffsetWorld) -> None:
+    """Nothing lies where it would have written; what lies elsewhere was there before."""
+    world.topics.put(OWN, A, b"7", partition=AWAY)
+    line = json.dumps({"topic": OWN, "partition": HOME, "key": A.decode(), "value": "1"}).encode()
+    plan = plan_offsets_import(app, ImportRequest(parse_offsets_file(iter([line]), NO_SPOOL, name="f"), OWN))
+    world.topics.fail_next("record", EosctlError("the broker went away"))
+    report = apply_plan(app, plan, lambda: plan)
+    backup = str(report.data.backup)
+    assert [(write.action, write.conflict) for write in restoring(app, backup).writes] == [("keep", False)]
+    assert (verified(app, backup)[0], verified(app, backup, before=True)[0]) == (3, 0)
 
 
 @pytest.mark.usefixtures("parts")

@@ -249,7 +249,8 @@ def restored(entries: pa.Table, now: Now, headers: Places, *, overwrite_newer: b
     newer, before = pc.and_not(newer, equal), {name: there[name] for name in _THERE}
     if later is not None:
         is_later = pc.is_valid(later["offset"])
-        differs = pc.and_(is_later, pc.invert(_means(later, wanted)))
+        is_absent = pc.and_(pc.is_null(wanted), pc.is_null(there["offset"]))  # as it was before
+        differs = pc.and_(pc.and_not(is_later, is_absent), pc.invert(_means(later, wanted)))
         is_foreign = pc.and_(differs, pc.invert(_means(later, entries["written"])))
         newer = pc.or_(newer, pc.and_(entries["knows_written"], is_foreign))
         equal = pc.and_not(equal, differs)

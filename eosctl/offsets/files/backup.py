@@ -175,12 +175,12 @@ def look_at_parts(
         there = topics.describe(sorted(entries.partitions))
 
         def looks(beside: _Beside | None) -> list[tuple[T, _Read]]:
-            def look_at(app: App, topics: TopicStore, table: Table) -> tuple[T, _Read]:
+            def look_at_part(app: App, topics: TopicStore, table: Table) -> tuple[T, _Read]:
                 kept = without_absent(table, there) if absent_topics else table
                 return _looked(app, topics, entries, kept, there, beside, look)
 
             count = entries.count_parts()
-            return list(by_parts(app, entries.tables(), count=count, doing="comparing", look=look_at))
+            return list(by_parts(app, entries.tables(), count=count, doing="comparing", look=look_at_part))
 
         found = looks(_Beside() if entries.is_large() else None)
         bounds = [read.bounds for _found, read in found]
