@@ -239,9 +239,9 @@ def verify(app: App, where: EngineOptions, *, plan_file: Path, before: bool, str
 
     The exit code is 3, with the rows that differ, if a key of the target is not as planned, or a key of the source has
     changed since the migration. Verify before a migrated connector runs again, for it then commits new offsets. With
-    the backup of a merge, set, reset, import or restore, every key of the backup is read again: the exit code is 3 if a
-    key does not hold the value that was written. The exit code is 7 if an open transaction hides newer records of a
-    key, so that its value is unknown; with --strict, 3.
+    the backup of a merge, set, reset, import or restore, every key of the backup is read again, on all partitions: the
+    exit code is 3 if a key does not hold the value that was written, or was not written once more as planned. The exit
+    code is 7 if an open transaction hides newer records of a key, so that its value is unknown; with --strict, 3.
 
     \b
     Example:
