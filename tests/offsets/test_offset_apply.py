@@ -201,36 +201,6 @@ def test_what_was_aborted_is_seen_by_workers_that_are_not_enabled_and_that_is_sa
     assert views[0] == views[1]
 
 
-def imported(app: App, *lines: tuple[bytes, bytes | None]) -> OffsetWritePlan:
-    """A file with these keys and values, each written once more where the topic has it so."""
-    text = [
-        json.dumps({"topic": GLOBAL, "partition": 0, "key": key.decode(), "value": value and value.decode()}).encode()
-        for key, value in lines
-    ]
-    file = parse_offsets_file(iter(text), NO_SPOOL, name="f")
-    return plan_offsets_import(app, ImportRequest(file, GLOBAL, rewrite=True))
-
-
-@pytest.mark.parametrize("done", [False, True], ids=["nothing sent", "sent and aborted"])
-@pytest.mark.parametrize(
-    ("error", "exit_code"), [(BrokerError("another producer took over"), 1), (UnauthorizedError("not authorized"), 5)]
-)
-def test_a_rewrite_that_failed_is_not_written(
-    app: App, world: OffsetWorld, error: EosctlError, exit_code: int, done: bool
-) -> None:
-    """The value that was there before counted as the one that was written: exit 0, on the repair of aborted offsets.
-
-    It counted as aborted, too, where nothing was.
-    """
-    plan = imported(app, (A, b"1"), (C, b"5"), (B, None))
-    assert [write.reason for write in plan.sends()] == ["rewritten", "rewritten", "differs"]
-    world.topics.fail_next("record", error, done=done)
-    report = apply_plan(app, plan, lambda: plan)
-    assert (int(report.exit_code), report.summary.written) == (exit_code, 0)
-    assert {row.outcome for row in report.rows} == {"failed"}
-    assert codes(report) == [error.code, *(["aborted_but_visible"] if done else [])]
-
-
 @pytest.mark.parametrize("error", [DeadlineError("no time"), UnreachableError("no answer")])
 def test_an_answer_that_got_lost_is_no_failure_when_all_is_there(
     app: App, world: OffsetWorld, error: EosctlError
