@@ -71,6 +71,7 @@ def planned(keys: int, topics: int, partitions: int) -> MigrationPlan:
     targets = tuple(PlannedTopic(name, None, partitions, 3, _bounds(partitions, 0)) for name in names)
     connectors = [name.partition("-")[2] for name in names]
     groups = [(connector, "write", keys // topics, keys // topics, 0) for connector in connectors]
+    read = [(source.name, connector, keys // topics) for connector in connectors]
     return MigrationPlan(
         cluster_id="MkU3OEVBNTcwNTJENDM2Qk",
         group_id="connect-cluster",
@@ -78,7 +79,7 @@ def planned(keys: int, topics: int, partitions: int) -> MigrationPlan:
         sources=(source,),
         targets=targets,
         routes=tuple(ConnectorRoute(*each) for each in zip(connectors, connectors, names, strict=True)),
-        tally=Tally.of(groups, records=keys, keys=keys, nobodys=0, not_selected=0, scattered=0),
+        tally=Tally.of(groups, records=keys, keys=read, sources=[source], routed=connectors, scattered=0),
         snapshot_base="/srv/eosctl",
         planned_at="2026-11-22T00:00:00Z",
     )

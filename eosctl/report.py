@@ -60,7 +60,8 @@ class Report:
     """Rows, a summary and what went wrong.
 
     `kind` is the Kind that declares them (`fence-result`), which is its name; `data` has members beside `rows` and
-    `summary`; `target` is `{"kafka_cluster_id", "group_id"}` as far as known.
+    `summary`; `target` is `{"kafka_cluster_id", "group_id"}` as far as known. Where the rows are only the first of what
+    is written, `touches` has the names of all of it by kind (`state.touched.KINDS`), for the audit log.
     """
 
     kind: str
@@ -70,6 +71,7 @@ class Report:
     target: Row = field(default_factory=dict)
     problems: Sequence[Problem] = ()
     exit_code: ExitCode = ExitCode.OK
+    touches: Mapping[str, Collection[str]] | None = None
 
     @property
     def status(self) -> Status:

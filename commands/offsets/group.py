@@ -236,7 +236,7 @@ def restore_command(app: App, options: RestoreOptions, *, yes: bool, dry_run: bo
     """Restore what a write replaced, byte for byte, from its backup: NDJSON, or Parquet, as eosctl keeps many keys.
 
     A key that had no record before gets a tombstone, which Connect reads as no offset. The command is refused if
-    someone wrote since. Restoring keeps a backup, too. Needs Kafka 0.11 or newer.
+    someone wrote a key since, on whichever partition. Restoring keeps a backup, too. Needs Kafka 0.11 or newer.
 
     Example: eosctl offsets restore ~/.local/state/eosctl/backups/offsets-merge-20260102T030405000Z-0a1b2c3d.ndjson
     """

@@ -10,7 +10,8 @@ import click
 from eosctl.core.allowances import Allowances, Waiver
 from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import Policy
-from eosctl.core.offsets.migration import MigrationPlan, Selection, read_plan
+from eosctl.core.offsets.migration import MigrationPlan, read_plan
+from eosctl.core.offsets.selection import Selection
 from eosctl.errors import UsageError
 from eosctl.report import Report
 
@@ -183,6 +184,10 @@ def migrate(app: App, where: EngineOptions, options: MigrateOptions, *, yes: boo
     Missing target topics are created, compacted, with as many partitions as the source. Connect works with any number
     of partitions in a connector's own topic: if hundreds of topics are created, a few --partitions each are enough.
 
+    From `dedicated` each connector takes what its own topic has of it; what others left in that topic is reported, and
+    stays. A plan that would read offsets from a topic and write others over them, as when two connectors swap their
+    names, is refused: the error shows the way in two steps.
+
     Use --plan and --resume to continue a run that was killed; it ends in the same state. `offsets restore` undoes what
     was written, also by an unfinished run. Snapshots are kept to resume and to verify; the space used by earlier plans
     is reported, and --prune removes snapshots that are no longer needed.
@@ -234,9 +239,9 @@ def verify(app: App, where: EngineOptions, *, plan_file: Path, before: bool, str
 
     The exit code is 3, with the rows that differ, if a key of the target is not as planned, or a key of the source has
     changed since the migration. Verify before a migrated connector runs again, for it then commits new offsets. With
-    the backup of a merge, set, reset, import or restore, every key of the backup is read again: the exit code is 3 if a
-    key does not hold the value that was written. The exit code is 7 if an open transaction hides newer records of a
-    key, so that its value is unknown; with --strict, 3.
+    the backup of a merge, set, reset, import or restore, every key of the backup is read again, on all partitions: the
+    exit code is 3 if a key does not hold the value that was written, or was not written once more as planned. The exit
+    code is 7 if an open transaction hides newer records of a key, so that its value is unknown; with --strict, 3.
 
     \b
     Example:

@@ -35,7 +35,8 @@ def expected_in_source(decisions: pa.Table) -> pa.Table:
 def compare(expected: pa.Table, now: pa.Table, *, side: str, limit: int, since: bool = False) -> Comparison:
     """How `now` (RECORDS, newest each) differs, with the first mismatches by topic and key.
 
-    `since`: it is only what came since the decisions, and a key of which nothing came has what it had `before`.
+    `since`: it is only what came since the decisions, and a key of which nothing came has what it had `before`. That
+    is no evidence of a write, and is not taken for one: what is sent differs from what was there (`rule.decide`).
     """
     there = rows_of(expected, now)
     found = now.take(there)
@@ -101,6 +102,21 @@ def without_cleaned(records: pa.Table, stale: pa.Table) -> pa.Table:
     return those(records, pc.invert(pc.and_(_is_in(records, stale), records["nothing"])))
 
 
+def with_younger_tombstones(now: pa.Table, records: pa.Table, stale: pa.Table, decisions: pa.Table) -> pa.Table:
+    """`now` (RECORDS, newest each, `without_cleaned`) as those see it who go by time, as every view and plan does:
+    where one of our own tombstones is younger than the value that was written, the key counts as deleted.
+
+    `records` are the newest of each key with these tombstones. What is to be deleted is not deleted by one elsewhere.
+    """
+    ours = sent(decisions)
+    ours = ours.filter(pc.is_valid(ours["value"]))
+    shadows = records.filter(pc.and_(_is_in(records, stale), records["nothing"]))
+    shadows = shadows.filter(pc.is_valid(rows_of(shadows, ours)))
+    if not len(shadows):
+        return now
+    return pa.concat_tables([now.filter(pc.is_null(rows_of(now, shadows))), shadows])
+
+
 def uncleaned(records: pa.Table, stale: pa.Table, decisions: pa.Table, *, limit: int) -> Comparison:
     """The `stale` copies that `records` of the target still have: a key is compared where it is written, not here."""
     left = records.filter(pc.and_(_is_in(records, stale), pc.invert(records["nothing"])))
@@ -155,14 +171,15 @@ def all_held(count: int) -> Held:
 
 
 def held(sends: pa.Table, since: Since, *, accepted: bool) -> Held:
-    """`sends` are WRITES that put a record.
+    """`sends` are WRITES that put a record. Only a record that came since the plan shows that one was written: what was
+    there before may have the same value.
 
     Null where an open transaction hides a record of the key, or may hide ours, unless what it hides is ours and was
     `accepted`.
     """
     there = places_of(sends, since.records)
     found = since.records["value"].take(there)
-    holds = one_array(same(pc.if_else(pc.is_valid(there), found, sends["replaced"]), sends["after"]))
+    holds = one_array(pc.and_(pc.is_valid(there), same(found, sends["after"])))
     count = len(sends)
     if since.blocked:
         places = zip(sends["topic"].to_pylist(), sends["partition"].to_pylist(), strict=True)

@@ -195,10 +195,10 @@ def land(folder: Path, number: int, folds: Iterable[Fold], places: Places) -> Sn
         whole_file(folder / f"{number:05}.arrow") as draft,
         pa.ipc.new_file(draft, RECORDS, options=_COMPRESSED) as writer,
     ):
-        for count, fold in enumerate(folds):
+        for fold in folds:
             for part, batch in places.split(fold):
                 writer.write_batch(batch)
-                about.add(part, fold=count)
+                about.add(part)
                 part_bytes[part] += batch.nbytes
             about.older += fold.older
             found.append(Snapshot(frozenset(fold.connectors()), fold.in_place(), fold.read))
@@ -206,24 +206,14 @@ def land(folder: Path, number: int, folds: Iterable[Fold], places: Places) -> Sn
     return Snapshot.united([*found, Snapshot(part_bytes=part_bytes)])
 
 
-@frozen
-class PartRecords:
-    """All `records` that were read of the keys of a part; `once` says that each partition and key is there once."""
-
-    records: pa.Table
-    once: bool
-
-
-def read_part(folder: Path, number: int) -> PartRecords:
-    """What all readers found of the keys of part `number`."""
-    batches, once = [RECORDS.empty_table()], True
+def read_part(folder: Path, number: int) -> pa.Table:
+    """All RECORDS that were read of the keys of part `number`; a partition and key may be there several times."""
+    batches = [RECORDS.empty_table()]
     for file in _reader_files(folder):
         with pa.memory_map(str(file)) as source, pa.ipc.open_file(source) as reader:
-            about = _about(reader)
-            found = [reader.get_batch(place) for place in about.parts.get(number, ())]
+            found = [reader.get_batch(place) for place in _about(reader).parts.get(number, ())]
         batches.append(pa.Table.from_batches(found, RECORDS))
-        once = once and number not in about.later
-    return PartRecords(pa.concat_tables(batches), once)
+    return pa.concat_tables(batches)
 
 
 def older_in(folder: Path) -> int:
@@ -247,27 +237,24 @@ def _reader_files(folder: Path) -> list[Path]:
 @dataclass(slots=True)
 class _About:
     """What a reader's file holds: where the batches of each of its `parts` are, and how many `older` records it is
-    without; `later` are the parts that a fold after the reader's first has something of."""
+    without."""
 
     parts: dict[int, list[int]] = field(default_factory=dict)
-    later: set[int] = field(default_factory=set)
     older: int = 0
     batches: int = 0
 
-    def add(self, part: int, *, fold: int) -> None:
+    def add(self, part: int) -> None:
         """The next batch of the file."""
         self.parts.setdefault(part, []).append(self.batches)
         self.batches += 1
-        if fold:
-            self.later.add(part)
 
     def batch(self) -> pa.RecordBatch:
         """The last batch of the file: one row, with all this as its value."""
-        text = json.dumps({"parts": list(self.parts.items()), "later": sorted(self.later), "older": self.older})
+        text = json.dumps({"parts": list(self.parts.items()), "older": self.older})
         values = {"value": pa.array([text.encode()], VALUES)}
         return pa.record_batch([values.get(one.name, pa.nulls(1, one.type)) for one in RECORDS], schema=RECORDS)
 
 
 def _about(reader: pa.ipc.RecordBatchFileReader) -> _About:
     found = json.loads(reader.get_batch(reader.num_record_batches - 1)["value"][0].as_py())
-    return _About(dict(found["parts"]), set(found["later"]), found["older"])
+    return _About(dict(found["parts"]), found["older"])

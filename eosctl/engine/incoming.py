@@ -101,6 +101,9 @@ def imported(incoming: pa.Table, store: ColumnStore, *, keep: bool, rewrite: boo
     With `keep` a key is compared with what lies on its partition. `rewrite` writes what is there already once more: an
     aborted record after it is then no longer the newest. So does a deletion of the key on another partition, which
     would be younger than the value.
+
+    What is sent to a place is what the file has for it. A write that sends nothing shows in `after` what the key has:
+    its newest value, on whichever partition that is.
     """
     wanted = pa.table(
         {"topic": pa.repeat(store.topic, len(incoming)), "partition": incoming["to"], "key": incoming["key"]}
@@ -108,25 +111,25 @@ def imported(incoming: pa.Table, store: ColumnStore, *, keep: bool, rewrite: boo
     homes = homes_by(one_array(store.records["hash"]), store.partitions)
     there = store.records.filter(pc.is_in(homes, value_set=pc.unique(incoming["home"])))
     there = there.filter(pc.is_in(there["key"], value_set=one_array(wanted["key"])))
-    newest = newest_per_key(there, once=True).records
+    newest = newest_per_key(there).records
     newest, replaced = newest.take(rows_of(wanted, newest)), there.take(places_of(wanted, there))
     value = incoming["value"]
     action, reason = _decided(incoming, replaced if keep else newest, replaced)
-    is_kept = pc.equal(action, _KEEP)
-    after = pc.if_else(pc.and_(is_kept, pc.is_valid(newest["offset"])), newest["value"], value)
+    is_equal = pc.equal(action, _KEEP)
     deleted = one_array(wanted["key"].filter(pc.equal(action, _DELETE)))
-    beside = pc.and_(pc.is_valid(after), pc.is_in(wanted["key"], value_set=deleted))
-    again = is_kept if rewrite else pc.and_(is_kept, beside)
-    action = pc.if_else(again, pc.if_else(pc.is_null(after), _DELETE, _WRITE), action)
+    beside = pc.and_(pc.is_valid(value), pc.is_in(wanted["key"], value_set=deleted))
+    again = is_equal if rewrite else pc.and_(is_equal, beside)
+    action = pc.if_else(again, pc.if_else(pc.is_null(value), _DELETE, _WRITE), action)
     reason = pc.if_else(again, "rewritten", reason)
+    sends = pc.not_equal(action, _KEEP)
     is_live = pc.invert(pc.fill_null(newest["nothing"], fill_value=True))
     differs = pc.and_(is_live, pc.invert(same(newest["value"], value)))
     columns: dict[str, Any] = {name: wanted[name] for name in wanted.column_names} | {
         "connector": owners_of(one_array(incoming["key"])),
         "action": action,
         "reason": reason,
-        "conflict": pc.and_(pc.not_equal(action, _KEEP), pc.and_not(differs, again)),
-        "after": after,
+        "conflict": pc.and_(sends, differs),
+        "after": pc.if_else(sends, value, newest["value"]),
         "headers": incoming["headers"],
         "before_partition": newest["partition"],
         "replaced_headers": _headers(store, replaced),

@@ -21,7 +21,7 @@ from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import ConnectorRoute
 from eosctl.engine.columns import DECISIONS, RECORDS, dictionary_of, meaning, numbered, one_array, same, those
 from eosctl.engine.keys.homes import hash_column
-from eosctl.engine.keys.matching import are_repeated, hashes_in, rows_of
+from eosctl.engine.keys.matching import are_repeated, rows_of
 from eosctl.engine.keys.owners import renamed
 
 _SENDS = pa.array([KeyAction.WRITE.value, KeyAction.DELETE.value], pa.string())
@@ -35,38 +35,41 @@ class Newest:
     scattered: int = 0
 
 
-def newest_per_key(records: pa.Table, *, once: bool = False) -> Newest:
+def newest_per_key(records: pa.Table) -> Newest:
     """The newest record of each topic and key, of RECORDS.
 
     Within a partition the offset says which is newest. Offsets of different partitions can't be compared: there the
     timestamp decides, then the place where Connect's producer puts the key, as in `views.fold_store`. Only keys that
-    may be there several times are looked at: those with the hash of another, or, where each topic, partition and key is
-    there `once`, those that were found away from home.
+    may be there several times are ranked; whoever has read the records need not have folded them.
     """
-    if once:
-        away = records.filter(pc.invert(records["at_home"]))
-        if not len(away):
-            return Newest(records)
-        doubtful = pc.is_in(records["key"], value_set=pc.unique(away["key"]))
-    else:
-        doubtful = pa.array(are_repeated(hashes_in(records, one_array(records["key"]))))
-    if not pc.any(doubtful).as_py():
-        return Newest(records)
-    found = _newest(records.filter(doubtful))
-    return Newest(pa.concat_tables([those(records, pc.invert(doubtful)), found.records]), found.scattered)
+    single, several = _single_and_several(records)
+    if several is None:
+        return Newest(single)
+    of_partitions = _newest_per_place(several)
+    found = of_partitions.group_by(["topic", "key"]).aggregate([([], "count_all")])
+    scattered = pc.sum(pc.greater(found["count_all"], 1)).as_py() or 0
+    order = [(name, "descending") for name in ("timestamp_ms", "at_home", "offset", "partition")]
+    newest = first_of(of_partitions, ["topic", "key"], order) if scattered else of_partitions
+    return Newest(pa.concat_tables([single, newest]), scattered)
 
 
 def newest_per_place(records: pa.Table) -> pa.Table:
     """The newest record of each topic, partition and key, of RECORDS."""
+    single, several = _single_and_several(records)
+    return single if several is None else pa.concat_tables([single, _newest_per_place(several)])
+
+
+def _newest_per_place(records: pa.Table) -> pa.Table:
     return first_of(records, ["topic", "key", "partition"], [("offset", "descending")])
 
 
-def _newest(records: pa.Table) -> Newest:
-    of_partitions = newest_per_place(records)
-    found = of_partitions.group_by(["topic", "key"]).aggregate([([], "count_all")])
-    scattered = pc.sum(pc.greater(found["count_all"], 1)).as_py() or 0
-    order = [(name, "descending") for name in ("timestamp_ms", "at_home", "offset", "partition")]
-    return Newest(first_of(of_partitions, ["topic", "key"], order) if scattered else of_partitions, scattered)
+def _single_and_several(rows: pa.Table) -> tuple[pa.Table, pa.Table | None]:
+    """The rows of topics and keys that are there once, and those of which there may be several, None for none."""
+    repeated = are_repeated(rows)
+    several = rows.filter(repeated)
+    if len(several.group_by(["topic", "key"]).aggregate([])) == len(several):
+        return rows, None  # nearly always: of half a million keys some sixty have the hash of another
+    return those(rows, pc.invert(repeated)), several
 
 
 def first_of(rows: pa.Table, key: list[str], order: list[tuple[str, str]]) -> pa.Table:
@@ -124,10 +127,14 @@ def _texts(names: Iterable[str]) -> pa.Array:
 
 def strongest(claims: pa.Table, policy: Policy) -> pa.Table:
     """One claim per target key (`decision.strongest`), with `collides` and the number of `claims` to it."""
-    count = len(claims)
-    alone = pa.repeat(pa.scalar(1, pa.int64()), count)
-    if _are_single(claims):
-        return claims.append_column("collides", _all(count, value=False)).append_column("claims", alone)
+    single, several = _single_and_several(claims)
+    count = len(single)
+    found = single.append_column("collides", _all(count, value=False))
+    found = found.append_column("claims", pa.repeat(pa.scalar(1, pa.int64()), count))
+    return found if several is None else pa.concat_tables([found, _weighed(several, policy)])
+
+
+def _weighed(claims: pa.Table, policy: Policy) -> pa.Table:
     key = ["topic", "key"]
     weighed = claims.append_column("live", pc.is_valid(claims["value"]).cast(pa.int8()))
     weighed = weighed.append_column("as", claims["renamed"].cast(pa.int8()))
@@ -145,12 +152,6 @@ def strongest(claims: pa.Table, policy: Policy) -> pa.Table:
     return best.append_column("collides", facts["collides"].take(there)).append_column(
         "claims", facts["claims"].take(there)
     )
-
-
-def _are_single(claims: pa.Table) -> bool:
-    """Whether no key is claimed twice: it can't be where one source keeps the keys that it has."""
-    is_one_source = len(pc.unique(claims["source_topic"])) < 2 and not pc.any(claims["renamed"]).as_py()
-    return is_one_source or pc.count_distinct(claims["key"]).as_py() == len(claims)
 
 
 _WEAKER = (

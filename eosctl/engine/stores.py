@@ -37,7 +37,7 @@ class ColumnStore(AnyStore):
     def newest(self, connectors: Iterable[str]) -> pa.Table:
         """The newest record of each key of some connectors."""
         chosen = pc.is_in(self.records["connector"], value_set=pa.array(list(connectors), pa.string()))
-        return newest_per_key(those(self.records, chosen), once=True).records
+        return newest_per_key(those(self.records, chosen)).records
 
 
 Pairs = Mapping[str, tuple[ColumnStore, ColumnStore]]

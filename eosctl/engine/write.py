@@ -45,13 +45,19 @@ def placed(decisions: pa.Table) -> pa.Table:
     return decisions.select(["topic", "partition", "key", "value"]).set_column(1, "partition", partitions)
 
 
-def tombstones(copies: Iterable[Record]) -> Iterator[pa.Table]:
-    """What is sent (SENT) to delete some records where they are."""
+def tombstones(copies: Iterable[Record], *, timestamp_ms: int) -> Iterator[pa.Table]:
+    """What is sent (SENT, stamped) to delete some records where they are."""
     copies = iter(copies)
     while some := list(islice(copies, _TOMBSTONES_AT_ONCE)):
         topics, partitions, keys = zip(*((each.topic, each.partition, each.key) for each in some), strict=True)
         nothing = [None] * len(some)
-        yield pa.Table.from_batches([batch_of_columns([topics, partitions, keys, nothing, nothing], SENT)])
+        rows = pa.Table.from_batches([batch_of_columns([topics, partitions, keys, nothing, nothing], SENT)])
+        yield stamped(rows, timestamp_ms)
+
+
+def stamped(rows: pa.Table, timestamp_ms: int) -> pa.Table:
+    """Rows that are sent with this timestamp: else each has that of the clock of the machine that sends it."""
+    return rows.append_column("timestamp_ms", pa.repeat(pa.scalar(timestamp_ms, pa.int64()), len(rows)))
 
 
 def by_partition(rows: pa.Table) -> pa.Table:
@@ -110,8 +116,8 @@ class QuotaPace:
 
 
 def produce_rows(producer: Any, rows: pa.Table, *, on_last: OnDelivery) -> Iterator[int]:
-    """Hands rows (SENT; headers may lack), partition by partition, to `producer`; says how many whenever it may be
-    looked at how that goes, which is also while librdkafka's queue is full.
+    """Hands rows (SENT; headers may lack, `timestamp_ms` be there), partition by partition, to `producer`; says how
+    many whenever it may be looked at how that goes, which is also while librdkafka's queue is full.
 
     `on_last` is told what became of the last record of each partition. Raises KafkaException.
     """
@@ -141,10 +147,16 @@ def _more_of(rows: pa.Table, on_last: OnDelivery | None) -> list[tuple[Any, ...]
     more: list[tuple[Any, ...]] = [()] * len(rows)
     if on_last is not None:
         more[-1] = (on_last,)
-    if "headers" in rows.column_names and rows["headers"].null_count < len(rows):
-        for number, text in enumerate(rows["headers"].to_pylist()):
-            if text is not None:
-                more[number] = (*(more[number] or (None,)), None, 0, list(headers_of(text)))
+    has_headers = "headers" in rows.column_names and rows["headers"].null_count < len(rows)
+    if not (has_headers or "timestamp_ms" in rows.column_names):
+        return more
+    nothing = [None] * len(rows)
+    texts = rows["headers"].to_pylist() if has_headers else nothing
+    times = rows["timestamp_ms"].to_pylist() if "timestamp_ms" in rows.column_names else nothing
+    for number, (text, time_ms) in enumerate(zip(texts, times, strict=True)):
+        if text is not None or time_ms is not None:
+            headers = () if text is None else (list(headers_of(text)),)
+            more[number] = (*(more[number] or (None,)), None, time_ms or 0, *headers)
     return more
 
 

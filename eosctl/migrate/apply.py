@@ -136,6 +136,7 @@ class _Run:
     sent: SentCounts = field(default_factory=SentCounts)
     already: int = 0
     compared: Comparison | None = None
+    cleaned_ms: int = 0
 
     def recheck(self, *, resume: bool) -> None:
         """Reads what earlier runs did, ends what they left open, and raises where the plan does not hold any more."""
@@ -262,7 +263,7 @@ class _Run:
         return newer
 
     def _refuse_new_offsets(self, drift: Path, side: str) -> None:
-        there = set(self.migration.stages.new_offsets(drift, self.folder, side=side))
+        there = set(self.migration.stages.new_offsets(drift, self.folder, self.plan, side=side))
         drifted = sorted(self.plan.connectors_of(side) & there)
         if drifted:
             raise drift_error(side, drifted)
@@ -317,14 +318,27 @@ class _Run:
         if not self.plan.stale_copies or self._is_over(Stage.CLEAN):
             return
 
+        self.cleaned_ms = self.migration.app.clock.now_ms()
+
         def clean(outcome: dict[str, Json]) -> str:
             with self._nothing_left_open(0):
                 copies = self.migration.stages.stale(self.folder)
-                deleted = delete_copies(self.migration.app, self.plan, copies)
+                deleted = delete_copies(self.migration.app, self.plan, copies, timestamp_ms=self.cleaned_ms)
             outcome["deleted"] = deleted
             return f"{counted(deleted, 'older copy', 'older copies')} deleted"
 
-        yield self._stage(Stage.CLEAN, clean, before=lambda: refuse(self.migration.app, self.plan, self.allowances))
+        yield self._stage(
+            Stage.CLEAN,
+            clean,
+            before=lambda: refuse(self.migration.app, self.plan, self.allowances),
+            timestamp_ms=self.cleaned_ms,
+        )
+
+    def _timestamp_ms(self) -> int | None:
+        """What values are stamped with where tombstones went over copies, by this machine's clock: those of the
+        machines that send them may be behind it. Else None."""
+        cleaned_ms = max(self.cleaned_ms, self.past.cleaned_ms)
+        return max(self.migration.app.clock.now_ms(), cleaned_ms + 1) if cleaned_ms else None
 
     def _write(self) -> Iterator[Step[str]]:
         """Sends what no earlier run has sent, and what is to be written over something `newer`."""
@@ -345,7 +359,8 @@ class _Run:
             if to_send:
                 refuse(self.migration.app, plan, self.allowances)  # snapshot and backup took their time
                 with self._nothing_left_open(tasks):
-                    self.sent = stages.write(decisions, plan, tasks=tasks, records=to_send)
+                    time_ms = self._timestamp_ms()
+                    self.sent = stages.write(decisions, plan, tasks=tasks, records=to_send, timestamp_ms=time_ms)
             if self.sent.records() != to_send:
                 raise EosctlError(
                     f"{counted(to_send, 'record was', 'records were')} to be sent, and {self.sent.records():,} "

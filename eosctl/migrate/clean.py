@@ -12,13 +12,14 @@ from eosctl.engine.write import tombstones
 from eosctl.migrate.topics import app_of, visible_bounds
 
 
-def delete_copies(app: App, plan: MigrationPlan, copies: Iterable[Record]) -> int:
+def delete_copies(app: App, plan: MigrationPlan, copies: Iterable[Record], *, timestamp_ms: int) -> int:
     """Puts a tombstone over each copy, in transactions under `plan.cleaning_id()`; returns how many.
 
-    They come before the values: across partitions the younger record counts for whoever goes by time.
+    They come before the values, and so are their timestamps: across partitions the younger record counts for whoever
+    goes by time.
     """
     here, count = app_of(app, plan.targets[0]), 0
-    for rows in in_transactions(tombstones(copies)):
+    for rows in in_transactions(tombstones(copies, timestamp_ms=timestamp_ms)):
         with here.with_whole_timeout().topics() as topics:
             last_offsets = topics.write_columns([rows], total=len(rows), transactional_id=plan.cleaning_id())
         with (waiting := here.with_whole_timeout()).topics() as topics:

@@ -16,6 +16,11 @@ BACKUP_MISMATCH = error(
 RUNNING = warning(
     "running", "Connectors are not stopped; the plan can be looked at, and would be refused.", "Stop them first."
 )
+OTHERS_OFFSETS = warning(
+    "others_offsets",
+    "A connector's own offsets topic has offsets of connectors that have another topic of their own, or none.",
+    "They are not moved. If they are wanted, name the topic: --from TOPIC.",
+)
 OLD_SNAPSHOTS = warning(
     "old_snapshots",
     "Snapshots of earlier migrations take space; they are of plans that are over.",

@@ -40,13 +40,15 @@ def stages_of(plan: MigrationPlan) -> list[Stage]:
 class Past:
     """What runs of the same plan did before this one.
 
-    `done` are the stages that ended; `write_tasks` is how many tasks wrote, 0 when none began to.
+    `done` are the stages that ended; `write_tasks` is how many tasks wrote, 0 when none began to. `cleaned_ms` is the
+    timestamp of the last tombstones over copies, 0 where there are none.
     """
 
     begun: bool = False
     started: frozenset[Stage] = frozenset()
     done: frozenset[Stage] = frozenset()
     write_tasks: int = 0
+    cleaned_ms: int = 0
     ended: bool = False
 
 
@@ -59,6 +61,7 @@ class _Begin:
 class _Started:
     stage: Stage
     tasks: int | None = None
+    timestamp_ms: int | None = None
 
 
 @frozen
@@ -91,8 +94,9 @@ def read_past(journal: Journal) -> Past:
         match entry:
             case _Begin():
                 past = replace(past, begun=True)
-            case _Started(stage, tasks):
+            case _Started(stage, tasks, timestamp_ms):
                 past = _started(past, stage, past.write_tasks if tasks is None else tasks)
+                past = replace(past, cleaned_ms=max(past.cleaned_ms, timestamp_ms or 0))
             case _Done(stage):
                 past = replace(past, done=past.done | {stage})
             case EndEntry():

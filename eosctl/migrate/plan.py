@@ -24,7 +24,6 @@ from eosctl.core.offsets.migration import (
     MigrationPlan,
     Parts,
     PlannedTopic,
-    Selection,
     Tally,
     check_renames,
     parts_of,
@@ -33,6 +32,7 @@ from eosctl.core.offsets.migration import (
     with_sample,
 )
 from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCounts, Snapshot
+from eosctl.core.offsets.selection import Selection
 from eosctl.core.records import Record
 from eosctl.core.wording import rfc3339
 from eosctl.errors import NotFoundError
@@ -40,7 +40,7 @@ from eosctl.events import Event
 from eosctl.machine.kept_file import sync_directory, sync_file
 from eosctl.migrate.report import plan_row
 from eosctl.migrate.stores import target_name_of
-from eosctl.migrate.targets import AS_SOURCE, TopicSize, planned_targets
+from eosctl.migrate.targets import AS_SOURCE, TopicSize, planned_targets, refuse_reading_what_is_written
 from eosctl.migrate.topics import (
     NOTHING_SENT,
     LastOffsets,
@@ -92,11 +92,13 @@ class MigrationStages(Protocol):
     def stale(self, folder: Path) -> Iterator[Record]: ...
     def sample(self, folder: Path, *, limit: int = 100) -> list[DecidedKey]: ...
     def backup(self, folder: Path, plan: MigrationPlan) -> Iterator[Table]: ...
-    def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]: ...
+    def new_offsets(self, drift: Path, folder: Path, plan: MigrationPlan, *, side: str) -> list[str]: ...
     def newer(self, drift: Path, folder: Path) -> int: ...
     def write_tasks(self, plan: MigrationPlan) -> int: ...
     def unwritten(self, folder: Path, plan: MigrationPlan, targets: Sequence[PlannedTopic], into: Path) -> int: ...
-    def write(self, decisions: Path, plan: MigrationPlan, *, tasks: int, records: int) -> SentCounts: ...
+    def write(
+        self, decisions: Path, plan: MigrationPlan, *, tasks: int, records: int, timestamp_ms: int | None = None
+    ) -> SentCounts: ...
     def compare(
         self,
         folder: Path,
@@ -171,13 +173,15 @@ class Migration:
         self, request: MigrationRequest, read: Snapshot, sources: Sequence[PlannedTopic]
     ) -> tuple[tuple[ConnectorRoute, ...], list[PlannedTopic]]:
         """Where the offsets of each connector go, and the topics or the file that they go to."""
-        connectors = request.selection.choose(read.connectors)
+        there = {name for name in read.connectors if any(source.gives(name) for source in sources)}
+        connectors = request.selection.choose(there)
         check_renames(request.renames, connectors)
         routes = plan_routes(
             connectors, request.renames, target_name_of(self.app, request.target, request.dedicated_topic)
         )
         names = sorted({route.target_topic for route in routes})
         targets = planned_targets(self.app.with_whole_timeout(), names, sources=sources, size=request.new_topics)
+        refuse_reading_what_is_written(routes, sources, targets)
         refuse_open_transactions(targets, allowed=request.allow_open_transactions)
         return routes, targets
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -122,6 +122,7 @@ def plan_report(
         target=_target(plan),
         problems=problems,
         exit_code=exit_code,
+        touches=_touches(plan),
     )
 
 
@@ -150,6 +151,7 @@ def result_report(plan: MigrationPlan, applied: Applied) -> Report:
             *applied.progress.problems,
         ),
         exit_code=_exit_code(applied),
+        touches=_touches(plan),
     )
 
 
@@ -333,6 +335,22 @@ def _topic(topic: PlannedTopic) -> MigrationTopic:
         replication_factor=topic.replication_factor,
         exists=topic.topic_id is not None,
     )
+
+
+def _touches(plan: MigrationPlan) -> Mapping[str, Sequence[str]] | None:
+    """The names of all that a plan writes to, where it has more keys than are shown."""
+    if plan.tally.keys <= len(plan.sample):
+        return None
+    counts = plan.tally.connector_counts
+    written = [
+        route
+        for route in plan.routes
+        if any(
+            counts.get(route.connector, {}).get(action) for action in (KeyAction.WRITE.value, KeyAction.DELETE.value)
+        )
+    ]
+    topics = {topic_of(route.target_topic) for route in written if plan.target_file() is None}
+    return {"connectors": sorted({route.target_connector for route in written}), "topics": sorted(topics)}
 
 
 def _target(plan: MigrationPlan) -> Row:

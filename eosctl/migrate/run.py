@@ -22,8 +22,8 @@ from eosctl.migrate.old_snapshots import OldSnapshots, old_snapshots
 from eosctl.migrate.plan import Migration, MigrationRequest, MigrationStages, OpenStages, snapshot_folder, spark_stages
 from eosctl.migrate.report import plan_report, result_report, verify_report
 from eosctl.migrate.stale import refuse_stale
-from eosctl.migrate.stores import profile_of, source_names
-from eosctl.migrate.topics import app_of, gather_sources
+from eosctl.migrate.stores import profile_of, source_stores
+from eosctl.migrate.topics import app_of, gather_sources, some
 from eosctl.offsets import codes as offset_codes
 from eosctl.offsets.guard import running_connectors, source_problem
 from eosctl.offsets.stale_copies import stale_problem
@@ -91,8 +91,9 @@ def prepared_migration(
     """Plans now; inside the block the plan can be applied with the same Spark session. `plan_out` only plans."""
     request.selection.check()
     request.new_topics.check(request.target)
-    names = source_names(app, request.sources, request.selection)
-    sources = gather_sources(app, names, allow_open_transactions=request.allow_open_transactions)
+    stores = source_stores(app, request.sources, request.selection)
+    found = gather_sources(app, list(stores), allow_open_transactions=request.allow_open_transactions)
+    sources = [replace(topic, connectors=stores[topic.name]) for topic in found]
     profiles = {source.profile for source in sources} | {profile_of(request.target)}
     with _opened(engine.opener(app, sorted(filter(None, profiles)))) as opened:
         migration = Migration(app, opened.stages, engine.snapshots)
@@ -210,9 +211,25 @@ def _warnings(app: App, plan: MigrationPlan) -> Iterator[Problem]:
     yield from _unchecked(app, plan)
     if plan.stale_copies:
         yield stale_problem(plan.stale_copies)
+    if plan.tally.others:
+        yield _others_problem(plan)
     left = _old_snapshots(app, plan).problem(Path(plan.snapshot_base))
     if left is not None:
         yield left
+
+
+def _others_problem(plan: MigrationPlan) -> Problem:
+    """The warning that topics have offsets of connectors whose own topics they are not."""
+    count = sum(number for there in plan.tally.others.values() for number in there.values())
+    topic, there = min(plan.tally.others.items())
+    keys = counted(count, "key is", "keys are")
+    return Problem(
+        codes.OTHERS_OFFSETS,
+        f"{keys} not taken from {some(sorted(plan.tally.others))}, as their connectors have another topic of their "
+        f"own, or none; topic {topic} has some of {some(sorted(there))}",
+        hint=codes.OTHERS_OFFSETS.next,
+        severity="warning",
+    )
 
 
 def _old_snapshots(app: App, plan: MigrationPlan) -> OldSnapshots:

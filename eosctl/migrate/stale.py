@@ -46,9 +46,9 @@ def refuse_stale(
 
 
 def _connectors_since(app: App, moved: PlannedTopic) -> set[str]:
-    """Whose offsets a topic has within the bounds of what is new."""
+    """Whose offsets a topic has within the bounds of what is new, of those that are taken from it."""
     since = {bound.partition: bound.begin for bound in moved.bounds}
     with app_of(app, moved).topics() as topics:
         records = topics.read(moved.topic, newest_per_key=True, since=since).records
-    new = (record for record in records if record.partition in since)
-    return {owner.connector for record in new if (owner := key_owner(record.key)) is not None}
+    owners = (key_owner(record.key) for record in records if record.partition in since)
+    return {owner.connector for owner in owners if owner is not None and moved.gives(owner.connector)}

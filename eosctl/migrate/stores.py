@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown, gather_dedicated_topics
-from eosctl.core.offsets.migration import FILE_PREFIX, Selection
+from eosctl.core.offsets.migration import FILE_PREFIX
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, PLACE, parse_store, topic_for
+from eosctl.core.offsets.selection import Selection
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.offsets.stores.gather import locate
@@ -21,12 +22,22 @@ from eosctl.offsets.stores.gather import locate
 _FILE_ENDINGS = (".ndjson", ".jsonl", ".parquet")
 
 
-def source_names(app: App, stores: Sequence[str], selection: Selection) -> list[str]:
-    """The names of `stores` in order of precedence; `dedicated` stands for the topics of the selected connectors."""
-    names: list[str] = []
+Owners = tuple[str, ...] | None
+"""Whose offsets are taken from a source: those of some connectors, or with None of all that it has."""
+
+
+def source_stores(app: App, stores: Sequence[str], selection: Selection) -> dict[str, Owners]:
+    """The names of `stores` in order of precedence, with whose offsets are taken from each.
+
+    `dedicated` stands for the topics of the selected connectors, each of which takes from its own alone: what it left
+    in a topic that it shared once is no longer its offset.
+    """
+    found: dict[str, Owners] = {}
     for store in stores:
-        names += _dedicated_topics(app, selection) if store == DEDICATED else [_name(app, store)]
-    return list(dict.fromkeys(names))
+        named = _dedicated_topics(app, selection) if store == DEDICATED else {_name(app, store): None}
+        for name, owners in named.items():
+            found[name] = owners if name not in found else None if owners is None else found[name]
+    return found
 
 
 def target_name_of(app: App, store: str, pattern: str | None) -> Callable[[str], str]:
@@ -96,7 +107,8 @@ def _dedicated_topic_of(app: App, pattern: str | None) -> Callable[[str], str]:
     return topic
 
 
-def _dedicated_topics(app: App, selection: Selection) -> list[str]:
+def _dedicated_topics(app: App, selection: Selection) -> dict[str, Owners]:
+    """The topics of the selected connectors, by name, and all connectors whose own each is."""
     with app.topics() as topics:
         dedicated = gather_dedicated_topics(app, topics)
     configured = {name: topic for name, topic in dedicated.configured.items() if name not in dedicated.brokers}
@@ -109,4 +121,7 @@ def _dedicated_topics(app: App, selection: Selection) -> list[str]:
         raise NotFoundError(
             f"no connector is known to have {TOPIC_PROPERTY}", hint="Name the source topic: --from TOPIC."
         )
-    return sorted({configured[name] for name in selection.choose(configured)})
+    return {
+        topic: tuple(sorted(name for name, its in configured.items() if its == topic))
+        for topic in sorted({configured[name] for name in selection.choose(configured)})
+    }

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from shlex import quote
 
 from eosctl.app import App
 from eosctl.core.frozen import frozen
-from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, topic_of
+from eosctl.core.offsets.migration import ConnectorRoute, MigrationPlan, PlannedTopic, topic_of
 from eosctl.core.records import NewTopic
 from eosctl.core.wording import counted
 from eosctl.errors import BrokerError, RefusedError, UnauthorizedError, UsageError
 from eosctl.events import Event
 from eosctl.migrate.stores import is_file
-from eosctl.migrate.topics import CONNECT_PARTITIONS, app_of, cluster_id_of, look_up, per_cluster
+from eosctl.migrate.topics import CONNECT_PARTITIONS, app_of, cluster_id_of, look_up, per_cluster, some
 from eosctl.offsets.stores.new_topics import TopicsMade, create_topics, refused_topics
 from eosctl.offsets.stores.targets import other_partitions, refuse_unfit_targets
 
@@ -52,7 +53,7 @@ def planned_targets(
     """
     per_cluster(app, names, lambda here, topics, some: refuse_unfit_targets(here, topics, list(map(topic_of, some))))
     found = look_up(app, names)
-    like = size.of(_like(app, sources))
+    like = replace(size.of(_like(app, sources)), connectors=None)
     clusters: dict[str | None, str | None] = {}  # hundreds of topics, one or two clusters
     targets = []
     for name in names:
@@ -65,6 +66,43 @@ def planned_targets(
         targets.append(there or replace(like, name=name, topic_id=None, bounds=(), cluster_id=clusters[profile]))
     _refuse_impossible(app, [topic for topic in targets if topic.topic_id is None and topic.file is None])
     return targets
+
+
+def refuse_reading_what_is_written(
+    routes: Sequence[ConnectorRoute], sources: Sequence[PlannedTopic], targets: Sequence[PlannedTopic]
+) -> None:
+    """Raises RefusedError where offsets of a connector would be written into a topic from which they are read as well.
+
+    A run that was cut off could not tell the offsets that it has yet to move from those that it has moved.
+    """
+    read = {route.connector for route in routes}
+    written = {_identity(target): target for target in targets if target.topic_id is not None}
+    for source in sources:
+        target = written.get(_identity(source))
+        others = [other for other in sources if other is not source]
+        both = [
+            route.target_connector
+            for route in routes
+            if target is not None
+            and route.target_topic == target.name
+            and route.target_connector in read
+            and source.gives(route.target_connector)
+            # what comes from the topic alone, under its own name, is there already: nothing is written
+            and (route.connector != route.target_connector or any(other.gives(route.connector) for other in others))
+        ]
+        if both:
+            raise RefusedError(
+                f"offsets of {some(sorted(both))} would be read from topic {source.topic}, and others written over "
+                "them; a run that is cut off could not go on; nothing was written",
+                hint="Take two steps, with a file between them, while these connectors are stopped: "
+                f"`eosctl offsets export --store {quote(source.name)} offsets.ndjson`, then this command with "
+                f"--from offsets.ndjson instead of {source.name}.",
+            )
+
+
+def _identity(topic: PlannedTopic) -> tuple[str | None, ...]:
+    """The same for one topic by whatever names."""
+    return topic.cluster_id, topic.topic, topic.topic_id
 
 
 def _refuse_impossible(app: App, missing: Sequence[PlannedTopic]) -> None:

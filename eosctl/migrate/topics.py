@@ -123,7 +123,7 @@ def present_topics(
     """Those that are there now, with their bounds of now, or of when a committed reader sees the offsets in `after`."""
     found = look_up(app, [topic.name for topic in planned], after=after)
     return [
-        topic if topic.file is None else replace(topic, partitions=one.partitions)
+        replace(topic, connectors=one.connectors, partitions=one.partitions if topic.file else topic.partitions)
         for one in planned
         if (topic := found[one.name]) is not None
     ]
@@ -205,7 +205,7 @@ def moved_topics(
         )
         new = tuple(one for one in new if one.lso > one.begin)
         if new:
-            moved.append(replace(now, bounds=new))
+            moved.append(replace(now, bounds=new, connectors=topic.connectors))
     return moved
 
 
@@ -273,7 +273,7 @@ def hidden_offsets(
             behind = store.read_behind(topic.topic, [one for one in topic.bounds if one.partition in held_back])
         for record in behind:
             key = decode_key(record.key)
-            if isinstance(key, OffsetKey) and key.connector in connectors:
+            if isinstance(key, OffsetKey) and key.connector in connectors and topic.gives(key.connector):
                 found[topic.name, key.raw] = Mismatch(
                     side, HIDDEN, key.connector, topic.name, record.partition, key.raw, None, None
                 )

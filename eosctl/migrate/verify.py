@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from eosctl.app import App
-from eosctl.core.offsets.decision import mismatch
+from eosctl.core.offsets.decision import KeyMismatch, mismatch
 from eosctl.core.offsets.records import OffsetKey, as_plain_json, decode_key
 from eosctl.core.wording import counted
 from eosctl.engine.backups.entries import Mismatched, mismatched
@@ -21,7 +21,7 @@ from eosctl.errors import UsageError
 from eosctl.migrate import codes
 from eosctl.migrate.rows import OFFSETS_VERIFY, MismatchRow, StoredPlace, VerifyData
 from eosctl.offsets.comparison import HIDDEN, comparison_exit_code, hidden_problem
-from eosctl.offsets.files.backup import BackupPart, look_at_parts, read_entries
+from eosctl.offsets.files.backup import BackupPart, away_problems, look_at_parts, read_entries
 from eosctl.offsets.rows import MOST_ROWS, partition_json, value_json
 from eosctl.report import Problem, Report, json_bytes
 
@@ -57,9 +57,9 @@ def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = 
             hint="--before compares with the records themselves.",
         )
 
-    found, parts = look_at_parts(app, entries, partial(_look, before=before))
+    found = look_at_parts(app, entries, partial(_look, before=before))
     counts, rows = Counter[bool](), list[MismatchRow]()
-    for of_part, shown in parts:
+    for of_part, shown in found.parts:
         rows += [row for is_hidden, number, row in shown if counts[is_hidden] + number <= MOST_ROWS]
         counts += of_part
     differing, hidden = counts[False], counts[True]
@@ -68,8 +68,8 @@ def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = 
         rows=rows,
         summary={"target_compared": entries.count, "target_differing": differing, "target_hidden": hidden},
         data=VerifyData(backup=str(path), compared_with="before" if before else "written"),
-        target={"kafka_cluster_id": found.cluster_id, "group_id": app.target.group_id},
-        problems=_problems(differing, hidden, entries.count, before=before),
+        target={"kafka_cluster_id": found.stores.cluster_id, "group_id": app.target.group_id},
+        problems=[*_problems(differing, hidden, entries.count, before=before), *away_problems(found)],
         exit_code=comparison_exit_code(differing=bool(differing), hidden=bool(hidden), strict=strict),
     )
 
@@ -77,7 +77,7 @@ def verify_backup(app: App, path: Path, *, before: bool = False, strict: bool = 
 def _look(part: BackupPart, *, before: bool) -> tuple[Counter[bool], Sequence[tuple[bool, int, MismatchRow]]]:
     """How many keys differ, and are hidden (True), and the first of both with their numbers among these."""
     counts, shown = Counter[bool](), list[tuple[bool, int, MismatchRow]]()
-    for each in mismatched(part.entries, part.records, part.hidden, before=before):
+    for each in mismatched(part.entries, part.now, before=before):
         counts[each.hidden] += 1
         if counts[each.hidden] <= MOST_ROWS:
             shown.append((each.hidden, counts[each.hidden], _row(each)))
@@ -86,7 +86,7 @@ def _look(part: BackupPart, *, before: bool) -> tuple[Counter[bool], Sequence[tu
 
 def _row(wrong: Mismatched) -> MismatchRow:
     key = decode_key(wrong.key)
-    status = HIDDEN if wrong.hidden else mismatch(wrong.expected, wrong.actual, found=wrong.found).value
+    status = HIDDEN if wrong.hidden else _how(wrong).value
     return MismatchRow(
         key=json_bytes(wrong.key),
         connector=str(as_plain_json(key.connector)) if isinstance(key, OffsetKey) else None,
@@ -97,6 +97,10 @@ def _row(wrong: Mismatched) -> MismatchRow:
         actual=value_json(wrong.actual),
         target=StoredPlace(topic=wrong.topic, partition=wrong.partition),
     )
+
+
+def _how(wrong: Mismatched) -> KeyMismatch:
+    return KeyMismatch.NOT_REWRITTEN if wrong.older else mismatch(wrong.expected, wrong.actual, found=wrong.found)
 
 
 def _problems(differing: int, hidden: int, compared: int, *, before: bool) -> list[Problem]:

@@ -47,6 +47,7 @@ from eosctl.offsets.writes import (
     plan_summary,
     refusal_of,
     show_plan,
+    touches,
 )
 from eosctl.plan import Plan
 from eosctl.ports import TopicStore
@@ -199,7 +200,7 @@ def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: b
             found = held(sends, _read_since(app, topics, plan.found, there, sends), accepted=not failed)
             if failed or not found.lacks():
                 break
-        return found, _aborted(topics, sends, found, there) if failed else 0
+        return found, _aborted(topics, plan.found, there, sends, found) if failed else 0
 
     sends = plan.sends()
     parts = list(by_parts(app, sends.tables(), count=sends.count_parts(), doing="reading back", look=read_part))
@@ -243,13 +244,16 @@ def _read_since(app: App, topics: TopicStore, found: StoresOf[AnyStore], there: 
     return Since(there, all_records(reads), behind, blocked)
 
 
-def _aborted(topics: TopicStore, sends: Table, found: Held, there: Sequence[str]) -> int:
+def _aborted(topics: TopicStore, found: StoresOf[AnyStore], there: Sequence[str], sends: Table, read: Held) -> int:
+    """How many of the writes that are certainly not there a reader of uncommitted records finds behind the plan."""
     reads = [
-        topics.read_columns(topic, isolation="read_uncommitted", partitions=partitions, bare=True)
+        topics.read_columns(
+            topic, isolation="read_uncommitted", since=_ends_then(found, topic), partitions=partitions, bare=True
+        )
         for topic, partitions in places_in(sends).items()
         if topic in there
     ]
-    return aborted(sends, found, all_records(reads))
+    return aborted(sends, read, all_records(reads))
 
 
 def _result_report(
@@ -277,6 +281,7 @@ def _result_report(
         target=report_target(app, plan.found),
         problems=[*plan.problems, *failures],
         exit_code=_exit_code(failure, wrong=bool(wrong), nothing_written=nothing_written),
+        touches=touches(plan),
     )
 
 

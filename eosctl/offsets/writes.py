@@ -314,7 +314,14 @@ def show_plan(app: App, plan: OffsetWritePlan) -> Report:
         data=WritePlanData(**plan_data(plan)),
         target=report_target(app, plan.found),
         problems=problems,
+        touches=touches(plan),
     )
+
+
+def touches(plan: OffsetWritePlan) -> Mapping[str, Sequence[str]] | None:
+    """The names of all that a plan writes to, where it has more writes than are shown."""
+    sends = plan.sends()
+    return {"connectors": sends.connectors, "topics": sends.topics} if len(plan.writes) > MOST_ROWS else None
 
 
 def _split_problems(plan: OffsetWritePlan) -> list[Problem]:

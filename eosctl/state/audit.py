@@ -268,7 +268,8 @@ def _look_at(report: Report, member: str, action: AuditedCommand, *, whole: Dige
             whole.add(row)
         if member in row:
             of_member.add(row[member])
-    return _Rows(touched.names(), None if of_member.is_empty else str(of_member))
+    is_known = not of_member.is_empty and report.touches is None  # the first rows do not tell of the others
+    return _Rows(touched.names(), str(of_member) if is_known else None)
 
 
 def _unrecorded(result: Report, path: Path, exc: OSError) -> Report:

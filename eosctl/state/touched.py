@@ -41,6 +41,8 @@ class Touched:
         fence = data.get("fence")
         for row in fence["rows"] if isinstance(fence, Mapping) else ():
             self.add(row)
+        for kind, names in (report.touches or {}).items():
+            self._found[kind].update(names)
 
     def add(self, row: Mapping[str, Any]) -> None:
         """There may be millions: a lookup per member, and nothing else."""

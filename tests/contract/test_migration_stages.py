@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -161,7 +162,7 @@ def test_what_is_decided_is_kept_written_and_compared(stage: Stage, shuffled: Sh
 
     before = {topic.name: topic for topic in shuffled.targets}
     stages.snapshot(stage.planned(to_a, to_z, after=before), folder / "drift-target", parts=PARTS)
-    assert stages.new_offsets(folder / "drift-target", folder, side="target") == []
+    assert stages.new_offsets(folder / "drift-target", folder, plan, side="target") == []
     assert stages.newer(folder / "drift-target", folder) == 0
     _someone_writes(stage, shuffled, plan)
 
@@ -214,7 +215,7 @@ def _someone_writes(stage: Stage, shuffled: Shuffled, plan: MigrationPlan) -> No
     )
     assert (compared.compared, compared.differing) == (11, 3)
     stages.snapshot(stage.planned(to_a, to_z, after=before), folder / "drift-target", parts=PARTS)
-    assert stages.new_offsets(folder / "drift-target", folder, side="target") == ["a"]
+    assert stages.new_offsets(folder / "drift-target", folder, plan, side="target") == ["a"]
     assert stages.newer(folder / "drift-target", folder) == 4, "nothing of what was sent, and nothing of what is kept"
     lines = list(read_records(_backup(stages, plan, folder).splitlines(keepends=True), name="backup"))
     assert len(lines) == 9
@@ -224,7 +225,7 @@ def _someone_writes(stage: Stage, shuffled: Shuffled, plan: MigrationPlan) -> No
     assert found[twice].value is None, "what is on another partition is not what is replaced"
     source = shuffled.sources[1].name
     stages.snapshot(stage.planned(source, after=before), folder / "drift-source", parts=PARTS, renames=RENAMES)
-    assert stages.new_offsets(folder / "drift-source", folder, side="source") == ["b", "c"]
+    assert stages.new_offsets(folder / "drift-source", folder, plan, side="source") == ["b", "c"]
     (differs,) = stages.compare(folder, plan, stage.planned(*shuffled.names[:2]), side="source").mismatches
     at = partition_for(key("b", 2), PARTITIONS)
     assert differs == Mismatch("source", "differs", "b", source, at, key("b", 2), b"b2", b"b3")
@@ -260,18 +261,20 @@ def test_older_copies_of_what_is_written(stage: Stage, name: str, tmp_path: Path
     assert stages.unwritten(tmp_path, plan, stage.planned(target), tmp_path / "unwritten") == 3, (
         "a tombstone elsewhere is not the deletion"
     )
-    assert stages.write(tmp_path / "decisions", plan, tasks=1, records=3).records() == 3
+    sent = stages.write(tmp_path / "decisions", plan, tasks=1, records=3, timestamp_ms=T + 10_001)
+    assert sent.records() == 3
     now = stage.planned(target)
-    assert (
-        stages.unwritten(tmp_path, plan, now, tmp_path / "unwritten"),
-        stages.compare(tmp_path, plan, now, side="target").differing,
-    ) == (
-        0,
-        0,
-    )
+    assert {each.timestamp_ms for each in stage.store.read(target).records if each.value == b"s"} == {T + 10_001}
+    assert stages.unwritten(tmp_path, plan, now, tmp_path / "unwritten") == 0
+    assert stages.compare(tmp_path, plan, now, side="target").differing == 0
     stages.snapshot(stage.planned(target, after={target: targets[0]}), tmp_path / "drift-target")
-    assert stages.new_offsets(tmp_path / "drift-target", tmp_path, side="target") == []
+    assert stages.new_offsets(tmp_path / "drift-target", tmp_path, plan, side="target") == []
     assert stages.newer(tmp_path / "drift-target", tmp_path) == 0
+    stage.put(target, (written, None, 20), partition=away[written])
+    shadowed = stages.compare(tmp_path, plan, stage.planned(target), side="target")
+    assert [(each.key, each.status) for each in shadowed.mismatches] == [(written, "deleted")], "for who goes by time"
+    stage.put(target, (written, b"s", 21))
+    assert stages.compare(tmp_path, plan, stage.planned(target), side="target").differing == 0
     stage.put(target, (written, b"old", 11), partition=away[written])
     stage.put(target, (written, b"s", 12))
     again = stages.compare(tmp_path, plan, stage.planned(target), side="target")
@@ -332,6 +335,64 @@ def test_a_file_is_read_and_written(stage: Stage, tmp_path: Path) -> None:
         Record("connect-offsets", partition_for(key("b", number), 25), -1, -1, key("b", number), value)
         for number, value in ((0, b"\xff"), (1, b"2"))
     ]
+
+
+def test_a_connectors_own_topic_gives_its_offsets_alone(stage: Stage, name: str, tmp_path: Path) -> None:
+    """Those that others have left there went over what they have in topics of their own."""
+    stages, of_a, of_b, target = stage.stages, f"{name}-1", f"{name}-2", f"{name}-target"
+    stage.create(of_a, of_b, target)
+    stage.put(of_a, (key("a", 1), b"a", 1), (key("b", 1), b"left", 9), (key("c", 1), b"left", 9), (b"nobody", b"x", 1))
+    stage.put(of_b, (key("b", 1), b"b", 2))
+    sources = tuple(
+        replace(topic, connectors=(owner,)) for topic, owner in zip(stage.planned(of_a, of_b), "ab", strict=True)
+    )
+    targets = stage.planned(target)
+    stages.snapshot(sources, tmp_path / "source", parts=PARTS)
+    stages.snapshot(targets, tmp_path / "target", parts=PARTS)
+    routes = [ConnectorRoute(each, each, target) for each in "ab"]
+    plan = stage.plan(tmp_path, sources, targets, *routes, parts=PARTS)
+    plan.tally.check()
+    assert {one.key: one.source_value for one in stages.sample(tmp_path)} == {key("a", 1): b"a", key("b", 1): b"b"}
+    assert (plan.tally.keys, plan.tally.superseded, plan.tally.nobodys, plan.tally.not_selected) == (2, 0, 1, 2)
+    assert plan.tally.others == {of_a: {"b": 1, "c": 1}}
+    before = {topic.name: topic for topic in sources}
+    stage.put(of_a, (key("b", 1), b"again", 10))
+    drift = [replace(each, connectors=("a",)) for each in stage.planned(of_a, after=before)]
+    stages.snapshot(drift, tmp_path / "drift-source", parts=PARTS)
+    assert stages.new_offsets(tmp_path / "drift-source", tmp_path, plan, side="source") == []
+
+
+@pytest.mark.parametrize("order", ["as in the log", "backwards"])
+def test_a_dump_of_a_log_is_read_as_the_topic_itself(stage: Stage, name: str, tmp_path: Path, order: str) -> None:
+    """A key that lay there several times became as many writes, and an older one of them could be the last."""
+    stages, source, target = stage.stages, f"{name}-source", f"{name}-target"
+    stage.create(source, target)
+    twice, deleted, back, copied = (key("a", each) for each in ("twice", "deleted", "back", "copied"))
+    stage.put(source, *((twice, b"%d" % number, number) for number in range(1, 4)), (deleted, b"1", 1))
+    stage.put(source, (deleted, None, 2), (back, None, 1), (back, b"2", 2), (copied, b"at home", 3))
+    stage.put(source, (copied, b"older", 1), (copied, b"away", 4), partition=AWAY)
+    stage.put(target, (twice, b"3", 9), (deleted, b"t", 9))
+    dump = tmp_path / "dump.ndjson"
+    log = [record._replace(headers=()) for record in stage.store.read(source).records]
+    log = log if order == "as in the log" else log[::-1]
+    dump.write_text("".join(f"{record_line(record)}\n" for record in log))
+    of_file, of_topic = PlannedTopic(f"file:{dump}", "digest", PARTITIONS, 1), stage.planned(source)[0]
+    targets, found = stage.planned(target), []
+    for number, one in enumerate((of_topic, of_file)):
+        folder = tmp_path / str(number)
+        stages.snapshot([one], folder / "source", parts=PARTS)
+        stages.snapshot(targets, folder / "target", parts=PARTS)
+        plan = stage.plan(
+            folder, [one], targets, ConnectorRoute("a", "a", target), policy=Policy.TAKE_SOURCE, parts=PARTS
+        )
+        plan.tally.check()
+        decided = [(each.key, each.source[1:], each.action, each.source_value) for each in stages.sample(folder)]
+        found.append((sorted(decided), plan.tally))
+    assert found[0] == found[1]
+    assert {each[0]: each[2:] for each in found[1][0]} == {
+        twice: ("keep", b"3"), deleted: ("delete", None), back: ("write", b"2"), copied: ("write", b"away"),
+    }  # fmt: skip
+    assert (found[1][1].keys, found[1][1].older, found[1][1].superseded, found[1][1].scattered) == (4, 6, 0, 1)
 
 
 @pytest.mark.parametrize(("records", "parts"), [(0, 1), (9_999, 1), (10_000, 2), (1_000_000, 2)])

@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eosctl.core.offsets.decision import Cell, KeyClaim, Policy, decide, decide_claims
 from eosctl.core.offsets.keys import key_owner, renamed_key
@@ -186,12 +188,46 @@ def test_newest_is_by_offset_within_a_partition_and_by_time_across() -> None:
     assert found.scattered == 1
 
 
-def test_only_keys_that_were_found_away_from_home_are_looked_at() -> None:
-    """One such record sent all of them through a shuffle."""
+ALIKE = [b'["a",{"n":85622}]', b'["a",{"n":95541}]']
+"""Two keys with one hash."""
+
+
+@given(
+    st.lists(
+        st.builds(
+            Record, st.sampled_from(["t", "u"]), st.integers(0, 2), st.integers(0, 9), st.integers(-1, 2),
+            st.sampled_from([*ALIKE, b"k", b"", None]), st.sampled_from([None, b"1"]),
+        ),
+        max_size=20, unique_by=lambda record: record[:3],
+    )
+)  # fmt: skip
+def test_the_newest_of_records_that_nobody_has_folded(records: list[Record]) -> None:
+    """In any order, with keys of one hash, as a file may have them."""
+    places: dict[tuple[str, int, bytes | None], Record] = {}
+    for record in sorted(records, key=lambda each: each.offset):
+        places[record.topic, record.partition, record.key] = record
+    keys: dict[tuple[str, bytes | None], list[Record]] = defaultdict(list)
+    for record in places.values():
+        keys[record.topic, record.key].append(record)
+
+    def youngest(some: list[Record]) -> Record:
+        homes = {each: each.key is not None and partition_for(each.key, 3) == each.partition for each in some}
+        return max(some, key=lambda each: (each.timestamp_ms, homes[each], each.offset, each.partition))
+
+    def found(rows: pa.Table) -> list[tuple[Any, ...]]:
+        return sorted(zip(*(rows[name].to_pylist() for name in ("topic", "partition", "offset")), strict=True))
+
+    per_key = rule.newest_per_key(table(records))
+    assert found(per_key.records) == sorted(youngest(some)[:3] for some in keys.values())
+    assert per_key.scattered == sum(len(some) > 1 for some in keys.values())
+    assert found(rule.newest_per_place(table(records))) == sorted(each[:3] for each in places.values())
+
+
+def test_a_copy_away_from_home_is_found_among_many() -> None:
     home = [Record("t", partition_for(b"k%d" % n, 3), n, n, b"k%d" % n, b"{}") for n in range(30)]
-    assert rule.newest_per_key(table(home), once=True).records is not None
+    assert rule.newest_per_key(table(home)).records == table(home)
     copy = home[7]._replace(partition=(home[7].partition + 1) % 3, timestamp_ms=99, value=b"younger")
-    found = rule.newest_per_key(table([*home, copy]), once=True)
+    found = rule.newest_per_key(table([*home, copy]))
     assert found.scattered == 1
     assert sorted(found.records["offset"].to_pylist()) == list(range(30))
     assert b"younger" in found.records["value"].to_pylist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -82,6 +83,21 @@ def test_anything_else_is_no_proof(log: Sequence[tuple[int, Sent]]) -> None:
     """What lacks, what somebody else has written, another value or key, another order, what came twice."""
     assert are_found([MINE, YOURS], piece(*LOG))
     assert not are_found([MINE, YOURS], *([piece(*log)] if log else []))
+
+
+KEPT = st.tuples(st.integers(0, 1), st.sampled_from([b"a", b"b", None]), st.sampled_from([None, b"1", b"2"]))
+
+
+@given(st.lists(st.lists(KEPT, max_size=6), min_size=1, max_size=3), st.data())
+def test_what_is_proven_is_all_that_is_there(sent: list[list[Sent]], data: st.DataObject) -> None:
+    """Of any log, also one that is nearly the one that was sent: a yes means the same records, as often."""
+    log = [(data.draw(st.sampled_from([7, 7 + who])), row) for who, rows in enumerate(sent) for row in rows]
+    for _ in range(data.draw(st.integers(0, 2))):
+        at = data.draw(st.integers(0, len(log)))
+        log[at : at + data.draw(st.integers(0, 1))] = [(data.draw(st.integers(7, 9)), data.draw(KEPT))]
+    log = data.draw(st.permutations(log))
+    if are_found(sent, *([piece(*log)] if log else [])):
+        assert Counter(row for _who, row in log) == Counter(row for rows in sent for row in rows)
 
 
 def test_what_went_elsewhere_is_for_others() -> None:

@@ -83,11 +83,12 @@ def decided_keys(newest: Newest, there: Newest, plan: MigrationPlan) -> Iterator
     """What happens to each key that the source's records of routed connectors end on, by topic and key."""
     routes = {route.connector: route for route in plan.routes}
     precedence = {topic.name: place for place, topic in enumerate(plan.sources)}
+    gives = {topic.name: topic.gives for topic in plan.sources}
     wanted: dict[tuple[str, bytes], list[tuple[KeyClaim, Row]]] = {}
     for row in newest.values():
         owner = key_owner(row.key)
         route = routes.get(owner.connector) if owner else None
-        if owner is None or route is None or row.key is None:
+        if owner is None or route is None or row.key is None or not gives[row.topic](owner.connector):
             continue
         renamed = route.target_connector != route.connector
         key = renamed_key(row.key, owner, route.target_connector) if renamed else row.key

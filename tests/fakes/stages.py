@@ -24,6 +24,7 @@ from eosctl.wire import error_codes as codes
 from tests.fakes.decided_keys import (
     SENDS,
     Decided,
+    Newest,
     Row,
     as_shown,
     backup_table,
@@ -85,15 +86,13 @@ class FakeStages(Faults):
             newest, there = newest_per_key(rows), newest_per_key(kept_rows(folder / "target", Row))
             decided = list(decided_keys(newest, there, plan))
             keep_rows(folder / "decisions", decided)
-            selected = {route.connector for route in plan.routes}
-            owners = [key_owner(key) for _topic, key in newest]
             places = Counter((row.topic, row.key) for row in rows)
             return Tally.of(
                 ((one.connector, one.action, 1, one.claims, int(one.conflict)) for one in decided),
                 records=sum(row.versions for row in rows),
-                keys=len(newest),
-                nobodys=owners.count(None),
-                not_selected=sum(owner is not None and owner.connector not in selected for owner in owners),
+                keys=((topic, (owner := key_owner(key)) and owner.connector, 1) for topic, key in newest),
+                sources=plan.sources,
+                routed={route.connector for route in plan.routes},
                 scattered=sum(number > 1 for number in places.values()),
             )
 
@@ -137,13 +136,15 @@ class FakeStages(Faults):
             with self.call("kept", before):
                 yield backup_table([(before, written)])
 
-    def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
+    def new_offsets(self, drift: Path, folder: Path, plan: MigrationPlan, *, side: str) -> list[str]:
         with self.call("new_offsets", side):
             ours = {(one.topic, one.key, one.value) for one in decisions_of(folder) if one.action in SENDS}
             ours = ours if side == "target" else set()
             there = _without_cleaned(kept_rows(drift, Row), folder) if side == "target" else kept_rows(drift, Row)
             rows = [row for row in there if (row.topic, row.key, meaning_of(row.value)) not in ours]
-            return sorted({owner.connector for row in rows if (owner := key_owner(row.key))})
+            gives = {topic.name: topic.gives for topic in plan.sources} if side == "source" else {}
+            owners = ((row.topic, owner.connector) for row in rows if (owner := key_owner(row.key)))
+            return sorted({owner for topic, owner in owners if topic not in gives or gives[topic](owner)})
 
     def newer(self, drift: Path, folder: Path) -> int:
         with self.call("newer"):
@@ -171,6 +172,7 @@ class FakeStages(Faults):
         with self.call("compare", side, since):
             rows, decided = self._read(topics), decisions_of(folder)
             now = newest_per_key(_without_cleaned(rows, folder) if side == "target" else rows)
+            now |= _younger_tombstones(rows, decided, folder) if side == "target" else {}
             found = [wrong for one in decided if (wrong := mismatch_of(one, now, side=side, since=since)) is not None]
             found += _uncleaned(rows, decided, folder) if side == "target" else []
             shown = sorted(found, key=lambda wrong: (wrong.topic, wrong.key))
@@ -193,7 +195,9 @@ class FakeStages(Faults):
             keep_rows(into, missing)
             return len(missing)
 
-    def write(self, decisions: Path, plan: MigrationPlan, *, tasks: int, records: int) -> SentCounts:
+    def write(
+        self, decisions: Path, plan: MigrationPlan, *, tasks: int, records: int, timestamp_ms: int | None = None
+    ) -> SentCounts:
         with self.call("write", decisions.name, tasks):
             rows = [one for one in kept_rows(decisions, Decided) if one.action in SENDS]
             file = plan.target_file()
@@ -203,7 +207,7 @@ class FakeStages(Faults):
             for one in rows:
                 task = _part_of(one.key, plan.parts, {})
                 assert task < tasks
-                out = OutRecord(topic_of(one.topic), one.key, one.value, one.partition())
+                out = OutRecord(topic_of(one.topic), one.key, one.value, one.partition(), timestamp_ms)
                 shares.setdefault(task, []).append(out)
             last_offsets: dict[tuple[str, int], int] = {}
             for task, mine in sorted(shares.items()):
@@ -242,8 +246,10 @@ class FakeStages(Faults):
             for record in self._records(topic):
                 where = topic.name, record.partition, record.key
                 at_home = record.key is not None and partition_for(record.key, topic.partitions) == record.partition
-                versions = newest[where].versions if where in newest else 0
-                newest[where] = Row(topic.name, *record[1:6], at_home, versions + 1)
+                before = newest.get(where)
+                row = Row(topic.name, *record[1:6], at_home, 1 + (before.versions if before else 0))
+                is_older = before is not None and record.offset < before.offset  # as in a file in any order
+                newest[where] = before._replace(versions=row.versions) if before and is_older else row
         return list(newest.values())
 
     def _records(self, topic: PlannedTopic) -> Iterator[Record]:
@@ -270,6 +276,17 @@ def _without_cleaned(rows: Iterable[Row], folder: Path) -> list[Row]:
     """The rows of a target without those tombstones."""
     cleaned = _stale_places(folder)
     return [row for row in rows if not is_nothing(row.value) or (row.topic, row.partition, row.key) not in cleaned]
+
+
+def _younger_tombstones(rows: Iterable[Row], decided: Iterable[Decided], folder: Path) -> Newest:
+    """Those tombstones that are younger than a value that was written, for whoever goes by time."""
+    places = _stale_places(folder)
+    written = {(one.topic, one.key) for one in decided if one.action in SENDS and one.value is not None}
+    return {
+        key: row
+        for key, row in newest_per_key(rows).items()
+        if is_nothing(row.value) and (row.topic, row.partition, row.key) in places and key in written
+    }
 
 
 def _uncleaned(rows: Iterable[Row], decided: Iterable[Decided], folder: Path) -> list[Mismatch]:

@@ -236,7 +236,14 @@ class FakeTopicStore(FakeTopics):
         for rows in transactions:
             rows_of = sorted(rows.to_pylist(), key=lambda row: row["value"] is not None)
             records = [
-                OutRecord(row["topic"], row["key"], row["value"], row["partition"], None, headers_of(row["headers"]))
+                OutRecord(
+                    row["topic"],
+                    row["key"],
+                    row["value"],
+                    row["partition"],
+                    row.get("timestamp_ms"),
+                    headers_of(row["headers"]),
+                )
                 for row in rows_of
             ]
             last |= last_offsets(self.write(records, transactional_id=transactional_id))

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.errors import ExitCode
+from eosctl.errors import EosctlError, ExitCode
 from eosctl.offsets.files.restore import RestoreRequest, plan_restore
 from tests.fakes.killed_migration import COPIES, GONE, KEPT, KEYS, OLD, PARTITIONS, KillableScene, backup_rows
 
 HOME = {key: partition_for(key, PARTITIONS) for key in (*KEYS, KEPT, GONE)}
 LIVE = {(key, HOME[key]): value for key, value in {KEPT: b'{"n":99}', **KEYS}.items() if key.startswith(b'["a"')}
+
+
+def once(happens: Callable[[object], None]) -> Callable[[object], None]:
+    """Does it at the first call."""
+    done: list[object] = []
+
+    def first(call: object) -> None:
+        if not done:
+            done.append(call)
+            happens(call)
+
+    return first
 
 
 def test_each_key_has_its_value_in_one_place_afterwards(tmp_path: Path) -> None:
@@ -53,9 +67,33 @@ def test_killed_at_every_step(tmp_path: Path) -> None:
         assert (result.exit_code, scene.live("offsets-a")) == (ExitCode.OK, LIVE), f"killed after step {step}"
         assert (result.summary.verified, result.summary.differing) == (7, 0), f"killed after step {step}"
         assert scene.backup() == undisturbed.backup()
+        stamped = {(each.key, each.partition): each.timestamp_ms for each in scene.topics.records("offsets-a")}
+        assert stamped[OLD, COPIES[OLD]] < stamped[OLD, HOME[OLD]], "who goes by time finds the value"
         assert not scene.open_ids(), "a transaction was left open"
         skipped |= set(map(str, result.data.skipped))
     assert skipped == {"backup", "create", "clean", "write"}
+
+
+def test_the_value_is_younger_than_the_tombstone_by_whatever_clock(tmp_path: Path) -> None:
+    """An executor whose clock was behind the driver's made the tombstone the younger: every view said deleted, and
+    the plan was verified."""
+    scene = KillableScene(tmp_path, copies=True)
+
+    def resume_an_hour_earlier(_call: object) -> None:
+        now_s = scene.clock.now_s
+        scene.clock = replace(scene.clock, now_s=lambda: now_s() - 3600)
+        raise EosctlError("a broker went away")
+
+    def their_clocks_are_behind(_call: object) -> None:
+        state = scene.brokers.state
+        state.clock = replace(state.clock, now_s=lambda: 1_000.0)
+
+    scene.stages.before("transaction", once(resume_an_hour_earlier))
+    scene.topics.after("write", once(their_clocks_are_behind))
+    assert scene.run().exit_code is not ExitCode.OK
+    assert scene.run(resume=True).exit_code is ExitCode.OK
+    stamped = {(each.key, each.partition): each.timestamp_ms for each in scene.topics.records("offsets-a")}
+    assert stamped[OLD, COPIES[OLD]] < stamped[OLD, HOME[OLD]]
 
 
 def test_the_backup_brings_them_back(tmp_path: Path) -> None:

@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 
 from eosctl.core.allowances import Allowances
-from eosctl.core.offsets.migration import PlannedTopic, Selection
+from eosctl.core.offsets.decision import Policy
+from eosctl.core.offsets.migration import PlannedTopic
+from eosctl.core.offsets.selection import Selection
 from eosctl.core.record_file import read_records
 from eosctl.errors import ExitCode, InputFileError, RefusedError, StalePlanError, UsageError
-from eosctl.migrate.stores import profile_of, source_names, target_name_of
+from eosctl.migrate.stores import profile_of, source_stores, target_name_of
 from eosctl.migrate.targets import planned_targets
 from eosctl.output import render_report
 from eosctl.target import Target
-from tests.fakes.migration import KEY, Scene, connector
+from tests.fakes.migration import KEY, SOURCE, Scene, connector, key_of, plan_of
+from tests.reports import codes
 
 OWN = {"offsets.storage.topic": "own"}
 
@@ -54,7 +57,10 @@ def test_source_topics_keep_their_order(scene: Scene) -> None:
         }
     )
     stores = ("dedicated", "global", "more", "global")
-    assert source_names(scene.app(), stores, Selection(connectors=("a",))) == ["own", "connect-offsets", "more"]
+    found = source_stores(scene.app(), stores, Selection(connectors=("a",)))
+    assert list(found.items()) == [("own", ("a", "c")), ("connect-offsets", None), ("more", None)]
+    named = source_stores(scene.app(), ("dedicated", "own"), Selection(connectors=("a",)))
+    assert named == {"own": None}, "whoever has offsets there, as it is named"
 
 
 def test_a_topic_that_only_a_worker_can_resolve_is_named_and_left_out(scene: Scene) -> None:
@@ -68,7 +74,7 @@ def test_a_topic_that_only_a_worker_can_resolve_is_named_and_left_out(scene: Sce
             "f": connector("STOPPED", config=far),
         }
     )
-    assert source_names(scene.app(), ["dedicated"], Selection(all_connectors=True)) == ["own"]
+    assert source_stores(scene.app(), ["dedicated"], Selection(all_connectors=True)) == {"own": ("a",)}
     told = " ".join(event.message for event in scene.events)
     assert "connector b: its offsets.storage.topic is ${file:/x:y}" in told
     assert "the config of connector f names Kafka brokers of its own; what it has there is not read" in told
@@ -77,6 +83,67 @@ def test_a_topic_that_only_a_worker_can_resolve_is_named_and_left_out(scene: Sce
     with pytest.raises(RefusedError, match="connector b: its offsets"):
         target("b")
     assert target_name_of(scene.app(), "dedicated", "o-{connector}")("b") == "o-b"
+
+
+def shared_scene(scene: Scene) -> dict[str, Any]:
+    """b once shared o's topic and has its own since, x went back to the global one, as gone was deleted."""
+    for topic in ("offsets-shared", "z-b"):
+        scene.add_topic(topic)
+    left = {key_of("b"): b'{"n":1}', key_of("x"): b'{"n":1}', key_of("gone"): b'{"n":1}', b"nobody": b"1"}
+    scene.put("offsets-shared", {key_of("o"): b'{"n":7}', **left})
+    scene.put("z-b", {key_of("b"): b'{"n":500}'})
+    scene.put(SOURCE, {key_of("x"): b'{"n":900}'})
+    own = {"o": {"offsets.storage.topic": "offsets-shared"}, "b": {"offsets.storage.topic": "z-b"}}
+    scene.place({name: connector("STOPPED", config=own.get(name)) for name in ("o", "b", "x")})
+    return {"sources": ("dedicated",), "target": "global", "selection": Selection(all_connectors=True)}
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+def test_from_dedicated_each_connector_has_its_own_topic_alone(scene: Scene, policy: Policy) -> None:
+    """What a connector had left in a topic that it shared once went over its offsets of today, without a word."""
+    wanted = shared_scene(scene)
+    report = scene.prepared(**wanted, policy=policy).report()
+    plan = plan_of(report)
+    assert codes(report) == ["others_offsets"]
+    assert {route.connector for route in plan.routes} == {"o", "b"}
+    assert (plan.tally.keys, plan.tally.nobodys, plan.tally.not_selected, plan.tally.superseded) == (2, 1, 3, 0)
+    assert plan.tally.others == {"offsets-shared": {"b": 1, "gone": 1, "x": 1}}
+    assert scene.apply(plan).exit_code == 0
+    found = scene.topics.newest(SOURCE)
+    assert [found[key_of(name)] for name in ("o", "b", "x")] == [b'{"n":7}', b'{"n":500}', b'{"n":900}']
+    named = scene.plan(**{**wanted, "sources": ("offsets-shared",)}, policy=Policy.TAKE_SOURCE)
+    assert {route.connector for route in named.routes} == {"b", "gone", "o", "x"}
+    assert (named.tally.others, named.tally.keys) == ({}, 4)
+
+
+def test_what_others_write_into_a_dedicated_topic_is_no_drift(scene: Scene) -> None:
+    plan = scene.plan(**shared_scene(scene))
+    scene.put("offsets-shared", {key_of("b"): b'{"n":2}', key_of("x"): b'{"n":2}'})
+    assert scene.apply(plan).exit_code == 0
+    assert scene.topics.newest(SOURCE)[key_of("b")] == b'{"n":500}'
+    selection = Selection(connectors=("b", "o"))
+    again = scene.plan(sources=("dedicated",), target="global", selection=selection, policy=Policy.TAKE_SOURCE)
+    scene.put("offsets-shared", {key_of("o"): b'{"n":8}'})
+    with pytest.raises(StalePlanError, match="new offsets of o since"):
+        scene.apply(again)
+
+
+def test_a_new_target_is_of_all_connectors(scene: Scene) -> None:
+    """It is made like the first source, also where that gives the offsets of some alone."""
+    plan = scene.plan(**{**shared_scene(scene), "target": "new-topic"})
+    assert [(topic.name, topic.topic_id, topic.connectors) for topic in plan.targets] == [("new-topic", None, None)]
+
+
+def test_to_dedicated_each_connector_has_its_own_topic_alone(scene: Scene) -> None:
+    wanted = shared_scene(scene)
+    scene.put(SOURCE, {key_of("b"): b'{"n":600}'})
+    plan = scene.plan(
+        **{**wanted, "sources": ("global",), "target": "dedicated", "selection": Selection(connectors=("b",))},
+        policy=Policy.TAKE_SOURCE,
+    )
+    assert ([topic.name for topic in plan.targets], plan.tally.keys) == (["z-b"], 1)
+    assert scene.apply(plan).exit_code == 0
+    assert scene.topics.newest("offsets-shared")[key_of("b")] == b'{"n":1}'
 
 
 @pytest.mark.parametrize(
@@ -97,10 +164,10 @@ def test_a_topic_that_only_a_worker_can_resolve_is_named_and_left_out(scene: Sce
 def test_how_stores_are_named(scene: Scene, store: str, name: Any) -> None:
     app = replace(scene.app(), target_of=lambda _profile: Target(offset_topic="old-offsets"))
     if isinstance(name, str):
-        assert source_names(app, [store], Selection(all_connectors=True)) == [name]
+        assert source_stores(app, [store], Selection(all_connectors=True)) == {name: None}
         assert target_name_of(app, store, None)("a") == name
         return
-    for resolve in (lambda: source_names(app, [store], Selection()), lambda: target_name_of(app, store, None)):
+    for resolve in (lambda: source_stores(app, [store], Selection()), lambda: target_name_of(app, store, None)):
         with pytest.raises(name):
             resolve()
 

@@ -30,7 +30,10 @@ def counted() -> Tally:
     return Tally.of(
         [("a", "write", 2, 3, 1), ("b", "keep", 4, 4, 0), ("a", "write", 1, 1, 0), ("a", "delete", 5, 6, 5),
          ("b", "conflict", 1, 1, 1)],
-        records=40, keys=20, nobodys=2, not_selected=3, scattered=7,
+        records=40, scattered=7, routed={"a", "b"},
+        keys=[("s", "a", 8), ("s", None, 2), ("own", "b", 4), ("own", "a", 1), ("s", "c", 1), ("s", "a", 2),
+              ("own", "a", 1), ("s", "a", 1)],
+        sources=[PlannedTopic("s", "id", 1, 1), PlannedTopic("own", "id", 1, 1, connectors=("b",))],
     )  # fmt: skip
 
 
@@ -69,6 +72,7 @@ def test_a_tally_counts_what_comes_in_pieces() -> None:
         "scattered": 7,
         "counts": counts,
         "connector_counts": {"a": {"write": 3, "delete": 5}, "b": {"keep": 4, "conflict": 1}},
+        "others": {"own": {"a": 2}},
     }
     assert tally.to_write() == 8
     tally.check()
@@ -77,13 +81,14 @@ def test_a_tally_counts_what_comes_in_pieces() -> None:
 @pytest.mark.parametrize("found", [[], [("a", "write", 2, 2, 0)]])
 def test_a_key_that_was_lost_or_decided_twice_is_noticed(found: list[tuple[str, str, int, int, int]]) -> None:
     """It was counted with those that nobody selected: what was counted there was only the rest."""
-    tally = Tally.of(found, records=2, keys=2, nobodys=0, not_selected=1, scattered=0)
+    keys, sources = [("s", "a", 1), ("s", "b", 1)], [PlannedTopic("s", "id", 1, 1)]
+    tally = Tally.of(found, records=2, keys=keys, sources=sources, routed={"a"}, scattered=0)
     with pytest.raises(EosctlError, match="the counts do not add up"):
         tally.check()
 
 
 def test_a_tally_of_nothing_has_every_count() -> None:
-    empty = Tally.of([], records=0, keys=0, nobodys=0, not_selected=0, scattered=0)
+    empty = Tally.of([], records=0, keys=[], sources=[], routed=[], scattered=0)
     assert empty.counts == {"write": 0, "delete": 0, "keep": 0, "conflict": 0}
     assert (empty.keys, empty.conflicts, empty.superseded, empty.to_write()) == (0, 0, 0, 0)
 

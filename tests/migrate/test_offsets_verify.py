@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.errors import EosctlError
 from tests.conftest import Outcome
 from tests.fakes.offset_topics import IN_OWN, OffsetWorld
 
@@ -45,6 +46,24 @@ def test_a_write_is_verified_against_its_backup_and_a_restore_against_what_was_b
     assert run("verify", backup, "--before").exit_code == 0
     after = run("verify", backup, "-o", "json").json()
     assert (after["exit_code"], [row["status"] for row in after["data"]["rows"]]) == (3, ["deleted", "differs"])
+
+
+def test_a_value_that_was_to_be_written_once_more_is_told_from_the_one_before(
+    run: Run, world: OffsetWorld, tmp_path: Path
+) -> None:
+    """A backup of a rewrite was verified whether or not anything had been written."""
+    file = tmp_path / "offsets.ndjson"
+    file.write_text(json.dumps({"topic": GLOBAL, "partition": 0, "key": A.decode(), "value": '{"n":1}'}))
+    words = ("import", str(file), "--store", GLOBAL, "--rewrite", "--yes", "-o", "json")
+    world.topics.fail_next("record", EosctlError("the broker went away"))
+    failed = run(*words)
+    assert failed.exit_code == 1
+    cut_off = run("verify", str(failed.json()["data"]["backup"]), "-o", "json").json()
+    assert (cut_off["exit_code"], [row["status"] for row in cut_off["data"]["rows"]]) == (3, ["not_rewritten"])
+    assert run("verify", str(failed.json()["data"]["backup"]), "--before").exit_code == 0
+    done = run(*words)
+    assert done.exit_code == 0
+    assert run("verify", str(done.json()["data"]["backup"])).exit_code == 0
 
 
 def test_what_someone_wrote_since_is_shown(

@@ -364,7 +364,7 @@ def test_a_record_file_without_what_was_written_is_restored_with_a_warning(app: 
     path.write_text(json.dumps(line) + "\n")
     plan = plan_restore(app, RestoreRequest(str(path)))
     assert [(w.reason, w.after, w.partition) for w in plan.writes] == [("restored", b"3", 0)]
-    assert [problem.code for problem in plan.problems] == ["unchecked"]
+    assert [problem.code for problem in plan.problems] == ["unchecked", "wrong_partition"]
 
 
 @pytest.mark.parametrize(

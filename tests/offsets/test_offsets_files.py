@@ -152,6 +152,18 @@ def test_an_import_waits_for_what_is_hidden_where_the_key_does_not_belong(run: R
     assert run("import", "-", "--store", OWN, "--yes", input=line).exit_code == 0
 
 
+def test_the_copy_that_a_file_deletes_stays_deleted(run: Run, world: OffsetWorld) -> None:
+    """Its value came back where the other copy is that the file keeps, exit 0."""
+    home = partition_for(A, 5)
+    world.topics.put(GLOBAL, A, b'{"n":2}', partition=(home + 1) % 5)
+    both = [(home, '{"n":1}'), ((home + 1) % 5, None)]
+    lines = [json.dumps({"topic": "x", "partition": place, "key": A.decode(), "value": value}) for place, value in both]
+    words = ("import", "-", "--store", GLOBAL, "--keep-partitions", "--yes")
+    assert run(*words, input="\n".join(lines)).exit_code == 0
+    records = world.topics.read(GLOBAL, newest_per_key=True).records
+    assert {each.partition: each.value for each in records if each.key == A} == {home: b'{"n":1}', (home + 1) % 5: None}
+
+
 @pytest.mark.parametrize(
     ("content", "words", "exit_code", "complaint"),
     [

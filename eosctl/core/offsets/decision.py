@@ -35,12 +35,14 @@ class KeyAction(StrEnum):
 
 @unique
 class KeyMismatch(StrEnum):
-    """How a key is not as it should be: no record, a deletion, a value where none should be, another value."""
+    """How a key is not as it should be: no record, a deletion, a value where none should be, another value, or the
+    value of a record that was there before the write."""
 
     MISSING = "missing"
     DELETED = "deleted"
     UNEXPECTED = "unexpected"
     DIFFERS = "differs"
+    NOT_REWRITTEN = "not_rewritten"
 
 
 class Cell(NamedTuple):

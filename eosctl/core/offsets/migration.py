@@ -6,11 +6,9 @@ writes a topic.
 
 from __future__ import annotations
 
-import fnmatch
 import heapq
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
@@ -22,9 +20,9 @@ from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.keys import quoted_name
 from eosctl.core.records import Bounds
 from eosctl.core.wording import counted
-from eosctl.errors import EosctlError, NotFoundError, UsageError
+from eosctl.errors import EosctlError, UsageError
 
-_FILES = PlanFormat("eosctl-offsets-migration", 7, "offsets migrate")
+_FILES = PlanFormat("eosctl-offsets-migration", 8, "offsets migrate")
 PART_RECORDS = 500_000
 _MANY_PARTITIONS, _FULLER = 16, 1.25
 """For each task, so many partitions are many; and so much more than the others one may have to write."""
@@ -44,7 +42,8 @@ class PlannedTopic:
     """A topic, or a file of records, as the plan was made from it.
 
     `name` is unique in the plan: a topic, `TOPIC@PROFILE` for one on another cluster, or `file:PATH`. `topic_id` None
-    means that it does not exist and will be created; a file's is its sha256. A file has no `cluster_id`.
+    means that it does not exist and will be created; a file's is its sha256. A file has no `cluster_id`. `connectors`
+    are those whose offsets are taken from it, because it is their own topic; None: of all that it has.
     """
 
     name: str
@@ -53,6 +52,7 @@ class PlannedTopic:
     replication_factor: int
     bounds: tuple[Bounds, ...] = ()
     cluster_id: str | None = None
+    connectors: tuple[str, ...] | None = None
 
     @property
     def file(self) -> str | None:
@@ -68,6 +68,10 @@ class PlannedTopic:
     def topic(self) -> str:
         """Its name on its cluster."""
         return topic_of(self.name)
+
+    def gives(self, connector: str) -> bool:
+        """Whether the offsets of `connector` are taken from it, if it has some."""
+        return self.connectors is None or connector in self.connectors
 
     def records(self) -> int:
         """At most how many records there are to read of it."""
@@ -93,53 +97,6 @@ class ConnectorRoute:
 
 
 @frozen
-class Selection:
-    """Which connectors are meant: names, all, or a pattern (`re:` or a glob)."""
-
-    connectors: tuple[str, ...] = ()
-    all_connectors: bool = False
-    pattern: str | None = None
-
-    def check(self) -> None:
-        """Raises UsageError unless exactly one way of choosing was taken."""
-        if sum([bool(self.connectors), self.all_connectors, self.pattern is not None]) != 1:
-            raise UsageError("which connectors?", hint="Give one of --connector (repeatable), --match, or --all.")
-
-    def choose(self, found: Iterable[str]) -> list[str]:
-        """The selected among `found`, sorted; raises NotFoundError when a name or the pattern finds nothing."""
-        names = sorted(found)
-        if self.all_connectors and not names:
-            raise NotFoundError(
-                "the source has no offsets of any connector", hint="Check --from; `eosctl offsets list` shows them."
-            )
-        if self.all_connectors:
-            return names
-        missing = sorted(set(self.connectors) - set(names))
-        if missing:
-            raise NotFoundError(
-                f"no offsets of connector {', '.join(missing)} in the source",
-                hint="`eosctl offsets list` shows the connectors that have offsets.",
-            )
-        matches = self._matcher()
-        chosen = [name for name in names if name in self.connectors or matches(name)]
-        if not chosen:
-            raise NotFoundError(f"no connector in the source matches {self.pattern!r}")
-        return chosen
-
-    def _matcher(self) -> Callable[[str], bool]:
-        if self.pattern is None:
-            return lambda _name: False
-        if not self.pattern.startswith("re:"):
-            glob = self.pattern
-            return lambda name: fnmatch.fnmatchcase(name, glob)
-        try:
-            expression = re.compile(self.pattern[3:])
-        except re.error as exc:
-            raise UsageError(f"{self.pattern!r} is not a regular expression: {exc}") from exc
-        return lambda name: expression.fullmatch(name) is not None
-
-
-@frozen
 class Tally:
     """What became of every record that was read; `check` proves that none is missing.
 
@@ -148,7 +105,8 @@ class Tally:
     `records` = `older` + `nobodys` + `not_selected` + `superseded` + `keys`, and `keys` = the sum of `counts`.
     `nobodys` have no connector that could be read from the key; `superseded` lost their key to another source, or to a
     rename. `conflicts` counts the keys on which source and target disagree, however that was decided.
-    `scattered` keys were found on more than one partition of their topic.
+    `scattered` keys were found on more than one partition of their topic. `others` counts, by topic and connector, the
+    keys that a connector's own topic has of others: they are `not_selected`.
     """
 
     records: int
@@ -161,6 +119,7 @@ class Tally:
     scattered: int
     counts: Mapping[str, int]
     connector_counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    others: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -168,18 +127,32 @@ class Tally:
         groups: Iterable[tuple[str, str, int, int, int]],
         *,
         records: int,
-        keys: int,
-        nobodys: int,
-        not_selected: int,
+        keys: Iterable[tuple[str, str | None, int]],
+        sources: Sequence[PlannedTopic],
+        routed: Collection[str],
         scattered: int,
     ) -> Tally:
         """From (connector, action, keys, claims, conflicts), which may come in pieces, and from what was read.
+
+        `keys` are (topic, connector or None for nobody's, how many), in pieces too; `routed` are the connectors that
+        are migrated.
 
         Each number is counted by itself: one that was taken for the rest of the others would hide a lost key.
         """
         counts = {"write": 0, "delete": 0, "keep": 0, "conflict": 0}
         per_connector: dict[str, dict[str, int]] = {}
-        decided = claimed = conflicts = 0
+        decided = claimed = conflicts = read = nobodys = not_selected = 0
+        others, source_of = dict[str, dict[str, int]](), {topic.name: topic for topic in sources}
+        for name, owner, number in keys:
+            read += number
+            if owner is None:
+                nobodys += number
+                continue
+            if not source_of[name].gives(owner):
+                there = others.setdefault(name, {})
+                there[owner] = there.get(owner, 0) + number
+            if owner not in routed or not source_of[name].gives(owner):
+                not_selected += number
         for connector, action, number, claims, both in sorted(groups):
             counts[action] += number
             of_connector = per_connector.setdefault(connector, {})
@@ -187,7 +160,7 @@ class Tally:
             decided, claimed, conflicts = decided + number, claimed + claims, conflicts + both
         return cls(
             records=records,
-            older=records - keys,
+            older=records - read,
             nobodys=nobodys,
             not_selected=not_selected,
             superseded=claimed - decided,
@@ -196,6 +169,7 @@ class Tally:
             scattered=scattered,
             counts=counts,
             connector_counts=per_connector,
+            others=others,
         )
 
     def check(self) -> None:

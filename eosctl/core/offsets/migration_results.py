@@ -14,8 +14,8 @@ from eosctl.core.offsets.migration import ConnectorRoute
 class Snapshot:
     """What one side was found to hold: whose offsets, and whether each key lies where Connect's producer puts it.
 
-    Where all do (`in_place`), no key is on two partitions, and each is in the snapshot once. `records` is how many were
-    read, counted one by one as they came; `part_bytes` is what each part of the work has of them.
+    Where all do (`in_place`), no key is on two partitions. `records` is how many were read, counted one by one as they
+    came; `part_bytes` is what each part of the work has of them.
     """
 
     connectors: frozenset[str] = frozenset()

@@ -334,8 +334,8 @@ class PlannedWrite(NamedTuple):
     """What a plan does to one key of `topic`.
 
     `before` is the newest record of the key there, `replaces` the one on the `partition` that is written to: they
-    differ where an older writer chose another partition. `after` is the value that the key has when the plan is done;
-    None is a tombstone, or still nothing. `headers` go with a record that is put back as it was.
+    differ where an older writer chose another partition. `after` is the value that is sent to the partition, None a
+    tombstone; where nothing is sent it is what the key has. `headers` go with a record that is put back as it was.
     """
 
     action: KeyAction

@@ -3,20 +3,34 @@ each of their keys does."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.records import Headers, Record
-from eosctl.engine.columns import arrow_schema, batch_of_columns, nothings, one_array, same, those
+from eosctl.engine.columns import (
+    arrow_schema,
+    batch_of_columns,
+    dictionary_of,
+    meaning,
+    nothings,
+    one_array,
+    same,
+    those,
+)
 from eosctl.engine.files import Spool
 from eosctl.engine.grouped import Grouped, in_large_pieces
-from eosctl.engine.keys.matching import places_of
+from eosctl.engine.keys.homes import Hashes, hash_column, homes_by
+from eosctl.engine.keys.matching import places_of, rows_of
 from eosctl.engine.keys.owners import owners_of
-from eosctl.engine.planned import WRITES
+from eosctl.engine.planned import WRITES, places_in
 from eosctl.engine.reading.headers import headers_at
 from eosctl.engine.write import by_partition
 
@@ -41,28 +55,74 @@ def unlisted(keys: pa.Array) -> list[bytes]:
 
 
 class BackupEntries(Grouped):
-    """Many ENTRIES in parts of whole partitions: see Grouped."""
+    """Many ENTRIES, with the `hash` of each key, in parts of whole partitions: see Grouped."""
 
     def __init__(self, pieces: Iterable[pa.RecordBatch], spool: Spool) -> None:
         """Reads `pieces`, few rows each; `spool` is for what does not fit. Raises OSError."""
         self.count = self.unchecked = 0
         self.has_keyless = False
-        self.topics: set[str] = set()
+        self.partitions: dict[str, set[int]] = {}
         tables = in_large_pieces(map(self._counted, pieces))
-        super().__init__(tables, spool, by=("topic", "partition"), in_order=by_partition)
+        in_order = partial(_with_hashes, in_order=by_partition)
+        super().__init__(tables, spool, by=("topic", "partition"), in_order=in_order)
 
     def _counted(self, piece: pa.RecordBatch) -> pa.Table:
         self.count += len(piece)
         self.unchecked += pc.sum(pc.invert(piece["knows_written"])).as_py() or 0
         self.has_keyless = self.has_keyless or piece["key"].null_count > 0
-        self.topics |= set(pc.unique(piece["topic"]).to_pylist())
-        return pa.Table.from_batches([piece])
+        table = pa.Table.from_batches([piece])
+        for topic, partitions in places_in(table).items():
+            self.partitions.setdefault(topic, set()).update(partitions)
+        return table
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The parts."""
+        return (table if "hash" in table.column_names else _with_hashes(table) for table in super().tables())
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """Those of all keys, in order."""
+        found = [one_array(table["hash"]).fill_null(0).to_numpy(zero_copy_only=False) for table in self.tables()]
+        return np.sort(np.concatenate(found))
+
+    def among(self, records: pa.Table) -> pa.Table:
+        """Those of some RECORDS whose topics and keys are kept here, on whatever partition."""
+        if not len(records):
+            return records
+        kept = np.zeros(len(records), np.bool_)
+        for table in self.tables():
+            keys = table.select(["topic", "key", "hash"]).group_by(["topic", "key", "hash"]).aggregate([])
+            kept |= rows_of(records, keys).is_valid().to_numpy(zero_copy_only=False)
+        return records.filter(pa.array(kept))
+
+    def possibly(self, records: pa.Table) -> pa.Table:
+        """Those of some RECORDS that `among` has to look at: few others have the hash of a key."""
+        if not len(records):
+            return records
+        wanted = one_array(records["hash"]).fill_null(0).to_numpy(zero_copy_only=False)
+        at = np.minimum(np.searchsorted(self.hashes, wanted), len(self.hashes) - 1)
+        return records.filter(pa.array(self.hashes[at] == wanted))
+
+
+def _with_hashes(table: pa.Table, *, in_order: Callable[[pa.Table], pa.Table] = lambda table: table) -> pa.Table:
+    table = in_order(table)
+    return table.append_column("hash", hash_column(one_array(table["key"])))
 
 
 def without_absent(entries: pa.Table, topics: Collection[str]) -> pa.Table:
     """Without the keys that had no record, of topics other than these."""
     there = pc.is_in(entries["topic"], value_set=pa.array(list(topics), pa.string()))
     return those(entries, pc.or_(there, pc.is_valid(entries["offset"])))
+
+
+def count_away(entries: pa.Table, sizes: Mapping[str, int]) -> Counter[str]:
+    """How many offsets of each topic lie elsewhere in ENTRIES, with hashes, than where Connect's producer puts their
+    keys, now that the topics have so many partitions."""
+    partitions = dictionary_of(one_array(entries["topic"]), dict(sizes), pa.int32())
+    homes = homes_by(one_array(entries["hash"]), partitions)
+    is_away = pc.and_(pc.not_equal(homes, entries["partition"]), pc.starts_with(entries["key"], "["))
+    found = pc.value_counts(one_array(entries["topic"].filter(is_away))).to_pylist()
+    return Counter({row["values"]: row["counts"] for row in found})
 
 
 def keys_of(entries: pa.Table, topic: str) -> list[bytes]:
@@ -79,7 +139,11 @@ def values_of(tables: Iterable[pa.Table], places: Collection[tuple[str, bytes, i
 
 
 class Mismatched(NamedTuple):
-    """A key that has not, or can't be seen to have, what was `expected`; None is no value, `found` a record."""
+    """A key that has not, or can't be seen to have, what was `expected`; None is no value, `found` a record.
+
+    `partition` is where the newest record of the key is. `older`: it is the record that was there before, so that the
+    same value was not written once more.
+    """
 
     topic: str
     partition: int
@@ -87,49 +151,110 @@ class Mismatched(NamedTuple):
     expected: bytes | None
     actual: bytes | None
     found: bool
+    older: bool
     hidden: bool
 
 
-def mismatched(
-    entries: pa.Table, records: pa.Table, hidden: Collection[Record], *, before: bool
-) -> Iterator[Mismatched]:
-    """The keys of ENTRIES that have another value than was written, or than was there `before`."""
-    there = there_of(entries, records)
+@frozen
+class Now:
+    """What the topics have by now of some ENTRIES: `there` (columns of RECORDS) has for each what lies in its place,
+    null for nothing, `elsewhere` (RECORDS, each topic and key once) what lies on partitions where the backup does not
+    have the key; `hidden` is what open transactions hide, on any partition."""
+
+    there: pa.Table
+    elsewhere: pa.Table
+    hidden: Sequence[Record] = ()
+
+    def later(self, entries: pa.Table) -> pa.Table | None:
+        """For each of the ENTRIES the record elsewhere that is newer than the one in its place, null for none.
+
+        Between partitions the time says which is newer, as in `rule.newest_per_key`.
+        """
+        if not len(self.elsewhere):
+            return None
+        at = rows_of(entries, self.elsewhere)
+        found, times = self.elsewhere.take(at), self.there["timestamp_ms"]
+        is_newer = pc.or_(
+            pc.greater(found["timestamp_ms"], times),
+            pc.and_(pc.equal(found["timestamp_ms"], times), found["at_home"]),
+        )
+        is_newer = pc.or_(pc.fill_null(is_newer, fill_value=False), pc.is_null(self.there["offset"]))
+        at = pc.if_else(is_newer, at, pa.scalar(None, at.type))
+        return self.elsewhere.take(one_array(at)) if at.null_count < len(at) else None
+
+
+def mismatched(entries: pa.Table, now: Now, *, before: bool) -> Iterator[Mismatched]:
+    """The keys of ENTRIES that have another value than was written, or than was there `before`.
+
+    Where the value that was written was there before, only the offset of a record shows that it came later. What counts
+    of a key is its newest record, on whichever partition.
+    """
+    there, later = now.there, now.later(entries)
     expected = entries["value"] if before else entries["written"]
-    wrong = pc.invert(same(there["value"], expected))
-    behind = {(each.topic, each.partition, each.key) for each in hidden}
+    wrong, older = pc.invert(same(there["value"], expected)), pa.repeat(pa.scalar(value=False), len(entries))
+    if not before:
+        came_before = pc.fill_null(pc.less_equal(there["offset"], entries["offset"]), fill_value=False)
+        older = pc.and_not(pc.and_(came_before, same(entries["value"], expected)), wrong)
+    partitions, actual, found = entries["partition"], there["value"], pc.is_valid(there["offset"])
+    if later is not None:
+        differs = pc.and_(pc.is_valid(later["offset"]), pc.invert(_means(later, expected)))
+        if before:  # where nothing is in the place now, what is elsewhere may have been there before as well
+            differs = pc.and_(differs, found)
+        partitions = pc.if_else(differs, later["partition"], partitions)
+        actual, found = pc.if_else(differs, later["value"], actual), pc.or_(found, differs)
+        wrong, older = pc.or_(wrong, differs), pc.and_not(older, differs)
+    wrong = pc.or_(wrong, older)
+    behind = {(each.topic, each.key) for each in now.hidden}
     if behind:
-        places = zip(*(entries[name].to_pylist() for name in ("topic", "partition", "key")), strict=True)
-        wrong = pc.or_(wrong, pa.array([place in behind for place in places], pa.bool_()))
-    columns = [entries["topic"], entries["partition"], entries["key"], expected, there["value"]]
-    rows = (column.filter(wrong).to_pylist() for column in [*columns, pc.is_valid(there["offset"])])
-    for topic, partition, key, should, actual, found in zip(*rows, strict=True):
-        yield Mismatched(topic, partition, key, should, actual, found, (topic, partition, key) in behind)
+        keys = zip(entries["topic"].to_pylist(), entries["key"].to_pylist(), strict=True)
+        wrong = pc.or_(wrong, pa.array([key in behind for key in keys], pa.bool_()))
+    columns = [entries["topic"], partitions, entries["key"], expected, actual, found, older]
+    rows = (column.filter(wrong).to_pylist() for column in columns)
+    for topic, partition, key, should, value, is_there, is_older in zip(*rows, strict=True):
+        yield Mismatched(topic, partition, key, should, value, is_there, is_older, (topic, key) in behind)
+
+
+def _means(records: pa.Table, values: Any) -> Any:
+    """Whether each of some RECORDS says what the value beside it says."""
+    return same(meaning(records["value"], records["nothing"]), meaning(values, nothings(one_array(values))))
 
 
 _THERE = ["partition", "offset", "timestamp_ms", "value"]
 """What is asked for of a record that is there; the rest would be copied for nothing."""
 
 
-def there_of(entries: pa.Table, records: pa.Table) -> pa.Table:
-    """What `records` (RECORDS, newest of each place) have in the place of each of the ENTRIES; null for nothing."""
-    return records.select(_THERE).take(places_of(entries, records))
+def look_at(entries: pa.Table, records: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """What `records` (RECORDS, newest of each place) have in the place of each of the ENTRIES, as `Now.there`, and the
+    records that are in none of these places."""
+    places = places_of(entries, records)
+    others = np.ones(len(records), np.bool_)
+    others[places.drop_null().to_numpy()] = False
+    return records.select(_THERE).take(places), records.filter(pa.array(others))
 
 
 Places = Mapping[tuple[str, int, int], Headers]
 """The headers of records, by topic, partition and offset."""
 
 
-def restored(entries: pa.Table, records: pa.Table, headers: Places, *, overwrite_newer: bool) -> pa.Table:
-    """What restoring some ENTRIES does, as WRITES; `records` are the newest of each place in their topics.
+def restored(entries: pa.Table, now: Now, headers: Places, *, overwrite_newer: bool) -> pa.Table:
+    """What restoring some ENTRIES does, as WRITES.
 
-    Someone else wrote where what is there is not what the file says was written.
+    Someone else wrote where what is there is not what the file says was written, and where a newer record of the key,
+    on another partition, says anything else.
     """
-    there = there_of(entries, records)
+    there, later = now.there, now.later(entries)
     wanted, current = entries["value"], there["value"]
     newer = pc.and_(entries["knows_written"], pc.invert(same(current, entries["written"])))
     equal = same(current, wanted)
-    newer = pc.and_not(newer, equal)
+    newer, before = pc.and_not(newer, equal), {name: there[name] for name in _THERE}
+    if later is not None:
+        is_later = pc.is_valid(later["offset"])
+        is_absent = pc.and_(pc.is_null(wanted), pc.is_null(there["offset"]))  # as it was before
+        differs = pc.and_(pc.and_not(is_later, is_absent), pc.invert(_means(later, wanted)))
+        is_foreign = pc.and_(differs, pc.invert(_means(later, entries["written"])))
+        newer = pc.or_(newer, pc.and_(entries["knows_written"], is_foreign))
+        equal = pc.and_not(equal, differs)
+        before = {name: pc.if_else(is_later, later[name], there[name]) for name in _THERE}
     back = pc.if_else(pc.is_null(wanted), KeyAction.DELETE.value, KeyAction.WRITE.value)
     action = pc.if_else(equal, KeyAction.KEEP.value, back)
     if not overwrite_newer:
@@ -143,11 +268,11 @@ def restored(entries: pa.Table, records: pa.Table, headers: Places, *, overwrite
         "action": action,
         "reason": reason,
         "conflict": newer,
-        "after": pc.if_else(taken, wanted, current),
-        "before_partition": there["partition"],
+        "after": pc.if_else(taken, wanted, before["value"]),
+        "before_partition": before["partition"],
         "replaced_headers": headers_at(entries["topic"], there["partition"], there["offset"], headers),
     }
     for name in ("offset", "timestamp_ms", "value"):
         last = "" if name == "value" else f"_{name}"
-        columns[f"before{last}"] = columns[f"replaced{last}"] = there[name]
+        columns |= {f"before{last}": before[name], f"replaced{last}": there[name]}
     return pa.table([columns[name] for name in WRITES.names], schema=WRITES)

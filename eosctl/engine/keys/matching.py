@@ -49,13 +49,17 @@ def are_alike(found: Sorted) -> npt.NDArray[np.bool_]:
     return alike
 
 
-def are_repeated(hashes: Hashes) -> npt.NDArray[np.bool_]:
-    """Which of them are there several times."""
-    found = sorted_by_hash(hashes, np.zeros(1, np.int64))
-    alike = are_alike(found)
-    repeated = np.zeros(len(hashes), np.bool_)
-    repeated[numbers_in(found)] = np.append(alike, values=False) | np.insert(alike, 0, values=False)
-    return repeated
+def are_repeated(rows: pa.Table) -> pa.Array:
+    """Which of some rows may have the topic and key of another: those whose hashes are the same, and nearly no others
+    do."""
+    hashes = hashes_in(rows, one_array(rows["key"]))
+    if len(topics := pc.unique(rows["topic"])) > 1:
+        hashes = hashes ^ (_topics_in(rows, one_array(topics)).astype(np.uint32) * _SPREAD)
+    found = np.sort(hashes)
+    again = np.unique(found[1:][found[1:] == found[:-1]])
+    if not len(again):
+        return pa.repeat(pa.scalar(value=False), len(rows))
+    return pc.is_in(pa.array(hashes), value_set=pa.array(again))
 
 
 def numbers_in(found: Sorted) -> Numbers:

@@ -70,7 +70,8 @@ def record_count(path: str) -> int:
 
 
 def folds_of(path: str, name: str, *, partitions: int) -> Iterator[Fold]:
-    """The records of a file, some at a time, under the topic `name`; a key may be in several."""
+    """The records of a file, some at a time and as they come, under the topic `name`: a partition and key may be there
+    several times, in any order of their offsets."""
     for piece in _pieces(read_file(path)):
         yield Fold(records_table(name, piece, partitions=partitions), 0, len(piece), {name: partitions})
 

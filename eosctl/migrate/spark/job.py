@@ -39,6 +39,7 @@ from eosctl.engine.columns import Table
 from eosctl.engine.files import land, next_reader, older_in, part_files, read_table
 from eosctl.engine.keys.places import Places
 from eosctl.engine.reading.ranges import OffsetRange
+from eosctl.engine.write import stamped
 from eosctl.errors import UsageError
 from eosctl.kafka.topics.bulk import Counts, write_in_bulk
 from eosctl.machine.kept_file import sync_directory
@@ -144,14 +145,12 @@ class MigrationJob:
             found = run_tasks(self.context, len(plan.parts), lambda number: tasks_of.decide_part(folder, number, plan))
             (folder / "decisions" / "_SUCCESS").touch()
             sync_directory(folder / "decisions")
-        keys = [(connector, count) for part in found for connector, count in part.keys.items()]
-        selected = {None, *plan.connectors_of("source")}  # and what is nobody's
         return Tally.of(
             chain.from_iterable(part.groups for part in found),
             records=older_in(folder / "source") + sum(part.rows for part in found),
-            keys=sum(count for _, count in keys),
-            nobodys=sum(count for connector, count in keys if connector is None),
-            not_selected=sum(count for connector, count in keys if connector not in selected),
+            keys=((*whose, count) for part in found for whose, count in part.keys.items()),
+            sources=plan.sources,
+            routed=plan.connectors_of("source"),
             scattered=sum(part.scattered for part in found),
         )
 
@@ -184,10 +183,13 @@ class MigrationJob:
             done += len(rows)
         self.on_progress("making the backup", done, done, "records")
 
-    def new_offsets(self, drift: Path, folder: Path, *, side: str) -> list[str]:
-        """Whose offsets the snapshot `drift` holds, sorted; on the target, records of the plan itself do not count."""
+    def new_offsets(self, drift: Path, folder: Path, plan: MigrationPlan, *, side: str) -> list[str]:
+        """Whose offsets the snapshot `drift` holds, sorted; on the target, records of the plan itself do not count, and
+        of a source those of connectors that it gives nothing of."""
         with self._stage(f"looking for new offsets in the {side}"):
-            found = self._on_parts(folder, lambda number: tasks_of.foreign_connectors(folder, number, drift, side=side))
+            found = self._on_parts(
+                folder, lambda number: tasks_of.foreign_connectors(folder, number, drift, plan, side=side)
+            )
         return sorted({name for names in found for name in names})
 
     def newer(self, drift: Path, folder: Path) -> int:
@@ -215,24 +217,30 @@ class MigrationJob:
             fresh_folder(into)
             return sum(self._on_parts(folder, lambda number: tasks_of.land_unwritten(folder, number, again, into)))
 
-    def write(self, decisions: Path, plan: MigrationPlan, *, tasks: int, records: int) -> SentCounts:
+    def write(
+        self, decisions: Path, plan: MigrationPlan, *, tasks: int, records: int, timestamp_ms: int | None = None
+    ) -> SentCounts:
         """Sends the so many `records` of `decisions`, in transactions of one task per part, and counts them.
 
-        The `tasks` are those of the plan: no other transactional ids are used. A file is written whole.
+        The `tasks` are those of the plan: no other transactional ids are used. A file is written whole. Without a
+        timestamp the records have those of the machines that send them.
         """
         with self._stage("writing", counts := _counts(decisions, records)):
             file = plan.target_file()
             if file is not None:
                 return SentCounts({file: (write_file(file, self._in_order(decisions, plan)), 0)})
-            return _confirmed(run_tasks(self.context, tasks, self._writer(decisions, plan, counts)))
+            return _confirmed(run_tasks(self.context, tasks, self._writer(decisions, plan, counts, timestamp_ms)))
 
-    def _writer(self, decisions: Path, plan: MigrationPlan, counts: RecordCounts) -> Callable[[int], Counts]:
+    def _writer(
+        self, decisions: Path, plan: MigrationPlan, counts: RecordCounts, timestamp_ms: int | None
+    ) -> Callable[[int], Counts]:
         """Writes a part in its task, which has a transactional id of its own: a retried one fences its predecessor."""
         client, name = self._client(plan.target_profile()), plan.transactional_id()
         tasks_of.keep_writers(decisions, plan)
 
         def write_part(number: int) -> Counts:
             rows = tasks_of.rows_of_writer(decisions, number)
+            rows = rows if timestamp_ms is None else stamped(rows, timestamp_ms)
             return write_in_bulk(client, TransactionalId(f"{name}-{number}"), rows, progress=counts.of_task(number))
 
         return write_part

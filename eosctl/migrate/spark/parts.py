@@ -14,14 +14,13 @@ import pyarrow.compute as pc
 
 from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.offsets.migration import MigrationPlan, topic_of, writers_of
+from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic, topic_of, writers_of
 from eosctl.core.offsets.migration_results import Comparison
 from eosctl.core.records import Record
 from eosctl.engine import compare as comparing
 from eosctl.engine.by_place import batches_to, write_by_place
 from eosctl.engine.columns import SENT, dictionary_of, numbered, one_array, those
 from eosctl.engine.files import (
-    PartRecords,
     part_file,
     part_files,
     read_part,
@@ -47,30 +46,47 @@ _SENT = ("topic", "partition", "partitions", "key", "hash", "value")
 class Decided:
     """What was decided of a part.
 
-    `keys` are those of the source by their connector, None for nobody's, of so many `rows`, `scattered` ones among
+    `keys` are those of the source by topic and connector, None for nobody's, of so many `rows`, `scattered` ones among
     them; `groups` are (connector, action, keys, claims, conflicts).
     """
 
     rows: int
     scattered: int
-    keys: Mapping[str | None, int]
+    keys: Mapping[tuple[str, str | None], int]
     groups: tuple[tuple[str, str, int, int, int], ...]
 
 
 def decide_part(folder: Path, number: int, plan: MigrationPlan) -> Decided:
     """Applies the rule to one part, lands its decisions and the first of them to show, and counts."""
     source = read_part(folder / "source", number)
-    newest = newest_per_key(source.records, once=source.once)
-    claims = claims_of(newest.records, plan.routes, sources=[topic.name for topic in plan.sources])
-    target = read_part(folder / "target", number)
-    there = newest_per_key(wanted(target.records, claims), once=target.once).records
+    newest = newest_per_key(source)
+    given = given_by(plan.sources, newest.records)
+    claims = claims_of(given, plan.routes, sources=[topic.name for topic in plan.sources])
+    there = newest_per_key(wanted(read_part(folder / "target", number), claims)).records
     sizes = {topic.name: topic.partitions for topic in plan.targets}
     decisions = decide(strongest(claims, plan.policy), there, sizes, plan.policy)
     land_decisions(folder / "decisions", number, decisions, parts=len(plan.parts))
     write_table(part_file(folder / "sample", number), sample_of(decisions, SAMPLE))
-    of_connectors = pc.value_counts(one_array(newest.records["connector"])).to_pylist()
-    keys = {row["values"]: row["counts"] for row in of_connectors}
-    return Decided(len(source.records), newest.scattered, keys, tuple(_groups(decisions)))
+    keys = {(topic, connector): count for topic, connector, count in _owners(newest.records)}
+    return Decided(len(source), newest.scattered, keys, tuple(_groups(decisions)))
+
+
+def _owners(records: pa.Table) -> Iterator[tuple[str, str | None, int]]:
+    """(topic, connector, records)."""
+    found = records.group_by(["topic", "connector"]).aggregate([([], "count_all")])
+    yield from zip(*(found[name].to_pylist() for name in ("topic", "connector", "count_all")), strict=True)
+
+
+def given_by(sources: Sequence[PlannedTopic], records: pa.Table) -> pa.Table:
+    """Those of some RECORDS that the sources give: without what a connector's own topic has of others."""
+    if all(topic.connectors is None for topic in sources):
+        return records
+    source_of, found = {topic.name: topic for topic in sources}, [each[:2] for each in _owners(records)]
+    others = [f"{name}\n{owner}" for name, owner in found if owner is not None and not source_of[name].gives(owner)]
+    if not others:
+        return records
+    of_rows = pc.binary_join_element_wise(records["topic"], records["connector"], "\n")
+    return records.filter(pc.invert(pc.is_in(of_rows, value_set=pa.array(others, pa.string()))))
 
 
 def _groups(decisions: pa.Table) -> Iterator[tuple[str, str, int, int, int]]:
@@ -142,38 +158,34 @@ def some_decisions(file: Path, columns: Sequence[str], *, batches: Sequence[int]
 
 def land_stale(folder: Path, number: int) -> int:
     """Lands the live copies of keys that will be sent on other partitions; returns how many."""
-    copies = comparing.stale_copies(_of_places(folder / "target", number), decisions_of(folder, number))
+    there = newest_per_place(read_part(folder / "target", number))
+    copies = comparing.stale_copies(there, decisions_of(folder, number))
     write_table(part_file(folder / "stale", number), copies)
     return len(copies)
 
 
-def _of_places(folder: Path, number: int) -> pa.Table:
-    """The newest record of each topic, partition and key of a part."""
-    part = read_part(folder, number)
-    return part.records if part.once else newest_per_place(part.records)
-
-
-def _now(folder: Path, number: int, again: Path, *, side: str = "target") -> PartRecords:
-    """What a side has by now, without the tombstones that the plan has put over copies in the target."""
+def _now(folder: Path, number: int, again: Path, *, side: str = "target") -> pa.Table:
+    """What a side has by now (RECORDS), without the tombstones that the plan has put over copies in the target."""
     part, stale = read_part(again, number), part_file(folder / "stale", number)
     if side == "source" or not stale.exists():
         return part
-    return PartRecords(comparing.without_cleaned(part.records, read_table(stale)), part.once)
+    return comparing.without_cleaned(part, read_table(stale))
 
 
-def foreign_connectors(folder: Path, number: int, drift: Path, *, side: str) -> list[str]:
+def foreign_connectors(folder: Path, number: int, drift: Path, plan: MigrationPlan, *, side: str) -> list[str]:
     """Whose offsets `drift` holds; on the target, records of the plan itself do not count."""
-    found = _now(folder, number, drift, side=side).records
+    found = _now(folder, number, drift, side=side)
     if side == "target":
         found = comparing.foreign(found, decisions_of(folder, number))
+    else:
+        found = given_by(plan.sources, found)
     names: list[str] = pc.unique(found["connector"]).drop_null().to_pylist()
     return names
 
 
 def land_newer(folder: Path, number: int, drift: Path, into: Path) -> int:
     """Lands what `drift` of the target has of keys that will be sent, that is not the plan's own; returns how many."""
-    now = _now(folder, number, drift)
-    places = now.records if now.once else newest_per_place(now.records)
+    places = newest_per_place(_now(folder, number, drift))
     newer = comparing.foreign(places, decisions_of(folder, number), claimed=True)
     file = part_file(into, number)
     write_table(file, newer)
@@ -191,22 +203,25 @@ def records_of(rows: pa.Table) -> Iterator[Record]:
 
 def land_unwritten(folder: Path, number: int, again: Path, into: Path) -> int:
     """Lands what is to be sent and the target does not have by now; returns how many."""
-    part = _now(folder, number, again)
-    missing = comparing.unwritten(decisions_of(folder, number), newest_per_key(part.records, once=part.once).records)
+    now = newest_per_key(_now(folder, number, again)).records
+    missing = comparing.unwritten(decisions_of(folder, number), now)
     land_decisions(into, number, missing, parts=len(part_files(folder / "decisions")))
     return len(missing)
 
 
 def compare_part(folder: Path, number: int, again: Path, *, side: str, since: bool, limit: int) -> Comparison:
     """Compares what a side has by now with the decisions."""
-    decisions, part = decisions_of(folder, number), _now(folder, number, again, side=side)
-    now = newest_per_key(part.records, once=part.once).records
+    decisions, stale = decisions_of(folder, number), part_file(folder / "stale", number)
+    has_stale = side == "target" and stale.exists()
+    now = newest_per_key(_now(folder, number, again, side=side)).records
+    if has_stale:
+        there = newest_per_key(read_part(again, number)).records
+        now = comparing.with_younger_tombstones(now, there, read_table(stale), decisions)
     expect = comparing.expected_in_target if side == "target" else comparing.expected_in_source
     found = comparing.compare(expect(decisions), now, side=side, limit=limit, since=since)
-    stale = part_file(folder / "stale", number)
-    if side == "source" or not stale.exists():
+    if not has_stale:
         return found
-    places = _of_places(again, number)
+    places = newest_per_place(read_part(again, number))
     return united([found, comparing.uncleaned(places, read_table(stale), decisions, limit=limit)], limit=limit)
 
 

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pyarrow import concat_tables
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.frozen import frozen
 from eosctl.core.kept.record_lines import BackupEntry
+from eosctl.core.offsets import codes as topic_codes
 from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Bounds, Headers, Record, TopicDescription
-from eosctl.engine.backups.entries import ENTRIES, BackupEntries, entries_of, unlisted, without_absent
+from eosctl.core.wording import counted
+from eosctl.engine.backups.entries import (
+    ENTRIES,
+    BackupEntries,
+    Now,
+    count_away,
+    entries_of,
+    look_at,
+    unlisted,
+    without_absent,
+)
 from eosctl.engine.backups.file import BackupFile, is_columnar, open_backup
 from eosctl.engine.backups.lines import AT_ONCE
-from eosctl.engine.columns import batch_of_rows
+from eosctl.engine.columns import RECORDS, batch_of_rows
 from eosctl.engine.planned import places_in
 from eosctl.engine.reading.headers import headers_text
-from eosctl.engine.reading.newest import all_records
+from eosctl.engine.reading.newest import TopicColumns, all_records
+from eosctl.engine.rule import newest_per_key
 from eosctl.engine.stores import ColumnStore
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.machine.ahead import ahead
@@ -27,6 +44,7 @@ from eosctl.offsets.stores.columns import ColumnStores, by_parts, column_store, 
 from eosctl.offsets.stores.gather import StoresOf, require_topics
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.ports import TopicStore
+from eosctl.report import Problem
 from eosctl.state.backups import read_backup, refuse_config
 
 if TYPE_CHECKING:
@@ -90,43 +108,144 @@ def _batch_of(entries: list[BackupEntry]) -> Batch:
 
 @frozen
 class BackupPart:
-    """Some `entries` (ENTRIES), and what their topics have in these partitions: `records` (RECORDS, newest of each
-    partition and key) with their `headers`, and what open transactions hide, by topic."""
+    """Some `entries` (ENTRIES), and what their topics have `now` of them, with the `headers` of what lies in their
+    places; and the topics as `stores`, for what open transactions hide in them."""
 
     entries: Table
-    records: Table
+    now: Now
     headers: dict[tuple[str, int, int], Headers]
     stores: dict[str, ColumnStore]
-    hidden: list[Record]
+
+
+@frozen
+class Looked(Generic[T]):
+    """What was found in each of the `parts`, and the topics as they were when each partition was first looked at.
+
+    `away` counts, by topic, the keys that the backup has on other partitions than Connect's producer chooses now.
+    """
+
+    stores: ColumnStores
+    parts: Sequence[T]
+    away: Mapping[str, int]
+
+
+@frozen
+class _Read:
+    """What reading a part has found besides what it has of its entries: records of keys of the backup on partitions
+    where it does not have them (`others`, or of keys with the same hash), what open transactions hide, the bounds,
+    and `away` as in `Looked`."""
+
+    others: Table
+    hidden: Sequence[Record]
+    bounds: Mapping[str, tuple[Bounds, ...]]
+    away: Counter[str]
+
+
+@frozen
+class _Beside:
+    """What lies on partitions where the backup does not have the keys (`Now.elsewhere`), and what is hidden there."""
+
+    elsewhere: Table = field(default_factory=RECORDS.empty_table)
+    hidden: Sequence[Record] = ()
+
+    @classmethod
+    def of(cls, entries: BackupEntries, reads: Iterable[_Read]) -> _Beside:
+        """Of all that was read."""
+        others, hidden = [RECORDS.empty_table()], list[Record]()
+        for read in reads:
+            others.append(read.others)
+            hidden += read.hidden
+        return cls(newest_per_key(entries.among(concat_tables(others))).records, hidden)
+
+    def is_nothing(self) -> bool:
+        """Whether each part has seen all that there is of its keys."""
+        return not len(self.elsewhere) and not self.hidden
 
 
 def look_at_parts(
     app: App, entries: BackupEntries, look: Callable[[BackupPart], T], *, absent_topics: bool = False
-) -> tuple[ColumnStores, list[T]]:
-    """What `look` returns for each part, and the topics as they were when each partition was first looked at.
+) -> Looked[T]:
+    """What `look` returns for each part. A key is looked for on all partitions, whichever the backup has it on: where
+    other parts have found something of a part's keys, all are looked at again.
 
     With `absent_topics`, keys that had no record in topics that are not there are left out: a cut-off write had yet to
     create them. Raises NotFoundError for a topic that is gone.
     """
     with app.topics() as topics:
-        there = topics.describe(sorted(entries.topics))
+        there = topics.describe(sorted(entries.partitions))
 
-        def look_at(app: App, topics: TopicStore, table: Table) -> tuple[T, dict[str, tuple[Bounds, ...]]]:
-            kept = without_absent(table, there) if absent_topics else table
-            part, bounds = _read(app, topics, kept, there)
-            return look(part), bounds
+        def looks(beside: _Beside | None) -> list[tuple[T, _Read]]:
+            def look_at_part(app: App, topics: TopicStore, table: Table) -> tuple[T, _Read]:
+                kept = without_absent(table, there) if absent_topics else table
+                return _looked(app, topics, entries, kept, there, beside, look)
 
-        parts = list(by_parts(app, entries.tables(), count=entries.count_parts(), doing="comparing", look=look_at))
-        bounds = earliest(bounds for _found, bounds in parts)
-        stores_found = StoresOf(
+            count = entries.count_parts()
+            return list(by_parts(app, entries.tables(), count=count, doing="comparing", look=look_at_part))
+
+        found = looks(_Beside() if entries.is_large() else None)
+        bounds = [read.bounds for _found, read in found]
+        if entries.is_large():
+            beside = _Beside.of(entries, [read for _found, read in found])
+            if not beside.is_nothing():
+                found = looks(beside)
+                bounds += [read.bounds for _found, read in found]
+        seen = earliest(bounds)
+        stores = StoresOf(
             cluster_id=topics.cluster_id(),
             global_topic=app.target.offset_topic,
-            stores={topic: ColumnStore(topic, len(bounds[topic])) for topic in bounds},
-            bounds=bounds,
-            descriptions={topic: there[topic] for topic in bounds},
+            stores={topic: ColumnStore(topic, len(seen[topic])) for topic in seen},
+            bounds=seen,
+            descriptions={topic: there[topic] for topic in seen},
             dedicated=DedicatedTopics(),
         )
-    return stores_found, [found for found, _bounds in parts]
+    away = sum((read.away for _found, read in found), Counter[str]())
+    return Looked(stores, [part for part, _read in found], away)
+
+
+def away_problems(found: Looked[Any]) -> Iterator[Problem]:
+    """A warning for each topic where the backup has keys on other partitions than Connect's producer chooses now."""
+    for topic, count in sorted(found.away.items()):
+        size = found.stores.descriptions[topic].partitions
+        keys = counted(count, "key of the backup is", "keys of the backup are")
+        yield Problem(
+            topic_codes.WRONG_PARTITION,
+            f"topic {topic} has {counted(size, 'partition')}, and {keys} on another than the one where Connect's "
+            "producer puts it now: were partitions added since? Where the connector has written its own there are two",
+            hint=f"`eosctl offsets lint --store {quote(topic)}` shows such keys and gives the repair.",
+            severity="warning",
+        )
+
+
+def _looked(
+    app: App,
+    topics: TopicStore,
+    entries: BackupEntries,
+    kept: Table,
+    there: Mapping[str, TopicDescription],
+    beside: _Beside | None,
+    look: Callable[[BackupPart], T],
+) -> tuple[T, _Read]:
+    """What `look` returns for some entries, and what was read besides; `beside` None: these are all entries."""
+    wanted = places_in(kept)
+    require_topics(sorted(wanted), there)
+    reads, behind = list[TopicColumns](), list[Record]()
+    for topic, partitions in sorted(wanted.items()):
+        if min(entries.partitions[topic]) in partitions:  # what no part has is read with the first
+            partitions |= set(range(there[topic].partitions)) - entries.partitions[topic]
+        read, hides = settled_columns(app, topics, topic, partitions=partitions, bare=True)
+        reads.append(read)
+        behind += hides
+    of_entries, others = look_at(kept, all_records(reads))
+    bounds = {read.topic: read.bounds for read in reads}
+    sizes = {topic: len(of_topic) for topic, of_topic in bounds.items()}
+    this = _Read(entries.possibly(others), behind, bounds, count_away(kept, sizes))
+    if beside is None:
+        beside = _Beside.of(entries, [this])
+    places = {(each.topic, each.partition, each.offset): each for each in (*behind, *beside.hidden)}
+    hidden = list(places.values())
+    stores = {read.topic: column_store(read, [one for one in hidden if one.topic == read.topic]) for read in reads}
+    headers = {(read.topic, *place): each for read in reads for place, each in read.headers.items()}
+    return look(BackupPart(kept, Now(of_entries, beside.elsewhere, hidden), headers, stores)), this
 
 
 def earliest(looks: Iterable[Mapping[str, tuple[Bounds, ...]]]) -> dict[str, tuple[Bounds, ...]]:
@@ -140,20 +259,3 @@ def earliest(looks: Iterable[Mapping[str, tuple[Bounds, ...]]]) -> dict[str, tup
             pairs = zip(found.get(topic, bounds), bounds, strict=False)  # there may be more partitions meanwhile
             found[topic] = tuple(min(pair, key=lambda one: (one.lso, one.end)) for pair in pairs)
     return found
-
-
-def _read(
-    app: App, topics: TopicStore, entries: Table, there: Mapping[str, TopicDescription]
-) -> tuple[BackupPart, dict[str, tuple[Bounds, ...]]]:
-    """What the topics have of some entries, and their bounds when they were read."""
-    wanted = places_in(entries)
-    require_topics(sorted(wanted), there)
-    reads, stores, hidden = [], {}, list[Record]()
-    for topic, partitions in sorted(wanted.items()):
-        read, behind = settled_columns(app, topics, topic, partitions=partitions, bare=True)
-        stores[topic] = column_store(read, behind)
-        reads.append(read)
-        hidden += behind
-    headers = {(read.topic, *place): each for read in reads for place, each in read.headers.items()}
-    part = BackupPart(entries, all_records(reads), headers, stores, hidden)
-    return part, {read.topic: read.bounds for read in reads}

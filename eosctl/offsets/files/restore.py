@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
@@ -12,12 +13,13 @@ from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted, rfc3339
 from eosctl.engine.backups.entries import BackupEntries, keys_of, restored, values_of
 from eosctl.engine.planned import PlannedWrites
-from eosctl.errors import InputFileError
+from eosctl.errors import InputFileError, RefusedError
 from eosctl.offsets.apply import prepare_writes
 from eosctl.offsets.files import codes
-from eosctl.offsets.files.backup import BackupPart, look_at_parts, read_entries
+from eosctl.offsets.files.backup import BackupPart, away_problems, look_at_parts, read_entries
 from eosctl.offsets.files.newer_records import likely_writers
 from eosctl.offsets.rows import MOST_ROWS, value_json
+from eosctl.offsets.stores.columns import ColumnStores
 from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.offsets.write_rows import RESTORE, Newer
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
@@ -62,23 +64,37 @@ def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
         for topic, store in part.stores.items():
             if store.hidden:
                 refuse_hidden_keys(app, store, keys_of(part.entries, topic))
-        writes = restored(part.entries, part.records, part.headers, overwrite_newer=request.overwrite_newer)
+        writes = restored(part.entries, part.now, part.headers, overwrite_newer=request.overwrite_newer)
         if not backup.is_large():
             return writes
         with writing_to(spool, need="A large restore needs about three times the size of the file there."):
             return spool.put(writes)
 
-    found, parts = look_at_parts(app, backup, plan, absent_topics=True)
-    writes = PlannedWrites(parts)
+    looked = look_at_parts(app, backup, plan, absent_topics=True)
+    found, writes = looked.stores, PlannedWrites(looked.parts)
+    _refuse_gone_partitions(request.path, backup, found)
     return OffsetWritePlan(
         kinds=RESTORE,
         writes=writes,
         creates=(),
         found=found,
         allowances=request.allowances,
-        problems=tuple(_problems(backup, writes)),
+        problems=(*_problems(backup, writes), *away_problems(looked)),
         details=_newer_details(app, backup, writes),
     )
+
+
+def _refuse_gone_partitions(path: str, backup: BackupEntries, found: ColumnStores) -> None:
+    """Raises RefusedError where a topic has fewer partitions by now than its records in the backup need."""
+    for topic, there in sorted(found.descriptions.items()):
+        gone = max(backup.partitions[topic])
+        if gone >= there.partitions:
+            raise RefusedError(
+                f"{path} has records of partition {gone} of topic {topic}, which has "
+                f"{counted(there.partitions, 'partition')} now; nothing was written",
+                hint=f"`eosctl offsets import {quote(path)} --store {quote(topic)}` puts each where Connect's producer "
+                "puts its key now.",
+            )
 
 
 def _newer_details(

@@ -43,7 +43,7 @@ from eosctl.offsets.switch.plan import (
     plan_switch_merge,
 )
 from eosctl.offsets.switch.report import result_report, show_switch
-from eosctl.offsets.write_rows import ResultData, WrittenRow
+from eosctl.offsets.write_rows import ResultData, ResultSummary
 from eosctl.offsets.writes import OffsetWritePlan
 from eosctl.plan import Plan
 from eosctl.ports import ConnectWorker
@@ -137,26 +137,25 @@ def _merge(app: App, plan: SwitchPlan) -> StepDone:
         reports.append(apply_plan(plan.offsets_app(app), merge, compare))
         if reports[-1].exit_code:
             first = reports[-1].problems[0].message if reports[-1].problems else "the offsets are not as planned"
-            raise EosctlError(
-                f"the merge failed: {first}", hint=f"Its backup: {reports[-1].data_of(ResultData).backup}"
-            )
+            raise EosctlError(f"the merge failed: {first}", hint=f"Its {_backups(reports)}")
     raise EosctlError(
         f"{describe_store(plan.origin)} got offsets of {plan.connector} again and again, though it is STOPPED",
         hint="Who writes them? Look for a worker that is in no group any more. Then run the same command again.",
     )
 
 
+def _backups(reports: Sequence[Report]) -> str:
+    *earlier, last = (str(report.data_of(ResultData).backup) for report in reports)
+    return f"backups, to restore in this order: {', '.join([last, *earlier[::-1]])}" if earlier else f"backup: {last}"
+
+
 def _merged(reports: Sequence[Report]) -> StepDone:
-    """What all rounds wrote; the first one's backup undoes them."""
+    """What all rounds wrote."""
     if not reports:
         return StepDone("the target has all of them")
-    first, *later = reports
-    came = [row for report in later for row in report.rows_of(WrittenRow) if row.outcome == "written"]
-    written = sum(row.outcome == "written" for row in first.rows_of(WrittenRow)) + len(came)
-    late = f", {len(came)} of them committed meanwhile" if came else ""
-    return StepDone(
-        f"{counted(written, 'offset')} written and read back{late}", merged=replace(first, rows=[*first.rows, *came])
-    )
+    first, *later = (report.summary_of(ResultSummary).written for report in reports)
+    late = f", {sum(later):,} of them committed meanwhile" if later else ""
+    return StepDone(f"{counted(first + sum(later), 'offset')} written and read back{late}", merged=tuple(reports))
 
 
 def _configure(app: App, plan: SwitchPlan) -> StepDone:

@@ -111,10 +111,10 @@ class SwitchPlan:
 
 @frozen
 class StepDone:
-    """What a step has to report; `merged` is the report of the merge."""
+    """What a step has to report; `merged` are the reports of the merges, in their order."""
 
     detail: str
-    merged: Report | None = None
+    merged: Sequence[Report] = ()
     problems: tuple[Problem, ...] = ()
 
 

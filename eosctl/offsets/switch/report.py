@@ -36,7 +36,7 @@ from eosctl.offsets.switch.rows import (
     SwitchData,
     SwitchSummary,
 )
-from eosctl.offsets.write_rows import CopiedRow, ResultData, WriteRow, topic_parts, write_row
+from eosctl.offsets.write_rows import CopiedRow, ResultData, WriteRow, WrittenRow, topic_parts, write_row
 from eosctl.output.rows import Kind
 from eosctl.report import Problem, Report
 from eosctl.state.steps import Progress
@@ -67,7 +67,7 @@ def result_report(app: App, plan: SwitchPlan, progress: Progress[StepDone]) -> R
     if progress.error is not None:
         problems += [Problem.of(progress.error), _way_on(app, plan)]
     problems += progress.problems
-    merged = done[MERGE].merged if MERGE in done else None
+    merged = done[MERGE].merged if MERGE in done else ()
     report = _report(app, plan, OFFSETS_SWITCH_RESULT, rows, problems=problems, merged=merged)
     return replace(report, exit_code=progress.exit_code(touched=True))
 
@@ -100,11 +100,14 @@ def _report(
     rows: Sequence[StepRow],
     *,
     problems: Sequence[Problem],
-    merged: Report | None = None,
+    merged: Sequence[Report] = (),
 ) -> Report:
     merge = plan.merge
     planned = [write_row(write) for write in merge.writes] if merge else []
-    copied = planned if merged is None else merged.rows_of(WriteRow)
+    backups = [str(each.data_of(ResultData).backup) for each in merged]
+    first, *later = [each.rows_of(WrittenRow) for each in merged] or [[]]
+    came = [row for rows_of_round in later for row in rows_of_round if row.outcome == "written"]
+    copied: Sequence[WriteRow] = [*first, *came] if merged else planned
     one_way = plan.at is not None and plan.origin == GLOBAL
     data = SwitchData(
         connector=plan.connector,
@@ -119,7 +122,8 @@ def _report(
         kept_elsewhere=_kept_elsewhere(plan) if plan.steps else None,
         writes=[CopiedRow(**asdict(row)) for row in copied],
         creates=topic_parts(merge.creates) if merge else [],
-        backup=merged.data_of(ResultData).backup if merged is not None else None,
+        backup=backups[0] if backups else None,
+        backups=backups,
         journal=str(plan.journal.path),
         undo=_command(plan, plan.origin) if plan.origin != plan.target and not one_way else None,
     )

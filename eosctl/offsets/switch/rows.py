@@ -50,7 +50,12 @@ class SwitchData(Printed, rename={"origin": "from"}):
     kept_elsewhere: Annotated[str | None, "What has to be changed by hand where its config is kept elsewhere too."]
     writes: Annotated[list[CopiedRow], "The offsets that are copied."]
     creates: Annotated[list[TopicPart], "Topics that are made."]
-    backup: Annotated[str | None, "The file that holds what was there before."]
+    backup: Annotated[str | None, "The file that holds what was there before the first merge."]
+    backups: Annotated[
+        list[str],
+        "One file for each merge, in their order: a task may commit while the first one writes. To take all of them "
+        "back, restore the last one first.",
+    ]
     journal: Annotated[str, "The file that the steps are written down in."]
     undo: Annotated[str | None, "The command that goes back."]
 

@@ -13,13 +13,13 @@ from eosctl.core.offsets.migration import (
     ConnectorRoute,
     MigrationPlan,
     PlannedTopic,
-    Selection,
     Tally,
     check_renames,
     plan_file_text,
     plan_routes,
     read_plan,
 )
+from eosctl.core.offsets.selection import Selection
 from eosctl.core.records import Bounds
 from eosctl.errors import EosctlError, InputFileError, NotFoundError, UsageError
 
@@ -178,7 +178,7 @@ def test_a_plan_file_gives_the_plan_back() -> None:
     assert (again.sources, again.targets, again.routes, again.tally) == (PLAN.sources, PLAN.targets, PLAN.routes, TALLY)
     assert again.policy is NEWEST
     document = json.loads(text)
-    assert (document["format"], document["version"]) == ("eosctl-offsets-migration", 7), "a change takes a new version"
+    assert (document["format"], document["version"]) == ("eosctl-offsets-migration", 8), "a change takes a new version"
 
 
 def test_the_digest_covers_everything() -> None:

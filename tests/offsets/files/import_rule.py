@@ -1,127 +1,102 @@
-"""What importing a file does to a store, key by key in plain Python: what the columns of the engine are held to."""
+"""What importing a file does to a store, from the contract of `offsets import`, place by place in plain Python.
+
+A place is a key on a partition. For each place that the file has something for: which of its records counts; what that
+says; what is there now; and so what is sent, which is never anything but what the file says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.offsets.records import IgnoredKey, OffsetKey
-from eosctl.core.offsets.views import PlannedWrite, Store, live
+from eosctl.core.offsets.murmur2 import partition_for
+from eosctl.core.offsets.records import decode_key, is_nothing
+from eosctl.core.offsets.views import PlannedWrite
 from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Record
 
-
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    """One offset of a file; `place` says where in it (`offsets.ndjson, line 7`), `line` in which order."""
-
-    place: str
-    line: int
-    record: Record
-    key: OffsetKey | IgnoredKey
+Place = tuple[bytes, int]
+Line = tuple[int, Record]
+"""A record of the file, and the number of its line."""
 
 
 @dataclass(frozen=True, slots=True)
-class Superseded:
-    """An offset of the file that is not written, because a newer one of the file falls on the same key."""
+class Expected:
+    """The writes by place, and the lines of records that are not written, each with the line that is."""
 
-    incoming: Incoming
-    by: Incoming
-
-
-@dataclass(frozen=True, slots=True)
-class ImportPlan:
-    """One write per key and partition, and what fell under the table."""
-
-    writes: tuple[PlannedWrite, ...]
-    superseded: tuple[Superseded, ...]
+    writes: list[PlannedWrite]
+    superseded: list[tuple[int, int]]
 
 
-def plan_import(
-    incoming: Sequence[Incoming], store: Store, *, keep_partitions: bool = False, rewrite: bool = False
-) -> ImportPlan:
-    """What `store` must be given to hold what the file says: one write per key, or per key and recorded partition.
-
-    `rewrite` writes what is there already once more: an aborted record after it is then no longer the newest. So does a
-    deletion of the key on another partition, which would be younger than the value.
-    Raises InputFileError for a recorded partition that the topic has not, RefusedError where a key can't be chosen.
-    """
-    wanted: dict[tuple[bytes, int], Incoming] = {}
-    superseded: list[Superseded] = []
-    for each in _in_order(incoming):
-        place = (each.key.raw, _target_partition(each, store, keep=keep_partitions))
-        if place in wanted:
-            superseded.append(Superseded(wanted[place], each))
-        wanted[place] = each
-    final = [Superseded(each.incoming, _last(wanted, each.by, store, keep=keep_partitions)) for each in superseded]
-    writes = [_planned(each, partition, store, keep=keep_partitions) for (_raw, partition), each in wanted.items()]
-    deleted = {
-        write.key.raw for write in writes if write.action is KeyAction.DELETE
-    }  # elsewhere, where the value stays
-    writes = [
-        _again(write)
-        if write.action is KeyAction.KEEP and (rewrite or (write.after is not None and write.key.raw in deleted))
-        else write
-        for write in writes
-    ]
-    return ImportPlan(
-        tuple(sorted(writes, key=lambda write: (write.key.raw, write.partition))),
-        tuple(sorted(final, key=lambda each: each.incoming.line)),
-    )
+def expected_import(
+    file: Sequence[Record], log: Sequence[Record], *, partitions: int, keep_partitions: bool, rewrite: bool
+) -> Expected:
+    """What topic `t`, which has the records of `log`, must be given to hold what the file says."""
+    lines: dict[Place, list[Line]] = {}
+    for number, record in enumerate(file, start=1):
+        assert record.key is not None
+        known = keep_partitions and record.partition != UNKNOWN
+        partition = record.partition if known else partition_for(record.key, partitions)
+        lines.setdefault((record.key, partition), []).append((number, record))
+    counts = {place: _newest(of_place) for place, of_place in lines.items()}
+    lost = [(n, counts[place][0]) for place, some in lines.items() for n, _record in some if n != counts[place][0]]
+    there = _there(log)
+    newest = {key: _youngest(key, there, partitions) for key, _partition in there}
+    changes = {place for place in counts if _changes(place, counts[place][1], there, newest, keep=keep_partitions)}
+    deleted = {key for key, partition in changes if counts[key, partition][1].value is None}
+    writes = []
+    for (key, partition), (_line, record) in sorted(counts.items()):
+        before, replaces = newest.get(key), there.get((key, partition))
+        action, reason, after, conflict = KeyAction.KEEP, "equal", before and before.value, False
+        if (key, partition) in changes or rewrite or (record.value is not None and key in deleted):
+            action, after = KeyAction.DELETE if record.value is None else KeyAction.WRITE, record.value
+            reason = _why(record, replaces if keep_partitions else before)
+            reason = reason if (key, partition) in changes else "rewritten"
+            conflict = before is not None and not is_nothing(before.value) and before.value != record.value
+        where = decode_key(key), "t", partition
+        writes.append(PlannedWrite(action, reason, *where, before, after, replaces, conflict, record.headers))
+    return Expected(writes, sorted(lost))
 
 
-def _again(write: PlannedWrite) -> PlannedWrite:
-    return write._replace(action=KeyAction.DELETE if write.after is None else KeyAction.WRITE, reason="rewritten")
+def _changes(
+    place: Place, record: Record, there: Mapping[Place, Record], newest: Mapping[bytes, Record], *, keep: bool
+) -> bool:
+    """Whether the place does not hold what the file says; or, where the file's partitions do not count, the key."""
+    if place not in there or there[place].value != record.value:
+        return True
+    return not keep and newest[place[0]].value != record.value
 
 
-def _last(wanted: Mapping[tuple[bytes, int], Incoming], by: Incoming, store: Store, *, keep: bool) -> Incoming:
-    return wanted[by.key.raw, _target_partition(by, store, keep=keep)]
+def _newest(lines: list[Line]) -> Line:
+    """Of one partition of the file's topic the last offset counts; of several the one that was written last."""
+    logs: dict[tuple[str, int], Line] = {}
+    for number, record in lines:
+        log = record.topic, record.partition
+        if log not in logs or logs[log][1].offset <= record.offset:
+            logs[log] = number, record
+    return max(logs.values(), key=lambda line: (line[1].timestamp_ms, line[0]))
 
 
-def _in_order(incoming: Iterable[Incoming]) -> list[Incoming]:
-    """The newest of a key last: within one partition the offset decides, across partitions the time, then the line."""
-    logs: dict[tuple[bytes, str, int], list[Incoming]] = {}
-    for each in incoming:
-        logs.setdefault((each.key.raw, each.record.topic, each.record.partition), []).append(each)
-    ordered = [sorted(log, key=lambda each: (each.record.offset, each.line)) for log in logs.values()]
-    ordered.sort(key=lambda log: (log[-1].record.timestamp_ms, log[-1].line))
-    return [each for log in ordered for each in log]
+def _there(log: Sequence[Record]) -> dict[Place, Record]:
+    """What lies in each place now."""
+    found: dict[Place, Record] = {}
+    for record in sorted(log, key=lambda each: each.offset):
+        assert record.key is not None
+        found[record.key, record.partition] = record
+    return found
 
 
-def _target_partition(incoming: Incoming, store: Store, *, keep: bool) -> int:
-    partition = incoming.record.partition
-    if not keep or partition == UNKNOWN:
-        return store.home(incoming.key.raw)
-    return partition
+def _youngest(key: bytes, there: Mapping[Place, Record], partitions: int) -> Record:
+    """Of a key that is on several partitions: by time, and of two as old the one where Connect looks."""
+    home = partition_for(key, partitions)
+    places = [record for (each, _partition), record in there.items() if each == key]
+    return max(places, key=lambda each: (each.timestamp_ms, each.partition == home, each.offset, each.partition))
 
 
-def _planned(incoming: Incoming, partition: int, store: Store, *, keep: bool) -> PlannedWrite:
-    newest, replaces = store.records.get(incoming.key.raw), store.at(incoming.key.raw, partition)
-    action, reason = _decide(incoming, replaces if keep else newest, replaces)
-    value = incoming.record.value
-    there = live(newest)
-    return PlannedWrite(
-        action,
-        reason,
-        incoming.key,
-        store.topic,
-        partition,
-        before=newest,
-        after=newest.value if action is KeyAction.KEEP and newest else value,
-        replaces=replaces,
-        conflict=action is not KeyAction.KEEP and there is not None and there.value != value,
-        headers=incoming.record.headers,
-    )
-
-
-def _decide(incoming: Incoming, newest: Record | None, replaces: Record | None) -> tuple[KeyAction, str]:
-    """What to do, given what a reader finds now (`newest`) and what lies on the partition that is written to."""
-    value, timestamp_ms = incoming.record.value, incoming.record.timestamp_ms
-    if newest is not None and replaces is not None and newest.value == value == replaces.value:
-        return KeyAction.KEEP, "equal"
-    if value is None:
-        return KeyAction.DELETE, "deleted_in_file"
-    if newest is None:
-        return KeyAction.WRITE, "missing"
-    return KeyAction.WRITE, "over_newer" if newest.timestamp_ms > timestamp_ms > UNKNOWN else "differs"
+def _why(record: Record, compared: Record | None) -> str:
+    if record.value is None:
+        return "deleted_in_file"
+    if compared is None:
+        return "missing"
+    return "over_newer" if UNKNOWN < record.timestamp_ms < compared.timestamp_ms else "differs"

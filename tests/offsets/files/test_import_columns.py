@@ -1,4 +1,4 @@
-"""The rule of an import over columns is the one over single records, on any cases."""
+"""The rule of an import over columns is the one over single records, on any cases; and what comes of it in a topic."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.offsets.records import decode_key
 from eosctl.core.records import Record
 from eosctl.engine import grouped
 from eosctl.engine.files import Spool
@@ -16,7 +15,7 @@ from eosctl.engine.planned import PlannedWrites
 from eosctl.offsets.files.importing import plan_import
 from eosctl.offsets.files.offsets_file import of_tables
 from tests.core.offsets.stores import PARTITIONS, column_store, store
-from tests.offsets.files import import_rule
+from tests.offsets.files.import_rule import expected_import
 
 KEYS = (b'["c",{"f":"a"}]', b'["c",{"f":"b"}]', b"\xff", b"", b'["d",{"f" : 1}]', b'["c",null]')
 VALUES = st.sampled_from([None, b"", b"null", b" null ", b'{"n":1}', b'{"n":2}', b"\xfe"])
@@ -55,8 +54,7 @@ def test_columns_decide_as_single_records(
         for offset, (key, place, at, value, headers) in enumerate(there)
     ]
     before = store(*records)
-    rows = [import_rule.Incoming("", n, each, decode_key(each.key)) for n, each in enumerate(in_file, start=1)]
-    expected = import_rule.plan_import(rows, before, keep_partitions=keep, rewrite=rewrite)
+    expected = expected_import(in_file, records, partitions=PARTITIONS, keep_partitions=keep, rewrite=rewrite)
     tables = [incoming_table([[n], *([part] for part in each)]) for n, each in enumerate(in_file, start=1)]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(grouped, "PART_RECORDS", part_records)
@@ -68,4 +66,4 @@ def test_columns_decide_as_single_records(
     else:
         assert sorted(found.writes, key=repr) == sorted(wanted, key=repr)
     assert found.superseded == len(expected.superseded)
-    assert found.first == [(each.incoming.line, each.by.line) for each in expected.superseded[:3]]
+    assert found.first == expected.superseded[:3]

@@ -51,6 +51,35 @@ def lines(*records: Record) -> bytes:
 
 
 @pytest.mark.parametrize(
+    ("in_file", "rewrite", "sent"),
+    [
+        ([record(A, b"1", at=1)], True, {HOME: (b"1", "rewritten")}),
+        (
+            [record(A, b"1"), record(A, None, partition=AWAY)],
+            False,
+            {HOME: (b"1", "rewritten"), AWAY: (None, "deleted_in_file")},
+        ),
+        (
+            [record(A, b"1"), record(A, b"2", partition=AWAY)],
+            True,
+            {HOME: (b"1", "rewritten"), AWAY: (b"2", "rewritten")},
+        ),
+        ([record(A, b"1")], False, {}),
+    ],
+)
+def test_on_a_kept_partition_is_sent_what_the_file_has_for_it(
+    in_file: list[Record], rewrite: bool, sent: dict[int, tuple[bytes | None, str]]
+) -> None:
+    """The newest value of the key went there, though another partition had it: the one to be deleted came back."""
+    there = store(record(A, b"1", at=1), record(A, b"2", partition=AWAY, at=9))
+    writes = plan_import(parse_offsets_file(lines(*in_file), name="f"), there, keep=True, rewrite=rewrite).writes
+    assert {write.partition: (write.after, write.reason) for write in writes.sends()} == sent
+    assert [write.after for write in writes if not write.sends()] == ([] if sent else [b"2"])
+    conflicts = {write.partition for write in writes if write.conflict}
+    assert conflicts == {place for place, (value, _reason) in sent.items() if value != b"2"}
+
+
+@pytest.mark.parametrize(
     ("there", "wanted", "action", "reason"),
     [
         ([], record(A, b"1"), KeyAction.WRITE, "missing"),

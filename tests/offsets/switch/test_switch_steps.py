@@ -14,6 +14,9 @@ from eosctl.app import App
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import OutRecord
 from eosctl.errors import ConnectError, EosctlError, ExitCode
+from eosctl.offsets.apply import apply_plan
+from eosctl.offsets.files.restore import RestoreRequest, plan_restore
+from eosctl.offsets.rows import MOST_ROWS
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.faults import Call, KilledError
 from tests.fakes.switching import GLOBAL, NAME, OWN, URL, SwitchWorld, outcomes, switch
@@ -106,6 +109,25 @@ def test_offsets_that_come_while_the_merge_writes_are_taken_too(tmp_path: Path) 
     assert (report.exit_code, world.delivered, world.stored(OWN, world.key)) == (ExitCode.OK, world.lines, 4)
     detail = next(row.detail for row in report.rows if row.step == "merge")
     assert detail == "2 offsets written and read back, 1 of them committed meanwhile"
+
+
+def test_of_a_merge_all_offsets_are_counted_and_all_rounds_can_be_taken_back(tmp_path: Path) -> None:
+    """Those that are shown were counted, and only the first round's backup was told."""
+    world = SwitchWorld({URL: "disabled"})
+    for number in range(2 * MOST_ROWS):
+        world.topics.put(GLOBAL, b'["c",{"filename":"g%d"}]' % number, b'{"position":1}')
+    world.topics.after("record", once(late_line(world)))
+    report = switch(world.app(tmp_path))
+    detail = next(row.detail for row in report.rows if row.step == "merge")
+    assert detail.startswith(f"{2 * MOST_ROWS + 2} offsets written and read back, 1 of them")
+    assert len(world.topics.newest(OWN)) == 2 * MOST_ROWS + 1
+    assert (len(report.data.backups), report.data.backup) == (2, report.data.backups[0])
+    world.place("STOPPED")
+    for backup in reversed(report.data.backups):
+        plan = plan_restore(world.app(tmp_path), RestoreRequest(backup))
+        assert not plan.writes.conflicts
+        assert apply_plan(world.app(tmp_path), plan, lambda plan=plan: plan).exit_code is ExitCode.OK  # type: ignore[misc]
+    assert set(world.topics.newest(OWN).values()) == {None}
     assert "g-c-0" not in world.brokers.state.transactions, "no id is made"
 
 
