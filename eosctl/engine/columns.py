@@ -170,3 +170,14 @@ def cuts_of(column: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
     _valid, offsets, data = column.buffers()
     ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
     return ends[:-1], ends[1:] - ends[:-1], np.frombuffer(data or b"", np.uint8)
+
+
+def cut_column(cuts: npt.NDArray[np.int32], data: npt.NDArray[np.uint8] | bytes) -> pa.Array:
+    """Return what lies in `data` between each two neighbours of `cuts`, as a column of `binary` that shares its memory.
+
+    Raise ArrowInvalid where a cut lies before the one before it, or outside: such an array would read other memory, and
+    the positions come from bytes that others have written.
+    """
+    column = pa.Array.from_buffers(pa.binary(), len(cuts) - 1, [None, pa.py_buffer(cuts), pa.py_buffer(data)])
+    column.validate(full=True)
+    return column

@@ -11,15 +11,18 @@ import pyarrow.compute as pc
 
 from eosctl.core.java.json import string_text
 from eosctl.core.offsets.keys import PLAIN_KEY, key_owner, quoted_name, renamed_key
-from eosctl.engine.columns import cuts_of
+from eosctl.engine.columns import cut_column, cuts_of
 
 _PATTERN = f"^{PLAIN_KEY}$".replace("?P<connector>", "?:")
 _NAME_FROM, _BEHIND_NAME = 2, b'",'
+_COMMA_FIRST = b'[",'
+"""How a key begins whose connector's name begins with a comma: there the first `",` is not behind the name."""
 
 
 def owners_of(keys: pa.BinaryArray) -> pa.Array:
     """Whose each key is, as `key_owner` says; null where a key is nobody's."""
-    is_plain = pc.fill_null(pc.match_substring_regex(keys, _PATTERN), fill_value=False)
+    matches = pc.and_not(pc.match_substring_regex(keys, _PATTERN), pc.starts_with(keys, _COMMA_FIRST))
+    is_plain = pc.fill_null(matches, fill_value=False)
     names = _names_in(keys, is_plain)
     if pc.all(is_plain).as_py() is not False:
         return names
@@ -39,8 +42,8 @@ def _names_in(keys: pa.BinaryArray, is_plain: pa.Array) -> pa.Array:
     cuts = np.zeros(2 * len(keys) + 1, np.int32)
     cuts[:-1:2], cuts[1::2] = starts + np.where(wanted, _NAME_FROM, 0), starts + np.where(wanted, ends, 0)
     cuts[-1] = cuts[-2]
-    whole = pa.Array.from_buffers(pa.string(), len(cuts) - 1, [None, pa.py_buffer(cuts), pa.py_buffer(data)])
-    return whole.take(pa.array(np.arange(0, len(cuts) - 1, 2, dtype=np.int32), mask=~wanted))
+    rows = pa.array(np.arange(0, len(cuts) - 1, 2, dtype=np.int32), mask=~wanted)
+    return cut_column(cuts, data).take(rows).cast(pa.string())
 
 
 def renamed(keys: pa.Array, connectors: pa.Array, renames: Mapping[str, str]) -> pa.Array:

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from eosctl.core.frozen import frozen
 from eosctl.core.records import Headers
-from eosctl.engine.columns import VALUES
+from eosctl.engine.columns import VALUES, cut_column
 from eosctl.engine.reading.compression import MOST_BYTES, decompressed
 from eosctl.engine.reading.heads import HEAD, Batches, Integers
 from eosctl.errors import ProtocolError
@@ -261,9 +261,7 @@ class _Reading:
         for number, (first, behind, _size) in enumerate(ends):
             cuts[2 * number : -1 : 2 * len(ends)], cuts[2 * number + 1 :: 2 * len(ends)] = first, behind
         cuts[-1] = ends[-1][1][-1]
-        if not (cuts[1:] >= cuts[:-1]).all() or cuts[-1] > len(self._raw):
-            raise ValueError("a key or a value is longer than its record")
-        whole = pa.Array.from_buffers(pa.binary(), len(cuts) - 1, [None, pa.py_buffer(cuts), pa.py_buffer(self._raw)])
+        whole = cut_column(cuts, self._raw)
         for number, (_first, _behind, size) in enumerate(ends):
             rows = np.arange(2 * number, len(cuts) - 1, 2 * len(ends), dtype=np.int32)
             is_null = size < 0
