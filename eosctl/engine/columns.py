@@ -102,6 +102,11 @@ def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return chunks[0] if len(chunks) == 1 else column.combine_chunks()
 
 
+def one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return some batches as one; there is at least one, which is not copied if it is alone."""
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
 def in_one_piece(table: pa.Table) -> pa.Table:
     """The same with one array for each column: what takes some of its rows again and again would make it each time.
 

@@ -170,7 +170,7 @@ def test_compressed_batches(codec: int, compress: Callable[[bytes], bytes]) -> N
     assert len(data) < len(plain)
     assert rows(read(data, plain)) == [(number, *line[:4]) for number in range(2) for line in LINES]
     with pytest.raises(ProtocolError, match="can't be decompressed"):
-        read(_with_codec(plain, codec, b"\xff" * 30))
+        read(_with_codec(plain, codec, b"\x1f" + b"\xff" * 30))
 
 
 _CODECS = {"gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}

@@ -24,8 +24,8 @@ import pyarrow as pa
 
 from eosctl.core.frozen import frozen
 from eosctl.core.records import Headers
-from eosctl.engine.columns import VALUES, cut_column
-from eosctl.engine.reading.compression import MOST_BYTES, decompressed
+from eosctl.engine.columns import VALUES, cut_column, one_batch
+from eosctl.engine.reading.compression import decompressed
 from eosctl.engine.reading.heads import HEAD, Batches, Integers
 from eosctl.errors import ProtocolError
 from eosctl.wire.log.batches import COMPRESSION, LOG_APPEND_TIME
@@ -45,6 +45,8 @@ PIECE = pa.schema(
 
 _BYTES_AT_ONCE = 1 << 26
 _COMPRESSED_AT_ONCE = 1 << 18
+_MOST_BYTES = (1 << 31) - 1
+"""Where the cuts of an array of Arrow end."""
 _ROWS_AT_ONCE = 1 << 14
 """So many records are read together: what is in between stays in the processor's cache."""
 _FEW = 24
@@ -102,10 +104,14 @@ class BatchDecoder:
                 yield from self.pieces()
 
     def pieces(self) -> Iterator[Piece]:
-        """What there is by now, if anything, which is held no more. Raises ProtocolError for what are no records."""
+        """What is wanted of what there is by now, if anything, which is held no more.
+
+        Nothing may be: of a range that ends in a hole, or has aborted records alone, brokers send what lies behind it.
+        Raises ProtocolError for what are no records.
+        """
         held, data = self._held, b"".join([*self._data, _PADDING])
         self._held, self._data, self._size = [], [], 0
-        if len(data) > MOST_BYTES:
+        if len(data) > _MOST_BYTES:
             raise ProtocolError(f"a record batch has {len(data)} bytes")
         if not held:
             return
@@ -113,7 +119,8 @@ class BatchDecoder:
             piece = _Reading(held, data).piece()
         except (IndexError, ValueError, OverflowError, pa.ArrowInvalid) as exc:
             raise ProtocolError("a record batch holds no records that can be read") from exc
-        yield piece
+        if len(piece.columns):
+            yield piece
 
 
 class _Reading:
@@ -138,7 +145,7 @@ class _Reading:
         of_rows = np.repeat(np.arange(len(self._counts)), self._counts)
         some = range(0, len(starts), _ROWS_AT_ONCE)
         parts = [self._rows(starts[first : first + _ROWS_AT_ONCE], of_rows[first:][:_ROWS_AT_ONCE]) for first in some]
-        columns = pa.Table.from_batches([part.columns for part in parts]).combine_chunks().to_batches()[0]
+        columns = one_batch([part.columns for part in parts])
         headers = {place: each for part in parts for place, each in part.headers.items()}
         return Piece(columns, np.concatenate([part.producers for part in parts]), headers)
 
@@ -321,10 +328,10 @@ def _plain_parts(
     rows = zip(portions.tolist(), codecs.tolist(), begins.tolist(), ends.tolist(), strict=True)
     plain, size, first = list[bytes | memoryview](), 0, 0
     for _portion, some in groupby(rows, key=itemgetter(0)):
-        more = decompressed([(batches.data[begin:end], codec) for _portion, codec, begin, end in some])
-        plain += more
-        size, last = size + sum(map(len, more)), first + len(plain)
-        if size >= _BYTES_AT_ONCE or last == len(codecs):
-            edges = np.cumsum([0, *map(len, plain)])
-            yield batches.heads[first:last], edges[:-1], edges[1:], plain
-            plain, size, first = [], 0, last
+        for more in decompressed([(batches.data[begin:end], codec) for _portion, codec, begin, end in some]):
+            plain += more
+            size, last = size + sum(map(len, more)), first + len(plain)
+            if size >= _BYTES_AT_ONCE or last == len(codecs):
+                edges = np.cumsum([0, *map(len, plain)])
+                yield batches.heads[first:last], edges[:-1], edges[1:], plain
+                plain, size, first = [], 0, last

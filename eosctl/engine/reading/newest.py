@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from eosctl.core.frozen import frozen
 from eosctl.core.records import Bounds, Headers, Record
-from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings, same
+from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings, one_batch, same
 from eosctl.engine.keys.homes import Hashes, hash_column, hashes_of, homes_by, nulls_of
 from eosctl.engine.keys.matching import are_alike, numbers_in, sorted_by_hash
 from eosctl.engine.keys.owners import owners_of
@@ -267,14 +267,10 @@ def _larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         some.append(batch)
         rows += len(batch)
         if rows >= _ROWS_AT_ONCE:
-            yield _one_batch(some)
+            yield one_batch(some)
             some, rows = [], 0
     if some:
-        yield _one_batch(some)
-
-
-def _one_batch(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        yield one_batch(some)
 
 
 def piece_of(number: int, messages: Sequence[Message]) -> Piece:
