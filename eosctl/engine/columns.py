@@ -51,12 +51,13 @@ def arrow_schema(columns: str) -> pa.Schema:
 
 
 RECORDS = arrow_schema(
-    "topic string, partition int, offset long, timestamp_ms long, key binary, value value, nothing boolean, "
-    "hash hash, at_home boolean, connector string"
+    "topic string, partition int, offset long, timestamp_ms long, key binary, value value, headers value, "
+    "nothing boolean, hash hash, at_home boolean, connector string"
 )
 """Records as they were read. `nothing`: the value is a deletion (`is_nothing`); `hash` is murmur2 of the key, null for
 no key; `at_home`: the key is where Connect's producer puts it; `connector` is whose the key is (`key_owner`), null for
-nobody's. `timestamp_ms` is -1 for none."""
+nobody's. `timestamp_ms` is -1 for none, `headers` are as they lie in a record batch (`headers.headers_in`), null for
+none."""
 
 LINES = arrow_schema(
     "topic string, partition int, offset long, timestamp_ms long, key binary, value value, headers string"
@@ -72,7 +73,7 @@ Table, Batch = pa.Table, pa.RecordBatch
 DECISIONS = arrow_schema(
     "connector string, target_connector string, source_topic string, source_partition int, source_offset long, "
     "source_key binary, value value, topic string, key binary, hash hash, partitions int, partition int, "
-    "target_exists boolean, target_offset long, target_timestamp_ms long, before value, "
+    "target_exists boolean, target_offset long, target_timestamp_ms long, target_headers value, before value, "
     "before_nothing boolean, action string, reason string, conflict boolean, claims long"
 )
 """What becomes of each target key: `value` is the source's (null for a deletion), `before` the target's bytes,

@@ -194,7 +194,10 @@ def decide(
         collides=claims["collides"],
     )
     action, reason, conflict = facts.outcome(policy, fallback=fallback)
-    of_target = ("partition", "partition"), ("target_offset", "offset"), ("target_timestamp_ms", "timestamp_ms")
+    of_target = (
+        ("partition", "partition"),
+        *((f"target_{name}", name) for name in ("offset", "timestamp_ms", "headers")),
+    )
     columns: dict[str, Any] = {name: claims[name] for name in claims.column_names if name in DECISIONS.names}
     columns |= {name: found[of] for name, of in (*of_target, ("before", "value"), ("before_nothing", "nothing"))}
     columns |= {

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eosctl.core.record_file import wire_headers
 from eosctl.core.records import Record
 from eosctl.engine.columns import SENT, batch_of_columns, numbered, one_array, those
 from eosctl.engine.keys.homes import homes_by
@@ -144,7 +145,12 @@ def _more_of(rows: pa.Table, on_last: OnDelivery | None) -> list[tuple[Any, ...]
     if "headers" in rows.column_names and rows["headers"].null_count < len(rows):
         for number, text in enumerate(rows["headers"].to_pylist()):
             if text is not None:
-                more[number] = (*(more[number] or (None,)), None, 0, list(headers_of(text)))
+                more[number] = (
+                    *(more[number] or (None,)),
+                    None,
+                    0,
+                    wire_headers(headers_of(text)),
+                )
     return more
 
 

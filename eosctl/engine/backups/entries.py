@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.records import Headers, Record
+from eosctl.core.records import Record
 from eosctl.engine.columns import arrow_schema, batch_of_columns, nothings, one_array, same, those
 from eosctl.engine.files import Spool
 from eosctl.engine.grouped import Grouped, in_large_pieces
 from eosctl.engine.keys.matching import places_of
 from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.planned import WRITES
-from eosctl.engine.reading.headers import headers_at
+from eosctl.engine.reading.headers import headers_texts
 from eosctl.engine.write import by_partition
 
 ENTRIES = arrow_schema(
@@ -107,7 +107,7 @@ def mismatched(
         yield Mismatched(topic, partition, key, should, actual, found, (topic, partition, key) in behind)
 
 
-_THERE = ["partition", "offset", "timestamp_ms", "value"]
+_THERE = ["partition", "offset", "timestamp_ms", "value", "headers"]
 """What is asked for of a record that is there; the rest would be copied for nothing."""
 
 
@@ -116,11 +116,7 @@ def there_of(entries: pa.Table, records: pa.Table) -> pa.Table:
     return records.select(_THERE).take(places_of(entries, records))
 
 
-Places = Mapping[tuple[str, int, int], Headers]
-"""The headers of records, by topic, partition and offset."""
-
-
-def restored(entries: pa.Table, records: pa.Table, headers: Places, *, overwrite_newer: bool) -> pa.Table:
+def restored(entries: pa.Table, records: pa.Table, *, overwrite_newer: bool) -> pa.Table:
     """What restoring some ENTRIES does, as WRITES; `records` are the newest of each place in their topics.
 
     Someone else wrote where what is there is not what the file says was written.
@@ -145,7 +141,7 @@ def restored(entries: pa.Table, records: pa.Table, headers: Places, *, overwrite
         "conflict": newer,
         "after": pc.if_else(taken, wanted, current),
         "before_partition": there["partition"],
-        "replaced_headers": headers_at(entries["topic"], there["partition"], there["offset"], headers),
+        "replaced_headers": headers_texts(there["headers"]),
     }
     for name in ("offset", "timestamp_ms", "value"):
         last = "" if name == "value" else f"_{name}"

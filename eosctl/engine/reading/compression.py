@@ -13,8 +13,8 @@ import pyarrow as pa
 from eosctl.errors import ProtocolError
 
 MOST_BYTES, TOGETHER_BYTES = 1 << 28, 1 << 26
-"""Of the records of one batch, and of several that are decompressed together. Producers put some 1 MB into one by default
-(`max.request.size`), but whoever may write to a topic can send a few kB that become gigabytes."""
+"""Of the records of one batch, and of several that are decompressed together. Producers put some 1 MB into one by
+default (`max.request.size`), but whoever may write to a topic can send a few kB that become gigabytes."""
 _GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
 _STREAMS = {_GZIP: "gzip", _LZ4: "lz4", _ZSTD: "zstd"}
 _XERIAL = b"\x82SNAPPY\x00"
@@ -30,7 +30,7 @@ class _TooMuchError(Exception):
 
 
 def decompressed(batches: Sequence[tuple[memoryview, int]]) -> Iterator[list[bytes | memoryview]]:
-    """Give the records of some batches, which come with their codecs, in order: all at once, unless these are many bytes.
+    """Give the records of some batches, which come with their codecs, in order: all at once, unless they are too much.
 
     No more is decompressed than is allowed, whatever a batch says of itself. Raises ProtocolError.
     """
@@ -48,7 +48,7 @@ def decompressed(batches: Sequence[tuple[memoryview, int]]) -> Iterator[list[byt
 
 
 def _plain(batches: Sequence[tuple[memoryview, int]], most: int) -> list[bytes | memoryview]:
-    """The records of each batch; raises _TooMuchError where those that are compressed come to more than `most` bytes."""
+    """The records of each batch; raises _TooMuchError where those that are compressed have more than `most` bytes."""
     found, rows_of = list[bytes | memoryview](), defaultdict[int, list[int]](list)
     for row, (data, codec) in enumerate(batches):
         found.append(data)

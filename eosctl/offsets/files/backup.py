@@ -12,7 +12,7 @@ from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.frozen import frozen
 from eosctl.core.kept.record_lines import BackupEntry
 from eosctl.core.record_file import UNKNOWN
-from eosctl.core.records import Bounds, Headers, Record, TopicDescription
+from eosctl.core.records import Bounds, Record, TopicDescription
 from eosctl.engine.backups.entries import ENTRIES, BackupEntries, entries_of, unlisted, without_absent
 from eosctl.engine.backups.file import BackupFile, is_columnar, open_backup
 from eosctl.engine.backups.lines import AT_ONCE
@@ -91,11 +91,10 @@ def _batch_of(entries: list[BackupEntry]) -> Batch:
 @frozen
 class BackupPart:
     """Some `entries` (ENTRIES), and what their topics have in these partitions: `records` (RECORDS, newest of each
-    partition and key) with their `headers`, and what open transactions hide, by topic."""
+    partition and key), and what open transactions hide, by topic."""
 
     entries: Table
     records: Table
-    headers: dict[tuple[str, int, int], Headers]
     stores: dict[str, ColumnStore]
     hidden: list[Record]
 
@@ -154,6 +153,5 @@ def _read(
         stores[topic] = column_store(read, behind)
         reads.append(read)
         hidden += behind
-    headers = {(read.topic, *place): each for read in reads for place, each in read.headers.items()}
-    part = BackupPart(entries, all_records(reads), headers, stores, hidden)
+    part = BackupPart(entries, all_records(reads), stores, hidden)
     return part, {read.topic: read.bounds for read in reads}
