@@ -239,7 +239,8 @@ class _Reading:
         cuts = [(key, key_end, key_size), (value, value_end, value_size)]
         if count.any():
             cuts.append((value_end, end, np.sign(count) - 1))
-        if count.min() < 0 or (behind[count == 0] != end[count == 0]).any():
+            behind = np.where(count > 0, end, behind)  # what is there is looked at where it is wanted
+        if not np.array_equal(behind, end):
             raise ValueError("a record is longer or shorter than what it has")
         keys, values, *rest = self._cut(cuts)
         [headers] = rest or [pa.nulls(len(starts), VALUES)]

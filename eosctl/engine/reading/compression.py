@@ -15,6 +15,8 @@ from eosctl.errors import ProtocolError
 MOST_BYTES, TOGETHER_BYTES = 1 << 28, 1 << 26
 """Of the records of one batch, and of several that are decompressed together. Producers put some 1 MB into one by
 default (`max.request.size`), but whoever may write to a topic can send a few kB that become gigabytes."""
+_BLOCK_BYTES = 1 << 20
+"""Read at once of a stream: the memory for much more is asked of the system anew each time."""
 _GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
 _STREAMS = {_GZIP: "gzip", _LZ4: "lz4", _ZSTD: "zstd"}
 _XERIAL = b"\x82SNAPPY\x00"
@@ -92,11 +94,14 @@ def _between(name: str) -> bytes:
 
 
 def _of_stream(data: bytes | memoryview, name: str, most: int) -> bytes:
+    found = list[bytes]()
     with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(data)), name) as stream:
-        found: bytes = stream.read(most + 1)
-    if len(found) > most:
-        raise _TooMuchError
-    return found
+        while block := stream.read(_BLOCK_BYTES):
+            found.append(block)
+            most -= len(block)
+            if most < 0:
+                raise _TooMuchError
+    return b"".join(found)
 
 
 def _of_snappy(data: bytes | memoryview, most: int) -> bytes:
