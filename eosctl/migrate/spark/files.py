@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +19,7 @@ from eosctl.core.records import Record
 from eosctl.engine.columns import batch_of_rows
 from eosctl.engine.reading.newest import Fold, records_table
 from eosctl.errors import EosctlError, InputFileError
-from eosctl.machine.kept_file import gone_on_failure, sync_directory, sync_file
+from eosctl.machine.kept_file import write_whole
 
 _ROWS_AT_ONCE = 50_000
 _LINE_BYTES = 60
@@ -82,13 +82,16 @@ def _pieces(rows: Iterator[Item]) -> Iterator[list[Item]]:
 
 def write_file(path: str, records: Iterable[Record]) -> int:
     """Writes a file that is there whole or not at all, and synced; returns how many records. Raises EosctlError."""
-    draft = Path(f"{path}.new")
+    count, write = 0, _write_parquet if is_parquet(path) else _write_lines
+
+    def counted() -> Iterator[Record]:
+        nonlocal count
+        for record in records:
+            count += 1
+            yield record
+
     try:
-        with gone_on_failure(draft):
-            count = _write_parquet(draft, records) if is_parquet(path) else _write_lines(draft, records)
-            sync_file(draft)
-            draft.replace(path)
-        sync_directory(draft.parent)
+        write_whole(Path(path), lambda file: write(file, counted()))
     except OSError as exc:
         raise EosctlError(f"cannot write {path}: {exc.strerror or exc}", hint="Check space and rights.") from exc
     return count
@@ -154,19 +157,13 @@ def _readable(path: str | Path) -> Iterator[None]:
         ) from exc
 
 
-def _write_lines(draft: Path, records: Iterable[Record]) -> int:
-    count = 0
-    with open(draft, "w", encoding="utf-8") as file:
-        for record in records:
-            file.write(f"{record_line(record)}\n")
-            count += 1
-    return count
+def _write_lines(file: IO[bytes], records: Iterable[Record]) -> None:
+    for record in records:
+        file.write(f"{record_line(record)}\n".encode())
 
 
-def _write_parquet(draft: Path, records: Iterable[Record]) -> int:
-    count, rows = 0, ((r.topic, r.partition, r.timestamp_ms, r.key, r.value) for r in records)
-    with pq.ParquetWriter(draft, _PARQUET) as writer:
+def _write_parquet(file: IO[bytes], records: Iterable[Record]) -> None:
+    rows = ((r.topic, r.partition, r.timestamp_ms, r.key, r.value) for r in records)
+    with pq.ParquetWriter(file, _PARQUET) as writer:
         for piece in _pieces(rows):
             writer.write_batch(batch_of_rows(piece, _PARQUET))
-            count += len(piece)
-    return count
