@@ -149,7 +149,10 @@ class TopicWriter:
                 producer.flush(1.0)
 
     def _send_in_transaction(self, producer: Producer, send: Callable[[Producer], None]) -> None:
-        producer.begin_transaction()
+        try:
+            producer.begin_transaction()
+        except _FATAL as exc:
+            raise self._failed(producer, exc) from exc
         try:
             self._send(producer, send)
         except BaseException:
@@ -165,11 +168,14 @@ class TopicWriter:
             send(producer)
             while producer.flush(_POLL_S):
                 self._check(producer)
-        except _FATAL as exc:  # poll and flush raise a fatal error too, such as being fenced
-            error = _told(producer, _kafka_error(exc))
-            raise self._translated(error, f"writing records ({self._tally()})", None) from exc
+        except _FATAL as exc:
+            raise self._failed(producer, exc) from exc
         self._check(producer)
         self._report(self._delivered)
+
+    def _failed(self, producer: Producer, exc: KafkaException | SystemError) -> EosctlError:
+        """What a call raised: any may raise a fatal error, such as being fenced."""
+        return self._translated(_told(producer, _kafka_error(exc)), f"writing records ({self._tally()})", None)
 
     def _send_all(self, producer: Producer, *, records: Iterable[OutRecord]) -> None:
         for record in records:

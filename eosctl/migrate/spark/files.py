@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eosctl.core.record_file import UNKNOWN, read_records, record_line
@@ -35,6 +36,14 @@ _PARQUET = pa.schema(
     ]
 )
 _NEEDED = ("partition", "key", "value")
+_TYPES = {
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp_ms": pa.int64(),
+    "key": pa.binary(),
+    "value": pa.binary(),
+}
 
 
 def is_parquet(path: str) -> bool:
@@ -45,17 +54,25 @@ def is_parquet(path: str) -> bool:
 def read_file(path: str) -> Iterator[Record]:
     """The records of a file; one without an offset gets its place in the file, for then the order says what is newer.
 
-    Raises InputFileError: unreadable, no records of Kafka, or records of several topics, whose offsets can't be
-    compared.
+    Raises InputFileError: unreadable, no records of Kafka, records of several topics, or some with offsets and some
+    without: these can't be compared.
     """
     topic: str | None = None
+    has_offsets = False
     for place, record in enumerate(read_parquet(path) if is_parquet(path) else _of_lines(path)):
-        if topic is not None and record.topic != topic:
+        knows_offset = record.offset != UNKNOWN
+        if topic is None:
+            topic, has_offsets = record.topic, knows_offset
+        if record.topic != topic:
             raise InputFileError(
                 f"{path} holds records of the topics {topic} and {record.topic}", hint="One file per topic, please."
             )
-        topic = record.topic
-        yield record if record.offset != UNKNOWN else record._replace(offset=place)
+        if knows_offset != has_offsets:
+            raise InputFileError(
+                f"{path} holds records with an offset and records without, so that it is not known which are newer",
+                hint=f"Record {place + 1} is the first that differs. Give all of them offsets, or none.",
+            )
+        yield record if knows_offset else record._replace(offset=place)
 
 
 def record_count(path: str) -> int:
@@ -125,15 +142,10 @@ def read_parquet(path: str | Path) -> Iterator[Record]:
 def _rows(batch: pa.RecordBatch) -> Iterator[Record]:
     columns: dict[str, Any] = {name: batch.column(name) for name in batch.schema.names}
     if "timestamp_ms" not in columns and "timestamp" in columns:
-        columns["timestamp_ms"] = columns["timestamp"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64())
-    keys, values = (columns[name].cast(pa.binary()).to_pylist() for name in ("key", "value"))
+        columns["timestamp_ms"] = columns["timestamp"]
     nothing = [None] * batch.num_rows
-    topics, partitions, offsets, times = (
-        columns[name].to_pylist() if name in columns else nothing
-        for name in ("topic", "partition", "offset", "timestamp_ms")
-    )
-    for row in zip(topics, partitions, offsets, times, keys, values, strict=True):
-        topic, partition, offset, timestamp_ms, key, value = row
+    rows = (_typed(name, columns[name]).to_pylist() if name in columns else nothing for name in _TYPES)
+    for topic, partition, offset, timestamp_ms, key, value in zip(*rows, strict=True):
         yield Record(
             topic or "",
             partition,
@@ -142,6 +154,21 @@ def _rows(batch: pa.RecordBatch) -> Iterator[Record]:
             key,
             value,
         )
+
+
+def _typed(name: str, column: pa.Array) -> pa.Array:
+    """A column of records as it must be; raises what `_readable` translates: numbers are never cut or made of text."""
+    kind, least = _TYPES[name], 0 if name == "partition" else UNKNOWN
+    if name == "timestamp_ms" and pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("ms", tz="UTC")).cast(kind)
+    if pa.types.is_integer(kind):
+        if not pa.types.is_integer(column.type):
+            raise pa.ArrowTypeError(f"column {name} is of type {column.type}")
+        if name == "partition" and column.null_count:
+            raise pa.ArrowInvalid("a record has no partition")
+        if (pc.min(column).as_py() or 0) < least:
+            raise pa.ArrowInvalid(f"column {name} has {pc.min(column)}")
+    return column.cast(kind)
 
 
 @contextmanager
@@ -153,7 +180,8 @@ def _readable(path: str | Path) -> Iterator[None]:
         raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as exc:
         raise InputFileError(
-            f"{path} is no Parquet file of Kafka records: {exc}", hint="Needed: binary key, value."
+            f"{path} is no Parquet file of Kafka records: {exc}",
+            hint="Needed: binary key and value, whole numbers as partition, offset and timestamp_ms.",
         ) from exc
 
 
