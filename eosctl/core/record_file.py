@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from eosctl.core.records import Headers, Record
-from eosctl.errors import InputFileError
+from eosctl.errors import InputFileError, RefusedError
 
 UNKNOWN = -1
 """`offset` and `timestamp_ms` of a record whose line has none."""
@@ -70,12 +70,24 @@ def decode_bytes(value: object) -> bytes | None:
 
 def encode_headers(headers: Headers) -> list[object]:
     """Headers as the member of a line."""
-    return [{"name": encode_bytes(name), "value": encode_bytes(value)} for name, value in wire_headers(headers)]
+    return [{"name": encode_bytes(header_name(name)), "value": encode_bytes(value)} for name, value in headers]
 
 
-def wire_headers(headers: Headers) -> list[tuple[bytes, bytes | None]]:
-    """Return headers with their names as bytes, as they are sent: confluent-kafka crashes on names with surrogates."""
-    return [(name.encode("utf-8", "surrogateescape"), value) for name, value in headers]
+def header_name(name: str) -> bytes:
+    """The bytes of a header's name."""
+    return name.encode("utf-8", "surrogateescape")
+
+
+def sendable_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
+    """Return headers as confluent-kafka takes them, which crashes on names with surrogates; raise RefusedError for
+    these."""
+    for name, _value in headers:
+        if header_name(name) != name.encode("utf-8", "replace"):
+            raise RefusedError(
+                f"a record has a header whose name is not UTF-8 ({header_name(name)!r}), which can't be written",
+                hint="Take that header out of a copy of the file.",
+            )
+    return list(headers)
 
 
 def decode_headers(value: object) -> Headers:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eosctl.core.record_file import wire_headers
+from eosctl.core.record_file import sendable_headers
 from eosctl.core.records import Record
 from eosctl.engine.columns import SENT, batch_of_columns, numbered, one_array, those
 from eosctl.engine.keys.homes import homes_by
@@ -149,7 +149,7 @@ def _more_of(rows: pa.Table, on_last: OnDelivery | None) -> list[tuple[Any, ...]
                     *(more[number] or (None,)),
                     None,
                     0,
-                    wire_headers(headers_of(text)),
+                    sendable_headers(headers_of(text)),
                 )
     return more
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eosctl.core.record_file import decode_headers, encode_headers, wire_headers
+from eosctl.core.record_file import decode_headers, encode_headers, header_name
 from eosctl.core.records import Headers
 from eosctl.engine.columns import one_array
 from eosctl.errors import ProtocolError
@@ -38,8 +38,8 @@ def raw_headers(headers: Headers) -> bytes | None:
         return None
     out = bytearray()
     write_varint(out, len(headers) << 1)
-    for pair in wire_headers(headers):
-        for data in pair:
+    for name, value in headers:
+        for data in (header_name(name), value):
             write_varint(out, 1 if data is None else len(data) << 1)
             out += data or b""
     return bytes(out)

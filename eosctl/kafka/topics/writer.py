@@ -14,7 +14,7 @@ from eosctl.core.clients.librdkafka_limits import LARGEST_RECORD
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
-from eosctl.core.record_file import wire_headers
+from eosctl.core.record_file import sendable_headers
 from eosctl.core.records import OutRecord, Written
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
@@ -200,7 +200,7 @@ class TopicWriter:
         index = len(self._written)
         self._written.append(None)
         topic, key, value, _partition, timestamp_ms, headers = record
-        arguments: dict[str, Any] = {"headers": wire_headers(headers)} if headers else {}
+        arguments: dict[str, Any] = {"headers": sendable_headers(headers)} if headers else {}
         if timestamp_ms is not None and timestamp_ms >= 0:
             arguments["timestamp"] = timestamp_ms
         report = partial(self._on_delivery, index)
