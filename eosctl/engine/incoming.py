@@ -48,7 +48,7 @@ def without_keyless(incoming: pa.Table) -> pa.Table:
 
 def with_keys(incoming: pa.Table, keys: Sequence[bytes]) -> pa.Table:
     """The same with other keys."""
-    return incoming.set_column(incoming.column_names.index("key"), "key", pa.array(keys, pa.binary()))
+    return incoming.set_column(incoming.column_names.index("key"), "key", pa.array(keys, incoming["key"].type))
 
 
 def with_partitions(incoming: pa.Table, partitions: int, *, keep: bool) -> pa.Table:

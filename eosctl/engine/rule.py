@@ -102,7 +102,7 @@ def claims_of(newest: pa.Table, routes: Sequence[ConnectorRoute], *, sources: Se
             "source_partition": chosen["partition"],
             "source_offset": chosen["offset"],
             "timestamp_ms": chosen["timestamp_ms"],
-            "source_key": _only(given, is_renamed) if renames else pa.nulls(len(given), pa.binary()),
+            "source_key": _only(given, is_renamed) if renames else pa.nulls(len(given), given.type),
             "value": meaning(chosen["value"], chosen["nothing"]),
             "topic": topics,
             "key": keys,

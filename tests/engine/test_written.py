@@ -26,7 +26,7 @@ YOURS: list[Sent] = [(0, b"d", b"3"), (1, b"e", b"4"), (1, b"f", b"5")]
 
 def table(rows: Sequence[Sent]) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [()] * 3
-    kinds = (pa.int32(), pa.binary(), VALUES)
+    kinds = (pa.int32(), VALUES, VALUES)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
     return pa.table([pa.repeat("t", len(rows)), *arrays], names=["topic", "partition", "key", "value"])
 
@@ -35,7 +35,7 @@ def piece(*rows: tuple[int, Sent], headers: Headers = ()) -> Piece:
     """Records by their producers, in the order of the log; all have the same headers."""
     places, keys, values = (pa.array([row[number] for _who, row in rows]) for number in range(3))
     numbers = pa.array(range(len(rows)), pa.int64())
-    columns = [places.cast(pa.int32()), numbers, numbers, keys.cast(pa.binary()), values.cast(VALUES)]
+    columns = [places.cast(pa.int32()), numbers, numbers, keys.cast(VALUES), values.cast(VALUES)]
     columns.append(pa.array([raw_headers(headers)] * len(rows), VALUES))
     return Piece(pa.RecordBatch.from_arrays(columns, schema=PIECE), np.array([who for who, _row in rows], np.int64))
 

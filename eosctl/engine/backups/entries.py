@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.records import Record
-from eosctl.engine.columns import arrow_schema, batch_of_columns, nothings, one_array, same, those
+from eosctl.engine.columns import VALUES, arrow_schema, batch_of_columns, nothings, one_array, same, those
 from eosctl.engine.files import Spool
 from eosctl.engine.grouped import Grouped, in_large_pieces
 from eosctl.engine.keys.matching import places_of
@@ -73,7 +73,7 @@ def keys_of(entries: pa.Table, topic: str) -> list[bytes]:
 
 def values_of(tables: Iterable[pa.Table], places: Collection[tuple[str, bytes, int]]) -> Mapping[Any, bytes | None]:
     """What ENTRIES have in some places: topic, key and partition."""
-    keys = pa.array([key for _topic, key, _partition in places], pa.binary())
+    keys = pa.array([key for _topic, key, _partition in places], VALUES)
     some = (table.filter(pc.is_in(table["key"], value_set=keys)).to_pylist() for table in tables)
     return {(row["topic"], row["key"], row["partition"]): row["value"] for rows in some for row in rows}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,12 +38,14 @@ def _names_in(keys: pa.BinaryArray, is_plain: pa.Array) -> pa.Array:
     if not len(keys):
         return pa.array([], pa.string())
     starts, _lengths, data = cuts_of(keys)
-    ends: npt.NDArray[np.int32] = pc.find_substring(keys, _BEHIND_NAME).fill_null(0).to_numpy(zero_copy_only=False)
+    ends: npt.NDArray[np.integer[Any]] = (
+        pc.find_substring(keys, _BEHIND_NAME).fill_null(0).to_numpy(zero_copy_only=False)
+    )
     wanted = is_plain.to_numpy(zero_copy_only=False)
-    cuts = np.zeros(2 * len(keys) + 1, np.int32)
+    cuts = np.zeros(2 * len(keys) + 1, np.int64)
     cuts[:-1:2], cuts[1::2] = starts + np.where(wanted, _NAME_FROM, 0), starts + np.where(wanted, ends, 0)
     cuts[-1] = cuts[-2]
-    rows = pa.array(np.arange(0, len(cuts) - 1, 2, dtype=np.int32), mask=~wanted)
+    rows = pa.array(np.arange(0, len(cuts) - 1, 2), mask=~wanted)
     return cut_column(cuts, data).take(rows).cast(pa.string())
 
 
@@ -62,7 +65,7 @@ def renamed(keys: pa.Array, connectors: pa.Array, renames: Mapping[str, str]) ->
         else _renamed(key, renames)
         for key, name in rows
     ]
-    return pc.replace_with_mask(keys, changes, pa.array(new, pa.binary()))
+    return pc.replace_with_mask(keys, changes, pa.array(new, keys.type))
 
 
 def _renamed(key: bytes, renames: Mapping[str, str]) -> bytes:

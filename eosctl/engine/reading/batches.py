@@ -35,7 +35,7 @@ PIECE = pa.schema(
         ("place", pa.int32()),
         ("offset", pa.int64()),
         ("timestamp_ms", pa.int64()),
-        ("key", pa.binary()),
+        ("key", VALUES),
         ("value", VALUES),
         ("headers", VALUES),
     ]
@@ -46,7 +46,7 @@ PIECE = pa.schema(
 _BYTES_AT_ONCE = 1 << 26
 _COMPRESSED_AT_ONCE = 1 << 18
 _MOST_BYTES = (1 << 31) - 1
-"""Where the cuts of an array of Arrow end."""
+"""More are never read together."""
 _ROWS_AT_ONCE = 1 << 14
 """So many records are read together: what is in between stays in the processor's cache."""
 _FEW = 24
@@ -246,7 +246,7 @@ class _Reading:
         [headers] = rest or [pa.nulls(len(starts), VALUES)]
         times = pa.array(self._times(of_rows, time_ms))
         columns = pa.RecordBatch.from_arrays(
-            [pa.array(numbers), pa.array(offset), times, keys, values.cast(VALUES), headers.cast(VALUES)], schema=PIECE
+            [pa.array(numbers), pa.array(offset), times, keys, values, headers], schema=PIECE
         )
         if self._is_cut[of_rows[0] : of_rows[-1] + 1].any():
             wanted = (self._first[of_rows] <= offset) & (offset < self._stop[of_rows])
@@ -264,7 +264,7 @@ class _Reading:
         What lies between them are values of an array of Arrow, too: so it copies what is wanted.
         """
         count = len(ends[0][0])
-        cuts = np.empty(2 * len(ends) * count + 1, np.int32)
+        cuts = np.empty(2 * len(ends) * count + 1, np.int64)
         for number, (first, behind, _size) in enumerate(ends):
             cuts[2 * number : -1 : 2 * len(ends)], cuts[2 * number + 1 :: 2 * len(ends)] = first, behind
         cuts[-1] = ends[-1][1][-1]

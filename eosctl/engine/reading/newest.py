@@ -100,7 +100,7 @@ def folded(
 def records_table(topic: str, records: Iterable[Record], *, partitions: int, bare: bool = False) -> pa.Table:
     """Records that are in memory, as RECORDS of a topic that has so many partitions; `bare` as in `Folding`."""
     *columns, headers = list(zip(*(record[1:] for record in records), strict=True)) or [()] * 6
-    types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), VALUES)
+    types = (pa.int32(), pa.int64(), pa.int64(), VALUES, VALUES)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
     arrays.append(pa.array(map(raw_headers, headers), VALUES))
     topics = pa.repeat(pa.scalar(topic, pa.string()), len(arrays[0]))
