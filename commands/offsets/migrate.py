@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eosctl.core.allowances import Allowances, Waiver
+from eosctl.core.configs.selection import Selection
 from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import MigrationPlan, read_plan
-from eosctl.core.offsets.selection import Selection
 from eosctl.errors import UsageError
 from eosctl.report import Report
 

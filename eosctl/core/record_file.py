@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from eosctl.core.records import Headers, Record
-from eosctl.errors import InputFileError
+from eosctl.errors import InputFileError, RefusedError
 
 UNKNOWN = -1
 """`offset` and `timestamp_ms` of a record whose line has none."""
@@ -30,8 +30,7 @@ def record_line(record: Record, extra: Mapping[str, object] | None = None) -> st
     """
     more = "".join(f",{_quoted(name)}:{_encode(value)}" for name, value in (extra or {}).items())
     if record.headers:
-        headers = [{"name": name, "value": encode_bytes(value)} for name, value in record.headers]
-        more = f',"headers":{_encode(headers)}{more}'
+        more = f',"headers":{_encode(encode_headers(record.headers))}{more}'
     where = f'"topic":{_quoted(record.topic)},"partition":{record.partition}'
     if record.offset != UNKNOWN:
         where = f'{where},"offset":{record.offset}'
@@ -67,6 +66,44 @@ def decode_bytes(value: object) -> bytes | None:
     if isinstance(value, dict) and set(value) == {"base64"} and isinstance(value["base64"], str):
         return base64.b64decode(value["base64"], validate=True)
     raise ValueError('expected text, null or {"base64": "…"}')
+
+
+def encode_headers(headers: Headers) -> list[object]:
+    """Headers as the member of a line."""
+    return [{"name": encode_bytes(header_name(name)), "value": encode_bytes(value)} for name, value in headers]
+
+
+def header_name(name: str) -> bytes:
+    """The bytes of a header's name."""
+    return name.encode("utf-8", "surrogateescape")
+
+
+def sendable_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
+    """Return headers as confluent-kafka takes them, which crashes on names with surrogates; raise RefusedError for
+    these."""
+    for name, _value in headers:
+        if header_name(name) != name.encode("utf-8", "replace"):
+            raise RefusedError(
+                f"a record has a header whose name is not UTF-8 ({header_name(name)!r}), which can't be written",
+                hint="Take that header out of a copy of the file.",
+            )
+    return list(headers)
+
+
+def decode_headers(value: object) -> Headers:
+    """The inverse of `encode_headers`; raises ValueError for any other shape."""
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise ValueError('"headers" is not a list')
+    return tuple(_header(each) for each in value)
+
+
+def _header(value: object) -> tuple[str, bytes | None]:
+    if not isinstance(value, dict) or value.get("name") is None or "value" not in value:
+        raise ValueError('a header is {"name": …, "value": …}')
+    name = decode_bytes(value["name"]) or b""
+    return name.decode("utf-8", "surrogateescape"), decode_bytes(value["value"])
 
 
 def read_records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
@@ -110,7 +147,7 @@ def _record(document: object) -> Record:
         timestamp_ms=_integer(document, "timestamp_ms", default=UNKNOWN),
         key=decode_bytes(document["key"]),
         value=decode_bytes(document["value"]),
-        headers=_headers(document.get("headers")),
+        headers=decode_headers(document.get("headers")),
     )
 
 
@@ -121,18 +158,3 @@ def _integer(
     if isinstance(value, bool) or not isinstance(value, int) or (value < 0 and value != default) or value > most:
         raise ValueError(f'"{member}" is not a number from 0 to {most}')
     return value
-
-
-def _headers(value: object) -> Headers:
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise ValueError('"headers" is not a list')
-    return tuple(_header(each) for each in value)
-
-
-def _header(value: object) -> tuple[str, bytes | None]:
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str) or "value" not in value:
-        raise ValueError('a header is {"name": …, "value": …}')
-    value["name"].encode()
-    return value["name"], decode_bytes(value["value"])

@@ -10,6 +10,7 @@ from eosctl.core.frozen import frozen
 from eosctl.core.offsets.murmur2 import Partitioner, partition_for
 
 Headers = tuple[tuple[str, bytes | None], ...]
+"""Names and values; bytes of a name that are no UTF-8 are surrogates in it, as `surrogateescape` has them."""
 
 
 class Record(NamedTuple):

@@ -39,24 +39,25 @@ def _start_without_pandas() -> None:
 
 _start_without_pandas()
 VALUES = pa.large_binary()
-"""The type of values: an array of `binary` ends at 2 GiB. That of keys is `binary`."""
+"""The type of keys and values: an array of `binary` ends at 2 GiB."""
 NO_BYTES = pa.scalar(None, VALUES)
 
 
 def arrow_schema(columns: str) -> pa.Schema:
     """The Arrow schema of "name type, name type, ..."."""
     types = {"string": pa.string(), "int": pa.int32(), "long": pa.int64(), "boolean": pa.bool_(), "hash": pa.uint32()}
-    types |= {"binary": pa.binary(), "value": VALUES}
+    types |= {"binary": VALUES, "value": VALUES}
     return pa.schema([(name, types[kind]) for name, kind in map(str.split, columns.split(","))])
 
 
 RECORDS = arrow_schema(
-    "topic string, partition int, offset long, timestamp_ms long, key binary, value value, nothing boolean, "
-    "hash hash, at_home boolean, connector string"
+    "topic string, partition int, offset long, timestamp_ms long, key binary, value value, headers value, "
+    "nothing boolean, hash hash, at_home boolean, connector string"
 )
 """Records as they were read. `nothing`: the value is a deletion (`is_nothing`); `hash` is murmur2 of the key, null for
 no key; `at_home`: the key is where Connect's producer puts it; `connector` is whose the key is (`key_owner`), null for
-nobody's. `timestamp_ms` is -1 for none."""
+nobody's. `timestamp_ms` is -1 for none, `headers` are as they lie in a record batch (`headers.headers_in`), null for
+none."""
 
 LINES = arrow_schema(
     "topic string, partition int, offset long, timestamp_ms long, key binary, value value, headers string"
@@ -72,7 +73,7 @@ Table, Batch = pa.Table, pa.RecordBatch
 DECISIONS = arrow_schema(
     "connector string, target_connector string, source_topic string, source_partition int, source_offset long, "
     "source_key binary, value value, topic string, key binary, hash hash, partitions int, partition int, "
-    "target_exists boolean, target_offset long, target_timestamp_ms long, before value, "
+    "target_exists boolean, target_offset long, target_timestamp_ms long, target_headers value, before value, "
     "before_nothing boolean, action string, reason string, conflict boolean, claims long"
 )
 """What becomes of each target key: `value` is the source's (null for a deletion), `before` the target's bytes,
@@ -100,6 +101,16 @@ def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
         return column
     chunks = [chunk for chunk in column.chunks if len(chunk)]
     return chunks[0] if len(chunks) == 1 else column.combine_chunks()
+
+
+def one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return some batches as one; there is at least one, which is not copied if it is alone."""
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def one_table(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return some tables as one; there is at least one."""
+    return pa.concat_tables(tables)
 
 
 def in_one_piece(table: pa.Table) -> pa.Table:
@@ -143,7 +154,7 @@ def row_sizes(table: pa.Table) -> pa.Array:
     """About how many bytes each row has."""
     sizes = pa.repeat(pa.scalar(_AROUND_BYTES, pa.int64()), len(table))
     for column in table.columns:
-        if column.type in (pa.binary(), VALUES):
+        if column.type == VALUES:
             sizes = pc.add(sizes, pc.fill_null(one_array(pc.binary_length(column)).cast(pa.int64()), 0))
     return sizes
 
@@ -166,7 +177,19 @@ def dictionary_of(column: pa.Array, values: dict[Any, Any], kind: pa.DataType) -
 
 
 def cuts_of(column: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Where each of a column of `binary` begins in the bytes that they have together, how long it is, and the bytes."""
+    """Where each of a column of bytes begins in those that they have together, how long it is, and the bytes."""
     _valid, offsets, data = column.buffers()
-    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    kind = np.int64 if column.type == VALUES else np.int32
+    ends = np.frombuffer(offsets, kind)[column.offset : column.offset + len(column) + 1].astype(np.int64)
     return ends[:-1], ends[1:] - ends[:-1], np.frombuffer(data or b"", np.uint8)
+
+
+def cut_column(cuts: npt.NDArray[np.int64], data: npt.NDArray[np.uint8] | bytes) -> pa.Array:
+    """Return what lies in `data` between each two neighbours of `cuts`, as a column that shares its memory.
+
+    Raise ValueError where a cut lies before the one before it, or outside: Arrow looks at none of them, so that such an
+    array would read other memory, and the positions come from bytes that others have written.
+    """
+    if cuts[0] < 0 or cuts[-1] > len(data) or not (cuts[1:] >= cuts[:-1]).all():
+        raise ValueError("a part of a column lies outside of its bytes")
+    return pa.Array.from_buffers(VALUES, len(cuts) - 1, [None, pa.py_buffer(cuts), pa.py_buffer(data)])

@@ -14,6 +14,7 @@ from eosctl.core.offsets.migration_results import Comparison, Mismatch
 from eosctl.core.records import Record
 from eosctl.engine.columns import NO_BYTES, meaning, one_array, same, those
 from eosctl.engine.keys.matching import places_of, rows_of
+from eosctl.engine.reading.headers import headers_texts
 from eosctl.engine.rule import is_sent, sent
 
 
@@ -180,6 +181,8 @@ def held(sends: pa.Table, since: Since, *, accepted: bool) -> Held:
     there = places_of(sends, since.records)
     found = since.records["value"].take(there)
     holds = one_array(pc.and_(pc.is_valid(there), same(found, sends["after"])))
+    headers = headers_texts(since.records["headers"].take(there))
+    holds = one_array(pc.and_(holds, pc.or_(pc.is_null(there), same(headers, sends["headers"]))))
     count = len(sends)
     if since.blocked:
         places = zip(sends["topic"].to_pylist(), sends["partition"].to_pylist(), strict=True)

@@ -16,7 +16,7 @@ from eosctl.engine.keys.homes import homes_by, homes_of
 from eosctl.engine.keys.matching import places_of, rows_of
 from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.planned import WRITES
-from eosctl.engine.reading.headers import headers_at, headers_text
+from eosctl.engine.reading.headers import headers_text, headers_texts
 from eosctl.engine.rule import first_of, is_sent, newest_per_key
 from eosctl.engine.stores import ColumnStore
 
@@ -48,7 +48,7 @@ def without_keyless(incoming: pa.Table) -> pa.Table:
 
 def with_keys(incoming: pa.Table, keys: Sequence[bytes]) -> pa.Table:
     """The same with other keys."""
-    return incoming.set_column(incoming.column_names.index("key"), "key", pa.array(keys, pa.binary()))
+    return incoming.set_column(incoming.column_names.index("key"), "key", pa.array(keys, incoming["key"].type))
 
 
 def with_partitions(incoming: pa.Table, partitions: int, *, keep: bool) -> pa.Table:
@@ -132,7 +132,7 @@ def imported(incoming: pa.Table, store: ColumnStore, *, keep: bool, rewrite: boo
         "after": pc.if_else(sends, value, newest["value"]),
         "headers": incoming["headers"],
         "before_partition": newest["partition"],
-        "replaced_headers": _headers(store, replaced),
+        "replaced_headers": headers_texts(replaced["headers"]),
     }
     for name in ("offset", "timestamp_ms", "value"):
         last = "" if name == "value" else f"_{name}"
@@ -153,11 +153,6 @@ def _decided(incoming: pa.Table, there: pa.Table, replaced: pa.Table) -> tuple[A
     reason = pc.if_else(exists, pc.if_else(is_older, "over_newer", "differs"), "missing")
     reason = pc.if_else(equal, "equal", pc.if_else(deletes, "deleted_in_file", reason))
     return pc.if_else(equal, _KEEP, pc.if_else(deletes, _DELETE, _WRITE)), reason
-
-
-def _headers(store: ColumnStore, replaced: pa.Table) -> pa.Array:
-    there = {(store.topic, *place): found for place, found in store.headers.items()}
-    return headers_at(replaced["topic"], replaced["partition"], replaced["offset"], there)
 
 
 def ignored_faults(writes: pa.Table) -> list[str]:

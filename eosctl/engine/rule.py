@@ -105,7 +105,7 @@ def claims_of(newest: pa.Table, routes: Sequence[ConnectorRoute], *, sources: Se
             "source_partition": chosen["partition"],
             "source_offset": chosen["offset"],
             "timestamp_ms": chosen["timestamp_ms"],
-            "source_key": _only(given, is_renamed) if renames else pa.nulls(len(given), pa.binary()),
+            "source_key": _only(given, is_renamed) if renames else pa.nulls(len(given), given.type),
             "value": meaning(chosen["value"], chosen["nothing"]),
             "topic": topics,
             "key": keys,
@@ -195,7 +195,10 @@ def decide(
         collides=claims["collides"],
     )
     action, reason, conflict = facts.outcome(policy, fallback=fallback)
-    of_target = ("partition", "partition"), ("target_offset", "offset"), ("target_timestamp_ms", "timestamp_ms")
+    of_target = (
+        ("partition", "partition"),
+        *((f"target_{name}", name) for name in ("offset", "timestamp_ms", "headers")),
+    )
     columns: dict[str, Any] = {name: claims[name] for name in claims.column_names if name in DECISIONS.names}
     columns |= {name: found[of] for name, of in (*of_target, ("before", "value"), ("before_nothing", "nothing"))}
     columns |= {

@@ -13,22 +13,19 @@ from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import KeyAction, Policy
 from eosctl.core.offsets.migration import PART_BYTES, ConnectorRoute
 from eosctl.core.offsets.views import AnyStore
-from eosctl.core.records import Headers
 from eosctl.engine.columns import RECORDS, one_array, row_sizes, those
 from eosctl.engine.keys.matching import rows_of
 from eosctl.engine.planned import WRITES
-from eosctl.engine.reading.headers import headers_at
+from eosctl.engine.reading.headers import headers_texts
 from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, strongest
 from eosctl.engine.write import placed
 
 
 @frozen
 class ColumnStore(AnyStore):
-    """An offsets topic: `records` (RECORDS) are the newest of each partition and key, `headers` those of some of them,
-    by partition and offset."""
+    """An offsets topic: `records` (RECORDS) are the newest of each partition and key."""
 
     records: pa.Table = field(default_factory=RECORDS.empty_table)
-    headers: Mapping[tuple[int, int], Headers] = field(default_factory=dict)
 
     def shown(self) -> set[str]:
         """The connectors whose offsets can be seen."""
@@ -55,12 +52,11 @@ def merge_stores(pairs: Pairs, policy: Policy, *, fallback: bool, part_bytes: in
     sources, targets = ({stores[side].topic: stores[side] for stores in pairs.values()} for side in (0, 1))
     source, target = (_newest_of(pairs, side) for side in (0, 1))
     sizes = {name: store.partitions for name, store in targets.items()}
-    there = {(name, *place): found for name, store in targets.items() for place, found in store.headers.items()}
     for offered, held in _in_parts(source, target, part_bytes):
         claims = strongest(claims_of(offered, routes, sources=list(sources)), policy)
         decisions = decide(claims, held, sizes, policy, fallback=fallback and policy is not Policy.NEWEST)
         only = held.filter(pc.is_null(rows_of(held, claims)))
-        rows = pa.concat_tables([_decided(decisions, there), _kept(only, there)])
+        rows = pa.concat_tables([_decided(decisions), _kept(only)])
         yield rows.sort_by(_ORDER)
 
 
@@ -95,7 +91,7 @@ def _in_parts(source: pa.Table, target: pa.Table, part_bytes: int) -> Iterator[t
         yield offered, target.take(pc.subtract(rows.filter(of_target), len(source)))
 
 
-def _decided(decisions: pa.Table, headers: Mapping[tuple[str, int, int], Headers]) -> pa.Table:
+def _decided(decisions: pa.Table) -> pa.Table:
     before = {
         "before_partition": decisions["partition"],
         "before_offset": decisions["target_offset"],
@@ -104,28 +100,25 @@ def _decided(decisions: pa.Table, headers: Mapping[tuple[str, int, int], Headers
     }
     after = pc.if_else(is_sent(decisions), decisions["value"], decisions["before"])
     partitions = placed(decisions)["partition"]
-    return _writes(
-        decisions.set_column(decisions.column_names.index("partition"), "partition", partitions), before, after, headers
-    )
+    rows = decisions.set_column(decisions.column_names.index("partition"), "partition", partitions)
+    return _writes(rows, before, after, decisions["target_headers"])
 
 
-def _kept(records: pa.Table, headers: Mapping[tuple[str, int, int], Headers]) -> pa.Table:
+def _kept(records: pa.Table) -> pa.Table:
     """What the target alone has."""
     texts = {"action": KeyAction.KEEP.value, "reason": "only_in_target"}
     rows = records.append_column("conflict", pa.repeat(pa.scalar(value=False), len(records)))
     for name, text in texts.items():
         rows = rows.append_column(name, pa.repeat(text, len(records)))
     before = {"before" if name == "value" else f"before_{name}": records[name] for name in _OF_RECORDS}
-    return _writes(rows, before, records["value"], headers)
+    return _writes(rows, before, records["value"], records["headers"])
 
 
 _OF_RECORDS = ("partition", "offset", "timestamp_ms", "value")
 
 
-def _writes(
-    rows: pa.Table, before: Mapping[str, Any], after: Any, headers: Mapping[tuple[str, int, int], Headers]
-) -> pa.Table:
-    """WRITES of keys that are replaced where they are."""
+def _writes(rows: pa.Table, before: Mapping[str, Any], after: Any, headers: Any) -> pa.Table:
+    """WRITES of keys that are replaced where they are; `headers` are those of what is there."""
     columns = {name: rows[name] for name in ("connector", "topic", "partition", "key", "action", "reason", "conflict")}
     columns |= {
         **before,
@@ -134,6 +127,6 @@ def _writes(
         "replaced_offset": before["before_offset"],
         "replaced_timestamp_ms": before["before_timestamp_ms"],
         "replaced": before["before"],
-        "replaced_headers": headers_at(rows["topic"], before["before_partition"], before["before_offset"], headers),
+        "replaced_headers": headers_texts(headers),
     }
     return pa.table([columns[name] for name in WRITES.names], schema=WRITES)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eosctl.core.record_file import sendable_headers
 from eosctl.core.records import Record
 from eosctl.engine.columns import SENT, batch_of_columns, numbered, one_array, those
 from eosctl.engine.keys.homes import homes_by
@@ -155,7 +156,7 @@ def _more_of(rows: pa.Table, on_last: OnDelivery | None) -> list[tuple[Any, ...]
     times = rows["timestamp_ms"].to_pylist() if "timestamp_ms" in rows.column_names else nothing
     for number, (text, time_ms) in enumerate(zip(texts, times, strict=True)):
         if text is not None or time_ms is not None:
-            headers = () if text is None else (list(headers_of(text)),)
+            headers = () if text is None else (sendable_headers(headers_of(text)),)
             more[number] = (*(more[number] or (None,)), None, time_ms or 0, *headers)
     return more
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from eosctl.engine.columns import one_array, same
 from eosctl.engine.reading.batches import Piece
+from eosctl.engine.reading.headers import headers_texts
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.write import by_partition, partitions_of
 
@@ -25,25 +26,36 @@ class _Sent:
 
     keys: pa.Array
     values: pa.Array
+    headers: pa.Array
     found: int = 0
 
     def begins_with(self, key: object) -> bool:
         return not self.found and bool(self.keys[0].as_py() == key)
 
-    def goes_on_with(self, keys: pa.Array, values: pa.Array) -> bool:
-        """Whether these records are the next ones, which they are no more then."""
-        first, self.found = self.found, self.found + len(keys)
+    def goes_on_with(self, records: pa.RecordBatch) -> bool:
+        """Whether these records (PIECE) are the next ones, which they are no more then."""
+        first, self.found = self.found, self.found + len(records)
         if self.found > len(self.keys):
             return False
         here = slice(first, self.found)
-        return keys.equals(self.keys[here]) and bool(pc.all(same(values, self.values[here])).as_py())
+        return (
+            records["key"].equals(self.keys[here])
+            and bool(pc.all(same(records["value"], self.values[here])).as_py())
+            and headers_texts(records["headers"]).equals(self.headers[here])
+        )
 
     def is_complete(self) -> bool:
         return self.found == len(self.keys)
 
 
+def _sent(rows: pa.Table) -> _Sent:
+    has_headers = "headers" in rows.column_names
+    headers = one_array(rows["headers"]) if has_headers else pa.nulls(len(rows), pa.string())
+    return _Sent(one_array(rows["key"]), one_array(rows["value"]), headers)
+
+
 class SentInOrder:
-    """What several writers have sent into `ranges`; `tables` are their rows (topic, partition, key, value)."""
+    """What several writers have sent into `ranges`; `tables` are their rows (SENT; headers may lack)."""
 
     def __init__(self, tables: Iterable[pa.Table], ranges: Sequence[OffsetRange]) -> None:
         number_of = {(one.topic, one.partition): number for number, one in enumerate(ranges)}
@@ -52,7 +64,7 @@ class SentInOrder:
         for table in tables:
             for place, rows in partitions_of(by_partition(table)):
                 if (number := number_of.get(place)) is not None:
-                    self._to_come[number].append(_Sent(one_array(rows["key"]), one_array(rows["value"])))
+                    self._to_come[number].append(_sent(rows))
 
     def count_in(self, pieces: Iterable[Piece]) -> int | None:
         """How many records `pieces` have, if they are all that was sent, and nothing else."""
@@ -65,11 +77,10 @@ class SentInOrder:
 
     def _has_next(self, piece: Piece) -> bool:
         """Whether the records of a piece are what comes next, for each of their writers."""
-        keys, values = piece.columns["key"], piece.columns["value"]
         for place, writer, first, behind in _runs(piece):
-            count = behind - first
-            sent = self._of_writer.get((place, writer)) or self._claimed(place, writer, keys[first].as_py())
-            if sent is None or not sent.goes_on_with(keys.slice(first, count), values.slice(first, count)):
+            records = piece.columns.slice(first, behind - first)
+            sent = self._of_writer.get((place, writer)) or self._claimed(place, writer, records["key"][0].as_py())
+            if sent is None or not sent.goes_on_with(records):
                 return False
         return True
 

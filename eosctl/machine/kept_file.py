@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import IO
+from uuid import uuid4
 
 from eosctl.core.frozen import frozen
 
@@ -57,6 +59,48 @@ def gone_on_failure(draft: Path) -> Iterator[None]:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         raise
+
+
+def draft_beside(path: Path) -> Path:
+    """Return a name beside `path` that nobody else has, or can foresee."""
+    return path.with_name(f".{uuid4().hex}.new")
+
+
+def write_whole(path: Path, write: Callable[[IO[bytes]], object], *, name: Callable[[], Path] | None = None) -> Path:
+    """Write a file that is there whole or not at all, and synced, readable by its owner only; return its path.
+
+    That is `path`, whose file it replaces, or the `name` that is only known when all is written, with a number where
+    there is such a file: what has been kept is never replaced. Raises OSError, and what `write` raises.
+    """
+    draft = draft_beside(path)
+    with gone_on_failure(draft):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with open(os.open(draft, flags, 0o600), "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        if name is None:
+            draft.replace(path)
+        else:
+            path = _named(draft, name())
+    sync_directory(path.parent)
+    return path
+
+
+def _named(draft: Path, path: Path) -> Path:
+    """Give a draft the name `path`, or that with the first number that is free."""
+    for free in chain([path], (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))):
+        with suppress(FileExistsError):
+            try:
+                os.link(draft, free)
+                draft.unlink()
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without hard links: an empty file keeps the name until the draft has it
+                os.close(os.open(free, os.O_CREAT | os.O_EXCL, 0o600))
+                draft.replace(free)
+            return free
+    raise AssertionError("numbers end")
 
 
 def write_steadily(file: IO[bytes], blocks: Iterable[bytes]) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
+from eosctl.core.configs.selection import Selection
 from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import (
@@ -32,12 +33,11 @@ from eosctl.core.offsets.migration import (
     with_sample,
 )
 from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCounts, Snapshot
-from eosctl.core.offsets.selection import Selection
 from eosctl.core.records import Record
 from eosctl.core.wording import rfc3339
 from eosctl.errors import NotFoundError
 from eosctl.events import Event
-from eosctl.machine.kept_file import sync_directory, sync_file
+from eosctl.machine.kept_file import sync_directory
 from eosctl.migrate.report import plan_row
 from eosctl.migrate.stores import target_name_of
 from eosctl.migrate.targets import AS_SOURCE, TopicSize, planned_targets, refuse_reading_what_is_written
@@ -52,6 +52,7 @@ from eosctl.migrate.topics import (
     some,
 )
 from eosctl.report import plain
+from eosctl.state.backups import write_blocks
 from eosctl.state.work_folders import work_folder
 
 if TYPE_CHECKING:
@@ -126,9 +127,7 @@ class Migration:
         """Reads both sides, decides per key, and keeps the snapshot under the plan's name."""
         with work_folder(self.snapshots, ".planning-") as draft:
             plan = self._plan(request, sources, draft)
-            (draft / "plan.json").write_text(plan_file_text(plan), encoding="utf-8")
-            sync_file(draft / "plan.json")
-            sync_directory(draft)
+            write_blocks(draft / "plan.json", [plan_file_text(plan).encode()])
             if not snapshot_folder(plan).exists():  # else an equal plan was made before, and its folder is as good
                 draft.rename(snapshot_folder(plan))
                 sync_directory(self.snapshots)

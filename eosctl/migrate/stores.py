@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, describe_unknown, gather_dedicated_topics
+from eosctl.core.configs.selection import Selection
 from eosctl.core.offsets.migration import FILE_PREFIX
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, PLACE, parse_store, topic_for
-from eosctl.core.offsets.selection import Selection
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
 from eosctl.offsets.stores.gather import locate

@@ -7,7 +7,7 @@ can see whether someone else wrote since, and `cluster_id`. A line without `offs
 from __future__ import annotations
 
 import hashlib
-import os
+import re
 import shlex
 from collections.abc import Callable, Generator, Iterable, Iterator
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError, RefusedError
 from eosctl.machine.ahead import ahead
-from eosctl.machine.kept_file import gone_on_failure, sync_directory, write_steadily
+from eosctl.machine.kept_file import write_steadily, write_whole
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 Piece = TypeVar("Piece")
 MOST_LINES = 100_000
 """Keys of a backup that is NDJSON."""
+_DIGITS = 8
+"""Of the digest of its content in a backup's name."""
+_NAME = re.compile(rf"-\d{{8}}T\d{{9}}Z-([0-9a-f]{{{_DIGITS}}})(?:-\d+)?\.ndjson$")
 
 
 def keep_backup(app: App, writes: PlannedWrites, *, name: str, cluster_id: str) -> Path:
@@ -43,7 +46,8 @@ def keep_backup(app: App, writes: PlannedWrites, *, name: str, cluster_id: str) 
 
     if len(writes) > MOST_LINES:
         path = _new_path(app, name).with_suffix(".parquet")
-        return write_columns(path, map(replaced, writes.tables()), cluster_id=cluster_id, make_directory=True)
+        tables = map(replaced, writes.tables())
+        return write_columns(path, tables, cluster_id=cluster_id, make_directory=True, name=lambda: path)
     some = chain.from_iterable(map(few_at_once, writes.tables()))
     return _keep(app, (backup_lines(replaced(each), cluster_id=cluster_id) for each in some), name=name)
 
@@ -74,7 +78,7 @@ def _keep(app: App, blocks: Iterable[bytes], *, name: str) -> Path:
         path,
         digested(),
         make_directory=True,
-        final=lambda: path.with_name(f"{path.name}-{sha256.hexdigest()[:8]}.ndjson"),
+        name=lambda: path.with_name(f"{path.name}-{sha256.hexdigest()[:_DIGITS]}.ndjson"),
     )
 
 
@@ -90,17 +94,31 @@ def undo_command(path: Path) -> str:
 
 
 def read_backup(path: str) -> Iterator[BackupEntry]:
-    """The entries of a backup; raises InputFileError that names the file and the line, also for one without any."""
-    entry = None
+    """The entries of a backup; raises InputFileError that names the file and the line, also for one without any.
+
+    So it does at the end of one that is not what it was when it got its name, of which all lines may be sound.
+    """
+    entry, sha256, named = None, hashlib.sha256(), _NAME.search(Path(path).name)
+
+    def digested(lines: Iterable[bytes]) -> Iterator[bytes]:
+        for line in lines:
+            sha256.update(line)
+            yield line
+
     try:
         with Path(path).open("rb") as file:
-            for entry in read_backup_lines(file, name=path):
+            for entry in read_backup_lines(digested(file) if named else file, name=path):
                 refuse_config(entry.before.key, name=path)
                 yield entry
     except OSError as exc:
         raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
     if entry is None:
         raise InputFileError(f"{path} holds no records", hint="Is it a backup that eosctl wrote?")
+    if named and not sha256.hexdigest().startswith(named[1]):
+        raise InputFileError(
+            f"{path} is not the backup that eosctl wrote: its content does not match its name",
+            hint="Take a whole copy. Under a name of your own a file is restored as it is, with the lines that it has.",
+        )
 
 
 def refuse_config(key: bytes | None, *, name: str) -> None:
@@ -125,20 +143,23 @@ def write_blocks(
     blocks: Iterable[bytes],
     *,
     make_directory: bool = False,
-    final: Callable[[], Path] | None = None,
+    name: Callable[[], Path] | None = None,
 ) -> Path:
-    """Writes a file that is there whole or not at all, and synced, readable by its owner only; returns its path.
-
-    That is `final()`, where that is only known when all is written. Only a directory of eosctl's own is made; raises
-    EosctlError.
-    """
+    """`write_whole` of blocks. Only a directory of eosctl's own is made; raises EosctlError."""
     path = Path(path)
     return _write_whole(
-        path, lambda file: write_steadily(file, _as_read(blocks, path)), make_directory=make_directory, final=final
+        path, lambda file: write_steadily(file, _as_read(blocks, path)), make_directory=make_directory, name=name
     )
 
 
-def write_columns(path: Path, tables: Iterable[Table], *, cluster_id: str | None, make_directory: bool = False) -> Path:
+def write_columns(
+    path: Path,
+    tables: Iterable[Table],
+    *,
+    cluster_id: str | None,
+    make_directory: bool = False,
+    name: Callable[[], Path] | None = None,
+) -> Path:
     """`write_blocks` of a backup in Parquet, for many keys; the tables are those of `backup_file.write_tables`."""
     from eosctl.engine.backups.file import write_tables
 
@@ -146,6 +167,7 @@ def write_columns(path: Path, tables: Iterable[Table], *, cluster_id: str | None
         path,
         lambda file: write_tables(file, ahead(_as_read(tables, path)), cluster_id=cluster_id),
         make_directory=make_directory,
+        name=name,
     )
 
 
@@ -154,25 +176,16 @@ def _write_whole(
     write: Callable[[IO[bytes]], object],
     *,
     make_directory: bool = False,
-    final: Callable[[], Path] | None = None,
+    name: Callable[[], Path] | None = None,
 ) -> Path:
-    draft = path.with_name(f"{path.name}.new")
     try:
         if make_directory:
             path.parent.mkdir(parents=True, exist_ok=True)
-        with gone_on_failure(draft):
-            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            path = final() if final is not None else path
-            draft.replace(path)
-        sync_directory(path.parent)
+        return write_whole(path, write, name=name)
     except OSError as exc:
         raise EosctlError(
             f"cannot write {path}: {exc.strerror or exc}", hint="Nothing was written to Kafka. Check space and rights."
         ) from exc
-    return path
 
 
 def _as_read(pieces: Iterable[Piece], path: Path) -> Generator[Piece, None, None]:

@@ -13,14 +13,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from eosctl.errors import EosctlError
+
 
 @contextmanager
 def work_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """A folder in `parent` that is gone after the block unless it was renamed; those of killed runs go first."""
-    parent.mkdir(parents=True, exist_ok=True)
-    for left in parent.glob(f"{prefix}*"):
-        _remove_unless_in_use(left)
-    folder, lock = _new(parent, prefix)
+    """A folder in `parent` that is gone after the block unless it was renamed; those of killed runs go first.
+
+    Raises EosctlError where it can't be made.
+    """
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        for left in parent.glob(f"{prefix}*"):
+            _remove_unless_in_use(left)
+        folder, lock = _new(parent, prefix)
+    except OSError as exc:
+        raise EosctlError(
+            f"cannot make a folder in {parent}: {exc.strerror or exc}", hint="Check the path, space and rights."
+        ) from exc
     try:
         yield folder
     finally:

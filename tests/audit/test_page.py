@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
+from errno import ENOSPC
 from html.parser import HTMLParser
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -129,11 +132,13 @@ def test_a_page_of_nothing(invoke: Invoke, tmp_path: Path) -> None:
     assert not Page(text).of("svg")
 
 
-def test_a_page_that_can_not_be_written_does_not_lose_the_result(invoke: Invoke, tmp_path: Path) -> None:
+def test_a_page_that_can_not_be_written_does_not_lose_the_result(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After an hour of reading nothing was printed but that there is no such directory."""
     scene = LogScene()
     scene.task().commit()
-    (tmp_path / "page.html.new").mkdir()  # where the draft goes
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(ENOSPC, "No space left on device")))
     done = run_on(scene, invoke)("-o", "json", "--report", str(tmp_path / "page.html"))
     document = done.json()
     (found,) = document["data"]["connectors"]

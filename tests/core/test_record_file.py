@@ -12,6 +12,8 @@ from eosctl.core.record_file import numbered_documents, read_records, record_lin
 from eosctl.core.records import Record
 from eosctl.errors import InputFileError
 
+NAMES = st.text() | st.binary().map(lambda raw: raw.decode("utf-8", "surrogateescape"))
+"""Of headers: bytes that are no UTF-8 became U+FFFD, in files and in what was restored of them."""
 RECORDS = st.builds(
     Record,
     topic=st.text(min_size=1),
@@ -20,7 +22,7 @@ RECORDS = st.builds(
     timestamp_ms=st.integers(-1, 2**62),
     key=st.none() | st.binary() | st.text().map(str.encode),
     value=st.none() | st.binary() | st.text().map(str.encode),
-    headers=st.lists(st.tuples(st.text(), st.none() | st.binary()), max_size=2).map(tuple),
+    headers=st.lists(st.tuples(NAMES, st.none() | st.binary()), max_size=2).map(tuple),
 )
 
 

@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.offsets.records import is_nothing
+from eosctl.core.offsets.records import decode_key, is_nothing
+from eosctl.core.offsets.views import PlannedWrite
 from eosctl.core.records import Record
 from eosctl.engine.columns import DECISIONS
-from eosctl.engine.compare import compare, expected_in_target
+from eosctl.engine.compare import Since, compare, expected_in_target, held
+from eosctl.engine.planned import PlannedWrites
 from eosctl.engine.reading.newest import records_table
 
 VALUES = st.sampled_from([None, b"", b"null", b"1", b"2"])
@@ -83,3 +85,13 @@ def test_each_key_is_compared_with_what_was_decided_for_it(
         (one.side, one.status, one.connector, one.topic, one.partition, one.key, one.expected)
         for one in found.mismatches
     ] == expected[:limit]
+
+
+def test_a_record_without_its_headers_is_not_what_was_sent() -> None:
+    """Nothing that reads back looked at them: one that had lost them was `written`."""
+    key, headers = b'["a",{"f":"x"}]', (("origin", b"\xff"), ("origin", None))
+    write = PlannedWrite(KeyAction.WRITE, "restored", decode_key(key), "t", 0, None, b"1", headers=headers)
+    [sends] = PlannedWrites.of([write]).tables()
+    for found, is_there in ((headers, True), ((), False), (headers[:1], False)):
+        records = records_table("t", [Record("t", 0, 7, 1, key, b"1", found)], partitions=1)
+        assert held(sends, Since(["t"], records, [], frozenset()), accepted=False).holds.to_pylist() == [is_there]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from itertools import product
+
+import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eosctl.core.offsets.keys import key_owner, renamed_key
+from eosctl.engine.columns import cut_column
 from eosctl.engine.keys.owners import owners_of, renamed
 
 TOKENS = (
@@ -32,3 +38,33 @@ def test_owners_and_new_names(keys: list[bytes | None]) -> None:
         renamed_key(key, owner, renames[owner.connector]) if key and owner and owner.connector in renames else key
         for key, owner in zip(keys, owners, strict=True)
     ]
+
+
+NAMES = st.lists(
+    st.sampled_from([*'",\\[]{}: ', "\x00", "\x1f", "\n", "\x7f", "\x9f", "c", "ü", "漢", "😀"]), max_size=4
+).map("".join)
+PARTITIONS = st.sampled_from([None, {}, {"f": 1}, {"a": ",", "b": '",'}])
+
+
+@given(st.lists(st.tuples(NAMES, PARTITIONS, st.booleans()), min_size=1, max_size=30))
+def test_owners_of_any_names(parts: list[tuple[str, object, bool]]) -> None:
+    """One name must not change whose the others are: where it began with a comma, it took the process down."""
+    keys = [json.dumps([name, of], ensure_ascii=plain, separators=(",", ":")).encode() for name, of, plain in parts]
+    found = owners_of(pa.array(keys, pa.binary()))
+    found.validate(full=True)
+    assert found.to_pylist() == [name for name, _of, _plain in parts]
+
+
+@pytest.mark.parametrize(("odd", "place"), list(product(['[",orders",{"f":1}]', '[",",null]', '[",",{}]'], range(3))))
+def test_a_name_that_begins_with_a_comma_among_others(odd: str, place: int) -> None:
+    keys = [b'["c%d",{"a":1}]' % number for number in range(60)]
+    keys.insert(30 * place, odd.encode())
+    found = owners_of(pa.array(keys, pa.binary()))
+    found.validate(full=True)
+    assert found.to_pylist() == [json.loads(key)[0] for key in keys]
+
+
+@pytest.mark.parametrize("cuts", [[0, 4, 2], [-1, 2, 3], [0, 2, 9]], ids=["go back", "before", "behind"])
+def test_cuts_that_read_other_memory_are_refused(cuts: list[int]) -> None:
+    with pytest.raises(ValueError, match="outside"):
+        cut_column(np.array(cuts, np.int32), b"12345")

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.records import Record
 from eosctl.engine.backups.entries import ENTRIES
-from eosctl.engine.columns import DECISIONS, RECORDS, meaning
+from eosctl.engine.columns import DECISIONS, RECORDS, batch_of_rows, meaning
 from eosctl.engine.keys.homes import hashes_of
 from eosctl.engine.planned import WRITES
+from eosctl.engine.reading.batches import PIECE
+from eosctl.engine.reading.headers import headers_in, raw_headers
 from eosctl.engine.reading.newest import KEYS_AT_ONCE, Fold, Folding, folded, piece_of, records_table
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.kafka.topics.runs import runs_of
@@ -122,7 +124,7 @@ def test_keys_that_nearly_fill_the_memory_are_not_copied_for_each_record_that_co
     assert copied + folds * 130_000 < 4 * read_bytes
 
 
-def test_values_may_have_more_than_2_gib_together() -> None:
+def test_keys_and_values_may_have_more_than_2_gib_together() -> None:
     """At which an array of `binary` ends: what takes, sorts or joins chunks raised ArrowInvalid."""
     ends_at_2_gib = {
         column.name
@@ -130,7 +132,7 @@ def test_values_may_have_more_than_2_gib_together() -> None:
         for column in schema
         if pa.types.is_binary(column.type)
     }
-    assert ends_at_2_gib == {"key", "source_key"}
+    assert ends_at_2_gib == set()
     value = pa.array([b"v", None], pa.large_binary())
     assert meaning(value, pa.array([False, True])).type == value.type
 
@@ -162,3 +164,26 @@ def test_what_a_row_says() -> None:
         7: ("t@p", 5, True, partition_for(key, 3) == 1, "c"),
         8: ("t@p", -1, False, True, None),
     }
+
+
+def test_headers_go_with_the_records_that_they_are_of() -> None:
+    """Those of every record were kept, however few keys there were, and put beside the newest in the end."""
+    folding, size = Folding([TO_FOUR]), 1_000
+    for first in range(0, 200_000, size):
+        rows = [
+            (
+                0,
+                first + row,
+                1,
+                b"k%d" % (row % 10),
+                b"v",
+                raw_headers((("at", b"%d" % (first + row)), ("t", bytes(90)))),
+            )
+            for row in range(size)
+        ]
+        folding.add(batch_of_rows(rows, PIECE))
+        assert folding.held_bytes() < 15 << 20
+    records = folding.fold().records
+    found = {row["offset"]: headers_in(row["headers"]) for row in records.to_pylist()}
+    assert found == {at: (("at", b"%d" % at), ("t", bytes(90))) for at in range(199_990, 200_000)}
+    assert records.nbytes < 10_000

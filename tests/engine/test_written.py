@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eosctl.core.records import Headers
 from eosctl.engine.columns import VALUES
 from eosctl.engine.reading.batches import PIECE, Piece
+from eosctl.engine.reading.headers import headers_text, raw_headers
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.written import SentInOrder, is_all_there
 
@@ -25,16 +27,17 @@ YOURS: list[Sent] = [(0, b"d", b"3"), (1, b"e", b"4"), (1, b"f", b"5")]
 
 def table(rows: Sequence[Sent]) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [()] * 3
-    kinds = (pa.int32(), pa.binary(), VALUES)
+    kinds = (pa.int32(), VALUES, VALUES)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
     return pa.table([pa.repeat("t", len(rows)), *arrays], names=["topic", "partition", "key", "value"])
 
 
-def piece(*rows: tuple[int, Sent]) -> Piece:
-    """Records by their producers, in the order of the log."""
+def piece(*rows: tuple[int, Sent], headers: Headers = ()) -> Piece:
+    """Records by their producers, in the order of the log; all have the same headers."""
     places, keys, values = (pa.array([row[number] for _who, row in rows]) for number in range(3))
     numbers = pa.array(range(len(rows)), pa.int64())
-    columns = [places.cast(pa.int32()), numbers, numbers, keys.cast(pa.binary()), values.cast(VALUES)]
+    columns = [places.cast(pa.int32()), numbers, numbers, keys.cast(VALUES), values.cast(VALUES)]
+    columns.append(pa.array([raw_headers(headers)] * len(rows), VALUES))
     return Piece(pa.RecordBatch.from_arrays(columns, schema=PIECE), np.array([who for who, _row in rows], np.int64))
 
 
@@ -116,3 +119,13 @@ def test_one_writer_sends_tables_one_after_the_other() -> None:
     assert not is_all_there([log], [table(deletions)], RANGES)
     assert not is_all_there([], [table(deletions)], RANGES)
     assert is_all_there([], [table([])], RANGES)
+
+
+def test_other_headers_are_no_proof() -> None:
+    """A restore that lost the headers of what it put back was "written"."""
+    headers: Headers = (("origin", b"\xff"), ("origin", None))
+    sent = table(MINE).append_column("headers", pa.array([headers_text(headers)] * len(MINE)))
+    log = [(7, row) for row in MINE]
+    assert is_all_there([piece(*log, headers=headers)], [sent], RANGES)
+    assert not is_all_there([piece(*log)], [sent], RANGES)
+    assert not is_all_there([piece(*log, headers=headers)], [table(MINE)], RANGES)

@@ -10,8 +10,8 @@ from typing import Any
 
 from eosctl.app import App
 from eosctl.core.allowances import Allowances
+from eosctl.core.configs.selection import Selection
 from eosctl.core.offsets.migration import MigrationPlan, read_plan
-from eosctl.core.offsets.selection import Selection
 from eosctl.deadline import Deadline
 from eosctl.events import Event
 from eosctl.migrate.plan import MigrationRequest, snapshot_folder

@@ -170,13 +170,12 @@ class FakeTopicStore(FakeTopics):
 
         read = self.read(topic, isolation=isolation, newest_per_key=True, since=since)
         wanted = [each for each in read.records if partitions is None or each.partition in partitions]
-        headers = {(each.partition, each.offset): each.headers for each in wanted if each.headers}
-        records = records_table(topic, wanted, partitions=len(read.bounds), bare=bare)
-        return TopicColumns(topic, read.bounds, records, headers)
+        return TopicColumns(topic, read.bounds, records_table(topic, wanted, partitions=len(read.bounds), bare=bare))
 
     def pieces(self, ranges: Sequence[OffsetRange]) -> Iterator[Piece]:
         from eosctl.engine.columns import batch_of_rows
         from eosctl.engine.reading.batches import PIECE, Piece
+        from eosctl.engine.reading.headers import raw_headers
 
         with self.call("pieces", {one.topic for one in ranges}):
             for number, one in enumerate(ranges):
@@ -184,10 +183,9 @@ class FakeTopicStore(FakeTopics):
                 some = [each for each in log.visible("read_committed") if one.begin <= each.offset < one.end]
                 if not some:
                     continue
-                rows = [(number, each.offset, each.timestamp_ms, each.key, each.value) for each in some]
+                rows = [(number, *each[2:6], raw_headers(each.headers)) for each in some]
                 writers = [log.writer_of(each.offset) for each in some]
-                headers = {(number, each.offset): each.headers for each in some if each.headers}
-                yield Piece(batch_of_rows(rows, PIECE), np.array(writers, np.int64), headers)
+                yield Piece(batch_of_rows(rows, PIECE), np.array(writers, np.int64))
 
     def stream(self, topic: str, bounds: Sequence[Bounds], *, newest_per_key: bool = False) -> Iterator[Stretch]:
         from eosctl.engine.reading.stretches import stretch_of_records

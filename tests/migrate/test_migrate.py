@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from errno import ENOSPC
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace as replaced
 
 from eosctl.core.allowances import Allowances
+from eosctl.core.configs.selection import Selection
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import PART_BYTES, ConnectorRoute, PlannedTopic, Tally
 from eosctl.core.offsets.migration_results import Comparison, Snapshot
 from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.offsets.selection import Selection
 from eosctl.engine.backups.file import open_backup
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, RefusedError, StalePlanError
 from eosctl.migrate.plan import snapshot_folder
@@ -49,6 +52,18 @@ def test_plan_then_apply(scene: Scene) -> None:
     )
     assert result.data.undo == f"eosctl offsets restore {backup}"
     assert not list((scene.folder / "migrations").glob(".planning-*"))
+
+
+def test_snapshots_that_can_not_be_kept_are_refused_with_words(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both were unexpected errors of the system's."""
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(ENOSPC, "No space left on device")))
+    with pytest.raises(EosctlError, match=r"plan\.json: No space left"):
+        scene.prepared()
+    monkeypatch.undo()
+    shutil.rmtree(scene.folder / "migrations")
+    (scene.folder / "migrations").touch()
+    with pytest.raises(EosctlError, match=r"cannot make a folder in .*migrations"):
+        scene.prepared()
 
 
 def test_backup_and_journal_are_on_the_disk_before_the_write(scene: Scene, synced: SyncedFiles) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from eosctl.core.allowances import Allowances
+from eosctl.core.configs.selection import Selection
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import MigrationPlan, PlannedTopic
-from eosctl.core.offsets.selection import Selection
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.migrate.apply import apply_plan
 from eosctl.migrate.journal import migration_journal

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from eosctl.core.configs.selection import Selection
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import MigrationPlan
-from eosctl.core.offsets.selection import Selection
 from eosctl.core.record_file import record_line
 from eosctl.errors import EosctlError, ExitCode, RefusedError
 from eosctl.migrate.run import verify_plan

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from eosctl.core.allowances import Allowances
+from eosctl.core.configs.selection import Selection
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import PlannedTopic
-from eosctl.core.offsets.selection import Selection
 from eosctl.core.record_file import read_records
 from eosctl.errors import ExitCode, InputFileError, RefusedError, StalePlanError, UsageError
 from eosctl.migrate.stores import profile_of, source_stores, target_name_of

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from eosctl.app import App
+from eosctl.core.configs.selection import Selection
 from eosctl.core.offsets.migration import PlannedTopic
-from eosctl.core.offsets.selection import Selection
 from eosctl.core.records import Bounds, OutRecord
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import (

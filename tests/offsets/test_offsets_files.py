@@ -101,6 +101,20 @@ def test_headers_survive_an_import_and_its_restore(run: Run, world: OffsetWorld,
     assert newest(OWN) == (b'{"n":8}', headers)
 
 
+def test_a_name_that_begins_with_a_comma_hides_no_other_offsets(run: Run, world: OffsetWorld, tmp_path: Path) -> None:
+    """Beside one such key the export was empty, exit 0, and imports and merges took the process down."""
+    world.topics.put(GLOBAL, odd := b'[",x",{"f":"a"}]', b'{"n":9}')
+    path = tmp_path / "offsets.ndjson"
+    path.write_text(run("export", "--store", "global", "--connector", "c", "--all-records").stdout)
+    keys = [json.loads(line)["key"].encode() for line in path.read_text().splitlines()]
+    assert sorted(keys) == [A, B, B]
+    merged = run("merge", "--connector", "c", "--into", "global", "--dry-run", "-o", "json").json()
+    assert [(row["connector"], row["key"]) for row in merged["data"]["rows"]] == [("c", A.decode()), ("c", B.decode())]
+    path.write_text(run("export", "--store", "global").stdout)
+    done = run("import", str(path), "--store", "copy", "--yes", "-o", "json").json()
+    assert (done["exit_code"], world.topics.newest("copy")) == (0, {A: b'{"n":1}', B: None, odd: b'{"n":9}'})
+
+
 def test_a_long_plan_is_shown_in_part_and_told_whole(run: Run, tmp_path: Path) -> None:
     """A plan of 200,000 rows used to run past on the terminal, all of it, before the question."""
     path = tmp_path / "offsets.ndjson"

@@ -7,6 +7,8 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,6 +16,7 @@ from eosctl.app import App
 from eosctl.core.records import Record
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
+from eosctl.machine.kept_file import write_whole
 from eosctl.report import Report
 from eosctl.state.audit import AuditedCommand, AuditLog
 from eosctl.state.audit_file import append_entry, read_entries
@@ -57,12 +60,56 @@ def test_who_reads_a_file_while_it_is_replaced_reads_all_of_the_old_one(tmp_path
     assert path.read_text() == "new\n" * 3
 
 
-def test_two_backups_of_one_moment_are_both_kept(tmp_path: Path) -> None:
+@pytest.fixture
+def app(tmp_path: Path) -> App:
+    """Its clock stands."""
     clock = FakeTime(1_700_000_000.0).clock()
-    app = App(Target(), Deadline.after(1, clock), tmp_path, clock=clock)
+    return App(Target(), Deadline.after(1, clock), tmp_path, clock=clock)
+
+
+def test_two_backups_of_one_moment_are_both_kept(app: App) -> None:
     records = [Record("t", 0, offset, 0, b"k", b"%d" % offset) for offset in (1, 2)]
     paths = [keep_record_backup(app, record, b"9", name="x", cluster_id="k") for record in records]
     assert [entry.before.offset for path in paths for entry in read_backup(str(path))] == [1, 2]
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+def test_two_processes_that_keep_backups_in_one_moment(
+    app: App, tmp_path: Path, links: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They shared a draft: one lost lines to the other, and of Parquet the later took the place of the earlier."""
+    if not links:  # as some file systems have none
+        monkeypatch.setattr(os, "link", Mock(side_effect=PermissionError))
+
+    def write(name: bytes) -> Path:
+        def blocks(file: IO[bytes]) -> None:
+            for number in range(3):
+                file.write(name)
+                if name == b"A" and number == 1:
+                    others.append(write(b"B"))
+
+        return write_whole(tmp_path / "x", blocks, name=lambda: tmp_path / "b-20231114T221320000Z.parquet")
+
+    others = list[Path]()
+    first = write(b"A")
+    assert {path.name: path.read_bytes() for path in (first, *others)} == {
+        "b-20231114T221320000Z-2.parquet": b"AAA",
+        "b-20231114T221320000Z.parquet": b"BBB",
+    }
+    again = [keep_record_backup(app, Record("t", 0, 1, 0, b"k", b"v"), b"9", name="x", cluster_id="k") for _ in "ab"]
+    assert len(set(again)) == 2
+    assert [entry.before.offset for path in again for entry in read_backup(str(path))] == [1, 1]
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert sorted(kept) == sorted([first, *others, *again])
+    assert {path.stat().st_mode & 0o077 for path in kept} == {0}
+
+
+def test_a_draft_is_nobody_elses(tmp_path: Path) -> None:
+    """A user's own FILE.new was overwritten and gone; a link there was followed."""
+    mine, other = tmp_path / "f.new", tmp_path / "other"
+    mine.symlink_to(other)
+    write_lines(tmp_path / "f", ["line"])
+    assert (mine.is_symlink(), other.exists()) == (True, False)
 
 
 def test_a_directory_of_somebody_elses_is_not_made(tmp_path: Path) -> None:

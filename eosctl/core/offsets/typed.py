@@ -1,4 +1,4 @@
-"""Source partitions and offsets as people type them: one JSON value, and nothing beside it.
+"""Source partitions and offsets as people type them, or write them into a body: one JSON value, nothing beside it.
 
 Topics are read as Jackson reads them, which looks at nothing behind the first value and takes the last of two members
 with one name. What somebody types is stricter: a slip of the hand must not become another offset.
@@ -37,7 +37,7 @@ def typed_offset(text: str) -> Mapping[str, object]:
 def _refuse_sloppy(text: str, *, what: str, hint: str) -> object:
     """The value of `text`; raises UsageError where it is not one JSON value, or one that not everybody reads alike."""
     try:
-        return _DECODER.decode(text)
+        return strict_json(text)
     except json.JSONDecodeError as exc:
         more = exc.msg.startswith("Extra data")
         reason = (
@@ -45,15 +45,20 @@ def _refuse_sloppy(text: str, *, what: str, hint: str) -> object:
             if more
             else f"{exc.msg} at character {exc.pos + 1}"
         )
-    except _TwoReadingsError as exc:
+    except TwoReadingsError as exc:
         reason = str(exc)
     except (ValueError, RecursionError):
         reason = "it is no JSON"
     raise UsageError(f"{text!r} is not {what}: {reason}", hint=hint)
 
 
-class _TwoReadingsError(ValueError):
+class TwoReadingsError(ValueError):
     """JSON that is read differently by different programs."""
+
+
+def strict_json(text: str) -> object:
+    """The value of one JSON text; raises TwoReadingsError, and ValueError and RecursionError for what is no JSON."""
+    return _DECODER.decode(text)
 
 
 def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -61,19 +66,19 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(members) < len(pairs):
         names = [name for name, _value in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise _TwoReadingsError(f"member {twice!r} is given twice")
+        raise TwoReadingsError(f"member {twice!r} is given twice")
     return members
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise _TwoReadingsError(f"{text} is beyond every floating-point number")
+        raise TwoReadingsError(f"{text} is beyond every floating-point number")
     return number
 
 
 def _refuse_constant(name: str) -> object:
-    raise _TwoReadingsError(f"{name} is not JSON")
+    raise TwoReadingsError(f"{name} is not JSON")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite, parse_constant=_refuse_constant)

@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 
 from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import KeyAction
-from eosctl.core.records import Headers, Record
+from eosctl.core.records import Record
 from eosctl.engine.columns import (
+    VALUES,
     arrow_schema,
     batch_of_columns,
     dictionary_of,
@@ -31,7 +32,7 @@ from eosctl.engine.keys.homes import Hashes, hash_column, homes_by
 from eosctl.engine.keys.matching import places_of, rows_of
 from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.planned import WRITES, places_in
-from eosctl.engine.reading.headers import headers_at
+from eosctl.engine.reading.headers import headers_texts
 from eosctl.engine.write import by_partition
 
 ENTRIES = arrow_schema(
@@ -133,7 +134,7 @@ def keys_of(entries: pa.Table, topic: str) -> list[bytes]:
 
 def values_of(tables: Iterable[pa.Table], places: Collection[tuple[str, bytes, int]]) -> Mapping[Any, bytes | None]:
     """What ENTRIES have in some places: topic, key and partition."""
-    keys = pa.array([key for _topic, key, _partition in places], pa.binary())
+    keys = pa.array([key for _topic, key, _partition in places], VALUES)
     some = (table.filter(pc.is_in(table["key"], value_set=keys)).to_pylist() for table in tables)
     return {(row["topic"], row["key"], row["partition"]): row["value"] for rows in some for row in rows}
 
@@ -219,7 +220,7 @@ def _means(records: pa.Table, values: Any) -> Any:
     return same(meaning(records["value"], records["nothing"]), meaning(values, nothings(one_array(values))))
 
 
-_THERE = ["partition", "offset", "timestamp_ms", "value"]
+_THERE = ["partition", "offset", "timestamp_ms", "value", "headers"]
 """What is asked for of a record that is there; the rest would be copied for nothing."""
 
 
@@ -232,11 +233,7 @@ def look_at(entries: pa.Table, records: pa.Table) -> tuple[pa.Table, pa.Table]:
     return records.select(_THERE).take(places), records.filter(pa.array(others))
 
 
-Places = Mapping[tuple[str, int, int], Headers]
-"""The headers of records, by topic, partition and offset."""
-
-
-def restored(entries: pa.Table, now: Now, headers: Places, *, overwrite_newer: bool) -> pa.Table:
+def restored(entries: pa.Table, now: Now, *, overwrite_newer: bool) -> pa.Table:
     """What restoring some ENTRIES does, as WRITES.
 
     Someone else wrote where what is there is not what the file says was written, and where a newer record of the key,
@@ -270,7 +267,7 @@ def restored(entries: pa.Table, now: Now, headers: Places, *, overwrite_newer: b
         "conflict": newer,
         "after": pc.if_else(taken, wanted, before["value"]),
         "before_partition": before["partition"],
-        "replaced_headers": headers_at(entries["topic"], there["partition"], there["offset"], headers),
+        "replaced_headers": headers_texts(there["headers"]),
     }
     for name in ("offset", "timestamp_ms", "value"):
         last = "" if name == "value" else f"_{name}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,15 +12,18 @@ import pyarrow.compute as pc
 
 from eosctl.core.java.json import string_text
 from eosctl.core.offsets.keys import PLAIN_KEY, key_owner, quoted_name, renamed_key
-from eosctl.engine.columns import cuts_of
+from eosctl.engine.columns import cut_column, cuts_of
 
 _PATTERN = f"^{PLAIN_KEY}$".replace("?P<connector>", "?:")
 _NAME_FROM, _BEHIND_NAME = 2, b'",'
+_COMMA_FIRST = b'[",'
+"""How a key begins whose connector's name begins with a comma: there the first `",` is not behind the name."""
 
 
 def owners_of(keys: pa.BinaryArray) -> pa.Array:
     """Whose each key is, as `key_owner` says; null where a key is nobody's."""
-    is_plain = pc.fill_null(pc.match_substring_regex(keys, _PATTERN), fill_value=False)
+    matches = pc.and_not(pc.match_substring_regex(keys, _PATTERN), pc.starts_with(keys, _COMMA_FIRST))
+    is_plain = pc.fill_null(matches, fill_value=False)
     names = _names_in(keys, is_plain)
     if pc.all(is_plain).as_py() is not False:
         return names
@@ -34,13 +38,15 @@ def _names_in(keys: pa.BinaryArray, is_plain: pa.Array) -> pa.Array:
     if not len(keys):
         return pa.array([], pa.string())
     starts, _lengths, data = cuts_of(keys)
-    ends: npt.NDArray[np.int32] = pc.find_substring(keys, _BEHIND_NAME).fill_null(0).to_numpy(zero_copy_only=False)
+    ends: npt.NDArray[np.integer[Any]] = (
+        pc.find_substring(keys, _BEHIND_NAME).fill_null(0).to_numpy(zero_copy_only=False)
+    )
     wanted = is_plain.to_numpy(zero_copy_only=False)
-    cuts = np.zeros(2 * len(keys) + 1, np.int32)
+    cuts = np.zeros(2 * len(keys) + 1, np.int64)
     cuts[:-1:2], cuts[1::2] = starts + np.where(wanted, _NAME_FROM, 0), starts + np.where(wanted, ends, 0)
     cuts[-1] = cuts[-2]
-    whole = pa.Array.from_buffers(pa.string(), len(cuts) - 1, [None, pa.py_buffer(cuts), pa.py_buffer(data)])
-    return whole.take(pa.array(np.arange(0, len(cuts) - 1, 2, dtype=np.int32), mask=~wanted))
+    rows = pa.array(np.arange(0, len(cuts) - 1, 2), mask=~wanted)
+    return cut_column(cuts, data).take(rows).cast(pa.string())
 
 
 def renamed(keys: pa.Array, connectors: pa.Array, renames: Mapping[str, str]) -> pa.Array:
@@ -59,7 +65,7 @@ def renamed(keys: pa.Array, connectors: pa.Array, renames: Mapping[str, str]) ->
         else _renamed(key, renames)
         for key, name in rows
     ]
-    return pc.replace_with_mask(keys, changes, pa.array(new, pa.binary()))
+    return pc.replace_with_mask(keys, changes, pa.array(new, keys.type))
 
 
 def _renamed(key: bytes, renames: Mapping[str, str]) -> bytes:

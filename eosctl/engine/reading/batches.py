@@ -12,8 +12,7 @@ records before it end exactly there. What a record has is read of all of them by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -23,9 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eosctl.core.frozen import frozen
-from eosctl.core.records import Headers
-from eosctl.engine.columns import VALUES
-from eosctl.engine.reading.compression import MOST_BYTES, decompressed
+from eosctl.engine.columns import VALUES, cut_column, one_batch
+from eosctl.engine.reading.compression import decompressed
 from eosctl.engine.reading.heads import HEAD, Batches, Integers
 from eosctl.errors import ProtocolError
 from eosctl.wire.log.batches import COMPRESSION, LOG_APPEND_TIME
@@ -37,14 +35,18 @@ PIECE = pa.schema(
         ("place", pa.int32()),
         ("offset", pa.int64()),
         ("timestamp_ms", pa.int64()),
-        ("key", pa.binary()),
+        ("key", VALUES),
         ("value", VALUES),
+        ("headers", VALUES),
     ]
 )
-"""Records of several partitions, each with the number of its own; those of a partition in the order of its log."""
+"""Records of several partitions, each with the number of its own; those of a partition in the order of its log.
+`headers` are as they lie in the batch (`headers.headers_in`), null for none: they go where their record goes."""
 
 _BYTES_AT_ONCE = 1 << 26
 _COMPRESSED_AT_ONCE = 1 << 18
+_MOST_BYTES = (1 << 31) - 1
+"""More are never read together."""
 _ROWS_AT_ONCE = 1 << 14
 """So many records are read together: what is in between stays in the processor's cache."""
 _FEW = 24
@@ -61,12 +63,10 @@ _PADDING = bytes(16)
 
 @frozen
 class Piece:
-    """Records as PIECE, their `producers` by ids, -1 for none or unknown, and the `headers` of those that have any, by
-    the partition's number and the offset."""
+    """Records as PIECE, and their `producers` by ids, -1 for none or unknown."""
 
     columns: pa.RecordBatch
     producers: Integers
-    headers: Mapping[tuple[int, int], Headers] = field(default_factory=dict)
 
 
 class _Held(NamedTuple):
@@ -102,10 +102,14 @@ class BatchDecoder:
                 yield from self.pieces()
 
     def pieces(self) -> Iterator[Piece]:
-        """What there is by now, if anything, which is held no more. Raises ProtocolError for what are no records."""
+        """What is wanted of what there is by now, if anything, which is held no more.
+
+        Nothing may be: of a range that ends in a hole, or has aborted records alone, brokers send what lies behind it.
+        Raises ProtocolError for what are no records.
+        """
         held, data = self._held, b"".join([*self._data, _PADDING])
         self._held, self._data, self._size = [], [], 0
-        if len(data) > MOST_BYTES:
+        if len(data) > _MOST_BYTES:
             raise ProtocolError(f"a record batch has {len(data)} bytes")
         if not held:
             return
@@ -113,7 +117,8 @@ class BatchDecoder:
             piece = _Reading(held, data).piece()
         except (IndexError, ValueError, OverflowError, pa.ArrowInvalid) as exc:
             raise ProtocolError("a record batch holds no records that can be read") from exc
-        yield piece
+        if len(piece.columns):
+            yield piece
 
 
 class _Reading:
@@ -138,9 +143,8 @@ class _Reading:
         of_rows = np.repeat(np.arange(len(self._counts)), self._counts)
         some = range(0, len(starts), _ROWS_AT_ONCE)
         parts = [self._rows(starts[first : first + _ROWS_AT_ONCE], of_rows[first:][:_ROWS_AT_ONCE]) for first in some]
-        columns = pa.Table.from_batches([part.columns for part in parts]).combine_chunks().to_batches()[0]
-        headers = {place: each for part in parts for place, each in part.headers.items()}
-        return Piece(columns, np.concatenate([part.producers for part in parts]), headers)
+        columns = one_batch([part.columns for part in parts])
+        return Piece(columns, np.concatenate([part.producers for part in parts]))
 
     def _starts(self) -> Integers:
         """Where each record begins. Raises ProtocolError unless those of a batch fill it."""
@@ -224,64 +228,51 @@ class _Reading:
     def _rows(self, starts: Integers, of_rows: Integers) -> Piece:
         """The records that begin there, each with the row of its batch."""
         data, numbers, producers = self._data, self._numbers[of_rows], self._producers[of_rows]
-        _length, at = _numbers(data, starts)
+        length, at = _numbers(data, starts)
+        end = at + length
         time_ms, at = _numbers(data, at + 1)  # behind the attributes, of which none is used
         offset, at = _numbers(data, at)
         offset += self._bases[of_rows]
         key_size, key = _numbers(data, at)
         value_size, value = _numbers(data, key_end := key + np.maximum(key_size, 0))
-        headers, behind = _numbers(data, value_end := value + np.maximum(value_size, 0))
-        keys, values = self._cut(((key, key_end, key_size), (value, value_end, value_size)))
+        count, behind = _numbers(data, value_end := value + np.maximum(value_size, 0))
+        cuts = [(key, key_end, key_size), (value, value_end, value_size)]
+        if count.any():
+            cuts.append((value_end, end, np.sign(count) - 1))
+            behind = np.where(count > 0, end, behind)  # what is there is looked at where it is wanted
+        if not np.array_equal(behind, end):
+            raise ValueError("a record is longer or shorter than what it has")
+        keys, values, *rest = self._cut(cuts)
+        [headers] = rest or [pa.nulls(len(starts), VALUES)]
+        times = pa.array(self._times(of_rows, time_ms))
         columns = pa.RecordBatch.from_arrays(
-            [pa.array(numbers), pa.array(offset), pa.array(self._times(of_rows, time_ms)), keys, values.cast(VALUES)],
-            schema=PIECE,
+            [pa.array(numbers), pa.array(offset), times, keys, values, headers], schema=PIECE
         )
         if self._is_cut[of_rows[0] : of_rows[-1] + 1].any():
             wanted = (self._first[of_rows] <= offset) & (offset < self._stop[of_rows])
-            headers = np.where(wanted, headers, 0)
             columns, producers = columns.filter(pa.array(wanted)), producers[wanted]
-        found = {
-            (int(numbers[row]), int(offset[row])): self._headers(int(headers[row]), int(behind[row]))
-            for row in np.flatnonzero(headers)
-        }
-        return Piece(columns, producers, found)
+        return Piece(columns, producers)
 
     def _times(self, of_rows: Integers, deltas: Integers) -> Integers:
         """Times are counted from the batch's, or are the batch's last where the broker has given it."""
         times: Integers = self._base_ms[of_rows] + deltas
         return np.where(self._is_stamped[of_rows], self._stamp_ms[of_rows], times) if self._is_stamped.any() else times
 
-    def _cut(self, ends: tuple[tuple[Integers, Integers, Integers], ...]) -> Iterator[pa.Array]:
+    def _cut(self, ends: Sequence[tuple[Integers, Integers, Integers]]) -> Iterator[pa.Array]:
         """Of some (first byte, byte behind, size) per record what lies there; a size below 0 is null.
 
         What lies between them are values of an array of Arrow, too: so it copies what is wanted.
         """
         count = len(ends[0][0])
-        cuts = np.empty(2 * len(ends) * count + 1, np.int32)
+        cuts = np.empty(2 * len(ends) * count + 1, np.int64)
         for number, (first, behind, _size) in enumerate(ends):
             cuts[2 * number : -1 : 2 * len(ends)], cuts[2 * number + 1 :: 2 * len(ends)] = first, behind
         cuts[-1] = ends[-1][1][-1]
-        if not (cuts[1:] >= cuts[:-1]).all() or cuts[-1] > len(self._raw):
-            raise ValueError("a key or a value is longer than its record")
-        whole = pa.Array.from_buffers(pa.binary(), len(cuts) - 1, [None, pa.py_buffer(cuts), pa.py_buffer(self._raw)])
+        whole = cut_column(cuts, self._raw)
         for number, (_first, _behind, size) in enumerate(ends):
             rows = np.arange(2 * number, len(cuts) - 1, 2 * len(ends), dtype=np.int32)
             is_null = size < 0
             yield whole.take(pa.array(rows, mask=is_null if is_null.any() else None))
-
-    def _headers(self, count: int, at: int) -> Headers:
-        """So many headers, which begin there."""
-        found = list[tuple[str, bytes | None]]()
-        for _header in range(count):
-            name, at = self._bytes(at)
-            value, at = self._bytes(at)
-            found.append(((name or b"").decode("utf-8", "replace"), value))
-        return tuple(found)
-
-    def _bytes(self, at: int) -> tuple[bytes | None, int]:
-        size, behind = _numbers(self._data, np.array([at]))
-        begin, length = int(behind[0]), int(size[0])
-        return (None, begin) if length < 0 else (self._raw[begin : begin + length], begin + length)
 
 
 def _not_filled() -> ProtocolError:
@@ -323,10 +314,10 @@ def _plain_parts(
     rows = zip(portions.tolist(), codecs.tolist(), begins.tolist(), ends.tolist(), strict=True)
     plain, size, first = list[bytes | memoryview](), 0, 0
     for _portion, some in groupby(rows, key=itemgetter(0)):
-        more = decompressed([(batches.data[begin:end], codec) for _portion, codec, begin, end in some])
-        plain += more
-        size, last = size + sum(map(len, more)), first + len(plain)
-        if size >= _BYTES_AT_ONCE or last == len(codecs):
-            edges = np.cumsum([0, *map(len, plain)])
-            yield batches.heads[first:last], edges[:-1], edges[1:], plain
-            plain, size, first = [], 0, last
+        for more in decompressed([(batches.data[begin:end], codec) for _portion, codec, begin, end in some]):
+            plain += more
+            size, last = size + sum(map(len, more)), first + len(plain)
+            if size >= _BYTES_AT_ONCE or last == len(codecs):
+                edges = np.cumsum([0, *map(len, plain)])
+                yield batches.heads[first:last], edges[:-1], edges[1:], plain
+                plain, size, first = [], 0, last

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 
@@ -12,7 +12,11 @@ import pyarrow as pa
 
 from eosctl.errors import ProtocolError
 
-MOST_BYTES = (1 << 31) - 1
+MOST_BYTES, TOGETHER_BYTES = 1 << 28, 1 << 26
+"""Of the records of one batch, and of several that are decompressed together. Producers put some 1 MB into one by
+default (`max.request.size`), but whoever may write to a topic can send a few kB that become gigabytes."""
+_BLOCK_BYTES = 1 << 20
+"""Read at once of a stream: the memory for much more is asked of the system anew each time."""
 _GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
 _STREAMS = {_GZIP: "gzip", _LZ4: "lz4", _ZSTD: "zstd"}
 _XERIAL = b"\x82SNAPPY\x00"
@@ -23,20 +27,43 @@ _MARK = os.urandom(16)
 _FAILURES = (OSError, ValueError, OverflowError, pa.ArrowException)
 
 
-def decompressed(batches: Iterable[tuple[memoryview, int]]) -> list[bytes | memoryview]:
-    """The records of each of some batches, given with their codecs; raises ProtocolError."""
+class _TooMuchError(Exception):
+    """More than the bytes that were allowed."""
+
+
+def decompressed(batches: Sequence[tuple[memoryview, int]]) -> Iterator[list[bytes | memoryview]]:
+    """Give the records of some batches, which come with their codecs, in order: all at once, unless they are too much.
+
+    No more is decompressed than is allowed, whatever a batch says of itself. Raises ProtocolError.
+    """
+    try:
+        found = _plain(batches, TOGETHER_BYTES if len(batches) > 1 else MOST_BYTES)
+    except _TooMuchError as exc:
+        if len(batches) == 1:
+            raise ProtocolError(f"a record batch has more than {MOST_BYTES} bytes without its compression") from exc
+    else:
+        yield found
+        return
+    half = len(batches) // 2
+    yield from decompressed(batches[:half])
+    yield from decompressed(batches[half:])
+
+
+def _plain(batches: Sequence[tuple[memoryview, int]], most: int) -> list[bytes | memoryview]:
+    """The records of each batch; raises _TooMuchError where those that are compressed have more than `most` bytes."""
     found, rows_of = list[bytes | memoryview](), defaultdict[int, list[int]](list)
     for row, (data, codec) in enumerate(batches):
         found.append(data)
         if codec:
             rows_of[codec].append(row)
     for codec, rows in rows_of.items():
-        for row, plain in zip(rows, _decompressed([found[row] for row in rows], codec), strict=True):
+        for row, plain in zip(rows, _decompressed([found[row] for row in rows], codec, most), strict=True):
             found[row] = plain
+            most -= len(plain)
     return found
 
 
-def _decompressed(batches: Sequence[bytes | memoryview], codec: int) -> Sequence[bytes]:
+def _decompressed(batches: Sequence[bytes | memoryview], codec: int, most: int) -> Sequence[bytes]:
     """The same of batches with one codec.
 
     To begin a stream takes ten times as long as to read a small batch. So one stream has all of them, each a member of
@@ -47,13 +74,17 @@ def _decompressed(batches: Sequence[bytes | memoryview], codec: int) -> Sequence
         raise ProtocolError(f"a record batch has the unknown compression {codec}")
     if name is not None and len(batches) > 1:
         with suppress(*_FAILURES):  # which of them is damaged is seen one by one
-            together = _of_stream(_between(name).join(batches), name).split(_MARK)
+            together = _of_stream(_between(name).join(batches), name, most + len(batches) * len(_MARK)).split(_MARK)
             if len(together) == len(batches):
                 return together
+    found = list[bytes]()
     try:
-        return [_of_snappy(each) if name is None else _of_stream(each, name) for each in batches]
+        for each in batches:
+            found.append(_of_snappy(each, most) if name is None else _of_stream(each, name, most))
+            most -= len(found[-1])
     except _FAILURES as exc:
         raise ProtocolError(f"a record batch can't be decompressed: {exc}") from exc
+    return found
 
 
 @cache
@@ -62,24 +93,30 @@ def _between(name: str) -> bytes:
     return made
 
 
-def _of_stream(data: bytes | memoryview, name: str) -> bytes:
+def _of_stream(data: bytes | memoryview, name: str, most: int) -> bytes:
+    found = list[bytes]()
     with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(data)), name) as stream:
-        found: bytes = stream.read()
-    return found
+        while block := stream.read(_BLOCK_BYTES):
+            found.append(block)
+            most -= len(block)
+            if most < 0:
+                raise _TooMuchError
+    return b"".join(found)
 
 
-def _of_snappy(data: bytes | memoryview) -> bytes:
+def _of_snappy(data: bytes | memoryview, most: int) -> bytes:
     if data[: len(_XERIAL)] != _XERIAL:
-        return _of_block(data)
+        return _of_block(data, most)
     blocks, at = list[bytes](), _XERIAL_HEAD
     while at < len(data):
         size = int.from_bytes(data[at : at + 4], "big")
-        blocks.append(_of_block(data[at + 4 : at + 4 + size]))
+        blocks.append(_of_block(data[at + 4 : at + 4 + size], most))
+        most -= len(blocks[-1])
         at += 4 + size
     return b"".join(blocks)
 
 
-def _of_block(data: bytes | memoryview) -> bytes:
+def _of_block(data: bytes | memoryview, most: int) -> bytes:
     """A block of snappy, which begins with its size: a number of seven bits a byte."""
     size = shift = 0
     for byte in data:
@@ -87,7 +124,7 @@ def _of_block(data: bytes | memoryview) -> bytes:
         shift += 7
         if byte < 0x80:
             break
-    if size > MOST_BYTES:
-        raise ValueError(f"a block of {size} bytes")
+    if size > most:
+        raise _TooMuchError
     found: bytes = pa.Codec("snappy").decompress(pa.py_buffer(data), size, asbytes=True)
     return found

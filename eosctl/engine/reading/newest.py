@@ -19,12 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.frozen import frozen
-from eosctl.core.records import Bounds, Headers, Record
-from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings, same
+from eosctl.core.records import Bounds, Record
+from eosctl.engine.columns import RECORDS, VALUES, batch_of_columns, nothings, one_batch, same
 from eosctl.engine.keys.homes import Hashes, hash_column, hashes_of, homes_by, nulls_of
 from eosctl.engine.keys.matching import are_alike, numbers_in, sorted_by_hash
 from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.reading.batches import PIECE, Piece
+from eosctl.engine.reading.headers import raw_headers
 from eosctl.engine.reading.heads import Integers
 from eosctl.engine.reading.ranges import Message, OffsetRange
 
@@ -62,14 +63,12 @@ class Fold:
 class TopicColumns:
     """The outcome of reading a topic, or some of its partitions, up to bounds that were fixed at the start.
 
-    `records` (RECORDS) have each partition and key once, the newest; `headers` are those of records that have any, by
-    partition and offset. The bounds are those of all partitions.
+    `records` (RECORDS) have each partition and key once, the newest. The bounds are those of all partitions.
     """
 
     topic: str
     bounds: tuple[Bounds, ...]
     records: pa.Table
-    headers: Mapping[tuple[int, int], Headers]
 
     def blocked(self) -> tuple[Bounds, ...]:
         """The partitions where an open transaction hides what comes behind it."""
@@ -100,9 +99,10 @@ def folded(
 
 def records_table(topic: str, records: Iterable[Record], *, partitions: int, bare: bool = False) -> pa.Table:
     """Records that are in memory, as RECORDS of a topic that has so many partitions; `bare` as in `Folding`."""
-    columns = list(zip(*(record[1:6] for record in records), strict=True)) or [()] * 5
-    types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), VALUES)
+    *columns, headers = list(zip(*(record[1:] for record in records), strict=True)) or [()] * 6
+    types = (pa.int32(), pa.int64(), pa.int64(), VALUES, VALUES)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+    arrays.append(pa.array(map(raw_headers, headers), VALUES))
     topics = pa.repeat(pa.scalar(topic, pa.string()), len(arrays[0]))
     sizes = pa.repeat(pa.scalar(partitions, pa.int32()), len(topics))
     return _as_records(topics, arrays, sizes, hash_column(arrays[3]), bare=bare)
@@ -267,14 +267,10 @@ def _larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         some.append(batch)
         rows += len(batch)
         if rows >= _ROWS_AT_ONCE:
-            yield _one_batch(some)
+            yield one_batch(some)
             some, rows = [], 0
     if some:
-        yield _one_batch(some)
-
-
-def _one_batch(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        yield one_batch(some)
 
 
 def piece_of(number: int, messages: Sequence[Message]) -> Piece:
@@ -286,17 +282,16 @@ def piece_of(number: int, messages: Sequence[Message]) -> Piece:
         [time_ms if kind else -1 for kind, time_ms in times],
         [message.key() for message in messages],
         [message.value() for message in messages],
+        [raw_headers(tuple(message.headers() or ())) for message in messages],
     ]
-    found = ((message.offset(), message.headers()) for message in messages)
-    headers = {(number, offset): tuple(headers) for offset, headers in found if headers}
-    return Piece(batch_of_columns(columns, PIECE), np.full(len(messages), -1), headers)
+    return Piece(batch_of_columns(columns, PIECE), np.full(len(messages), -1))
 
 
 def _as_records(
     topics: pa.Array, columns: Sequence[pa.Array], sizes: pa.Array, hashes: pa.Array, *, bare: bool
 ) -> pa.Table:
-    """`columns` are partition, offset, timestamp_ms, key and value; `hashes` those of the keys."""
-    partitions, _offsets, _times_ms, keys, values = columns
+    """`columns` are partition, offset, timestamp_ms, key, value and headers; `hashes` those of the keys."""
+    partitions, _offsets, _times_ms, keys, values, _headers = columns
     at_home = pc.fill_null(pc.equal(homes_by(hashes, sizes), partitions), fill_value=False)
     owners = pa.nulls(len(keys), pa.string()) if bare else owners_of(keys)
     return pa.Table.from_arrays([topics, *columns, nothings(values), hashes, at_home, owners], schema=RECORDS)

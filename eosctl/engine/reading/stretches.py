@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.frozen import frozen
-from eosctl.core.records import Headers, Record
+from eosctl.core.records import Record
 from eosctl.engine.backups.lines import few_at_once
 from eosctl.engine.columns import LINES, one_array, those
 from eosctl.engine.keys.owners import owners_of
 from eosctl.engine.reading.batches import Piece
-from eosctl.engine.reading.headers import headers_at, headers_of, headers_text
+from eosctl.engine.reading.headers import headers_of, headers_text, headers_texts
 from eosctl.engine.reading.ranges import OffsetRange
 
 _LINES_AT_ONCE = 10_000
@@ -70,12 +70,9 @@ def stretch_of(topic: str, ranges: Sequence[OffsetRange], pieces: Iterable[Piece
     return Stretch(rows if len(ranges) == 1 else rows.sort_by(_ORDER), len(rows))
 
 
-def newest_stretch(records: pa.Table, headers: Mapping[tuple[int, int], Headers], *, read: int) -> Stretch:
+def newest_stretch(records: pa.Table, *, read: int) -> Stretch:
     """RECORDS of one topic, which are the newest of so many that were `read`."""
-    topics = one_array(records["topic"])
-    there = {(topics[0].as_py(), *place): found for place, found in headers.items()} if len(topics) else {}
-    texts = headers_at(topics, records["partition"], records["offset"], there)
-    rows = records.select(LINES.names[:-1]).append_column("headers", texts)
+    rows = records.select(LINES.names[:-1]).append_column("headers", headers_texts(records["headers"]))
     return Stretch(rows.sort_by(_ORDER), read)
 
 
@@ -88,12 +85,10 @@ def stretch_of_records(records: Sequence[Record], *, read: int) -> Stretch:
 
 
 def _lines_of(topic: str, ranges: Sequence[OffsetRange], piece: Piece) -> pa.Table:
-    places, *columns = piece.columns.columns
+    places, *columns, headers = piece.columns.columns
     partitions = pa.array([one.partition for one in ranges], pa.int32()).take(places)
     topics = pa.repeat(pa.scalar(topic, pa.string()), len(places))
-    there = {(topic, ranges[number].partition, offset): found for (number, offset), found in piece.headers.items()}
-    texts = headers_at(topics, partitions, columns[0], there)
-    return pa.Table.from_arrays([topics, partitions, *columns, texts], schema=LINES)
+    return pa.Table.from_arrays([topics, partitions, *columns, headers_texts(headers)], schema=LINES)
 
 
 def _records_of(rows: pa.Table) -> list[Record]:

@@ -13,7 +13,6 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import (
     Bounds,
-    Headers,
     KnownBounds,
     NewTopic,
     OutRecord,
@@ -189,14 +188,11 @@ class KafkaTopicStore:
             for one in (_narrowed(bound, since or {}, {}) for bound in bounds)
             if partitions is None or one.partition in partitions
         ]
-        folding, headers = Folding(ranges, bare=bare), dict[tuple[int, int], Headers]()
+        folding = Folding(ranges, bare=bare)
         with collector_paused():
             for piece in self._pieces(ranges, f"reading {topic}", committed=committed):
                 folding.add(piece.columns)
-                headers |= {
-                    (ranges[number].partition, offset): found for (number, offset), found in piece.headers.items()
-                }
-            return TopicColumns(topic, bounds, in_one_piece(folding.fold().records), headers)
+            return TopicColumns(topic, bounds, in_one_piece(folding.fold().records))
 
     def pieces(self, ranges: Sequence[OffsetRange]) -> Iterator[Piece]:
         """The committed records in some ranges of offsets, as they come, with their producers: a few at a time.

@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from functools import partial
 
 from eosctl.core.clients.settings import ClientSettings
-from eosctl.core.records import Bounds, Headers
+from eosctl.core.records import Bounds
 from eosctl.deadline import Deadline
 from eosctl.engine.reading.newest import Folding
 from eosctl.engine.reading.ranges import OffsetRange, partitions_together
@@ -41,12 +41,11 @@ def stream_topic(
             some = [ranges[number] for number in part]
             pieces = reader.pieces(some, progress=meter)
             if newest_per_key:
-                folding, headers = Folding(some, bare=True, keyless=True), dict[tuple[int, int], Headers]()
+                folding = Folding(some, bare=True, keyless=True)
                 for piece in pieces:
                     folding.add(piece.columns)
-                    headers |= {(some[number].partition, at): found for (number, at), found in piece.headers.items()}
                 fold = folding.fold()
-                yield newest_stretch(fold.records, headers, read=fold.read)
+                yield newest_stretch(fold.records, read=fold.read)
             elif len(part) == 1:
                 yield from map(partial(stretch_of, topic, some), ([piece] for piece in pieces))
             else:

@@ -14,6 +14,7 @@ from eosctl.core.clients.librdkafka_limits import LARGEST_RECORD
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
+from eosctl.core.record_file import sendable_headers
 from eosctl.core.records import OutRecord, Written
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
@@ -148,7 +149,10 @@ class TopicWriter:
                 producer.flush(1.0)
 
     def _send_in_transaction(self, producer: Producer, send: Callable[[Producer], None]) -> None:
-        producer.begin_transaction()
+        try:
+            producer.begin_transaction()
+        except _FATAL as exc:
+            raise self._failed(producer, exc) from exc
         try:
             self._send(producer, send)
         except BaseException:
@@ -164,11 +168,14 @@ class TopicWriter:
             send(producer)
             while producer.flush(_POLL_S):
                 self._check(producer)
-        except _FATAL as exc:  # poll and flush raise a fatal error too, such as being fenced
-            error = _told(producer, _kafka_error(exc))
-            raise self._translated(error, f"writing records ({self._tally()})", None) from exc
+        except _FATAL as exc:
+            raise self._failed(producer, exc) from exc
         self._check(producer)
         self._report(self._delivered)
+
+    def _failed(self, producer: Producer, exc: KafkaException | SystemError) -> EosctlError:
+        """What a call raised: any may raise a fatal error, such as being fenced."""
+        return self._translated(_told(producer, _kafka_error(exc)), f"writing records ({self._tally()})", None)
 
     def _send_all(self, producer: Producer, *, records: Iterable[OutRecord]) -> None:
         for record in records:
@@ -193,7 +200,7 @@ class TopicWriter:
         index = len(self._written)
         self._written.append(None)
         topic, key, value, _partition, timestamp_ms, headers = record
-        arguments: dict[str, Any] = {"headers": list(headers)} if headers else {}
+        arguments: dict[str, Any] = {"headers": sendable_headers(headers)} if headers else {}
         if timestamp_ms is not None and timestamp_ms >= 0:
             arguments["timestamp"] = timestamp_ms
         report = partial(self._on_delivery, index)

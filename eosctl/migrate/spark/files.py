@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eosctl.core.record_file import UNKNOWN, read_records, record_line
@@ -19,7 +20,7 @@ from eosctl.core.records import Record
 from eosctl.engine.columns import batch_of_rows
 from eosctl.engine.reading.newest import Fold, records_table
 from eosctl.errors import EosctlError, InputFileError
-from eosctl.machine.kept_file import gone_on_failure, sync_directory, sync_file
+from eosctl.machine.kept_file import write_whole
 
 _ROWS_AT_ONCE = 50_000
 _LINE_BYTES = 60
@@ -35,6 +36,14 @@ _PARQUET = pa.schema(
     ]
 )
 _NEEDED = ("partition", "key", "value")
+_TYPES = {
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp_ms": pa.int64(),
+    "key": pa.binary(),
+    "value": pa.binary(),
+}
 
 
 def is_parquet(path: str) -> bool:
@@ -45,17 +54,25 @@ def is_parquet(path: str) -> bool:
 def read_file(path: str) -> Iterator[Record]:
     """The records of a file; one without an offset gets its place in the file, for then the order says what is newer.
 
-    Raises InputFileError: unreadable, no records of Kafka, or records of several topics, whose offsets can't be
-    compared.
+    Raises InputFileError: unreadable, no records of Kafka, records of several topics, or some with offsets and some
+    without: these can't be compared.
     """
     topic: str | None = None
+    has_offsets = False
     for place, record in enumerate(read_parquet(path) if is_parquet(path) else _of_lines(path)):
-        if topic is not None and record.topic != topic:
+        knows_offset = record.offset != UNKNOWN
+        if topic is None:
+            topic, has_offsets = record.topic, knows_offset
+        if record.topic != topic:
             raise InputFileError(
                 f"{path} holds records of the topics {topic} and {record.topic}", hint="One file per topic, please."
             )
-        topic = record.topic
-        yield record if record.offset != UNKNOWN else record._replace(offset=place)
+        if knows_offset != has_offsets:
+            raise InputFileError(
+                f"{path} holds records with an offset and records without, so that it is not known which are newer",
+                hint=f"Record {place + 1} is the first that differs. Give all of them offsets, or none.",
+            )
+        yield record if knows_offset else record._replace(offset=place)
 
 
 def record_count(path: str) -> int:
@@ -83,13 +100,16 @@ def _pieces(rows: Iterator[Item]) -> Iterator[list[Item]]:
 
 def write_file(path: str, records: Iterable[Record]) -> int:
     """Writes a file that is there whole or not at all, and synced; returns how many records. Raises EosctlError."""
-    draft = Path(f"{path}.new")
+    count, write = 0, _write_parquet if is_parquet(path) else _write_lines
+
+    def counted() -> Iterator[Record]:
+        nonlocal count
+        for record in records:
+            count += 1
+            yield record
+
     try:
-        with gone_on_failure(draft):
-            count = _write_parquet(draft, records) if is_parquet(path) else _write_lines(draft, records)
-            sync_file(draft)
-            draft.replace(path)
-        sync_directory(draft.parent)
+        write_whole(Path(path), lambda file: write(file, counted()))
     except OSError as exc:
         raise EosctlError(f"cannot write {path}: {exc.strerror or exc}", hint="Check space and rights.") from exc
     return count
@@ -123,15 +143,10 @@ def read_parquet(path: str | Path) -> Iterator[Record]:
 def _rows(batch: pa.RecordBatch) -> Iterator[Record]:
     columns: dict[str, Any] = {name: batch.column(name) for name in batch.schema.names}
     if "timestamp_ms" not in columns and "timestamp" in columns:
-        columns["timestamp_ms"] = columns["timestamp"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64())
-    keys, values = (columns[name].cast(pa.binary()).to_pylist() for name in ("key", "value"))
+        columns["timestamp_ms"] = columns["timestamp"]
     nothing = [None] * batch.num_rows
-    topics, partitions, offsets, times = (
-        columns[name].to_pylist() if name in columns else nothing
-        for name in ("topic", "partition", "offset", "timestamp_ms")
-    )
-    for row in zip(topics, partitions, offsets, times, keys, values, strict=True):
-        topic, partition, offset, timestamp_ms, key, value = row
+    rows = (_typed(name, columns[name]).to_pylist() if name in columns else nothing for name in _TYPES)
+    for topic, partition, offset, timestamp_ms, key, value in zip(*rows, strict=True):
         yield Record(
             topic or "",
             partition,
@@ -140,6 +155,21 @@ def _rows(batch: pa.RecordBatch) -> Iterator[Record]:
             key,
             value,
         )
+
+
+def _typed(name: str, column: pa.Array) -> pa.Array:
+    """A column of records as it must be; raises what `_readable` translates: numbers are never cut or made of text."""
+    kind, least = _TYPES[name], 0 if name == "partition" else UNKNOWN
+    if name == "timestamp_ms" and pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("ms", tz="UTC")).cast(kind)
+    if pa.types.is_integer(kind):
+        if not pa.types.is_integer(column.type):
+            raise pa.ArrowTypeError(f"column {name} is of type {column.type}")
+        if name == "partition" and column.null_count:
+            raise pa.ArrowInvalid("a record has no partition")
+        if (pc.min(column).as_py() or 0) < least:
+            raise pa.ArrowInvalid(f"column {name} has {pc.min(column)}")
+    return column.cast(kind)
 
 
 @contextmanager
@@ -151,23 +181,18 @@ def _readable(path: str | Path) -> Iterator[None]:
         raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as exc:
         raise InputFileError(
-            f"{path} is no Parquet file of Kafka records: {exc}", hint="Needed: binary key, value."
+            f"{path} is no Parquet file of Kafka records: {exc}",
+            hint="Needed: binary key and value, whole numbers as partition, offset and timestamp_ms.",
         ) from exc
 
 
-def _write_lines(draft: Path, records: Iterable[Record]) -> int:
-    count = 0
-    with open(draft, "w", encoding="utf-8") as file:
-        for record in records:
-            file.write(f"{record_line(record)}\n")
-            count += 1
-    return count
+def _write_lines(file: IO[bytes], records: Iterable[Record]) -> None:
+    for record in records:
+        file.write(f"{record_line(record)}\n".encode())
 
 
-def _write_parquet(draft: Path, records: Iterable[Record]) -> int:
-    count, rows = 0, ((r.topic, r.partition, r.timestamp_ms, r.key, r.value) for r in records)
-    with pq.ParquetWriter(draft, _PARQUET) as writer:
+def _write_parquet(file: IO[bytes], records: Iterable[Record]) -> None:
+    rows = ((r.topic, r.partition, r.timestamp_ms, r.key, r.value) for r in records)
+    with pq.ParquetWriter(file, _PARQUET) as writer:
         for piece in _pieces(rows):
             writer.write_batch(batch_of_rows(piece, _PARQUET))
-            count += len(piece)
-    return count

@@ -18,13 +18,14 @@ from eosctl.engine.backups.lines import few_at_once
 from eosctl.engine.columns import NO_BYTES, VALUES
 from eosctl.engine.files import part_files, read_table
 from eosctl.engine.keys.matching import places_of
+from eosctl.engine.reading.headers import headers_texts
 from eosctl.engine.rule import sent
 from eosctl.engine.write import placed
 from eosctl.migrate.spark.parts import some_decisions, with_topic_names
 
 _COLUMNS = (
     *("action", "topic", "key", "hash", "value", "partition", "partitions"),
-    *("target_exists", "target_offset", "target_timestamp_ms", "before"),
+    *("target_exists", "target_offset", "target_timestamp_ms", "target_headers", "before"),
 )
 _THERE = ("offset", "timestamp_ms", "value")
 
@@ -56,7 +57,8 @@ def newer_folders(snapshot: Path) -> list[Path]:
 
 
 def of_decisions(rows: pa.Table) -> pa.Table:
-    """What the target has of each of some decisions: topic, partition, key, offset, timestamp_ms, value, written."""
+    """What the target has of each of some decisions: topic, partition, key, offset, timestamp_ms, value, headers,
+    written."""
     exists, unknown = rows["target_exists"], pa.scalar(UNKNOWN, pa.int64())
     return pa.table(
         {
@@ -66,6 +68,7 @@ def of_decisions(rows: pa.Table) -> pa.Table:
             "offset": pc.if_else(exists, rows["target_offset"], unknown),
             "timestamp_ms": pc.if_else(exists, rows["target_timestamp_ms"], unknown),
             "value": pc.if_else(exists, rows["before"], NO_BYTES),
+            "headers": headers_texts(rows["target_headers"]),
             "written": rows["value"],
         }
     )
@@ -73,15 +76,17 @@ def of_decisions(rows: pa.Table) -> pa.Table:
 
 def _of_copies(records: pa.Table) -> pa.Table:
     """The same of RECORDS that get tombstones."""
-    names = ("topic", "partition", "key", *_THERE)
-    return pa.table({**{name: records[name] for name in names}, "written": pa.nulls(len(records), VALUES)})
+    columns = {name: records[name] for name in ("topic", "partition", "key", *_THERE)}
+    columns |= {"headers": headers_texts(records["headers"]), "written": pa.nulls(len(records), VALUES)}
+    return pa.table(columns)
 
 
 def _with_newer(rows: pa.Table, newer: pa.Table) -> pa.Table:
     """`rows` with what is there by now instead, where `newer` (RECORDS, each place once) has it."""
     there = places_of(rows, newer)
     found, is_there = newer.take(there), pc.is_valid(there)
-    for name in _THERE:
+    found = found.set_column(found.column_names.index("headers"), "headers", headers_texts(found["headers"]))
+    for name in (*_THERE, "headers"):
         column = pc.if_else(is_there, found[name], rows[name])
         rows = rows.set_column(rows.column_names.index(name), name, column)
     return rows

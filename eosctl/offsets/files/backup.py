@@ -10,15 +10,13 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pyarrow import concat_tables
-
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics
 from eosctl.core.frozen import frozen
 from eosctl.core.kept.record_lines import BackupEntry
 from eosctl.core.offsets import codes as topic_codes
 from eosctl.core.record_file import UNKNOWN
-from eosctl.core.records import Bounds, Headers, Record, TopicDescription
+from eosctl.core.records import Bounds, Record, TopicDescription
 from eosctl.core.wording import counted
 from eosctl.engine.backups.entries import (
     ENTRIES,
@@ -32,7 +30,7 @@ from eosctl.engine.backups.entries import (
 )
 from eosctl.engine.backups.file import BackupFile, is_columnar, open_backup
 from eosctl.engine.backups.lines import AT_ONCE
-from eosctl.engine.columns import RECORDS, batch_of_rows
+from eosctl.engine.columns import RECORDS, batch_of_rows, one_table
 from eosctl.engine.planned import places_in
 from eosctl.engine.reading.headers import headers_text
 from eosctl.engine.reading.newest import TopicColumns, all_records
@@ -108,12 +106,11 @@ def _batch_of(entries: list[BackupEntry]) -> Batch:
 
 @frozen
 class BackupPart:
-    """Some `entries` (ENTRIES), and what their topics have `now` of them, with the `headers` of what lies in their
-    places; and the topics as `stores`, for what open transactions hide in them."""
+    """Some `entries` (ENTRIES), and what their topics have `now` of them; and the topics as `stores`, for what open
+    transactions hide in them."""
 
     entries: Table
     now: Now
-    headers: dict[tuple[str, int, int], Headers]
     stores: dict[str, ColumnStore]
 
 
@@ -155,7 +152,7 @@ class _Beside:
         for read in reads:
             others.append(read.others)
             hidden += read.hidden
-        return cls(newest_per_key(entries.among(concat_tables(others))).records, hidden)
+        return cls(newest_per_key(entries.among(one_table(others))).records, hidden)
 
     def is_nothing(self) -> bool:
         """Whether each part has seen all that there is of its keys."""
@@ -244,8 +241,7 @@ def _looked(
     places = {(each.topic, each.partition, each.offset): each for each in (*behind, *beside.hidden)}
     hidden = list(places.values())
     stores = {read.topic: column_store(read, [one for one in hidden if one.topic == read.topic]) for read in reads}
-    headers = {(read.topic, *place): each for read in reads for place, each in read.headers.items()}
-    return look(BackupPart(kept, Now(of_entries, beside.elsewhere, hidden), headers, stores)), this
+    return look(BackupPart(kept, Now(of_entries, beside.elsewhere, hidden), stores)), this
 
 
 def earliest(looks: Iterable[Mapping[str, tuple[Bounds, ...]]]) -> dict[str, tuple[Bounds, ...]]:

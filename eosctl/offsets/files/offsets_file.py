@@ -16,6 +16,7 @@ from eosctl.core.frozen import frozen
 from eosctl.core.java.json import encode_key, encode_offset
 from eosctl.core.kept.record_lines import read_columns
 from eosctl.core.offsets.records import OffsetKey, decode_key
+from eosctl.core.offsets.typed import TwoReadingsError, strict_json
 from eosctl.core.record_file import UNKNOWN
 from eosctl.core.records import Headers
 from eosctl.engine.files import Spilled, Spool, spilled_if_several, tables_of
@@ -106,7 +107,7 @@ def _body(file: Iterator[bytes], *, name: str) -> tuple[list[object] | None, Ite
     first = before[-1].strip() if before else b""
     if not first.startswith(b"{"):
         return None, chain(before, file)
-    offsets = _offsets_of(first)
+    offsets = _offsets_of(first, name=name)
     if offsets is None:
         return None, chain(before, file)
     if offsets is not _NO_JSON:
@@ -114,21 +115,30 @@ def _body(file: Iterator[bytes], *, name: str) -> tuple[list[object] | None, Ite
             raise InputFileError(f"{name} holds more than a body", hint="Import one body at a time.")
         return offsets, ()
     content = b"".join(chain(before, file))
-    offsets = _offsets_of(content)
+    offsets = _offsets_of(content, name=name)
     return (None if offsets is _NO_JSON else offsets), content.splitlines()
 
 
 _NO_JSON: list[object] = []
 
 
-def _offsets_of(text: bytes) -> list[object] | None:
-    """The list in a body; None for another document, `_NO_JSON` for none."""
+def _offsets_of(text: bytes, *, name: str) -> list[object] | None:
+    """The list in a body; None for another document, `_NO_JSON` for none.
+
+    Raises InputFileError for a body that is not read alike by everybody, as `offsets set` refuses it.
+    """
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return _NO_JSON
     offsets = document.get("offsets") if isinstance(document, dict) else None
-    return None if not isinstance(offsets, list) or "topic" in document else offsets
+    if not isinstance(offsets, list) or "topic" in document:
+        return None
+    try:
+        strict_json(text.decode())
+    except TwoReadingsError as exc:
+        raise InputFileError(f"{name}: {exc}", hint="Different programs would read different offsets.") from exc
+    return offsets
 
 
 def _entry(entry: object, place: str, number: int, connector: str) -> Row:
@@ -155,19 +165,26 @@ def spelled(file: OffsetsFile, store: ColumnStore) -> OffsetsFile:
     [incoming] = file.tables()
     keys: list[bytes] = incoming["key"].to_pylist()
     guesses = [key for key in map(decode_key, keys) if isinstance(key, OffsetKey)]
-    there: dict[str, set[bytes]] = {}
-    for raw in store.newest({key.connector for key in guesses})["key"].to_pylist():
-        there.setdefault(decode_key(raw).identity, set()).add(raw)
+    there: dict[str, list[_Spelling]] = {}
+    newest = store.newest({key.connector for key in guesses}).select(["nothing", "timestamp_ms", "key"])
+    for nothing, timestamp_ms, raw in zip(*(column.to_pylist() for column in newest.columns), strict=True):
+        there.setdefault(decode_key(raw).identity, []).append((not nothing, timestamp_ms, raw))
     rows = zip(guesses, incoming["line"].to_pylist(), strict=True)
-    found = [_respelled(key, there.get(key.identity, set()), file.place(line)) for key, line in rows]
+    found = [_respelled(key, there.get(key.identity, []), file.place(line)) for key, line in rows]
     return replace(file, pieces=[with_keys(incoming, found)])
 
 
-def _respelled(key: OffsetKey, spellings: set[bytes], place: str) -> bytes:
-    if len(spellings) > 1:
+_Spelling = tuple[bool, int, bytes]
+"""Whether a key has a live value, since when it has what it has, and its bytes."""
+
+
+def _respelled(key: OffsetKey, spellings: Sequence[_Spelling], place: str) -> bytes:
+    """The live spelling, else the one deleted last, else `key`, as `offsets set` takes it."""
+    live = sum(is_live for is_live, _at_ms, _raw in spellings)
+    if live > 1:
         raise RefusedError(
-            f"{place}: the store has {len(spellings)} spellings of this source partition, and the file does "
+            f"{place}: the store has {live} spellings of this source partition, and the file does "
             "not say which is meant; nothing was written",
             hint="`eosctl offsets lint` shows them; import a record file, which carries the key's bytes.",
         )
-    return next(iter(spellings), key.raw)
+    return max(spellings, default=(False, 0, key.raw))[2]

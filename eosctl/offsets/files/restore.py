@@ -64,7 +64,7 @@ def plan_restore(app: App, request: RestoreRequest) -> OffsetWritePlan:
         for topic, store in part.stores.items():
             if store.hidden:
                 refuse_hidden_keys(app, store, keys_of(part.entries, topic))
-        writes = restored(part.entries, part.now, part.headers, overwrite_newer=request.overwrite_newer)
+        writes = restored(part.entries, part.now, overwrite_newer=request.overwrite_newer)
         if not backup.is_large():
             return writes
         with writing_to(spool, need="A large restore needs about three times the size of the file there."):

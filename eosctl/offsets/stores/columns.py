@@ -43,7 +43,6 @@ def column_store(read: TopicColumns, behind: Sequence[Record]) -> ColumnStore:
         read.topic,
         len(read.bounds),
         read.records,
-        read.headers,
         blocked=frozenset(bound.partition for bound in read.blocked()),
         hidden=hidden,
         hidden_keys=hidden_keys,

@@ -26,5 +26,4 @@ def column_store(folded: Store) -> ColumnStore:
     several = [record for places in folded.several.values() for record in places.values()]
     single = [record for key, record in folded.records.items() if key not in folded.several]
     records = records_table(folded.topic, [*single, *several], partitions=folded.partitions)
-    headers = {(record.partition, record.offset): record.headers for record in [*single, *several] if record.headers}
-    return ColumnStore(folded.topic, folded.partitions, records, headers)
+    return ColumnStore(folded.topic, folded.partitions, records)

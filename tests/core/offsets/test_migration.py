@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from eosctl.core.configs.selection import Selection
 from eosctl.core.offsets.decision import Cell, Decision, KeyAction, KeyClaim, Policy, decide, decide_claims, mismatch
 from eosctl.core.offsets.keys import key_owner, renamed_key
 from eosctl.core.offsets.migration import (
@@ -19,7 +20,6 @@ from eosctl.core.offsets.migration import (
     plan_routes,
     read_plan,
 )
-from eosctl.core.offsets.selection import Selection
 from eosctl.core.records import Bounds
 from eosctl.errors import EosctlError, InputFileError, NotFoundError, UsageError
 

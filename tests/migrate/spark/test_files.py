@@ -109,6 +109,44 @@ def test_a_parquet_file_of_something_else(tmp_path: Path) -> None:
         list(read_file(path))
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        {"partition": pa.array([1 << 40])},
+        {"partition": pa.array(["0"])},
+        {"partition": pa.array([1.5])},
+        {"partition": pa.array([-3])},
+        {"partition": pa.array([None], pa.int32())},
+        {"offset": pa.array([(1 << 63) + 5], pa.uint64())},
+        {"offset": pa.array(["7"])},
+        {"offset": pa.array([-2])},
+        {"timestamp_ms": pa.array(["7"])},
+        {"timestamp_ms": pa.array([1.5])},
+        {"topic": pa.array([b"\xff"])},
+        {"key": pa.array([1])},
+    ],
+    ids=str,
+)
+def test_parquet_with_columns_of_other_types_is_refused(tmp_path: Path, column: dict[str, pa.Array]) -> None:
+    """Some were unexpected errors of Arrow, and fractions were cut off without a word."""
+    plain = {"partition": pa.array([0]), "key": pa.array([b"k"]), "value": pa.array([b"v"])}
+    with pytest.raises(InputFileError, match="is no Parquet file of Kafka records"):
+        list(folds_of(parquet(tmp_path / "odd.parquet", plain | column), "file:x", partitions=25))
+
+
+def test_times_in_parquet_may_be_timestamps(tmp_path: Path) -> None:
+    plain = {"partition": pa.array([0]), "key": pa.array([b"k"]), "value": pa.array([b"v"])}
+    path = parquet(tmp_path / "f.parquet", plain | {"timestamp_ms": pa.array([1_000_007], pa.timestamp("ms"))})
+    assert [record.timestamp_ms for record in read_file(path)] == [1_000_007]
+
+
+def test_offsets_on_some_lines_alone_say_not_what_is_newer(tmp_path: Path) -> None:
+    """A line without one got its place as offset, and lost to an older record with a larger one."""
+    path = lines(tmp_path / "dump.ndjson", [RECORDS[0], RECORDS[1]._replace(offset=-1)])
+    with pytest.raises(InputFileError, match="with an offset and records without"):
+        list(read_file(path))
+
+
 def test_offsets_of_two_topics_cannot_be_compared(tmp_path: Path) -> None:
     path = lines(tmp_path / "two.ndjson", [RECORDS[0], RECORDS[1]._replace(topic="u")])
     with pytest.raises(InputFileError, match="topics t and u"):

@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import Producer
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.configs.selection import Selection
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.offsets.selection import Selection
 from eosctl.core.record_file import read_records
 from eosctl.deadline import Deadline
 from eosctl.engine.backups.file import open_backup

@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 
 from eosctl.app import App
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.configs.selection import Selection
 from eosctl.core.offsets.migration import read_plan
 from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.offsets.selection import Selection
 from eosctl.core.record_file import read_records
 from eosctl.errors import ExitCode
 from eosctl.migrate.plan import MigrationRequest

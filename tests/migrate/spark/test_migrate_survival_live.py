@@ -20,12 +20,12 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.configs.selection import Selection
 from eosctl.core.frozen import frozen
 from eosctl.core.offsets.decision import Policy
 from eosctl.core.offsets.migration import MigrationPlan, read_plan
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.core.offsets.murmur2 import partition_for
-from eosctl.core.offsets.selection import Selection
 from eosctl.deadline import Clock
 from eosctl.errors import ExitCode
 from eosctl.kafka.topics.bulk import Counts

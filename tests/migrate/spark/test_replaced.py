@@ -15,6 +15,7 @@ from eosctl.core.records import Record
 from eosctl.engine.backups.lines import backup_lines, few_at_once
 from eosctl.engine.columns import DECISIONS, RECORDS
 from eosctl.engine.files import part_file, write_table
+from eosctl.engine.reading.headers import raw_headers
 from eosctl.errors import StalePlanError
 from eosctl.migrate.spark.parts import to_write, with_topic_names
 from eosctl.migrate.spark.replaced import of_decisions, replaced
@@ -51,7 +52,9 @@ def test_backup_lines(rows: list[tuple[str, bytes, bytes | None, bytes | None, b
         document |= {"partitions": 25, "hash": murmur2(key), "target_offset": 7 if there else None}
         if not there:
             document |= {"partition": None, "before": None, "target_timestamp_ms": None}
-    schema = pa.schema([DECISIONS.field(name) for name in (*names, "hash", "partitions", "target_offset")])
+    schema = pa.schema(
+        [DECISIONS.field(name) for name in (*names, "hash", "partitions", "target_offset", "target_headers")]
+    )
     decisions = pa.Table.from_pylist(documents, schema=schema)
     lines = backup_lines(with_topic_names(of_decisions(decisions)), cluster_id=cluster)
     expected = []
@@ -76,19 +79,27 @@ def test_a_backup_has_what_is_sent_as_it_is_by_now_and_copies_that_go(tmp_path: 
         (tmp_path / name).mkdir()
     there = {"topic": "t", "key": b"k", "partition": 1, "value": b"v", "action": "write", "partitions": 3}
     there |= {"target_exists": True, "target_offset": 5, "target_timestamp_ms": 9, "before": b"old"}
+    there["target_headers"] = raw_headers((("trace", b"1"),))
     new = {"topic": "t", "key": b"n", "value": b"v", "action": "write", "partitions": 3, "target_exists": False}
     new |= {"hash": murmur2(b"n")}
-    decisions = pa.Table.from_pylist([there, new, {**there, "key": b"kept", "action": "keep"}], schema=DECISIONS)
+    others = [
+        {**there, "key": b"kept", "action": "keep"},
+        {**there, "key": b"as it was", "hash": murmur2(b"as it was")},
+    ]
+    decisions = pa.Table.from_pylist([there, new, *others], schema=DECISIONS)
     record = {"topic": "t", "partition": 1, "offset": 8, "timestamp_ms": 10, "key": b"k", "value": b"newer"}
-    record |= {"hash": murmur2(b"k")}
+    record |= {"hash": murmur2(b"k"), "headers": raw_headers(headers := (("trace", b"\xff"), ("x", None)))}
     write_table(part_file(tmp_path / "decisions", 0), decisions)
     write_table(part_file(tmp_path / "newer-1", 0), pa.Table.from_pylist([record], schema=RECORDS))
     copy = {**record, "partition": 2, "offset": 3}
     write_table(part_file(tmp_path / "stale", 0), pa.Table.from_pylist([copy], schema=RECORDS))
     expected = [
-        record_line(Record("t", 1, 8, 10, b"k", b"newer"), {"written": "v", "cluster_id": "C"}),
+        record_line(Record("t", 1, 8, 10, b"k", b"newer", headers), {"written": "v", "cluster_id": "C"}),
         record_line(Record("t", partition_for(b"n", 3), -1, -1, b"n", None), {"written": "v", "cluster_id": "C"}),
-        record_line(Record("t", 2, 3, 10, b"k", b"newer"), {"written": None, "cluster_id": "C"}),
+        record_line(
+            Record("t", 1, 5, 9, b"as it was", b"old", (("trace", b"1"),)), {"written": "v", "cluster_id": "C"}
+        ),
+        record_line(Record("t", 2, 3, 10, b"k", b"newer", headers), {"written": None, "cluster_id": "C"}),
     ]
     lines = b"".join(backup_lines(rows, cluster_id="C") for rows in replaced(tmp_path))
     assert lines.decode().splitlines() == expected

@@ -188,7 +188,7 @@ def _pieces(rng: random.Random, ranges: Sequence[OffsetRange], logs: Mapping[str
         number = rng.choice(sorted(left))
         count = rng.randrange(1, len(left[number]) + 1)
         some, left[number] = left[number][:count], left[number][count:]
-        rows = [(number, each.offset, each.timestamp_ms, each.key, each.value) for each in some]
+        rows = [(number, each.offset, each.timestamp_ms, each.key, each.value, None) for each in some]
         yield batch_of_rows(rows, PIECE)
 
 

@@ -120,9 +120,27 @@ def test_a_pipe_is_no_backup_to_verify(run: Run, lines: Path) -> None:
 
 def test_that_of_another_cluster_is_refused(run: Run, lines: Path, tmp_path: Path) -> None:
     other = [{**json.loads(line), "cluster_id": "other"} for line in lines.read_text().splitlines()]
-    lines.write_text("".join(f"{json.dumps(each)}\n" for each in other))
-    done = run("restore", packed(lines, tmp_path / "b.parquet"), "--yes")
+    changed = tmp_path / "changed.ndjson"
+    changed.write_text("".join(f"{json.dumps(each)}\n" for each in other))
+    done = run("restore", packed(changed, tmp_path / "b.parquet"), "--yes")
     assert (done.exit_code, "is a backup of cluster other" in done.stderr) == (6, True)
+
+
+@pytest.mark.parametrize("words", [("verify",), ("restore", "--yes")], ids="".join)
+def test_lines_that_are_not_all_of_a_backup_are_refused(run: Run, lines: Path, words: tuple[str, ...]) -> None:
+    """Cut off where a line ends, a copy was verified and restored without a word."""
+    whole = lines.read_bytes()
+    lines.write_bytes(b"".join(whole.splitlines(keepends=True)[:-1]))
+    done = run(words[0], str(lines), *words[1:])
+    assert (done.exit_code, "not the backup that eosctl wrote" in done.stderr) == (2, True)
+    lines.write_bytes(whole)
+    assert run("verify", str(lines)).exit_code == 0
+
+
+def test_some_lines_of_a_backup_may_be_taken_under_another_name(run: Run, lines: Path, tmp_path: Path) -> None:
+    some = tmp_path / "some.ndjson"
+    some.write_bytes(lines.read_bytes().splitlines(keepends=True)[0])
+    assert run("verify", str(some)).exit_code == 0
 
 
 def test_configs_of_connectors_are_refused(run: Run, tmp_path: Path) -> None:

@@ -244,6 +244,33 @@ def test_a_body_takes_the_spelling_that_the_store_has() -> None:
     assert caught.value.hint
 
 
+def test_a_body_takes_the_spelling_that_is_alive() -> None:
+    """`offsets set` wrote it, and the same in a body was refused; of deleted ones it is the one deleted last."""
+    one, other = b'["c",{"f":"a","g":1}]', b'["c",{"g":1,"f":"a"}]'
+    body = {"offsets": [{"partition": {"f": "a", "g": 1}, "offset": {"n": 2}}]}
+    file = parse_offsets_file(json.dumps(body).encode(), name="f", connectors=["c"])
+    for first, second, chosen in (
+        (record(one, None, at=9), record(other, b"1", at=1), other),
+        (record(one, b"1", at=1), record(other, None, at=9), one),
+        (record(one, None, at=9), record(other, None, at=1), one),
+    ):
+        assert [write.key.raw for write in plan_import(file, store(first, second)).writes] == [chosen]
+
+
+@pytest.mark.parametrize("offset", ['{"p":1e400}', '{"p":NaN}', '{"p":1,"p":2}', '{"p":{"q":1,"q":1}}'])
+@pytest.mark.parametrize(
+    "form",
+    [
+        '{{"offsets":[{{"partition":{{"f":"a"}},"offset":{}}}]}}',
+        '{{"offsets":[\n{{"partition":{{"f":"a"}},"offset":{}}}]}}',
+    ],
+)
+def test_a_body_that_is_not_read_alike_by_everybody_is_refused(form: str, offset: str) -> None:
+    """The last of two members was taken, and what is no number became text: `offsets set` refuses both."""
+    with pytest.raises(InputFileError, match=r"f: .*(twice|beyond|not JSON)"):
+        parse_offsets_file(form.format(offset).encode(), name="f", connectors=["c"])
+
+
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [

@@ -1,0 +1,68 @@
+"""What the writer of topics makes of errors of its producer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId
+from eosctl.core.records import Headers, OutRecord
+from eosctl.deadline import Deadline
+from eosctl.engine.columns import SENT, batch_of_rows
+from eosctl.engine.reading.headers import headers_text
+from eosctl.errors import BrokerError, RefusedError
+from eosctl.kafka.topics.writer import TopicWriter
+
+
+class RecordedProducer:
+    """Notes what is called; with `fenced` somebody takes its transactional id while it commits the first time."""
+
+    def __init__(self, *, fenced: bool = False) -> None:
+        self.calls: list[str] = []
+        self.fenced = fenced
+
+    def __len__(self) -> int:
+        return 0
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*_args: object, **_options: object) -> int:
+            self.calls.append(name)
+            if self.fenced and name == "begin_transaction" and self.calls.count(name) == 2:
+                raise KafkaException(KafkaError(KafkaError._FENCED, "fenced", fatal=True))
+            return 0
+
+        return call
+
+
+def writer_with(producer: RecordedProducer) -> TopicWriter:
+    return TopicWriter(
+        ClientSettings(bootstrap_servers=("b:1",)), lambda _topic: 1,
+        transactional_id=TransactionalId("mine"), deadline=Deadline.after(5), on_event=lambda _event: None,
+        open_producer=lambda _properties: producer,
+    )  # fmt: skip
+
+
+def rows(headers: Headers = ()) -> pa.Table:
+    return pa.Table.from_batches([batch_of_rows([("t", 0, b"k", b"v", headers_text(headers))], SENT)])
+
+
+def test_a_producer_that_is_fenced_between_two_transactions() -> None:
+    """It was a raw KafkaException: no read-back, no report, and no backup named."""
+    producer = RecordedProducer(fenced=True)
+    with pytest.raises(BrokerError, match="another producer took over transactional id mine"):
+        writer_with(producer).write_rows(iter([[rows()], [rows()]]), total=2)
+    assert producer.calls.count("commit_transaction") == 1
+
+
+def test_a_header_whose_name_is_no_utf_8_is_refused() -> None:
+    """confluent-kafka takes the process down with it."""
+    producer, headers = RecordedProducer(), (("\udcff", b"v"),)
+    with pytest.raises(RefusedError, match="not UTF-8"):
+        writer_with(producer).write_rows(iter([[rows(headers)]]), total=1)
+    with pytest.raises(RefusedError, match="not UTF-8"):
+        writer_with(producer).write([OutRecord("t", b"k", b"v", 0, headers=headers)])
+    assert not {"produce", "commit_transaction"} & set(producer.calls)
