@@ -117,6 +117,7 @@ def _upgrade_worker(member: WorkerObservation, group: GroupObservation, setting:
         evidence=member.evidence,
         setting=CONNECT_SETTING if member.has_rest else setting,
         confirmed=member.has_rest,
+        doubt=member.doubt,
     )
 
 
