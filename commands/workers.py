@@ -32,8 +32,8 @@ def list_command(app: App) -> Report:
     A warning names each URL that does not answer, redirects, or belongs to another cluster or group. A URL that no
     member advertises (a load balancer, a forwarded port) is recognised by its connectors as another way to a member.
     Use --connect-map for members that can't be reached from here at their own URLs, and -u with each address for
-    members that share a URL or an address: what answers there proves none of them. With -u alone, without -b and -g, only these URLs are asked. Needs Kafka 2.4 or newer;
-    health 3.9.
+    members that share a URL or an address: what answers there proves none of them. With -u alone, without -b and -g,
+    only these URLs are asked. Needs Kafka 2.4 or newer; health 3.9.
 
     Example: eosctl workers list -b kafka:9092 -g connect-cluster
     """
