@@ -171,7 +171,7 @@ def test_systemd_with_sudo(app: App, tmp_path: Path, program: Program, propertie
 
 @pytest.mark.parametrize("arrives", ["", "head -c 10 |", "LC_ALL=C sed s/2/3/ |"])
 def test_what_has_not_arrived_whole_replaces_nothing(
-    app: App, tmp_path: Path, program: Program, properties: Path, arrives: str
+    app: App, program: Program, properties: Path, arrives: str
 ) -> None:
     """A connection that broke before the new content had come put an empty file in place."""
     comes = f"{arrives} sh -c" if arrives else "exec </dev/null sh -c"
@@ -199,7 +199,7 @@ def test_a_file_that_is_no_worker_s_is_not_changed(
     """The empty file got the mode as its only line, and that was backed up and kept as the worker's."""
     program("ssh", 'for script; do :; done; exec sh -c "$script"')
     properties.write_bytes(content)
-    with pytest.raises(InputFileError, match="neither group.id nor bootstrap.servers; nothing was written"):
+    with pytest.raises(InputFileError, match=r"neither group\.id nor bootstrap\.servers; nothing was written"):
         SystemdDriver("connect", str(properties), ssh).set_alone(app, WORKER, Mode.PREPARING)
     assert properties.read_bytes() == content
 

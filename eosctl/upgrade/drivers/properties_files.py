@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eosctl.core.frozen import frozen
-from eosctl.core.java.property_edit import ENCODING, set_property
 from eosctl.core.java.properties import parse_properties
+from eosctl.core.java.property_edit import ENCODING, set_property
 from eosctl.core.workers.mirror_makers import CLUSTERS
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Clock
