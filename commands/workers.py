@@ -48,7 +48,8 @@ def probe_command(app: App) -> Report:
     """Show each worker's exactly-once mode, with the evidence.
 
     The mode is enabled, not_enabled or unknown; with the workers' files (-w) also preparing or disabled. A file that
-    contradicts its worker is a warning (file_contradicts_probe), and so is a standalone worker, which is in no group.
+    contradicts its worker is a warning (file_contradicts_probe), and so are a standalone worker, which is in no group,
+    and a plugin that the worker can't load (plugin_not_loaded).
     The workers of a dedicated MirrorMaker have no REST interface; their mode is read from their file (-w). The exit
     code is 0 whatever is found; `eosctl upgrade verify` is the check. Needs Kafka 3.3 or newer.
 

@@ -247,6 +247,9 @@ def _problems_of(
     if _is_elsewhere(view, kafka_cluster_id):
         message = f"the worker at {url} uses Kafka cluster {view.kafka_cluster_id}, not {kafka_cluster_id}"
         yield Problem(codes.OTHER_KAFKA_CLUSTER, message, codes.OTHER_KAFKA_CLUSTER.next, "warning")
+    for plugin, reason in sorted(view.unloadable.items()):
+        message = f"the worker at {url}, which runs Kafka {view.version}, can't load the plugin {plugin}: {reason}"
+        yield Problem(codes.PLUGIN_NOT_LOADED, message, codes.PLUGIN_NOT_LOADED.next, "warning")
     if STANDALONE in view.evidence:
         message = f"the worker at {url} is {STANDALONE}"
         yield Problem(codes.STANDALONE_WORKER, message, "Give -u of a distributed worker.", "warning")
