@@ -82,8 +82,8 @@ class PreparedRoll:
     """A roll that may begin, or go on. `passes` are still to be done, after the step `open`, if there is one.
 
     `blocking` are the gates that forbid it; `connectors` is what is to be reached again after every step, but for what
-    is `excused`. `dead` are workers that are no members: their mode is set where they lie. `gone` are given up. `gates`
-    are all that were looked at, those of the driver's platform included; `place` is what the driver changes there.
+    is `excused`. `dead` are workers that are no members: their mode is set where they lie, and they are started when
+    all others are where they should be. `gone` are given up. `gates` are all that were looked at, those of the driver's platform included; `place` is what the driver changes there.
     `mirror_maker`: the workers are a dedicated MirrorMaker's, which nobody can ask. `configs` are the workers' files.
     `mended` are the gates that the first step fixes. `origins` say who deploys what is changed.
     """
@@ -120,7 +120,8 @@ class PreparedRoll:
             (each.mode, sorted(each.workers, key=lambda name: (name not in self.dead, name == leader, name)))
             for each in self.passes
         ]
-        return first + [(mode, name) for mode, names in ordered for name in names]
+        found = first + [(mode, name) for mode, names in ordered for name in names]
+        return found + [(self.target, name) for name in sorted(self.dead) if (self.target, name) not in found]
 
 
 @frozen
@@ -149,6 +150,13 @@ class _Past:
     def taken_up(self) -> Roll | None:
         """The roll to go on with, or the one of the same workloads from which this is the way back."""
         return self.begun or left_behind(self.newest, self.place, way_back=self.lenience.way_back)
+
+    def dead(self, view: GroupLook) -> frozenset[str]:
+        """The workers that are no members and are to be brought back, those too whose mode this roll has set already."""
+        left = self.begun.not_started if self.begun else frozenset()
+        under_way = self.open.workers if self.open else ()
+        lost = {worker.name for worker in self.lost(view)}
+        return frozenset(lost | left).difference(view.members, under_way)
 
     def lost(self, view: GroupLook) -> list[UpgradeWorker]:
         """The workers that left the group, without those of the open step."""
@@ -196,7 +204,7 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         mended=mended,
         memory=past.memory,
         lenience=past.lenience,
-        dead=frozenset(worker.name for worker in past.lost(view)),
+        dead=past.dead(view),
         gone=past.gone,
         gates=(*view.gates, *owned),
         place=past.place,

@@ -139,7 +139,7 @@ def set_alone(run: Run, mode: Mode, worker: str) -> Iterator[Step[str]]:
 
     yield Step(f"{worker} {mode.value}", configure, after=note)
     run.memory = replace(run.memory, next_start={**run.memory.next_start, worker: frozenset({mode})})
-    outcome.outcome, outcome.detail = "done", f"{acted.words}; it is no member of the group, and was not started"
+    outcome.outcome, outcome.detail = "done", f"{acted.words}; it is no member of the group, and was not started yet"
     run.app.on_event(Event(f"{worker}: {outcome.detail}", standings=standings((worker,), mode, "done")))
 
 

@@ -132,7 +132,10 @@ def _begin(roll: PreparedRoll) -> Note:
 
 
 def _steps(run: Run) -> Iterator[Step[str]]:
-    """One worker after the other, pass by pass; who is next is seen when the one before has settled."""
+    """One worker after the other, pass by pass; who is next is seen when the one before has settled.
+
+    Workers that had died are started at the end: nobody is in another mode then, whatever becomes of them.
+    """
     open_step = run.roll.open
     if open_step is not None:
         yield from restart(run, open_step.mode, open_step.workers, again=open_step)
@@ -146,6 +149,8 @@ def _steps(run: Run) -> Iterator[Step[str]]:
             workers = tuple(sorted(pending)) if run.roll.driver.at_once else (_next(run, each.mode, pending),)
             yield from restart(run, each.mode, workers)
             pending -= set(workers)
+    for name in sorted(run.roll.dead - run.names.keys()):
+        yield from restart(run, run.roll.target, (name,))
     if run.outcomes:
         require_kept(look_app(run.app, run.look_s), run.roll.driver, run.outcomes[-1].mode)
     elif run.roll.begun is not None:
