@@ -15,8 +15,7 @@ from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.core.wording import counted
 from eosctl.group.observation.rules import Observation, ObservedConnector
-from eosctl.observation.connectors.number_settings import commit_interval
-from eosctl.observation.connectors.rules import boundary_setting
+from eosctl.observation.connectors.number_settings import boundary_setting, commit_interval
 
 _MOST_NAMED = 3
 _ADD_REPLICAS = "Add replicas (kafka-reassign-partitions.sh), or lower min.insync.replicas."

@@ -40,7 +40,7 @@ def routes_of(app: App, members: Iterable[ConnectMember], given: Collection[str]
     there = [member for member in members if member.has_rest]
     own = {each.member_id: url for each in there if (url := normalised(each.url)) is not None}
     routes = _routes(app, there, own, {})
-    if len(routes) == 1:
+    if len(routes) <= 1:
         return Routes(own, {}, _unproven(routes))
     addresses = _addresses_of(app, (*(each.reached for each in routes), *given))
     shared = {each.member_id for together in shared_routes(routes, addresses) for each in together}

@@ -281,7 +281,7 @@ def _proven(
             theirs = connectors_at(app, given.get(url, url))
             way, said = (Way.UNKNOWN, "") if theirs is None else judge_way(theirs, ours=ours, members=members)
             if way is Way.ELSEWHERE:
-                what = f"is reached where another one {said}"
+                what = f"does not answer there itself: what answers {said}"
                 return _of_another_group(worker.in_doubt(f"{url}: {what}"), what)
         return worker.in_doubt(doubt) if doubt else worker
 

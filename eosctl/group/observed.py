@@ -49,7 +49,7 @@ class WorkerObservation:
     def in_doubt(self, doubt: str) -> WorkerObservation:
         """The same, without what may be another worker's answer."""
         health = self.health if self.failure is not None else "unknown"
-        evidence = ("what answers at its URL may be another worker",)
+        evidence = self.evidence if self.failure is not None else ("what answers at its URL may be another worker",)
         return replace(
             self, version=None, health=health, mode=Mode.UNKNOWN, evidence=evidence, problems=(), doubt=doubt
         )

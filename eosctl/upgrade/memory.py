@@ -47,8 +47,8 @@ class Roll:
     `way_back`: it takes back the roll before; `excused` are connectors and tasks that did not run when it began.
     `stopped` says why its last run ended, if it could say so; `ended_ms` is None while it is not finished. `origin` is
     the mode to go back to, if there is one. `place` is what the driver changes, and where, if it told. `mirror_maker`:
-    the workers are a dedicated MirrorMaker's. `not_started` are workers that were no members, were given their mode where
-    they lie, and were not started since. `driver_options` and `accepted` gates are what its last run was given.
+    the workers are a dedicated MirrorMaker's. `driver_options` and `accepted` gates are what its last run was given.
+    `not_started` are workers that were no members, were given their mode where they lie, and were not started since.
     """
 
     target: Mode

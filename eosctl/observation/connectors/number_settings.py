@@ -1,4 +1,4 @@
-"""Settings of a connector that are numbers: from its config, else the workers' files, else Kafka's default. Pure.
+"""Settings of a connector, most of them numbers: from its config, else the workers' files, else Kafka's default. Pure.
 
 What is set and can't be read as Kafka reads it is not known: it is a finding, and never the default.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from eosctl.core.findings import WARNING, Finding
 from eosctl.core.frozen import frozen
 from eosctl.core.java.numbers import INT_BITS, LONG_BITS, java_number
-from eosctl.core.java.properties import is_reference
+from eosctl.core.java.properties import is_reference, trimmed
 from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.observation.connectors import codes
 
@@ -70,6 +70,11 @@ def transaction_timeout(connector: ObservedConnector, observation: Observation) 
         connector, observation, "producer.override.transaction.timeout.ms", "producer.transaction.timeout.ms",
         default=DEFAULT_TRANSACTION_TIMEOUT_MS,
     )  # fmt: skip
+
+
+def boundary_setting(connector: ObservedConnector) -> str:
+    """The connector's transaction boundary, in small letters; `poll` where its config names none."""
+    return trimmed(connector.config.get("transaction.boundary", "poll")).lower()
 
 
 def commit_interval(connector: ObservedConnector, observation: Observation) -> NumberSetting:

@@ -15,7 +15,7 @@ from eosctl.core.configs.classes import MIRROR_SOURCE, is_class, pruned_class
 from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding, each_once
 from eosctl.core.ids import task_transactional_id
-from eosctl.core.java.properties import is_reference, trimmed
+from eosctl.core.java.properties import is_reference
 from eosctl.core.offsets.findings import missing_topic_finding, topic_findings
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.versions import kafka_version
@@ -31,6 +31,7 @@ from eosctl.observation.connectors.collisions import collisions, leader_collisio
 from eosctl.observation.connectors.commit_age import commit_age, offset_age
 from eosctl.observation.connectors.number_settings import (
     backoff,
+    boundary_setting,
     commit_interval,
     transaction_timeout,
     unknown_value,
@@ -142,11 +143,6 @@ def boundary(connector: ObservedConnector, observation: Observation) -> Iterable
             codes.BOUNDARY_REFUSED.next,
             {"transaction.boundary": connector.config.get("transaction.boundary")},
         )  # fmt: skip
-
-
-def boundary_setting(connector: ObservedConnector) -> str:
-    """The connector's transaction boundary, in small letters; `poll` where its config names none."""
-    return trimmed(connector.config.get("transaction.boundary", "poll")).lower()
 
 
 def interval(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
