@@ -10,7 +10,7 @@ from dataclasses import replace
 from shlex import quote
 
 from eosctl.connectors.topic_rules import configured_topics
-from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
+from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY, own_brokers
 from eosctl.core.configs.classes import MIRROR_SOURCE, is_class, pruned_class
 from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding, each_once
@@ -168,8 +168,9 @@ def interval(connector: ObservedConnector, observation: Observation) -> Iterable
 def broker_maximum(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
     """Whether brokers accept the transaction timeout: above theirs, tasks fail with InvalidTransactionTimeout."""
     there = observation.own_clusters.get(connector.name)
-    if there is None and connector.config.get(CLUSTER_PROPERTY) and observation.max_transaction_timeout_ms is None:
-        return  # which brokers decide is not known without a Kafka cluster to compare them with
+    here = observation.client.bootstrap_servers if observation.client is not None else ()
+    if there is None and own_brokers(connector.config, here=here) is not None:
+        return  # without a Kafka cluster no other one is looked at, and nothing of this is known of any connector
     if there is not None and _accepted_there(connector, observation):
         return
     limit = transaction_timeout(connector, observation)
