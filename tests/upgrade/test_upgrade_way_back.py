@@ -132,6 +132,18 @@ def test_the_way_back_gives_a_dead_worker_its_mode_before_any_other_gets_it(tmp_
     assert findings(verify_upgrade(there.app(tmp_path), Mode.DISABLED)) == []
 
 
+def test_the_copy_of_a_dead_worker_s_file_is_named(tmp_path: Path) -> None:
+    """It is made when the mode is set, and the worker is started long after."""
+    there, app, _driver = one_died_becoming_enabled(tmp_path)
+
+    class Copies(FakeDriver):
+        def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
+            return replace(super().set_alone(app, worker, mode), backup="/copy")
+
+    done = roll(app, Copies(there), Mode.DISABLED, start_over=True)
+    assert [row.backup for row in done.rows if row.worker == W2] == ["/copy"]
+
+
 def test_a_dead_worker_that_does_not_start_again_is_said_and_given_up_by_name(tmp_path: Path) -> None:
     """The others are back by then, and its mode is set whenever it starts."""
     there, app, driver = one_died_becoming_enabled(tmp_path)

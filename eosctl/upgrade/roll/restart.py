@@ -80,9 +80,10 @@ def restart(run: Run, mode: Mode, workers: tuple[str, ...], *, again: OpenStep |
     `again` is what a run that was cut off has left of this step.
     """
     former = {new: name for name, new in run.renamed.items()}
-    outcome = StepOutcome(
-        mode, tuple(former.get(name, name) for name in workers), "failed", backups=again.backups if again else ()
-    )
+    names = tuple(former.get(name, name) for name in workers)
+    before = [each.backups for each in run.outcomes if (each.mode, each.workers) == (mode, names)]  # its mode was set
+    backups = again.backups if again else before[-1] if before else ()
+    outcome = StepOutcome(mode, names, "failed", backups=backups)
     run.outcomes.append(outcome)
     app = replace(run.app, deadline=Deadline.after(_timeout_s(run, workers), run.app.clock))
     this = _Restart(run, outcome.with_backups(app, run.roll.journal), outcome, workers, again)
