@@ -32,8 +32,8 @@ def list_command(app: App) -> Report:
     A warning names each URL that does not answer, redirects, or belongs to another cluster or group. A URL that no
     member advertises (a load balancer, a forwarded port) is recognised by its connectors as another way to a member.
     Use --connect-map for members that can't be reached from here at their own URLs, and -u with each address for
-    members that share a URL. With -u alone, without -b and -g, only these URLs are asked. Needs Kafka 2.4 or newer;
-    health 3.9.
+    members that share a URL or an address: what answers there proves none of them. With -u alone, without -b and -g,
+    only these URLs are asked. Needs Kafka 2.4 or newer; health 3.9.
 
     Example: eosctl workers list -b kafka:9092 -g connect-cluster
     """
@@ -48,7 +48,8 @@ def probe_command(app: App) -> Report:
     """Show each worker's exactly-once mode, with the evidence.
 
     The mode is enabled, not_enabled or unknown; with the workers' files (-w) also preparing or disabled. A file that
-    contradicts its worker is a warning (file_contradicts_probe), and so is a standalone worker, which is in no group.
+    contradicts its worker is a warning (file_contradicts_probe), and so are a standalone worker, which is in no group,
+    and a plugin that the worker can't load (plugin_not_loaded).
     The workers of a dedicated MirrorMaker have no REST interface; their mode is read from their file (-w). The exit
     code is 0 whatever is found; `eosctl upgrade verify` is the check. Needs Kafka 3.3 or newer.
 

@@ -227,9 +227,9 @@ def apply_command(app: App, options: RollOptions, by: DriverOptions, *, yes: boo
     An unknown gate that guards data ends the run, too (`upgrade plan` shows which do); --accept-gate continues despite
     the gate. --timeout is the time for one check of the whole group.
 
-    On the way back, what failed since the upgrade began does not stop the run, and the file of a worker that died is
-    changed before the others become disabled. A worker that was lost during an upgrade is expected until it is seen
-    again; --accept-gone stops that.
+    On the way back, what failed since the upgrade began does not stop the run. The file of a worker that died is
+    changed before the others become disabled, and the worker is started when they are. A worker that was lost during an
+    upgrade is expected until it is seen again; --accept-gone stops that.
 
     WORDS, PATH, NAME and DEST may contain {url} {host} {port}, WORDS also {mode} and {config}; no shell is used.
 

@@ -34,3 +34,8 @@ CONNECTORS_UNKNOWN = warning(
     "What the connectors' configurations say is not known.",
     "Grant READ on the config topic, or name tasks and topics by hand.",
 )
+TASKS_UNKNOWN = warning(
+    "tasks_unknown",
+    "How many tasks a connector may have can't be read from its config, so that rights may be for too few ids.",
+    "Give --tasks N, or --prefixed.",
+)

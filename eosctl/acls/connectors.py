@@ -8,6 +8,7 @@ from dataclasses import field
 from eosctl.app import App
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.frozen import frozen
+from eosctl.core.java.numbers import java_number
 from eosctl.core.workers.connector_entry import plugin_type
 from eosctl.errors import EosctlError, NotFoundError, UsageError
 from eosctl.group.gather import in_turn, no_answer
@@ -41,8 +42,12 @@ class KnownConnectors:
         state = self.connectors.get(name)
         if state is None:
             raise NotFoundError(f"the group has no connector {name}", hint="Give --tasks N for one that is to come.")
-        most = str(self.config(name).get("tasks.max", "1"))
-        return max(int(most) if most.isdecimal() else 1, state.task_count or 0, state.task_count_record or 0)
+        most = java_number(self.most_tasks(name))
+        return max(most if most is not None else 1, state.task_count or 0, state.task_count_record or 0)
+
+    def most_tasks(self, name: str) -> str:
+        """The connector's tasks.max, as its config spells it."""
+        return str(self.config(name).get("tasks.max", "1"))
 
 
 def read_connectors(app: App) -> Mapping[str, ConnectorState]:

@@ -25,8 +25,10 @@ from eosctl.core.acls.table import CONNECT_ROLES, ROLES, ConnectorScope, GroupSc
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.frozen import frozen
+from eosctl.core.java.numbers import java_number
 from eosctl.core.offsets.names import PLACE
 from eosctl.core.topic_names import is_topic_name
+from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, InputFileError, UsageError
 from eosctl.report import Problem
 
@@ -85,6 +87,11 @@ def gather_wanted(
         prefixed=request.prefixed, old_brokers=request.old_brokers,
     )  # fmt: skip
     problems += outputs.problems
+    if not request.tasks and not request.prefixed:
+        of_tasks = zip(names, counts, strict=True)
+        problems += [
+            _tasks_unknown(known, *each) for each in of_tasks if java_number(known.most_tasks(each[0])) is None
+        ]
     problems += [_offsets_topic_unknown(known, scope.name) for scope in scopes if scope.offsets_topic is None]
     problems += [_elsewhere(name) for name in names if CLUSTER_PROPERTY in known.config(name)]
     rights = required_rights(scope, roles, mode=request.mode)
@@ -177,6 +184,16 @@ def _task_counts(request: AclRequest, names: Sequence[str], known: KnownConnecto
     if request.tasks:
         return request.tasks if len(request.tasks) == len(names) else request.tasks * len(names)
     return [0 if request.prefixed else known.task_count(name) for name in names]
+
+
+def _tasks_unknown(known: KnownConnectors, connector: str, count: int) -> Problem:
+    return Problem(
+        codes.TASKS_UNKNOWN,
+        f"{connector}: tasks.max is {known.most_tasks(connector)}, which only its worker can resolve, or which is no "
+        f"number: rights are for {counted(count, 'task')}, and there may be more",
+        hint=codes.TASKS_UNKNOWN.next,
+        severity="warning",
+    )
 
 
 def _scope_of(

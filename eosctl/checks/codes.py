@@ -43,8 +43,9 @@ LOOPBACK_URL = warning(
 )
 SHARED_URL = warning(
     "shared_url",
-    "Several members of the group advertise one URL: REST reaches whichever answers, and proves none of them.",
-    "Give each worker a name of its own (rest.advertised.host.name).",
+    "Several members of the group are reached at one address, or a worker of another group is reached in place of one: "
+    "REST reaches whichever answers, and proves none of them.",
+    "Give each worker a name of its own (rest.advertised.host.name), or an address of its own in --connect-map or -u.",
 )
 UNSIGNED_PROTOCOL = warning(
     "unsigned_protocol",

@@ -9,12 +9,13 @@ from eosctl.checks import codes
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import task_transactional_id
+from eosctl.core.java.properties import is_reference
 from eosctl.core.records import Bounds, Placement, TopicDescription
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.core.wording import counted
 from eosctl.group.observation.rules import Observation, ObservedConnector
-from eosctl.observation.connectors.commit_age import commit_interval_ms
+from eosctl.observation.connectors.number_settings import boundary_setting, commit_interval
 
 _MOST_NAMED = 3
 _ADD_REPLICAS = "Add replicas (kafka-reassign-partitions.sh), or lower min.insync.replicas."
@@ -105,14 +106,15 @@ def at_rest(observation: Observation) -> Iterable[Finding]:
 def long_transactions(observation: Observation) -> Iterable[Finding]:
     """Transactions of RUNNING tasks that have used up half of their timeout, at whose end brokers abort them.
 
-    A task that commits by the clock has its transaction open for that long, and that is no standstill.
+    A task that commits by the clock has its transaction open for that long, and that is no standstill. Where nobody can
+    know how long that is, which is a finding of its own, nothing is said.
     """
     for connector in observation.sources():
         usual_ms = _interval_ms(connector, observation)
-        for task in sorted(connector.tasks()):
+        for task in () if usual_ms is None else sorted(connector.tasks()):
             transactional_id = task_transactional_id(observation.group_id or "", connector.name, task)
             ongoing = observation.ongoing.get(transactional_id)
-            if ongoing is None or ongoing.open_ms <= max(ongoing.timeout_ms / 2, usual_ms):
+            if ongoing is None or ongoing.open_ms <= max(ongoing.timeout_ms / 2, usual_ms or 0):
                 continue
             subject = f"{connector.name}/{task}"
             yield Finding(
@@ -208,8 +210,9 @@ def _held_place(topic: str, bound: Bounds) -> Mapping[str, object]:
     return {"topic": topic, "partition": bound.partition, "lso": bound.lso, "end": bound.end}
 
 
-def _interval_ms(connector: ObservedConnector, observation: Observation) -> int:
-    """How long a transaction is meant to be open: 0 unless the connector commits by the clock."""
-    if connector.config.get("transaction.boundary", "poll").lower() != "interval":
-        return 0
-    return commit_interval_ms(connector, observation)
+def _interval_ms(connector: ObservedConnector, observation: Observation) -> int | None:
+    """How long a transaction is meant to be open: 0 unless the connector commits by the clock; None: not known."""
+    boundary = boundary_setting(connector)
+    if boundary != "interval":
+        return None if is_reference(boundary) else 0
+    return commit_interval(connector, observation).number

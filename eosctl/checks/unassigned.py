@@ -8,6 +8,7 @@ from eosctl.app import App
 from eosctl.connectors import codes
 from eosctl.connectors.failures import REBALANCE_DELAY_MS, long_unassigned
 from eosctl.core.findings import Finding
+from eosctl.core.java.numbers import java_number
 from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.group.observation.rules import Observation
 from eosctl.group.protocol import CONNECTOR_ITSELF
@@ -29,8 +30,10 @@ def with_ages(app: App, findings: Sequence[Finding], observation: Observation) -
     except EosctlError:
         return list(findings)
     since_ms = {name if task == CONNECTOR_ITSELF else f"{name}/{task}": at_ms for (name, task), at_ms in told.items()}
-    setting = observation.worker_setting(_DELAY) or ""
-    delay_ms = int(setting) if setting.isdecimal() else REBALANCE_DELAY_MS
+    setting = observation.worker_setting(_DELAY)
+    delay_ms = REBALANCE_DELAY_MS if setting is None else java_number(setting)
+    if delay_ms is None:  # only the workers know it
+        return list(findings)
     now_ms = app.clock.now_ms()
     return [
         long_unassigned(each, now_ms - since_ms[each.subject], delay_ms=delay_ms)

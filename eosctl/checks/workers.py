@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from shlex import quote
+from urllib.parse import urlsplit
 
 from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.core.configs.behind import behind_findings
 from eosctl.core.findings import Finding
-from eosctl.core.workers.url import NOT_REACHED_HINT, is_loopback_url, is_this_machine, shared_urls
+from eosctl.core.workers.url import NOT_REACHED_HINT, is_loopback_url, is_this_machine
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, UnreachableError
 from eosctl.group import codes as group_codes
 from eosctl.group.gather import observe_workers
@@ -19,6 +20,7 @@ from eosctl.group.members import DEAD, EMPTY, STABLE, UNSIGNED_PROTOCOLS
 from eosctl.group.observed import GroupObservation, WorkerObservation
 from eosctl.group.rows import WORKERS_LIST, WORKERS_PROBE, GroupData, GroupPart, WorkersSummary
 from eosctl.group.topics.config import read_config_topic
+from eosctl.group.ways import THEMSELVES
 from eosctl.output.rows import Kind
 from eosctl.report import Problem, Report
 
@@ -113,27 +115,20 @@ def _problems(group: GroupObservation, before: Sequence[Problem]) -> Iterator[Pr
         yield from member.problems
 
 
-_THEMSELVES = "by which each machine means itself"
-
-
 def _of_the_group(group: GroupObservation) -> Iterator[Problem]:
     """Warnings of members that can't be distinguished by REST, and of a protocol under which REST is not signed."""
     hint = "Give each worker a name of its own: rest.advertised.host.name, or the address of its pod or container."
     members = [member for member in group.members if member.member_id is not None]
-    shared = dict(shared_urls(member.url for member in members))
-    for url, count in shared.items():
-        hosts = sorted({str(member.client_host) for member in members if member.url == url})
-        what = _THEMSELVES if is_loopback_url(url) else "a name that they share (a Service, a scaled container)"
-        message = (
-            f"{count} members advertise {url}, {what}: each request reaches whichever answers, so that none is proven; "
-            f"they are connected to Kafka from {', '.join(hosts)}"
+    urls = Counter(member.url for member in members)
+    for doubt in dict.fromkeys(member.doubt for member in members if member.doubt and not member.problems):
+        yield Problem(
+            codes.SHARED_URL, doubt, _own_routes([each for each in members if each.doubt == doubt], hint), "warning"
         )
-        yield Problem(codes.SHARED_URL, message, hint, "warning")
     for member in members:
-        if member.url in shared or not is_loopback_url(member.url or "") or is_this_machine(member.client_host or ""):
+        if urls[member.url] > 1 or not is_loopback_url(member.url or "") or is_this_machine(member.client_host or ""):
             continue
         message = (
-            f"the member that is connected to Kafka from {member.client_host} advertises {member.url}, {_THEMSELVES}: "
+            f"the member that is connected to Kafka from {member.client_host} advertises {member.url}, {THEMSELVES}: "
             "other workers, and eosctl elsewhere, do not reach it there"
         )
         yield Problem(codes.LOOPBACK_URL, message, hint, "warning")
@@ -141,6 +136,15 @@ def _of_the_group(group: GroupObservation) -> Iterator[Problem]:
         message = f"the group's protocol is {group.protocol}: PUT /connectors/C/fence needs no signature of a worker"
         hint = "Set connect.protocol=sessioned, the default since Kafka 2.4 (KIP-507), on every worker."
         yield Problem(codes.UNSIGNED_PROTOCOL, message, hint, "warning")
+
+
+def _own_routes(members: Sequence[WorkerObservation], otherwise: str) -> str:
+    """What would distinguish members that share a route: -u with the address of each, where each has one."""
+    places = {f"{member.client_host}": urlsplit(member.url or "") for member in members}
+    if len(places) < len(members) or any(is_this_machine(host) for host in places):
+        return f"{otherwise} --connect-map can name an address or a port for each."
+    urls = [f"{url.scheme}://{f'[{host}]' if ':' in host else host}:{url.port}" for host, url in sorted(places.items())]
+    return f"Where these are reached from here: {' '.join(f'-u {url}' for url in urls)}. {otherwise}"
 
 
 def silent_problem(failure: EosctlError) -> Problem:
@@ -156,7 +160,10 @@ def _with_way(group: GroupObservation, member: WorkerObservation, problem: Probl
         return problem
     way = group.ways_in[0].url
     if len(group.members) > 1:
-        hint = f"{way} leads to one of the members; --connect-map ADVERTISED=REACHABLE says how each is reached."
+        hint = (
+            f"{way} leads to one of the members; --connect-map ADVERTISED=REACHABLE says how each is reached, which "
+            "takes an address or a port for each."
+        )
         return replace(problem, hint=hint)
     return replace(problem, hint=f"{way} leads to it: --connect-map {quote(f'{member.url}={way}')}")
 

@@ -1,38 +1,82 @@
-"""The addresses of workers that were named by their hosts' names: what distinguishes members that share a URL.
+"""Where the members of a group are asked, and which of those routes may lead to one worker.
 
-Looked up only where members do, side by side, and in a part of the time that a command has; a name that can't be
-resolved shows nothing.
+Names are looked up where there are several members, side by side, and in a part of the time that a command has; a name
+that can't be resolved shows nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import field, replace
 from urllib.parse import urlsplit
 
 from eosctl.app import App
-from eosctl.core.workers.url import shared_urls
+from eosctl.core.frozen import frozen
+from eosctl.core.workers.connect_map import reachable_url
+from eosctl.core.workers.url import normalised
 from eosctl.deadline import Deadline
+from eosctl.errors import UsageError
 from eosctl.group.members import ConnectMember
-from eosctl.group.ways import told_apart
+from eosctl.group.ways import Route, doubt_of, shared_routes, told_apart
 
 _PATIENCE_S = 3.0
 _PARALLEL_LOOKUPS = 8
 
 
-def own_urls(app: App, members: Iterable[ConnectMember], given: Iterable[str]) -> dict[str, str]:
-    """Member id -> the given URL that is its own, for members that share a URL, as `told_apart` has it."""
-    there, urls = tuple(members), tuple(given)
-    if not urls or not shared_urls(member.url for member in there):
-        return {}
-    return told_apart(there, urls, _addresses_of(app, {urlsplit(url).hostname or "" for url in urls}))
+@frozen
+class Routes:
+    """`urls` is under which each member is asked, by member id; `doubts` is why that proves nothing of some of them.
+
+    `unproven` are members of whom something else than their own word says where they are reached.
+    """
+
+    urls: Mapping[str, str] = field(default_factory=dict)
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    unproven: frozenset[str] = frozenset()
 
 
-def _addresses_of(app: App, hosts: Iterable[str]) -> Mapping[str, frozenset[str]]:
+def routes_of(app: App, members: Iterable[ConnectMember], given: Collection[str]) -> Routes:
+    """The routes to the members that have a REST interface; `given` are the normalised URLs of -u."""
+    there = [member for member in members if member.has_rest]
+    own = {each.member_id: url for each in there if (url := normalised(each.url)) is not None}
+    routes = _routes(app, there, own, {})
+    if len(routes) <= 1:
+        return Routes(own, {}, _unproven(routes))
+    addresses = _addresses_of(app, (*(each.reached for each in routes), *given))
+    shared = {each.member_id for together in shared_routes(routes, addresses) for each in together}
+    apart = told_apart(there, shared, given, addresses)
+    routes = _routes(app, there, own, apart)
+    doubts = {each.member_id: doubt_of(together) for together in shared_routes(routes, addresses) for each in together}
+    return Routes({**own, **apart}, doubts, _unproven(routes))
+
+
+def _routes(
+    app: App, members: Sequence[ConnectMember], own: Mapping[str, str], apart: Mapping[str, str]
+) -> list[Route]:
+    def route(member: ConnectMember, url: str) -> Route:
+        reached = reachable_url(apart.get(member.member_id, url), app.target.connect_map)
+        return Route(member.member_id, member.host.removeprefix("/"), url, reached)
+
+    return [route(member, own[member.member_id]) for member in members if member.member_id in own]
+
+
+def _unproven(routes: Iterable[Route]) -> frozenset[str]:
+    return frozenset(each.member_id for each in routes if not each.is_its_own_word)
+
+
+def _addresses_of(app: App, urls: Iterable[str]) -> Mapping[str, frozenset[str]]:
+    """The addresses of the URLs' hosts; what a proxy looks up is not known here."""
     from concurrent.futures import ThreadPoolExecutor
 
     patience_s = min(_PATIENCE_S, app.deadline.remaining_s() / 4)
     hurried = replace(app, deadline=Deadline.after(patience_s, app.clock))
-    names = sorted(hosts)
+    names = sorted({urlsplit(url).hostname or "" for url in urls if _goes_directly(app, url)})
     with ThreadPoolExecutor(_PARALLEL_LOOKUPS) as pool:
         return dict(zip(names, pool.map(lambda host: app.addresses_of(hurried, host), names), strict=True))
+
+
+def _goes_directly(app: App, url: str) -> bool:
+    try:
+        return app.target.connect.proxies.of(url) is None
+    except UsageError:
+        return False  # nothing goes there

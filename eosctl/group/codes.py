@@ -14,6 +14,12 @@ STANDALONE_WORKER = warning(
     "The worker is of no group: a standalone one, which does not know exactly-once.",
     "Give the URL of a distributed worker.",
 )
+PLUGIN_NOT_LOADED = warning(
+    "plugin_not_loaded",
+    "A worker can't load a connector plugin: a class that it needs is not there. Plugins that were built for Kafka "
+    "before 4.4 need classes that 4.4 has moved (org.apache.kafka.common.utils); connectors of such a plugin fail.",
+    "Install the plugin's release for the Kafka version of the worker, or take it out of plugin.path.",
+)
 FILE_CONTRADICTS_PROBE = warning(
     "file_contradicts_probe",
     "A worker behaves otherwise than its properties file says.",

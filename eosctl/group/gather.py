@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING
 
 from eosctl.app import App
 from eosctl.core.ids import WorkerId, worker_id_of_url
-from eosctl.core.workers.url import parse_worker_url
+from eosctl.core.workers.url import normalised, parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     EosctlError,
     NotFoundError,
     UnauthorizedError,
     UnreachableError,
-    UsageError,
 )
 from eosctl.group import codes
-from eosctl.group.addresses import own_urls
+from eosctl.group.addresses import Routes, routes_of
 from eosctl.group.listing import with_groups_there
 from eosctl.group.members import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMember, connect_group
 from eosctl.group.mirror_makers import KnownNodes
@@ -60,18 +59,19 @@ def observe_workers(app: App, *, gone_ok: bool = False) -> GroupObservation:
         alone: list[_Pair] = [(None, url) for url in given]
         return GroupObservation(app.target.group_id, None, None, None, None, None, _observe(app, alone, given))
     group, cluster_id = read_group(app, gone_ok=gone_ok)
-    apart = own_urls(app, group.members, given)
-    pairs: list[_Pair] = [(each, apart.get(each.member_id) or _normalised(each.url)) for each in group.members]
+    routes = routes_of(app, group.members, given)
+    pairs: list[_Pair] = [(each, routes.urls.get(each.member_id) or normalised(each.url)) for each in group.members]
     advertised = {url for _member, url in pairs}
     pairs += [(None, url) for url in given if url not in advertised]
-    members, ways_in = _judge_strangers(app, group, _observe(app, pairs, given, kafka_cluster_id=cluster_id), given)
+    seen_alone = _observe(app, pairs, given, kafka_cluster_id=cluster_id)
+    members, ways_in = _judge_strangers(app, group, _proven(app, group, seen_alone, routes, given), given)
     seen = GroupObservation(
         group_id=group.group_id,
         kafka_cluster_id=cluster_id,
         state=group.state,
         protocol=group.protocol or None,
         leader_member_id=group.leader_member_id,
-        leader_url=apart.get(group.leader_member_id or "") or _normalised(group.leader_url),
+        leader_url=routes.urls.get(group.leader_member_id or "") or normalised(group.leader_url),
         members=members,
         ways_in=ways_in,
     )
@@ -124,12 +124,12 @@ def discover_urls(app: App) -> list[str]:
 
 def urls_of(group: ConnectGroup) -> list[str]:
     """Where the members say that they are reached."""
-    return [url for url in (_normalised(member.url) for member in group.members if member.has_rest) if url is not None]
+    return [url for url in (normalised(member.url) for member in group.members if member.has_rest) if url is not None]
 
 
 def worker_id_of(member: ConnectMember) -> WorkerId:
     """How REST calls the member, HOST:PORT of its URL; where that is not known, what else there is to call it."""
-    return worker_id_of_url(_normalised(member.url) or f"://{member.member_id}")
+    return worker_id_of_url(normalised(member.url) or f"://{member.member_id}")
 
 
 def in_turn(app: App, urls: Sequence[str]) -> Iterator[tuple[str, ConnectWorker]]:
@@ -247,6 +247,9 @@ def _problems_of(
     if _is_elsewhere(view, kafka_cluster_id):
         message = f"the worker at {url} uses Kafka cluster {view.kafka_cluster_id}, not {kafka_cluster_id}"
         yield Problem(codes.OTHER_KAFKA_CLUSTER, message, codes.OTHER_KAFKA_CLUSTER.next, "warning")
+    for plugin, reason in sorted(view.unloadable.items()):
+        message = f"the worker at {url}, which runs Kafka {view.version}, can't load the plugin {plugin}: {reason}"
+        yield Problem(codes.PLUGIN_NOT_LOADED, message, codes.PLUGIN_NOT_LOADED.next, "warning")
     if STANDALONE in view.evidence:
         message = f"the worker at {url} is {STANDALONE}"
         yield Problem(codes.STANDALONE_WORKER, message, "Give -u of a distributed worker.", "warning")
@@ -254,6 +257,35 @@ def _problems_of(
         message = f"the worker at {url} is {view.mode.value}: {refined.contradiction}"
         hint = "Restart the worker with the file that is meant, or give the file that it reads with -w."
         yield Problem(codes.FILE_CONTRADICTS_PROBE, message, hint, "warning")
+
+
+def _proven(
+    app: App,
+    group: ConnectGroup,
+    workers: Sequence[WorkerObservation],
+    routes: Routes,
+    given: Mapping[str, str],
+) -> tuple[WorkerObservation, ...]:
+    """The workers; of a member, what was answered counts only if no other worker may have answered.
+
+    Where something else than the member says where it is reached (--connect-map, -u), another group's worker may be
+    there: its connectors show that.
+    """
+    members = {worker_id_of(member) for member in group.members}
+    ours = _assigned(group)
+
+    def proven(worker: WorkerObservation) -> WorkerObservation:
+        member_id, url = worker.member_id or "", worker.url or ""
+        doubt = routes.doubts.get(member_id, "")
+        if not doubt and member_id in routes.unproven and worker.failure is None:
+            theirs = connectors_at(app, given.get(url, url))
+            way, said = (Way.UNKNOWN, "") if theirs is None else judge_way(theirs, ours=ours, members=members)
+            if way is Way.ELSEWHERE:
+                what = f"does not answer there itself: what answers {said}"
+                return _of_another_group(worker.in_doubt(f"{url}: {what}"), what)
+        return worker.in_doubt(doubt) if doubt else worker
+
+    return tuple(side_by_side(proven, workers, most=PARALLEL_WORKERS))
 
 
 def _judge_strangers(
@@ -304,11 +336,3 @@ def _of_another_group(worker: WorkerObservation, how: str) -> WorkerObservation:
 def _given_urls(app: App) -> dict[str, str]:
     """Normalised URL -> the URL as given, which may carry credentials."""
     return {parse_worker_url(url).text: url for url in app.target.connect_urls}
-
-
-def _normalised(url: str | None) -> str | None:
-    """A URL that a member advertises; None when it is unknown or no URL at all (MirrorMaker's own workers)."""
-    try:
-        return parse_worker_url(url).text if url else None
-    except UsageError:
-        return None

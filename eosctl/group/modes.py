@@ -38,11 +38,13 @@ _LAST = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 
 
 def probe_plugins(plugins: Iterable[Mapping[str, object]]) -> list[str]:
-    """The classes of the source plugins to validate with, best first."""
-    classes = {str(plugin.get("class")) for plugin in plugins if plugin.get("type") == "source"}
-    known = [name for name in _HARMLESS if name in classes]
-    last = [_LAST] if _LAST in classes else []
-    return known + sorted(classes - {*_HARMLESS, _LAST}) + last
+    """The classes of the source plugins to validate with, best first.
+
+    One without a version may be one that the worker can't load.
+    """
+    versions = {str(each.get("class")): each.get("version") for each in plugins if each.get("type") == "source"}
+    order = {name: index for index, name in enumerate((*_HARMLESS, "", _LAST))}  # all others stand where "" does
+    return sorted(versions, key=lambda name: (not versions[name], order.get(name, order[""]), name))
 
 
 def probe_config(plugin: str) -> dict[str, str]:

@@ -44,6 +44,15 @@ class WorkerObservation:
     has_rest: bool = True
     client_id: str = ""
     node: str | None = None
+    doubt: str = ""
+
+    def in_doubt(self, doubt: str) -> WorkerObservation:
+        """The same, without what may be another worker's answer."""
+        health = self.health if self.failure is not None else "unknown"
+        evidence = self.evidence if self.failure is not None else ("what answers at its URL may be another worker",)
+        return replace(
+            self, version=None, health=health, mode=Mode.UNKNOWN, evidence=evidence, problems=(), doubt=doubt
+        )
 
     @property
     def name(self) -> str:

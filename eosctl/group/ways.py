@@ -1,19 +1,21 @@
-"""Whether a URL that no member of a group advertises leads to the group all the same: judged by what answers. Pure.
+"""Who answers at a URL: whether it leads to a group, and whether two members' URLs may lead to one worker. Pure.
 
-A load balancer, an ingress or a forwarded port is another way to a member. REST says no group; but the workers of one
-group know the same connectors, and report on which members those run. Members that share a URL are distinguished by the
-addresses from which they are connected to Kafka.
+No answer of Connect's REST interface names the worker that gives it, nor its group. But the workers of one group know
+the same connectors, and report on which members those run; and what answers at one address is taken for one worker, so
+that it proves none of the members that are reached there. Those are distinguished by the addresses from which they are
+connected to Kafka.
 """
 
 from __future__ import annotations
 
 import ipaddress
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum, auto, unique
 from urllib.parse import urlsplit
 
-from eosctl.core.workers.url import shared_urls
+from eosctl.core.frozen import frozen
+from eosctl.core.workers.url import is_loopback_url, is_this_machine
 from eosctl.group.members import ConnectMember
 
 Connectors = Mapping[str, Collection[str]]
@@ -29,16 +31,90 @@ class Way(Enum):
     UNKNOWN = auto()
 
 
-def told_apart(
-    members: Iterable[ConnectMember], given: Iterable[str], addresses: Mapping[str, Collection[str]]
-) -> dict[str, str]:
-    """Member id -> the given URL that is its own, for members that share a URL: by the address it is connected from.
+@frozen
+class Route:
+    """How a member is asked: `advertised` is its own URL, `reached` where that leads from here."""
 
-    `addresses` are those of the given URLs' hosts. One of two members on one address, and one with two given URLs, stay
-    as they are; a name with the addresses of several members is none of theirs.
+    member_id: str
+    client_host: str
+    advertised: str
+    reached: str
+
+    @property
+    def is_its_own_word(self) -> bool:
+        """Whether nothing but the member says that it is reached there, and the name can be its own."""
+        return self.reached == self.advertised and not self.is_foreign_loopback
+
+    @property
+    def is_foreign_loopback(self) -> bool:
+        """Whether it leads to this machine, and the member is connected to Kafka from another one."""
+        is_as_advertised = self.reached == self.advertised
+        return is_as_advertised and is_loopback_url(self.reached) and not is_this_machine(self.client_host)
+
+    def meets(self, other: Route, addresses: Mapping[str, Collection[str]]) -> bool:
+        """Whether both may lead to one worker: one port, and one host or address.
+
+        Of different paths on one port it is not assumed: a worker has none, so a gateway goes by them. Names it need
+        not go by: a load balancer does not look at them.
+        """
+        ours, theirs = urlsplit(self.reached), urlsplit(other.reached)
+        if (ours.port, ours.path) != (theirs.port, theirs.path):
+            return False
+        if self.is_foreign_loopback or other.is_foreign_loopback:
+            return True
+        hosts = [{_address(each) for each in (host, *addresses.get(host, ()))}
+                 for host in (ours.hostname or "", theirs.hostname or "")]  # fmt: skip
+        return not hosts[0].isdisjoint(hosts[1])
+
+
+def shared_routes(routes: Sequence[Route], addresses: Mapping[str, Collection[str]]) -> list[list[Route]]:
+    """Those of `routes` that may lead to one worker, together; `addresses` are those of the URLs' hosts."""
+    left, found = list(routes), []
+    while left:
+        together = [left.pop(0)]
+        for route in together:  # grows meanwhile
+            met = [other for other in left if route.meets(other, addresses)]
+            left = [other for other in left if other not in met]
+            together += met
+        if len(together) > 1:
+            found.append(together)
+    return found
+
+
+def doubt_of(shared: Sequence[Route]) -> str:
+    """Why nothing that answers proves these members, in a sentence."""
+    advertised, reached = (sorted({getattr(each, name) for each in shared}) for name in ("advertised", "reached"))
+    hosts = ", ".join(sorted({each.client_host for each in shared}))
+    if advertised == reached and len(advertised) == 1:
+        is_loopback = is_loopback_url(advertised[0])
+        what = THEMSELVES if is_loopback else "a name that they share (a Service, a scaled container)"
+        how = f"advertise {advertised[0]}, {what}"
+    elif len(reached) == 1:
+        how = f"({', '.join(advertised)}) are all reached at {reached[0]}"
+    else:
+        how = f"({', '.join(advertised)}) may be reached at one address ({', '.join(reached)})"
+    return (
+        f"{len(shared)} members {how}: each request reaches whichever answers, so that none is proven; they are "
+        f"connected to Kafka from {hosts}"
+    )
+
+
+THEMSELVES = "by which each machine means itself"
+
+
+def told_apart(
+    members: Iterable[ConnectMember],
+    shared: Collection[str],
+    given: Iterable[str],
+    addresses: Mapping[str, Collection[str]],
+) -> dict[str, str]:
+    """Member id -> the given URL that is its own, for members that share a route: by the address it is connected from.
+
+    `shared` are the ids of these members, `addresses` those of the given URLs' hosts. One of two members on one
+    address, and one with two given URLs, stay as they are; a name with the addresses of several members is none of
+    theirs.
     """
     there = list(members)
-    shared = {url for url, _count in shared_urls(member.url for member in there)}
     at = Counter(_address(member.host.removeprefix("/")) for member in there)
     urls: dict[str, list[str]] = {}
     for url in given:
@@ -48,7 +124,7 @@ def told_apart(
     found = {}
     for member in there:
         address = _address(member.host.removeprefix("/"))
-        if member.url in shared and at[address] == 1 and len(urls.get(address, ())) == 1:
+        if member.member_id in shared and at[address] == 1 and len(urls.get(address, ())) == 1:
             found[member.member_id] = urls[address][0]
     return found
 

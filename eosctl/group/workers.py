@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 from eosctl.app import App
@@ -13,7 +14,7 @@ from eosctl.core.ids import why_unreachable
 from eosctl.core.versions import kafka_version
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
-from eosctl.errors import DeadlineError, EosctlError, UnreachableError, UnsupportedError
+from eosctl.errors import DeadlineError, EosctlError, UnauthorizedError, UnreachableError, UnsupportedError
 from eosctl.group.modes import (
     NOT_ENABLED_TEXT,
     PROPERTY,
@@ -31,6 +32,8 @@ ROOT_PATIENCE_S = 8.0  # which version it is a worker knows by heart
 PARALLEL_WORKERS = 32
 STANDALONE = "a standalone worker, which is of no group and does not know exactly-once"
 _PROBE_ATTEMPTS = 3
+_MOST_FAILURES = 20
+"""So many plugins may fail before no more are tried: each takes a request, and some a log line of the worker."""
 K = TypeVar("K")
 _NEWEST = (sys.maxsize, 0)
 
@@ -39,7 +42,8 @@ _NEWEST = (sys.maxsize, 0)
 class WorkerView:
     """`health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` is in sentences.
 
-    `failure` is why nothing is known of it: no answer, or none of a Connect worker.
+    `unloadable` are source plugins whose classes don't fit the worker, and what it says of each. `failure` is why
+    nothing is known of it: no answer, or none of a Connect worker.
     """
 
     version: str | None = None
@@ -47,6 +51,7 @@ class WorkerView:
     health: str = "unknown"
     mode: Mode = Mode.UNKNOWN
     evidence: tuple[str, ...] = ()
+    unloadable: Mapping[str, str] = field(default_factory=dict)
     failure: EosctlError | None = None
 
 
@@ -58,12 +63,12 @@ def view_worker(app: App, url: str) -> WorkerView:
         worker = _impatient(app).worker(url)
         view = replace(view, version=root["version"], kafka_cluster_id=root["kafka_cluster_id"])
         view = replace(view, health=worker.health())
-        mode, reason = probe_mode(worker)
+        probe = probe_worker(worker)
     except EosctlError as exc:
         silent = isinstance(exc, UnreachableError | DeadlineError) and view.health == "unknown"
         failure = exc if view.version is None else None
         return replace(view, health="unreachable" if silent else view.health, evidence=(exc.message,), failure=failure)
-    return replace(view, mode=mode, evidence=(reason,))
+    return replace(view, mode=probe.mode, evidence=(probe.reason,), unloadable=probe.unloadable)
 
 
 def _silence_of(app: App, url: str) -> EosctlError | None:
@@ -106,31 +111,76 @@ def _impatient(app: App, most_s: float = WORKER_PATIENCE_S) -> App:
     return replace(app, deadline=Deadline.after(min(most_s, app.deadline.remaining_s() / 2), app.clock))
 
 
-def probe_mode(worker: ConnectWorker) -> tuple[Mode, str]:
-    """enabled, not_enabled or unknown, and the sentence that says why.
+@frozen
+class Probe:
+    """enabled, not_enabled or unknown, and the sentence that says why; `unloadable` as in WorkerView."""
 
-    Validates `exactly.once.support=required` with a source plugin; nothing is created. A plugin that fails, or that
-    gives its own verdict in place of the worker's, is passed over. Raises what `plugins` raises.
+    mode: Mode
+    reason: str
+    unloadable: Mapping[str, str] = field(default_factory=dict)
+
+
+def probe_mode(worker: ConnectWorker) -> tuple[Mode, str]:
+    """The mode that `probe_worker` finds, and why."""
+    probe = probe_worker(worker)
+    return probe.mode, probe.reason
+
+
+def probe_worker(worker: ConnectWorker) -> Probe:
+    """Validates `exactly.once.support=required` with a source plugin; nothing is created.
+
+    A plugin that gives its own verdict in place of the worker's is passed over, a few times. One that fails says
+    nothing of the worker, and the next one is tried: of a release other than the worker's, all may fail that are first.
+    Raises what `plugins` raises.
     """
     candidates = probe_plugins(worker.plugins())
     if not candidates:
-        return Mode.UNKNOWN, "the worker has no source plugin to validate with"
+        return Probe(Mode.UNKNOWN, "the worker has no source plugin to validate with")
     doubts: list[str] = []
-    for plugin in candidates[:_PROBE_ATTEMPTS]:
+    failed: dict[str, str] = {}
+    for plugin in candidates:
         name = plugin.rpartition(".")[2]
+        if len(doubts) == _PROBE_ATTEMPTS or len(failed) == _MOST_FAILURES:
+            break
         try:
             answer = worker.validate(plugin, probe_config(plugin))
         except (UnreachableError, DeadlineError):
             raise
-        except EosctlError as exc:
+        except UnauthorizedError as exc:
             doubts.append(f"validating {name} failed: {exc.message}")
             continue
-        if is_standalone(plugin, answer):
-            return Mode.UNKNOWN, STANDALONE
-        mode = mode_of_validation(answer)
-        if mode is Mode.ENABLED:
-            return mode, f"validating {name} with {PROPERTY}=required: no objection from the worker"
-        if mode is Mode.NOT_ENABLED:
-            return mode, f"validating {name} with {PROPERTY}=required: this worker {NOT_ENABLED_TEXT}"
+        except EosctlError as exc:
+            failed[plugin] = exc.message
+            continue
+        verdict = _verdict(plugin, answer)
+        if verdict is not None:
+            return replace(verdict, unloadable=_unloadable(failed))
         doubts.append(f"validating {name} says nothing on {PROPERTY} (Kafka below 3.3, or the plugin's own verdict)")
-    return Mode.UNKNOWN, "; ".join(doubts)
+    if failed:
+        names = ", ".join(plugin.rpartition(".")[2] for plugin in failed)
+        doubts.append(f"validating {names} failed: {next(iter(failed.values()))}")
+    return Probe(Mode.UNKNOWN, "; ".join(doubts), _unloadable(failed))
+
+
+def _verdict(plugin: str, answer: Mapping[str, object]) -> Probe | None:
+    """What a validation says of the worker; None where it says nothing."""
+    name = plugin.rpartition(".")[2]
+    if is_standalone(plugin, answer):
+        return Probe(Mode.UNKNOWN, STANDALONE)
+    mode = mode_of_validation(answer)
+    if mode is Mode.ENABLED:
+        return Probe(mode, f"validating {name} with {PROPERTY}=required: no objection from the worker")
+    if mode is Mode.NOT_ENABLED:
+        return Probe(mode, f"validating {name} with {PROPERTY}=required: this worker {NOT_ENABLED_TEXT}")
+    return None
+
+
+def _unloadable(failed: Mapping[str, str]) -> dict[str, str]:
+    """Those that failed for a class that is missing or is another one than they were built with."""
+    return {plugin: message for plugin, message in failed.items() if _LINKAGE.search(message)}
+
+
+_LINKAGE = re.compile(
+    r"\b(?:NoClassDefFound|NoSuchMethod|NoSuchField|IncompatibleClassChange|AbstractMethod|UnsupportedClassVersion|"
+    r"ExceptionInInitializer|Linkage)Error\b|\bClassNotFoundException\b"
+)

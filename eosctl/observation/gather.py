@@ -38,14 +38,13 @@ from eosctl.group.topics.config import read_both_views, read_config_topic
 from eosctl.group.topics.statuses import connectors_as_written, version_at
 from eosctl.observation.own_clusters import with_own_clusters
 from eosctl.observation.own_offsets import with_stale_offsets
-from eosctl.observation.transactions import with_transactions
+from eosctl.observation.transactions import MAX_TIMEOUT_SETTING, least_maximum_ms, with_transactions
 from eosctl.observation.validations import with_validations, without_validations
 from eosctl.observation.written_connectors import written_connectors
 from eosctl.ports import ConnectWorker, TopicStore
 
 OPEN_TRANSACTION_PATIENCE_S = 5.0
 _POLL_S = 0.5
-MAX_TIMEOUT_SETTING = "transaction.max.timeout.ms"
 
 
 def observe_upgrade(app: App, group: GroupObservation, target: Mode, *, validate: bool = True) -> Observation:
@@ -117,6 +116,7 @@ def _upgrade_worker(member: WorkerObservation, group: GroupObservation, setting:
         evidence=member.evidence,
         setting=CONNECT_SETTING if member.has_rest else setting,
         confirmed=member.has_rest,
+        doubt=member.doubt,
     )
 
 
@@ -177,11 +177,10 @@ def _with_aborted_offsets(app: App, store: TopicStore, observation: Observation)
 
 
 def _with_broker_settings(_app: App, store: TopicStore, observation: Observation) -> Observation:
-    """The smallest maximum counts: any broker may coordinate a task's id."""
-    values = [int(text) for text in store.broker_settings(MAX_TIMEOUT_SETTING).values() if text.isdecimal()]
-    if not values:
+    maximum_ms = least_maximum_ms(store)
+    if maximum_ms is None:
         return observation.without([BROKER_SETTINGS], f"no broker reports its {MAX_TIMEOUT_SETTING}")
-    return replace(observation, max_transaction_timeout_ms=min(values))
+    return replace(observation, max_transaction_timeout_ms=maximum_ms)
 
 
 def _with_open_transactions(app: App, store: TopicStore, observation: Observation) -> Observation:

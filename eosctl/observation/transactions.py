@@ -12,6 +12,7 @@ from dataclasses import replace
 from eosctl.app import App
 from eosctl.connectors.elsewhere import task_clusters
 from eosctl.core.ids import TransactionalId, task_transactional_id, task_transactional_ids
+from eosctl.core.java.numbers import java_number
 from eosctl.core.transactions import PROTOCOL_TYPE, Coordinator, KafkaFault, TransactionDescription, TransactionState
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
@@ -20,7 +21,7 @@ from eosctl.group.members import DEAD, ConnectGroup, connect_group
 from eosctl.group.observation.id_collisions import our_ids, rival_groups
 from eosctl.group.observation.rules import OTHER_GROUPS, Observation, ObservedConnector, OngoingTransaction, Quiet
 from eosctl.group.protocol import Work
-from eosctl.ports import TransactionAdmin
+from eosctl.ports import TopicStore, TransactionAdmin
 from eosctl.task_counts.rules import MAX_LISTED_IDS
 from eosctl.txn.hanging import is_forgotten
 
@@ -30,6 +31,7 @@ _POLL_S = 0.5
 _NOTHING_COMMITTED = (TransactionState.EMPTY, TransactionState.COMPLETE_ABORT)
 """What a producer's id is in before its first commit; an aborted transaction is none."""
 
+MAX_TIMEOUT_SETTING = "transaction.max.timeout.ms"
 _Part = Callable[[App, TransactionAdmin, Observation], Observation]
 
 
@@ -67,6 +69,7 @@ def _asked(app: App, observation: Observation, parts: Mapping[str, _Part]) -> Ob
 
 def _with_tasks_there(app: App, observation: Observation, names: Collection[str]) -> Observation:
     """The same for the connectors `names`, whose tasks are clients of the cluster of `app`: everything, or nothing."""
+    observation = _with_maximum_there(app, observation, names)
     theirs = tuple(each for each in observation.connectors or () if each.name in names)
     seen = replace(observation, connectors=theirs, crowding=None, unknown_ids=None, quiet={}, ongoing={}, unseen={})
     seen = _asked(app, seen, _OF_TASKS)
@@ -82,6 +85,29 @@ def _with_tasks_there(app: App, observation: Observation, names: Collection[str]
         quiet={**observation.quiet, **seen.quiet},
         ongoing={**observation.ongoing, **seen.ongoing},
     )
+
+
+def _with_maximum_there(app: App, observation: Observation, names: Collection[str]) -> Observation:
+    """With the longest transaction timeout that the brokers of these connectors' own accept, or why it is not known."""
+    maximum_ms, reason = None, ""
+    try:
+        with app.topics() as store:
+            maximum_ms = least_maximum_ms(store)
+        reason = "" if maximum_ms is not None else f"no broker there reports its {MAX_TIMEOUT_SETTING}"
+    except EosctlError as exc:
+        reason = exc.message
+    known = {
+        name: replace(observation.own_clusters[name], max_timeout_ms=maximum_ms, max_timeout_unseen=reason)
+        for name in names
+        if name in observation.own_clusters
+    }
+    return replace(observation, own_clusters={**observation.own_clusters, **known})
+
+
+def least_maximum_ms(store: TopicStore) -> int | None:
+    """The smallest of the brokers' transaction.max.timeout.ms, for any of them may coordinate a task's id."""
+    numbers = [java_number(text) for text in store.broker_settings(MAX_TIMEOUT_SETTING).values()]
+    return min((number for number in numbers if number is not None), default=None)
 
 
 def _why_not(app: App, observation: Observation) -> str | None:

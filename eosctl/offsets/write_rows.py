@@ -252,6 +252,7 @@ _CHANGES = {
     Change.TYPE: "another type",
     Change.FORWARD: "forward: what lies between is skipped",
     Change.BACKWARD: "backward: what lies between is read again",
+    Change.MIXED: "forward in part and backward in part: transactions are skipped, and others are read again",
     Change.CHANGED: "changed",
 }
 

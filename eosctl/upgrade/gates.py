@@ -231,6 +231,13 @@ def _verdict_of(found: Sequence[Finding], proof: str) -> GateVerdict:
     return GateVerdict(noted, list(dict.fromkeys(failures)), list(dict.fromkeys(unknowns)))
 
 
+def _own_clusters(observation: Observation) -> GateVerdict:
+    """Names the connectors with brokers of their own: what other gates say of this cluster does not hold for them."""
+    named = [f"{name} writes to {seen.servers}" for name, seen in sorted(observation.own_clusters.items())]
+    proof = "those with Kafka brokers of their own find their offsets there"
+    return _of_sources(own_cluster, "; ".join([proof, *_the_first(named)]))(observation)
+
+
 def _id_collisions(observation: Observation) -> GateVerdict:
     if observation.connectors is None or observation.group_id is None or observation.rival_groups is None:
         return GateVerdict(unknowns=[observation.why_unseen("other groups")])
@@ -315,7 +322,7 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _Rule(
         codes.OWN_CLUSTERS,
-        _of_sources(own_cluster, "those with Kafka brokers of their own find their offsets there"),
+        _own_clusters,
         only_up=True,
         guards_data=True,
     ),

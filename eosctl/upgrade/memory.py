@@ -48,6 +48,7 @@ class Roll:
     `stopped` says why its last run ended, if it could say so; `ended_ms` is None while it is not finished. `origin` is
     the mode to go back to, if there is one. `place` is what the driver changes, and where, if it told. `mirror_maker`:
     the workers are a dedicated MirrorMaker's. `driver_options` and `accepted` gates are what its last run was given.
+    `not_started` are workers that were no members, were given their mode where they lie, and were not started since.
     """
 
     target: Mode
@@ -69,6 +70,7 @@ class Roll:
     mirror_maker: bool = False
     driver_options: tuple[str, ...] = ()
     accepted: frozenset[str] = frozenset()
+    not_started: frozenset[str] = frozenset()
 
     @property
     def unfinished(self) -> bool:
@@ -97,7 +99,13 @@ class Roll:
             members = {name: member_id for name, member_id in step.members.items() if name not in gone}
             workers = tuple(name for name in step.workers if name not in gone)
             step = replace(step, members=members, workers=workers) if workers else None
-        return replace(self, open=step, known=self.known - set(gone), next_start=without(self.next_start, gone))
+        return replace(
+            self,
+            open=step,
+            known=self.known.difference(gone),
+            next_start=without(self.next_start, gone),
+            not_started=self.not_started.difference(gone),
+        )
 
 
 @frozen

@@ -8,7 +8,6 @@ from eosctl.core.java.properties import is_reference
 from eosctl.core.versions import HEALTH_SINCE, is_older, kafka_version, shown_version
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import CONNECT_SETTING, TARGETS, Mode, UpgradeWorker
-from eosctl.core.workers.url import shared_urls
 from eosctl.group.mirror_makers import is_node
 from eosctl.group.observation.rules import OLDEST_VERSION, Observation
 from eosctl.upgrade.gate import GateVerdict
@@ -22,11 +21,10 @@ def _per_worker(observation: Observation, modes: Iterable[Mode], words: str) -> 
 
 
 def members_known(observation: Observation) -> GateVerdict:
-    """Each worker that is known is a member, answers, and has a URL of its own."""
+    """Each worker that is known is a member, and answers where no other one may."""
     failures = _per_worker(observation, (Mode.ABSENT,), "is not a member of the group")
     failures += _per_worker(observation, (Mode.UNREACHABLE,), "is a member, but its REST interface can't be reached")
-    for url, count in shared_urls(worker.name for worker in observation.workers):
-        failures.append(f"{count} members advertise {url}: each look reaches whichever answers, so none is proven")
+    failures += dict.fromkeys(worker.doubt for worker in observation.workers if worker.doubt)
     if not observation.workers:
         failures.append("the group has no members, and no worker was named")
     how = "without a REST interface" if observation.mirror_maker else "every one answers"

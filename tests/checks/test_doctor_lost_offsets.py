@@ -113,6 +113,14 @@ def test_what_an_open_transaction_hides_may_be_the_offset(invoke: Invoke) -> Non
     assert "offsets_hidden" not in [row["code"] for row in rows(invoke, there)]
 
 
+def test_gtids_that_went_back_are_seen(invoke: Invoke) -> None:
+    """All offsets of Debezium for MariaDB have them, and none was ever compared."""
+    key = b'["orders",{"server":"s"}]'
+    at_gtids = [f'{{"file":"bin.000003","pos":4,"gtids":"0-4711-{number}"}}'.encode() for number in (9, 40, 3)]
+    there = scene(*(offset(key, value) for value in at_gtids))
+    assert "offsets_went_back" in [row["code"] for row in rows(invoke, there)]
+
+
 def test_an_offset_that_went_back_is_healed_by_the_command_that_is_printed(invoke: Invoke) -> None:
     """The connector was RUNNING and read the file again; following doctor's advice of a restart changed nothing."""
     there = scene(offset(KEY, at(10)), offset(KEY, at(40)), offset(KEY, at(3)), offset(KEY, at(7)))

@@ -38,8 +38,8 @@ class World:
 
     What they say of their work is in STATUSES, if there is one.
 
-    `nodes` are the brokers; `others` are the other Connect groups; `events` are those of every App that was made.
-    Without `acls` of a test's own there is no authorizer.
+    `nodes` are the brokers; `others` are the other Connect groups; `events` are those of every App that was made;
+    `addresses` are those of names that can be resolved. Without `acls` of a test's own there is no authorizer.
     """
 
     modes: dict[str, str] = field(default_factory=lambda: {"http://w0:8083": "enabled"})
@@ -50,6 +50,7 @@ class World:
     events: list[Event] = field(default_factory=list, repr=False)
     state_dir: Path = Path("unused")
     others: list[FakeConnect] = field(default_factory=list)
+    addresses: dict[str, set[str]] = field(default_factory=lambda: {"localhost": {"127.0.0.1"}})
     acls: FakeAclStore = field(default_factory=lambda: FakeAclStore(refuse=UnsupportedError("there is no authorizer")))
     connect: FakeConnect = field(init=False)
     topics: FakeTopicStore = field(init=False)
@@ -115,14 +116,20 @@ class World:
         )
 
     def doors(self) -> dict[str, Any]:
-        """App's open_* callables."""
+        """App's open_* callables, and its lookup of names."""
         return {
             "open_topics": self.topics.open,
             "open_transactions": self.brokers.open_transactions,
             "open_batches": self.batches.open,
             "open_worker": self.open_worker,
             "open_acls": lambda _app: self.acls,
+            "addresses_of": self.addresses_of,
         }
+
+    def addresses_of(self, _app: App, host: str) -> frozenset[str]:
+        """App's lookup of names; an address is its own."""
+        is_address = ":" in host or host.replace(".", "").isdigit()
+        return frozenset({host} if is_address else self.addresses.get(host, ()))
 
     @property
     def surroundings(self) -> dict[str, Any]:

@@ -35,6 +35,6 @@ def test_a_name_is_of_the_one_member_whose_address_it_has() -> None:
     members = [ConnectMember(f"m{n}", "connect", f"/10.0.0.{n}", leader=False, url="http://all:8083") for n in (1, 2)]
     given = ["http://pod-1:8083", "http://all-pods:8083", "http://nobody:8083"]
     addresses = {"pod-1": {"10.0.0.1", "fe80::1"}, "all-pods": {"10.0.0.1", "10.0.0.2"}, "nobody": set[str]()}
-    assert told_apart(members, given, addresses) == {"m1": "http://pod-1:8083"}
+    assert told_apart(members, {"m1", "m2"}, given, addresses) == {"m1": "http://pod-1:8083"}
     both = {**addresses, "nobody": {"10.0.0.1"}}
-    assert told_apart(members, given, both) == {}, "two names of one address"
+    assert told_apart(members, {"m1", "m2"}, given, both) == {}, "two names of one address"

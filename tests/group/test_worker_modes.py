@@ -75,12 +75,22 @@ def test_only_a_standalone_worker_objects_to_nothing(plugin: str, answer: dict[s
 
 def test_plugins_that_reach_out_to_nothing_come_first_and_mirror_source_last() -> None:
     plugins = [
-        {"class": MIRROR_SOURCE, "type": "source"},
-        {"class": "com.acme.Jdbc", "type": "source"},
-        {"class": "com.acme.Sink", "type": "sink"},
-        {"class": FILE_SOURCE, "type": "source"},
+        {"class": MIRROR_SOURCE, "type": "source", "version": "1"},
+        {"class": "com.acme.Jdbc", "type": "source", "version": "1"},
+        {"class": "com.acme.Sink", "type": "sink", "version": "1"},
+        {"class": FILE_SOURCE, "type": "source", "version": "1"},
     ]
     assert probe_plugins(plugins) == [FILE_SOURCE, "com.acme.Jdbc", MIRROR_SOURCE]
+
+
+def test_plugins_without_a_version_come_last() -> None:
+    """A worker lists a plugin that it can't load, without `version`."""
+    plugins = [
+        {"class": FILE_SOURCE, "type": "source"},
+        {"class": "com.acme.Jdbc", "type": "source", "version": "1"},
+        {"class": MIRROR_SOURCE, "type": "source", "version": "1"},
+    ]
+    assert probe_plugins(plugins) == ["com.acme.Jdbc", MIRROR_SOURCE, FILE_SOURCE]
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from eosctl.report import plain
 from eosctl.target import Target
 from tests.fakes.connect import FakeConnect
 from tests.fakes.connectors import FILE_SINK
+from tests.fakes.faults import Call
 from tests.fakes.two_workers import W0, W1, two_workers
 from tests.fakes.world import CONFIGS, World
 from tests.sandbox_fixtures import GROUP, FileSource
@@ -301,6 +302,46 @@ def test_a_plugin_that_fails_is_passed_over(world: World) -> None:
     (row,) = probe_workers(world.app()).rows
     assert row.mode == "not_enabled"
     assert "validating Jdbc" in cast(list[str], row.evidence)[0]
+
+
+@pytest.mark.parametrize("version", [None, "4.3.1"])
+def test_plugins_that_can_not_be_loaded_are_named_and_the_next_one_is_asked(world: World, version: str | None) -> None:
+    """Three of Kafka's own failed on workers of 4.4, and the fourth, which would have answered, was not tried."""
+    old = [
+        f"{package}Connector"
+        for package in ("file.FileStreamSource", "mirror.MirrorHeartbeat", "mirror.MirrorCheckpoint")
+    ]
+    names = [f"org.apache.kafka.connect.{name}" for name in old]
+    versioned = {} if version is None else {"version": version}
+    world.connect.plugins = [
+        *({"class": name, "type": "source", **versioned} for name in names),
+        {"class": "com.acme.Jdbc", "type": "source", **versioned},
+    ]
+
+    def fail(made: Call) -> None:
+        if made.what[1] in names:
+            missing = "java.lang.NoClassDefFoundError: org/apache/kafka/common/utils/AppInfoParser"
+            raise ConnectError(f"{made.what[0]} answered 500: {missing}")
+
+    world.connect.before("validate", fail)
+    report = probe_workers(world.app())
+    assert [row.mode for row in report.rows] == ["enabled", "not_enabled"]
+    told = [problem.message for problem in report.problems if problem.code == "plugin_not_loaded"]
+    assert len(told) == 6, "of each worker and plugin"
+    assert "AppInfoParser" in told[0]
+    world.connect.plugins = world.connect.plugins[:3]
+    row = probe_workers(world.app()).rows[0]
+    assert row.mode == "unknown"
+    assert "FileStreamSourceConnector, MirrorHeartbeatConnector, MirrorCheckpointConnector failed" in str(row.evidence)
+
+
+def test_a_worker_that_lets_nobody_validate_is_not_asked_for_every_plugin(world: World) -> None:
+    world.connect.plugins = [{"class": f"com.acme.N{n}", "type": "source", "version": "1"} for n in range(9)]
+    asked: list[Call] = []
+    world.connect.before("validate", asked.append)
+    world.connect.fail_always("validate", UnauthorizedError("answered 403"))
+    assert {row.mode for row in probe_workers(world.app()).rows} == {"unknown"}
+    assert len(asked) == 2 * 3
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.ids import TransactionalId
 from eosctl.core.records import TopicDescription
 from eosctl.group.modes import NOT_ENABLED_TEXT
 from eosctl.group.observation.rules import BROKER_SETTINGS, OTHER_GROUPS, OwnCluster, Quiet, WorkerFile
@@ -218,7 +219,9 @@ def test_a_finding(
         (support, {"connectors": source(support_errors=(f"This worker {NOT_ENABLED_TEXT}",))}),
         (interval, configured(**{"transaction.boundary.interval.ms": "70000"})),
         (broker_maximum, {"max_transaction_timeout_ms": None, **configured(**{CLUSTER_PROPERTY: "elsewhere:9092"})}),
-        (broker_maximum, {"max_transaction_timeout_ms": 1, **configured(**{CLUSTER_PROPERTY: "elsewhere:9092"})}),
+        (broker_maximum, {"max_transaction_timeout_ms": 1, "unknown_ids": frozenset({"g-c-0"}),
+                          "own_clusters": {"c": OwnCluster("elsewhere:9092", max_timeout_ms=60_000)}}),
+        (broker_maximum, {"max_transaction_timeout_ms": 1, "own_clusters": {"c": OwnCluster("elsewhere:9092")}}),
         (fencing_pace, {"crowding": {}, "files": (file(**{"admin.retry.backoff.max.ms": "10000"}),)}),
         (fencing_pace, {"crowding": {"c": 91}, "files": (file(**IN_WORKERS),)}),
         (fencing_pace, {"crowding": {"c": 91}, "files": (file(**{"admin.retry.backoff.ms": "0"}),)}),
@@ -363,3 +366,19 @@ def test_ids_on_brokers_that_can_not_be_looked_at_are_unknown(rule: Rule, code: 
     assert "the login there is not known" in finding.message
     assert found(rule, replace(good(), own_clusters={"d": there["c"]})) == []
     assert found(rule, replace(good(), own_clusters={"c": OwnCluster("own:9092")})) == []
+
+
+@pytest.mark.parametrize(
+    ("there", "code"),
+    [
+        (OwnCluster("own:9092", max_timeout_ms=59_999), "timeout_above_broker"),
+        (OwnCluster("own:9092", max_timeout_unseen="it may not be read"), "broker_maximum_unknown"),
+        (OwnCluster("own:9092", ids_unseen="the login there is not known"), "broker_maximum_unknown"),
+    ],
+)
+def test_brokers_of_its_own_decide_on_a_connector_s_timeout(there: OwnCluster, code: str) -> None:
+    """Nothing was said of them, and a gate that judged the brokers of this cluster passed."""
+    seen = replace(good(), own_clusters={"c": there}, unknown_ids=frozenset({TransactionalId("g-c-0")}))
+    [finding] = found(broker_maximum, seen)
+    assert (finding.code, finding.certain) == (code, code == "timeout_above_broker")
+    assert "own:9092" in finding.message or finding.certain

@@ -170,11 +170,13 @@ def test_the_audit_of_tasks_looks_there(there: World) -> None:
     [({}, "no broker answers"), (SECRET, "only its worker can resolve producer.override.sasl.jaas.config")],
 )
 def test_what_can_not_be_asked_there_is_unknown(there: World, config: dict[str, str], why: str) -> None:
+    """Whether its brokers take the transaction timeout is asked by another request, which needs the same login."""
     there.brokers.calls.fail_always("describe_transactions", UnreachableError("no broker answers"))
     seen = found(group("enabled", {**OWN_BROKERS, **config}), there)
     assert {code: severity for code, (severity, _message) in seen.items()} == {
         "task_audit_unknown": "warning",
         "fencing_pace_unknown": "warning",
+        **({"broker_maximum_unknown": "warning"} if config else {}),
     }
     assert seen["task_audit_unknown"][1].endswith(why)
 
@@ -183,6 +185,19 @@ def gate(world: ConfigWorld, there: World, target: Mode = Mode.ENABLED) -> tuple
     listed = plan_upgrade(look(world, there), target).data_of(PlanData).gates
     [each] = [each for each in listed if each.id == "own_clusters"]
     return each.status, each.evidence
+
+
+def test_a_gate_names_the_connector_and_its_brokers(there: World) -> None:
+    """Those of a group that is enabled were named by nothing, though no other gate looks there."""
+    assert gate(group("enabled", OWN_BROKERS), there)[0] == "pass"
+    assert f"c writes to {SERVERS}" in str(gate(group("enabled", OWN_BROKERS), there)[1])
+
+
+def test_brokers_of_its_own_that_take_no_such_timeout_are_found(there: World) -> None:
+    there.brokers.state.transactions = {}  # else they have taken it
+    there.brokers.state.settings["transaction.max.timeout.ms"] = "30000"
+    seen = found(group("disabled", OWN_BROKERS), there)
+    assert seen["timeout_above_broker"][0] == "error"
 
 
 def test_offsets_that_would_move_are_found(there: World) -> None:

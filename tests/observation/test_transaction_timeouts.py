@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 
 from eosctl.group.observation.rules import WorkerFile
-from eosctl.observation.connectors.rules import (
-    interval,
-    timeout_ms,
-)
+from eosctl.observation.connectors.number_settings import transaction_timeout
+from eosctl.observation.connectors.rules import interval
 from tests.group.observations import FLUSHED, SOURCE, good
 from tests.observation.rule_cases import TIMEOUT, configured, file, found
 
@@ -21,13 +19,14 @@ from tests.observation.rule_cases import TIMEOUT, configured, file, found
         ({}, (), 60_000),
         ({}, (file(**{"producer.transaction.timeout.ms": "5"}),), 5),
         ({TIMEOUT: "7"}, (file(**{"producer.transaction.timeout.ms": "5"}),), 7),
-        ({TIMEOUT: "soon"}, (), 60_000),
+        ({TIMEOUT: "soon"}, (), None),
+        ({}, (file(**{"producer.transaction.timeout.ms": "5"}), file()), None),
     ],
 )
 def test_the_transaction_timeout_of_a_connector(
-    config: dict[str, str], files: tuple[WorkerFile, ...], expected: int
+    config: dict[str, str], files: tuple[WorkerFile, ...], expected: int | None
 ) -> None:
-    assert timeout_ms(replace(SOURCE, config=config), replace(good(), files=files)) == expected
+    assert transaction_timeout(replace(SOURCE, config=config), replace(good(), files=files)).number == expected
 
 
 @pytest.mark.parametrize(

@@ -149,3 +149,12 @@ def test_only_the_connectors_records_are_held(run: Run, world: OffsetWorld) -> N
     world.topics.read = watched  # type: ignore[method-assign]
     assert len(rows(run("-o", "json"))) == 5
     assert kept == [4, 5]
+
+
+def test_gtids_that_went_back_are_a_jump(run: Run, world: OffsetWorld) -> None:
+    """1,296 records were twice in Kafka after it, and the log said that nothing had jumped; `pos` says nothing."""
+    for gtids, pos in (("0-4711-9", 900), ("0-4711-20", 4), ("0-4711-12", 1200)):
+        value = f'{{"file":"bin.000003","pos":{pos},"gtids":"{gtids}"}}'.encode()
+        world.topics.put(GLOBAL, b'["c",{"server":"s"}]', value)
+    found = rows(run("--partition", '{"server":"s"}', "-o", "json"))
+    assert [row["jumped_from"] is not None for row in found] == [False, False, True]

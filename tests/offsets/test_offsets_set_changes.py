@@ -153,3 +153,31 @@ def test_what_is_nested_too_deep_to_show_may_be_written_over(run: Run, world: Sw
     plan = run(*to('{"lsn":2}'), "--dry-run", "-o", "json")
     [_lsn, was] = plan.json()["data"]["changes"]
     assert (plan.exit_code, was["change"], was["before"]) == (0, "missing", deep.decode())
+
+
+@pytest.mark.parametrize(
+    ("gtids", "change", "codes"),
+    [
+        pytest.param("0-4711-4141", "forward", ["goes_forward"], id="ahead"),
+        pytest.param("0-4711-3941", "backward", ["source_keeps"], id="behind"),
+        pytest.param("1-4711-1", "mixed", ["goes_forward", "source_keeps"], id="another domain"),
+        pytest.param("0-4712-4000", "changed", ["goes_forward", "source_keeps"], id="who knows"),
+    ],
+)
+def test_gtids_say_which_way_it_goes(run: Run, world: SwitchWorld, gtids: str, change: str, codes: list[str]) -> None:
+    """They were never compared: 250 records were skipped without a word, and file and pos were said to count."""
+    world.topics.put(GLOBAL, POSTGRES, b'{"file":"bin.000003","pos":900,"gtids":"0-4711-4041"}')
+    done = run(*to(f'{{"file":"bin.000003","pos":559,"gtids":"{gtids}"}}'), "--dry-run", "-o", "json")
+    assert [(row["member"], row["change"]) for row in done.json()["data"]["changes"]] == [
+        ("pos", "changed"),
+        ("gtids", change),
+    ]
+    assert sorted(warnings(done)) == codes
+
+
+def test_a_file_and_pos_that_gtids_overrule_go_nowhere(run: Run, world: SwitchWorld) -> None:
+    """`pos` was said to have what lies between read again, and nothing was."""
+    world.topics.put(GLOBAL, POSTGRES, b'{"file":"bin.000003","pos":900,"gtids":"0-4711-4041"}')
+    done = run(*to('{"file":"bin.000003","pos":559,"gtids":"0-4711-4041"}'), "--dry-run", "-o", "json")
+    assert [(row["member"], row["change"]) for row in done.json()["data"]["changes"]] == [("pos", "changed")]
+    assert "goes_forward" not in warnings(done)

@@ -169,6 +169,41 @@ def test_systemd_with_sudo(app: App, tmp_path: Path, program: Program, propertie
         driver.check(app, [WORKER])
 
 
+@pytest.mark.parametrize("arrives", ["", "head -c 10 |", "LC_ALL=C sed s/2/3/ |"])
+def test_what_has_not_arrived_whole_replaces_nothing(
+    app: App, program: Program, properties: Path, arrives: str
+) -> None:
+    """A connection that broke before the new content had come put an empty file in place."""
+    comes = f"{arrives} sh -c" if arrives else "exec </dev/null sh -c"
+    program("ssh", f'for script; do :; done; case $script in cat*) exec sh -c "$script";; esac; {comes} "$script"')
+    with pytest.raises(EosctlError, match="has arrived; it is as it was"):
+        SystemdDriver("connect", str(properties), "ops@{host}").set_alone(app, WORKER, Mode.PREPARING)
+    assert [path.name for path in properties.parent.glob(f"{properties.name}*")] == [properties.name]
+    assert properties.read_bytes() == BEFORE
+
+
+def test_a_file_that_changes_meanwhile_stays(app: App, program: Program, properties: Path) -> None:
+    theirs = BEFORE + b"x=1\n"
+    write = f"printf '%s\\n' 'x=1' >> '{properties}'"
+    program("ssh", f'for script; do :; done; sh -c "$script" || exit; case $script in cat*) {write};; esac')
+    with pytest.raises(EosctlError, match="was changed meanwhile"):
+        SystemdDriver("connect", str(properties), "ops@{host}").set_alone(app, WORKER, Mode.PREPARING)
+    assert properties.read_bytes() == theirs
+
+
+@pytest.mark.parametrize("ssh", [None, "ops@{host}"])
+@pytest.mark.parametrize("content", [b"", b"exactly.once.source.support=disabled\n"])
+def test_a_file_that_is_no_worker_s_is_not_changed(
+    app: App, program: Program, properties: Path, ssh: str | None, content: bytes
+) -> None:
+    """The empty file got the mode as its only line, and that was backed up and kept as the worker's."""
+    program("ssh", 'for script; do :; done; exec sh -c "$script"')
+    properties.write_bytes(content)
+    with pytest.raises(InputFileError, match=r"neither group\.id nor bootstrap\.servers; nothing was written"):
+        SystemdDriver("connect", str(properties), ssh).set_alone(app, WORKER, Mode.PREPARING)
+    assert properties.read_bytes() == content
+
+
 OTHER = "http://w2.example:8083"
 
 

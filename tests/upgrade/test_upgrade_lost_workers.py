@@ -10,7 +10,7 @@ import pytest
 
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
-from eosctl.errors import ExitCode
+from eosctl.errors import ConnectError, EosctlError, ExitCode, UnreachableError
 from eosctl.events import Event, Standing
 from eosctl.report import Report
 from eosctl.upgrade.drivers import Acted
@@ -215,3 +215,51 @@ def test_a_worker_lost_between_two_runs_forbids_to_go_on(tmp_path: Path) -> None
     report = plan_report(app, prepare_roll(app, RollRequest(resume=True), driver))
     assert report.exit_code is ExitCode.REFUSED
     assert any(W2 in problem.message for problem in report.problems)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        ("root", ConnectError("GET / answered 404")),
+        ("root", UnreachableError("no answer in time")),
+    ],
+)
+def test_an_answer_that_is_missing_for_a_moment_between_the_passes_is_waited_for(
+    tmp_path: Path, call: str, error: EosctlError
+) -> None:
+    """`the version is not known` of a worker that had just come back ended the roll in the middle, with exit 7."""
+    there = world(w1="disabled", w2="disabled")
+    silent_until_s: list[float] = []
+
+    def listen(event: Event) -> None:
+        there.events.append(event)
+        if event.message == f"{W1}: preparing, everything as before":
+            silent_until_s.append(there.time.now_s + 8.0)
+
+    def be_silent(made: Call) -> None:
+        if made.what[0] == W1 and silent_until_s and there.time.now_s < silent_until_s[0]:
+            raise error
+
+    there.connect.before(call, be_silent)
+    done = roll(replace(there.app(tmp_path), on_event=listen), FakeDriver(there))
+    assert (done.exit_code, set(there.workers.values())) == (ExitCode.OK, {"enabled"})
+    assert [event.message for event in there.events if event.message.startswith("waiting: gate ")]
+
+
+def test_an_answer_that_stays_away_ends_the_roll_when_its_time_is_over(tmp_path: Path) -> None:
+    there = world(w1="disabled", w2="disabled")
+    silent: list[bool] = []
+
+    def listen(event: Event) -> None:
+        silent.extend([True] if event.message == f"{W1}: preparing, everything as before" else [])
+
+    def be_silent(made: Call) -> None:
+        if made.what[0] == W1 and silent:
+            raise ConnectError("GET / answered 404")
+
+    there.connect.before("root", be_silent)
+    stopped = roll(replace(there.app(tmp_path), on_event=listen), FakeDriver(there))
+    assert stopped.exit_code is ExitCode.PARTIAL
+    assert f"the version of {W1} is not known" in stopped.problems[0].message
+    assert "enabled" not in there.workers.values()
+    assert 60 <= there.time.now_s < 120

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from eosctl.app import App
 from eosctl.core.workers.config import parse_worker_config
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, ExitCode, RefusedError, UsageError
+from eosctl.events import Event
 from eosctl.report import Report
 from eosctl.upgrade.drivers import Acted
 from eosctl.upgrade.drivers.by_hand import PrintDriver
@@ -103,7 +106,7 @@ def test_a_worker_that_died_becoming_enabled_is_missed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("with_file", [False, True])
 def test_the_way_back_gives_a_dead_worker_its_mode_before_any_other_gets_it(tmp_path: Path, with_file: bool) -> None:
-    """With its file `members_known` refused; now the file is changed, by the driver, and the worker not started."""
+    """With its file `members_known` refused; then it was given its mode, and left dead with exit code 0."""
     there, app, driver = one_died_becoming_enabled(tmp_path)
     if with_file:
         file = tmp_path / "w2.properties"
@@ -115,17 +118,69 @@ def test_the_way_back_gives_a_dead_worker_its_mode_before_any_other_gets_it(tmp_
     plan = plan_report(app, prepare_roll(app, back(), driver))
     assert plan.exit_code is ExitCode.OK
     assert [row.actions for row in plan.rows if row.worker == W2] == [
-        ["restart http://w2:8083 as disabled", "it is no member of the group, and is not started"]
+        [
+            "it is no member of the group: its mode is set first, and it is started last",
+            "restart http://w2:8083 as disabled",
+        ]
     ]
     done = roll(app, driver, Mode.DISABLED, start_over=True)
-    assert (done.exit_code, there.workers) == (ExitCode.OK, {W1: "disabled", W3: "disabled"}), done.problems
+    assert (done.exit_code, set(there.workers)) == (ExitCode.OK, {W1, W2, W3}), done.problems
+    assert set(there.workers.values()) == {"disabled"}
     assert ("disabled", W2, "done") in outcomes(done)
-    assert [file for url, file in order[-2:]] == ["disabled", "disabled"], "before the first other one"
-    assert findings(verify_upgrade(there.app(tmp_path), Mode.DISABLED)) == [], "its next start is a disabled one"
-    assert findings(verify_upgrade(there.app(tmp_path), Mode.ENABLED))[-1] == ("wrong_mode", W2)
-    there.start(W2)
-    there.settle()
-    assert verify_upgrade(there.app(tmp_path), Mode.DISABLED).exit_code is ExitCode.FINDINGS, "nobody proved its mode"
+    assert [file for url, file in order[-3:]] == ["disabled"] * 3, "before the first other one"
+    assert order[-1][0] == W2, "it is started last"
+    assert findings(verify_upgrade(there.app(tmp_path), Mode.DISABLED)) == []
+
+
+def test_the_copy_of_a_dead_worker_s_file_is_named(tmp_path: Path) -> None:
+    """It is made when the mode is set, and the worker is started long after."""
+    there, app, _driver = one_died_becoming_enabled(tmp_path)
+
+    class Copies(FakeDriver):
+        def set_alone(self, app: App, worker: str, mode: Mode) -> Acted:
+            return replace(super().set_alone(app, worker, mode), backup="/copy")
+
+    done = roll(app, Copies(there), Mode.DISABLED, start_over=True)
+    assert [row.backup for row in done.rows if row.worker == W2] == ["/copy"]
+
+
+def test_a_dead_worker_that_does_not_start_again_is_said_and_given_up_by_name(tmp_path: Path) -> None:
+    """The others are back by then, and its mode is set whenever it starts."""
+    there, app, driver = one_died_becoming_enabled(tmp_path)
+    there.crashes.add(W2)
+    stopped = roll(app, driver, Mode.DISABLED, start_over=True)
+    assert stopped.exit_code is ExitCode.PARTIAL
+    assert there.workers == {W1: "disabled", W3: "disabled"}
+    assert (there.files[W2], outcomes(stopped)[-1][2]) == ("disabled", "done")
+    assert ("disabled", W2, "failed") in outcomes(stopped)
+    there.crashes.add(W2)
+    assert roll(app, driver, None, resume=True).exit_code is ExitCode.PARTIAL
+    done = roll(app, driver, None, resume=True, gone=frozenset({W2}))
+    assert (done.exit_code, there.workers) == (ExitCode.OK, {W1: "disabled", W3: "disabled"}), done.problems
+
+
+def test_cut_off_before_a_dead_worker_is_started_a_second_run_starts_it(tmp_path: Path) -> None:
+    """Its mode was set, and nobody else was to be changed: the roll had nothing left to do."""
+    there, app, driver = one_died_becoming_enabled(tmp_path)
+
+    class Killed(FakeDriver):
+        def bring(self, app: App, workers: Sequence[str], mode: Mode) -> Acted:
+            if list(workers) == [W2]:
+                raise KilledError
+            return super().bring(app, workers, mode)
+
+    def kill(event: Event) -> None:
+        if event.message == f"{W3}: disabled, everything as before":
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        roll(replace(app, on_event=kill), driver, Mode.DISABLED, start_over=True)
+    with pytest.raises(KilledError):
+        roll(app, Killed(there), None, resume=True)
+    assert W2 not in there.workers
+    done = roll(app, driver, None, resume=True)
+    assert (done.exit_code, set(there.workers)) == (ExitCode.OK, {W1, W2, W3}), done.problems
+    assert set(there.workers.values()) == {"disabled"}
 
 
 @pytest.mark.parametrize("written", [False, True])
@@ -142,8 +197,9 @@ def test_cut_off_while_a_dead_worker_is_set_a_second_run_ends_it(tmp_path: Path,
         roll(app, Killed(there), Mode.DISABLED, start_over=True)
     assert (set(there.workers.values()), there.files[W2]) == ({"preparing"}, "disabled" if written else "enabled")
     done = roll(app, driver, None, resume=True)
-    assert (done.exit_code, there.workers) == (ExitCode.OK, {W1: "disabled", W3: "disabled"}), done.problems
-    assert (there.files[W2], outcomes(done)[-3]) == ("disabled", ("disabled", W2, "done"))
+    assert (done.exit_code, set(there.workers)) == (ExitCode.OK, {W1, W2, W3}), done.problems
+    assert set(there.workers.values()) == {"disabled"}
+    assert outcomes(done)[-3] == ("disabled", W2, "done")
 
 
 def test_where_its_mode_cannot_be_set_nobody_else_is_changed_either(tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ MIRROR_MAKER_SETTING = f"TARGET.{CONNECT_SETTING}"
 class UpgradeWorker:
     """One worker as observed; `name` is its URL, or its file where it is absent from the group.
 
-    `setting` is what its file calls the mode. Not `confirmed`: a file says so, and nothing that runs does.
+    `setting` is what its file calls the mode. Not `confirmed`: a file says so, and nothing that runs does. `doubt` is
+    why what answers at its URL may be another worker.
     """
 
     name: str
@@ -60,6 +61,7 @@ class UpgradeWorker:
     evidence: tuple[str, ...] = ()
     setting: str = CONNECT_SETTING
     confirmed: bool = True
+    doubt: str = ""
 
     @property
     def possible(self) -> frozenset[Mode]:

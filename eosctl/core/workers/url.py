@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import ipaddress
-from collections import Counter
-from collections.abc import Iterable
 from urllib.parse import unquote, urlsplit
 
 from eosctl.core.clients.settings import Secret
@@ -16,12 +14,6 @@ NOT_REACHED_HINT = (
     "See whether it runs. -u URL, or --connect-map ADVERTISED=REACHABLE, says where it is reached from here."
 )
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-
-
-def shared_urls(urls: Iterable[str | None]) -> list[tuple[str, int]]:
-    """The URLs that more than one member of a group advertises, and how many do."""
-    counts = Counter(url for url in urls if url is not None)
-    return sorted((url, count) for url, count in counts.items() if count > 1)
 
 
 def is_this_machine(host: str) -> bool:
@@ -77,6 +69,14 @@ def parse_worker_url(given: str, *, what: str = "a Connect worker", example: str
     if parts.username is None:
         return WorkerUrl(text)
     return WorkerUrl(text, basic_authorization(unquote(parts.username), unquote(parts.password or "")))
+
+
+def normalised(url: str | None) -> str | None:
+    """A URL that a member advertises; None when it is unknown or no URL at all (MirrorMaker's own workers)."""
+    try:
+        return parse_worker_url(url).text if url else None
+    except UsageError:
+        return None
 
 
 def basic_authorization(username: str, password: str) -> Secret:

@@ -101,7 +101,8 @@ class OwnCluster:
 
     `ids_unseen` is why its transactional ids could not be looked at there, if so. `topic` is the offsets topic that
     its tasks have there with exactly-once alone; None where the config names one. `lacking` is how many offsets of the
-    global topic are not in it; None where that was not looked at, or could not be, which `topic_unseen` says.
+    global topic are not in it; None where that was not looked at, or could not be, which `topic_unseen` says. The same
+    of `max_timeout_ms`, the longest transaction timeout that the brokers there accept, and `max_timeout_unseen`.
     """
 
     servers: str
@@ -110,6 +111,8 @@ class OwnCluster:
     topic_exists: bool = False
     lacking: int | None = None
     topic_unseen: str = ""
+    max_timeout_ms: int | None = None
+    max_timeout_unseen: str = ""
 
 
 @frozen

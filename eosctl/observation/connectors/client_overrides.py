@@ -9,18 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from eosctl.core.findings import ERROR, WARNING, Finding
+from eosctl.core.java.numbers import java_number
+from eosctl.core.java.properties import is_reference, trimmed
 from eosctl.failures import codes as failure_codes
 from eosctl.group import codes as group_codes
 from eosctl.group.observation.override_policy import refused_overrides
 from eosctl.group.observation.rules import Observation, ObservedConnector
+from eosctl.observation.connectors.number_settings import unknown_value
 
 _IN_FLIGHT = "max.in.flight.requests.per.connection"
 _DEADLY: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "acks": (lambda value: value not in ("all", "-1"), "all"),
-    "retries": (lambda value: value == "0", "2147483647"),
-    _IN_FLIGHT: (lambda value: value.isdecimal() and int(value) > 5, "5"),
+    "retries": (lambda value: java_number(value) == 0, "2147483647"),
+    _IN_FLIGHT: (lambda value: (java_number(value) or 0) > 5, "5"),
 }
 """Setting of the producer -> whether a value is refused, and one that is not."""
+_NUMBERS = frozenset({"retries", _IN_FLIGHT})
 _IGNORED: Mapping[str, tuple[str, str]] = {
     "producer.override.enable.idempotence": ("false", "true"),
     "producer.override.transactional.id": ("", "an id of Connect's own"),
@@ -34,8 +38,10 @@ def client_overrides(connector: ObservedConnector, observation: Observation) -> 
     for name, (is_refused, good) in _DEADLY.items():
         override, setting = f"producer.override.{name}", f"producer.{name}"
         source = override if connector.config.get(override) else setting
-        value = str(connector.config.get(override) or observation.worker_setting(setting) or "").strip()
-        if value and is_refused(value):
+        value = trimmed(connector.config.get(override) or observation.worker_setting(setting) or "")
+        if is_reference(value) or (value and name in _NUMBERS and java_number(value) is None):
+            yield unknown_value(connector.name, source, value)
+        elif value and is_refused(value):
             yield Finding(
                 failure_codes.PRODUCER_REFUSES, ERROR, connector.name,
                 f"{connector.name}: {source}={value}, which an idempotent producer refuses: its tasks fail at their "

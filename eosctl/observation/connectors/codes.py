@@ -56,6 +56,11 @@ OFFSETS_MOVE_UNKNOWN = finding(
 BROKER_MAXIMUM_UNKNOWN = finding(
     "broker_maximum_unknown", "Whether brokers accept the transaction timeout is not known.", _NOT_SEEN
 )
+VALUE_UNKNOWN = finding(
+    "value_unknown",
+    "A setting that matters here is no number, or refers to what only a worker can resolve: it was not judged.",
+    "Put the value itself into the config; it is no secret.",
+)
 OFFSETS_TOPIC_UNKNOWN = finding(
     "offsets_topic_unknown", "The connector's own offsets topic could not be looked at.", _NOT_SEEN
 )

@@ -14,26 +14,19 @@ from eosctl.core.wording import counted
 from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.observation.connectors import codes
 from eosctl.observation.connectors.folds import under_cause
+from eosctl.observation.connectors.number_settings import commit_interval, flush_interval
 
-DEFAULT_INTERVAL_MS = 60_000
 QUIET_MS = 300_000
 """For so long a task may commit nothing before it is said; one that commits by the clock, twice its interval."""
-_FLUSH_INTERVAL = "offset.flush.interval.ms"
-
-
-def commit_interval_ms(connector: ObservedConnector, observation: Observation) -> int:
-    """After how long a connector with boundary `interval` commits."""
-    worker = observation.worker_setting(_FLUSH_INTERVAL)
-    return _number(connector.config.get("transaction.boundary.interval.ms") or worker)
 
 
 def commit_age(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
     """A task that waits for its source, say for a replication slot that another has, is RUNNING and commits nothing."""
-    interval_ms = _number(connector.config.get("transaction.boundary.interval.ms"))
+    interval_ms = commit_interval(connector, observation).number
     for task in connector.running():
         transactional_id = task_transactional_id(observation.group_id or "", connector.name, task)
         quiet = observation.quiet.get(transactional_id)
-        if quiet is None or quiet.quiet_ms < max(QUIET_MS, 2 * interval_ms):
+        if quiet is None or interval_ms is None or quiet.quiet_ms < max(QUIET_MS, 2 * interval_ms):
             continue
         minutes = quiet.quiet_ms // 60_000
         words = (
@@ -63,7 +56,8 @@ def offset_age(connector: ObservedConnector, observation: Observation) -> Iterab
     if not running or ids & observation.quiet.keys() or committed_ms is None or now_ms is None:
         return
     quiet_ms = now_ms - max(committed_ms, observation.task_sets_ms.get(connector.name, -1))
-    if quiet_ms >= max(QUIET_MS, 2 * _number(observation.worker_setting(_FLUSH_INTERVAL))):
+    interval_ms = flush_interval(connector, observation).number
+    if interval_ms is not None and quiet_ms >= max(QUIET_MS, 2 * interval_ms):
         yield Finding(
             codes.NOTHING_COMMITTED, WARNING, connector.name,
             f"{counted(len(running), 'task')} of {connector.name} RUNNING, and no offset was committed for "
@@ -98,7 +92,3 @@ def _worker_finding(worker: str, tasks: int) -> Finding:
         "tasks of other workers have",
         "See its log. If it hangs, end its process: the others take its tasks over.", certain=False,
     )  # fmt: skip
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text and text.isdecimal() else DEFAULT_INTERVAL_MS

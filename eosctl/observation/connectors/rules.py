@@ -10,11 +10,12 @@ from dataclasses import replace
 from shlex import quote
 
 from eosctl.connectors.topic_rules import configured_topics
-from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
+from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY, own_brokers
 from eosctl.core.configs.classes import MIRROR_SOURCE, is_class, pruned_class
 from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding, each_once
 from eosctl.core.ids import task_transactional_id
+from eosctl.core.java.properties import is_reference
 from eosctl.core.offsets.findings import missing_topic_finding, topic_findings
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.versions import kafka_version
@@ -27,11 +28,17 @@ from eosctl.group.observation.rules import BROKER_SETTINGS, VALIDATION, Observat
 from eosctl.observation.connectors import codes
 from eosctl.observation.connectors.client_overrides import client_overrides
 from eosctl.observation.connectors.collisions import collisions, leader_collisions
-from eosctl.observation.connectors.commit_age import commit_age, commit_interval_ms, offset_age
+from eosctl.observation.connectors.commit_age import commit_age, offset_age
+from eosctl.observation.connectors.number_settings import (
+    backoff,
+    boundary_setting,
+    commit_interval,
+    transaction_timeout,
+    unknown_value,
+)
 from eosctl.observation.connectors.own_clusters import own_cluster
 from eosctl.observation.connectors.property_names import idle_connector_names, idle_worker_names
 
-DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 DEFAULT_BROKER_MAXIMUM_MS = 900_000
 IDS_KEPT_MS = 7 * 24 * 3_600_000
 """Brokers' default of transactional.id.expiration.ms: for so long they know an id that is not used."""
@@ -138,53 +145,70 @@ def boundary(connector: ObservedConnector, observation: Observation) -> Iterable
         )  # fmt: skip
 
 
-def timeout_ms(connector: ObservedConnector, observation: Observation) -> int:
-    """The transaction timeout of the connector's tasks: its override, else the worker's `producer.*`, else Kafka's."""
-    worker = observation.worker_setting("producer.transaction.timeout.ms")
-    return _number(
-        connector.config.get("producer.override.transaction.timeout.ms") or worker, DEFAULT_TRANSACTION_TIMEOUT_MS
-    )
-
-
 def interval(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
     """Whether a transaction that is committed by the clock ends before it times out (both default to 60 s)."""
-    if connector.config.get("transaction.boundary", "poll").lower() != "interval":
+    if is_reference(boundary_setting(connector)):
+        yield unknown_value(connector.name, "transaction.boundary", connector.config["transaction.boundary"])
         return
-    interval_ms, limit_ms = commit_interval_ms(connector, observation), timeout_ms(connector, observation)
-    if limit_ms <= interval_ms:
+    if boundary_setting(connector) != "interval":
+        return
+    every, limit = commit_interval(connector, observation), transaction_timeout(connector, observation)
+    if every.number is None or limit.number is None:
+        yield from (each.unknown(connector.name) for each in (every, limit) if each.number is None)
+    elif limit.number <= every.number:
         yield Finding(
             codes.INTERVAL_EXCEEDS_TIMEOUT, ERROR, connector.name,
-            f"{connector.name} commits every {interval_ms} ms, its transactions end after {limit_ms} ms",
+            f"{connector.name} commits every {every.number} ms, its transactions end after {limit.number} ms",
             f"Raise {setting_to_change('producer', 'transaction.timeout.ms', policy_of(observation))} above "
             "transaction.boundary.interval.ms, with slack for slow commits.",
-            {"transaction_timeout_ms": limit_ms, "interval_ms": interval_ms},
+            {"transaction_timeout_ms": limit.number, "interval_ms": every.number},
         )  # fmt: skip
 
 
 def broker_maximum(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
     """Whether brokers accept the transaction timeout: above theirs, tasks fail with InvalidTransactionTimeout."""
-    limit_ms, maximum_ms = timeout_ms(connector, observation), observation.max_transaction_timeout_ms
-    if maximum_ms is None:
-        if connector.config.get(CLUSTER_PROPERTY):
-            return  # the brokers of another cluster decide, which are not looked at
-        if BROKER_SETTINGS in observation.forbidden and limit_ms <= DEFAULT_BROKER_MAXIMUM_MS:
-            yield _maximum_forbidden(observation)
-            return
-        yield Finding(
-            codes.BROKER_MAXIMUM_UNKNOWN, WARNING, connector.name,
-            f"whether brokers accept a transaction timeout of {limit_ms} ms is not known: "
-            f"{observation.why_unseen(BROKER_SETTINGS)}",
-            f"{_NEEDS_SETTINGS} is {DEFAULT_BROKER_MAXIMUM_MS}.",
-            {"transaction_timeout_ms": limit_ms}, certain=False,
-        )  # fmt: skip
-    elif limit_ms > maximum_ms and not connector.config.get(CLUSTER_PROPERTY):
+    there = observation.own_clusters.get(connector.name)
+    here = observation.client.bootstrap_servers if observation.client is not None else ()
+    if there is None and own_brokers(connector.config, here=here) is not None:
+        return  # without a Kafka cluster no other one is looked at, and nothing of this is known of any connector
+    if there is not None and _accepted_there(connector, observation):
+        return
+    limit = transaction_timeout(connector, observation)
+    maximum_ms = observation.max_transaction_timeout_ms if there is None else there.max_timeout_ms
+    if limit.number is None:
+        yield limit.unknown(connector.name)
+    elif maximum_ms is None:
+        yield from _maximum_unknown(connector, observation, limit.number)
+    elif limit.number > maximum_ms:
         yield Finding(
             codes.TIMEOUT_ABOVE_BROKER, ERROR, connector.name,
-            f"{connector.name} has a transaction timeout of {limit_ms} ms, brokers allow {maximum_ms} ms at most",
+            f"{connector.name} has a transaction timeout of {limit.number} ms, brokers allow {maximum_ms} ms at most",
             f"Lower {setting_to_change('producer', 'transaction.timeout.ms', policy_of(observation))}, or raise the "
             "brokers' transaction.max.timeout.ms.",
-            {"transaction_timeout_ms": limit_ms, "transaction.max.timeout.ms": maximum_ms},
+            {"transaction_timeout_ms": limit.number, "transaction.max.timeout.ms": maximum_ms},
         )  # fmt: skip
+
+
+def _accepted_there(connector: ObservedConnector, observation: Observation) -> bool:
+    """Whether brokers of the connector's own have taken the timeout: they know the ids of all its RUNNING tasks."""
+    ids = {task_transactional_id(observation.group_id or "", connector.name, task) for task in connector.running()}
+    seen = observation.unknown_ids is not None and not _ids_unseen(connector, observation)
+    return seen and bool(ids) and ids.isdisjoint(observation.unknown_ids or ())
+
+
+def _maximum_unknown(connector: ObservedConnector, observation: Observation, limit_ms: int) -> Iterable[Finding]:
+    there = observation.own_clusters.get(connector.name)
+    if there is None and BROKER_SETTINGS in observation.forbidden and limit_ms <= DEFAULT_BROKER_MAXIMUM_MS:
+        yield _maximum_forbidden(observation)
+        return
+    whose = "brokers" if there is None else f"the brokers that {connector.name} names ({there.servers})"
+    why = observation.why_unseen(BROKER_SETTINGS) if there is None else there.max_timeout_unseen or there.ids_unseen
+    yield Finding(
+        codes.BROKER_MAXIMUM_UNKNOWN, WARNING, connector.name,
+        f"whether {whose} accept a transaction timeout of {limit_ms} ms is not known: {why}",
+        f"{_NEEDS_SETTINGS} is {DEFAULT_BROKER_MAXIMUM_MS}.",
+        {"transaction_timeout_ms": limit_ms}, certain=False,
+    )  # fmt: skip
 
 
 def _maximum_forbidden(observation: Observation) -> Finding:
@@ -252,6 +276,10 @@ def fencing_pace(connector: ObservedConnector, observation: Observation) -> Iter
             f"how long {connector.name} is fenced is not known: {unseen}",
             "Needs the config topic and the coordinators of the ids.", certain=False,
         )  # fmt: skip
+        return
+    settings = [backoff(connector, observation, name) for name in ("retry.backoff.ms", "retry.backoff.max.ms")]
+    if any(each.number is None for each in settings):
+        yield from (each.unknown(connector.name) for each in settings if each.number is None)
         return
     crowd, pause, seconds = fencing_round(connector, observation)
     pace = pace_of(seconds, workers=len(observation.workers))
@@ -364,10 +392,6 @@ def _audit_words(connector: ObservedConnector, observation: Observation) -> tupl
             False,
         )
     return INFO, "it is not exactly-once, as no worker is proven enabled", "`eosctl upgrade plan --to enabled`.", True
-
-
-def _number(text: str | None, default: int) -> int:
-    return int(text) if text and text.isdecimal() else default
 
 
 RULES: Sequence[Rule] = (

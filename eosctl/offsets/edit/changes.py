@@ -32,11 +32,17 @@ class KeyChange:
         return [] if self.before is None else offset_changes(self.before, self.after, self.source)
 
     def goes(self, way: Change) -> bool:
-        """Whether a member goes this way."""
-        return any(each.change is way for each in self.members())
+        """Whether a member goes this way, if only in part."""
+        return any(each.change in (way, Change.MIXED) for each in self.members())
+
+    def may_go_forward(self) -> bool:
+        """Whether it is another position by GTIDs that nobody can order: it may skip something."""
+        gtids = self.source.gtids if self.source is not None else None
+        undirected = (Change.NEW, Change.MISSING, Change.CHANGED)
+        return gtids is not None and any(each.member == gtids and each.change in undirected for each in self.members())
 
     def may_go_back(self) -> bool:
-        """Whether it reads again, for all that is known: some positions (GTIDs) can't be compared."""
+        """Whether it reads again, for all that is known: some positions can't be compared."""
         return self.before is None or self.goes(Change.BACKWARD) or not (self.goes(Change.FORWARD) or self.is_same())
 
     def is_same(self) -> bool:
@@ -110,6 +116,14 @@ def change_problems(changes: Sequence[KeyChange], *, read_before: bool = False) 
             if read_before
             else "Records of the source that are skipped here are nowhere in Kafka."
         )
+        yield Problem(codes.GOES_FORWARD, message, hint=hint, severity="warning")
+    unknown = [json_text(key.partition) for key in changes if key.may_go_forward()]
+    if unknown:
+        message = (
+            f"{counted(len(unknown), 'offset has', 'offsets have')} GTIDs that can't be ordered against those before "
+            f"({', '.join(unknown[:3])}{', ...' if len(unknown) > 3 else ''}): what lies between may not be read"
+        )
+        hint = "Records of the source that are skipped are nowhere in Kafka: compare with what the server has executed."
         yield Problem(codes.GOES_FORWARD, message, hint=hint, severity="warning")
     back = [key.source for key in changes if key.source is not None and key.may_go_back()]
     for source in {each.name: each for each in back}.values():

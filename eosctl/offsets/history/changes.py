@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 
 from eosctl.core.frozen import frozen
+from eosctl.offsets.history.gtids import Order, compare_gtids
 from eosctl.offsets.history.sources import KnownSource
 
 _SQL_SERVER_LSN = re.compile(r"[0-9a-fA-F]{8}:[0-9a-fA-F]{8}:[0-9a-fA-F]{4}")
@@ -19,13 +20,17 @@ _NUMBERED = re.compile(r"([^:]*?)([0-9]{1,30})")  # no colon: Oracle's commit_sc
 
 @unique
 class Change(StrEnum):
-    """What happens to one member of an offset; `forward` skips what lies between, `backward` reads it again."""
+    """What happens to one member of an offset; `forward` skips what lies between, `backward` reads it again.
+
+    `mixed` (GTIDs) does both: of one server or domain the one, of another the other, or what nobody can order.
+    """
 
     NEW = "new"
     MISSING = "missing"
     TYPE = "type"
     FORWARD = "forward"
     BACKWARD = "backward"
+    MIXED = "mixed"
     CHANGED = "changed"
 
 
@@ -42,8 +47,13 @@ class MemberChange:
 def offset_changes(
     before: Mapping[str, object], after: Mapping[str, object], source: KnownSource | None
 ) -> list[MemberChange]:
-    """The members that differ, in the order in which they stand in `before`, then in `after`."""
+    """The members that differ, in the order in which they stand in `before`, then in `after`.
+
+    GTIDs that are the same in another spelling do not.
+    """
     names = [name for name in dict.fromkeys([*before, *after]) if not _same(before.get(name), after.get(name))]
+    if source is not None and _order_of_gtids(before, after, source) is Order.SAME:
+        names = [name for name in names if name != source.gtids]
     directions = dict(_directions(before, after, source, names))
     return [
         MemberChange(name, _shape(before.get(name), after.get(name)) or directions.get(name, Change.CHANGED),
@@ -53,11 +63,24 @@ def offset_changes(
 
 
 def went_back(before: Mapping[str, object], after: Mapping[str, object], source: KnownSource) -> bool:
-    """Whether `after` certainly lies before `before` in the source; False also where nobody can know."""
-    if source.unless is not None and (before.get(source.unless) or after.get(source.unless)):
-        return False
+    """Whether `after` certainly lies before `before` in the source; False also where nobody can know.
+
+    In one transaction of GTIDs a connector counts its events anew when it connects again.
+    """
+    if _has_gtids(before, source) or _has_gtids(after, source):
+        return _order_of_gtids(before, after, source) is Order.BEHIND
     first = next((name for name in source.grows if not _same(before.get(name), after.get(name))), None)
     return first is not None and _way(before.get(first), after.get(first), texts=True) is Change.BACKWARD
+
+
+def _has_gtids(offset: Mapping[str, object], source: KnownSource) -> bool:
+    return source.gtids is not None and bool(offset.get(source.gtids))
+
+
+def _order_of_gtids(before: Mapping[str, object], after: Mapping[str, object], source: KnownSource) -> Order | None:
+    """Where the GTIDs of `after` lie; None where one of the offsets has none."""
+    old, new = (offset.get(source.gtids or "") for offset in (before, after))
+    return compare_gtids(old, new) if isinstance(old, str) and isinstance(new, str) and old and new else None
 
 
 def type_name(value: object) -> str:
@@ -83,12 +106,20 @@ def _directions(
 ) -> Iterator[tuple[str, Change]]:
     """Of a known source the members that are its position; of any other all numbers, each for itself."""
     groups = source.positions if source is not None else [(name,) for name in differing]
+    if source is not None and _has_gtids(after, source):
+        order = _order_of_gtids(before, after, source)
+        if source.gtids is not None and order in _WAYS:
+            yield source.gtids, _WAYS[order]
+        groups = (source.within_gtids,) if order is Order.SAME else ()
     for group in groups:
         first = next((name for name in group if name in differing), None)
         if first is not None:
             way = _way(before.get(first), after.get(first), texts=source is not None)
             if way is not None:
                 yield first, way
+
+
+_WAYS = {Order.AHEAD: Change.FORWARD, Order.BEHIND: Change.BACKWARD, Order.MIXED: Change.MIXED}
 
 
 def _way(before: object, after: object, *, texts: bool) -> Change | None:

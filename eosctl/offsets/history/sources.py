@@ -20,8 +20,9 @@ class KnownSource:
 
     `positions` are the members that say where it goes on: of each group the first one that differs decides. `keeps`
     is what the source can still deliver, `instead` how to read again what it can't. `grows` are members of which the
-    first that differs never gets smaller while a connector reads on; none where that is not known, or where there is
-    `unless` (a server's successor counts its files anew).
+    first that differs never gets smaller while a connector reads on; none where that is not known. Where an offset has
+    the member `gtids`, that counts, then `within_gtids`, and neither `positions` nor `grows`: a server's successor
+    counts its files anew.
     """
 
     name: str
@@ -31,7 +32,8 @@ class KnownSource:
     keeps: str
     instead: str | None = None
     grows: tuple[str, ...] = ()
-    unless: str | None = None
+    gtids: str | None = None
+    within_gtids: tuple[str, ...] = ()
 
 
 _SERVER = (frozenset({"server"}),)
@@ -60,7 +62,8 @@ KNOWN_SOURCES = (
         "file and pos do not",
         _SIGNAL,
         grows=("file", "pos", "event", "row"),
-        unless="gtids",
+        gtids="gtids",
+        within_gtids=("event", "row"),
     ),
     KnownSource(
         # SqlServerOffsetContext; SQL Server: sys.sp_cdc_change_job, 4320 minutes by default

@@ -22,8 +22,8 @@ OFFSETS_TOPIC_EMPTY = finding(
 OFFSETS_WENT_BACK = finding(
     "offsets_went_back",
     "An offset lies before a former one that the log still has, with no deletion (reset) in between: the source is "
-    "read again from there. Said of FileStream, JDBC, MirrorMaker 2 and Debezium where their order is certain (not "
-    "of MySQL with GTIDs), and not of what an `eosctl offsets` command of this machine wrote. A PATCH of "
+    "read again from there. Said of FileStream, JDBC, MirrorMaker 2 and Debezium where their order is certain (GTIDs: "
+    "of the same servers or domains), and not of what an `eosctl offsets` command of this machine wrote. A PATCH of "
     "/connectors/NAME/offsets can't be distinguished from an accident.",
     "Before any restart: `eosctl connectors stop`, `eosctl offsets set --as-of`, `eosctl connectors resume`; "
     "`eosctl offsets log` shows every version. If it was meant: `eosctl doctor --ignore offsets_went_back:NAME`.",

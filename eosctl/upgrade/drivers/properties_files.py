@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eosctl.core.frozen import frozen
+from eosctl.core.java.properties import parse_properties
 from eosctl.core.java.property_edit import ENCODING, set_property
+from eosctl.core.workers.mirror_makers import CLUSTERS
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Clock
 from eosctl.errors import InputFileError
@@ -24,6 +26,22 @@ class Edited:
     backup: Path | None
 
 
+def with_mode(content: bytes, mode: Mode, *, source: str, setting: str = SETTING) -> bytes:
+    """The content of a worker's properties file with the mode set.
+
+    Raises InputFileError where it is malformed, or is no worker's: it may have been cut off or emptied.
+    """
+    text = content.decode(ENCODING)
+    names = parse_properties(text, source=source).values
+    if not any(name in ("group.id", CLUSTERS) or name.endswith("bootstrap.servers") for name in names):
+        raise InputFileError(
+            f"{source} is not the properties file of a worker: it has neither group.id nor bootstrap.servers; nothing "
+            "was written",
+            hint="Check --properties-file. A file that was cut off has a copy beside it, named .bak.",
+        )
+    return set_property(text, setting, mode.value).encode(ENCODING)
+
+
 def edit_mode(path: Path, mode: Mode, clock: Clock, *, setting: str = SETTING) -> Edited:
     """Sets the mode in the file at `path` (where a link leads to, the link stays); owner and rights are kept.
 
@@ -32,7 +50,7 @@ def edit_mode(path: Path, mode: Mode, clock: Clock, *, setting: str = SETTING) -
     try:
         real = path.expanduser().resolve(strict=True)
         before = real.read_bytes()
-        after = set_property(before.decode(ENCODING), setting, mode.value).encode(ENCODING)
+        after = with_mode(before, mode, source=str(path), setting=setting)
         if after == before:
             return Edited(path, None)
         backup = real.with_name(f"{real.name}.{stamp(clock)}.bak")

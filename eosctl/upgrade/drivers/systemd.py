@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 from collections.abc import Sequence
@@ -10,17 +11,32 @@ from typing import ClassVar
 
 from eosctl.app import App
 from eosctl.core.frozen import frozen
-from eosctl.core.java.property_edit import ENCODING, set_property
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.upgrade.drivers import SETTING, Acted, require_own
 from eosctl.upgrade.drivers.programs import run_program
-from eosctl.upgrade.drivers.properties_files import edit_mode, stamp
+from eosctl.upgrade.drivers.properties_files import edit_mode, stamp, with_mode
 from eosctl.upgrade.drivers.templates import fill, worker_values
 
-# cp -p first: the new file has the owner and the rights of the old one; mv puts it there whole or not at all
-_REPLACE = 'set -e; f=$(readlink -f -- {file}); cp -p -- "$f" "$f".{stamp}.bak; cp -p -- "$f" "$f".eosctl; \
-cat > "$f".eosctl; sync -- "$f".eosctl; mv -f -- "$f".eosctl "$f"'
+# $1 file, $2 stamp, $3 length, $4 and $5 sha256 of the new and of the old content. A connection that breaks looks like
+# the end of the input, so nothing replaces the file but what is whole. cp -p first: the new file has the owner and the
+# rights of the old one; mv puts it there whole or not at all.
+_REPLACE = """set -e
+f=$(readlink -f -- "$1")
+new="$f".eosctl
+trap 'rm -f -- "$new"' EXIT
+cp -p -- "$f" "$new"
+cat > "$new"
+sync -- "$new"
+if ! test "$(wc -c < "$new")" -eq "$3" || ! test "$(sha256sum < "$new")" = "$4  -"; then
+  echo "not all of the new $f has arrived; it is as it was" >&2; exit 1
+fi
+if ! test "$(sha256sum < "$f")" = "$5  -"; then
+  echo "$f was changed meanwhile; it is as it was" >&2; exit 1
+fi
+cp -p -- "$f" "$f"."$2".bak
+mv -f -- "$new" "$f"
+"""
 
 
 @frozen
@@ -95,12 +111,12 @@ class SystemdDriver:
     def _edit_by_shell(self, app: App, worker: str, mode: Mode) -> str | None:
         file = self._properties(worker)
         before = self._run(app, worker, ["cat", "--", file])
-        after = set_property(before.decode(ENCODING), SETTING, mode.value).encode(ENCODING)
+        after = with_mode(before, mode, source=f"{file}{self._where(worker)}")
         if after == before:
             return None
         moment = stamp(app.clock)
-        script = _REPLACE.format(file=shlex.quote(file), stamp=moment)
-        self._run(app, worker, ["sh", "-c", script], stdin=after)
+        digests = [hashlib.sha256(content).hexdigest() for content in (after, before)]
+        self._run(app, worker, ["sh", "-c", _REPLACE, "sh", file, moment, str(len(after)), *digests], stdin=after)
         backup = f"{file}.{moment}.bak"
         return backup if self.ssh is None else f"{self._destination(worker)}:{backup}"
 

@@ -115,7 +115,8 @@ class _Done:
         memory = roll.memory.without(self.renamed).after(brought, at_once=self.at_once)
         known = roll.known.difference(self.renamed).union(self.renamed.values())
         steps = (*roll.steps, *((step.mode, name) for name in step.workers))
-        roll = replace(roll, brought=memory.brought, next_start=memory.next_start, known=known)
+        not_started = roll.not_started.difference(step.workers)
+        roll = replace(roll, brought=memory.brought, next_start=memory.next_start, known=known, not_started=not_started)
         return replace(roll, steps=steps, open=None, stopped=None)
 
 
@@ -129,7 +130,8 @@ class _Configured:
     def after(self, roll: Roll) -> Roll:
         """The roll with that worker done."""
         starts = {**roll.next_start, self.worker: frozenset({self.mode})}
-        return replace(roll, next_start=starts, steps=(*roll.steps, (self.mode, self.worker)), stopped=None)
+        steps, not_started = (*roll.steps, (self.mode, self.worker)), roll.not_started | {self.worker}
+        return replace(roll, next_start=starts, steps=steps, not_started=not_started, stopped=None)
 
 
 @frozen

@@ -17,8 +17,7 @@ from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError, UnsupportedError, UsageError
 from eosctl.group.members import EMPTY, STABLE
 from eosctl.group.mirror_makers import is_node
-from eosctl.group.observation.rules import Observation
-from eosctl.group.protocol import CONNECTOR_ITSELF, Work
+from eosctl.group.protocol import Work
 from eosctl.observation.gather import mirror_maker_setting
 from eosctl.state.journal import Journal
 from eosctl.upgrade import codes
@@ -48,6 +47,7 @@ from eosctl.upgrade.roll.owned import (
     require_everybody,
     with_platform,
 )
+from eosctl.upgrade.roll.states import excused_work, states_of
 
 # what the first pass fixes itself
 _MENDED_BY_THE_ROLL = frozenset({codes.NO_MIXED_MODES})
@@ -82,10 +82,11 @@ class PreparedRoll:
     """A roll that may begin, or go on. `passes` are still to be done, after the step `open`, if there is one.
 
     `blocking` are the gates that forbid it; `connectors` is what is to be reached again after every step, but for what
-    is `excused`. `dead` are workers that are no members: their mode is set where they lie. `gone` are given up. `gates`
-    are all that were looked at, those of the driver's platform included; `place` is what the driver changes there.
-    `mirror_maker`: the workers are a dedicated MirrorMaker's, which nobody can ask. `configs` are the workers' files.
-    `mended` are the gates that the first step fixes. `origins` say who deploys what is changed.
+    is `excused`. `dead` are workers that are no members: their mode is set where they lie, and they are started when
+    all others are where they should be. `gone` are given up. `gates` are all that were looked at, those of the driver's
+    platform included; `place` is what the driver changes there. `mirror_maker`: the workers are a dedicated
+    MirrorMaker's, which nobody can ask. `configs` are the workers' files. `mended` are the gates that the first step
+    fixes. `origins` say who deploys what is changed.
     """
 
     request: RollRequest
@@ -120,7 +121,8 @@ class PreparedRoll:
             (each.mode, sorted(each.workers, key=lambda name: (name not in self.dead, name == leader, name)))
             for each in self.passes
         ]
-        return first + [(mode, name) for mode, names in ordered for name in names]
+        found = first + [(mode, name) for mode, names in ordered for name in names]
+        return found + [(self.target, name) for name in sorted(self.dead) if (self.target, name) not in found]
 
 
 @frozen
@@ -149,6 +151,13 @@ class _Past:
     def taken_up(self) -> Roll | None:
         """The roll to go on with, or the one of the same workloads from which this is the way back."""
         return self.begun or left_behind(self.newest, self.place, way_back=self.lenience.way_back)
+
+    def dead(self, view: GroupLook) -> frozenset[str]:
+        """The workers that are no members and are to be started, those too whose mode this roll has set already."""
+        left = self.begun.not_started if self.begun else frozenset()
+        under_way = self.open.workers if self.open else ()
+        lost = {worker.name for worker in self.lost(view)}
+        return frozenset(lost | left).difference(view.members, under_way)
 
     def lost(self, view: GroupLook) -> list[UpgradeWorker]:
         """The workers that left the group, without those of the open step."""
@@ -189,14 +198,14 @@ def prepare_roll(app: App, request: RollRequest, driver: Driver) -> PreparedRoll
         open=past.open,
         begun=past.begun,
         blocking=(*_others_ill(past.begun, view, driver, past.lenience), *stopping),
-        connectors=past.taken_up.connectors if past.taken_up else _states(view.observation),
-        excused=_excused(view.observation, past.begun, past.lenience),
+        connectors=past.taken_up.connectors if past.taken_up else states_of(view.observation),
+        excused=excused_work(view.observation, past.begun, past.lenience),
         journal=past.journal,
         cluster_id=cluster_id,
         mended=mended,
         memory=past.memory,
         lenience=past.lenience,
-        dead=frozenset(worker.name for worker in past.lost(view)),
+        dead=past.dead(view),
         gone=past.gone,
         gates=(*view.gates, *owned),
         place=past.place,
@@ -371,26 +380,6 @@ def _after_open(workers: Sequence[UpgradeWorker], step: OpenStep | None, *, at_o
 
 def _brought(worker: UpgradeWorker, mode: Mode) -> UpgradeWorker:
     return replace(worker, mode=mode, confirmed=True)
-
-
-def _states(observation: Observation) -> dict[str, str]:
-    return {each.name: each.states.get("connector", "UNKNOWN") for each in observation.connectors or ()}
-
-
-def _excused(observation: Observation, begun: Roll | None, lenience: Lenience) -> frozenset[Work]:
-    """The connectors and tasks that need not run again: they did not before, and that was accepted, or is taken back.
-
-    While a step is open, its worker's tasks wait for it: those that are FAILED do not.
-    """
-    before = begun.excused if begun else frozenset()
-    if not lenience.way_back and codes.CONNECTORS_HEALTHY not in lenience.accepted:
-        return before
-    return before | {
-        (each.name, CONNECTOR_ITSELF if part == "connector" else int(part.removeprefix("task ")))
-        for each in observation.connectors or ()
-        for part, state in each.unwell().items()
-        if state == "FAILED" or begun is None
-    }
 
 
 def losses(roll: PreparedRoll) -> tuple[str, ...]:

@@ -100,7 +100,9 @@ def _planned(roll: PreparedRoll) -> list[ApplyRow]:
 def _row(roll: PreparedRoll, mode: Mode, worker: str, *, outcome: ApplyOutcome) -> ApplyRow:
     actions = [] if outcome == "done_before" else list(roll.driver.actions([worker], mode))
     if worker in roll.dead and actions:
-        actions = [actions[0], "it is no member of the group, and is not started"]
+        is_last = mode is roll.target
+        when = "its mode is set first, and it is started last" if is_last else "its mode is set, and it is not started"
+        actions = [f"it is no member of the group: {when}", *(actions if is_last else actions[:1])]
     leader = any(each.name == worker and each.leader for each in roll.view.observation.workers)
     return ApplyRow(mode=mode, worker=worker, leader=leader, actions=actions, outcome=outcome, detail=None, backup=None)
 

@@ -80,9 +80,10 @@ def restart(run: Run, mode: Mode, workers: tuple[str, ...], *, again: OpenStep |
     `again` is what a run that was cut off has left of this step.
     """
     former = {new: name for name, new in run.renamed.items()}
-    outcome = StepOutcome(
-        mode, tuple(former.get(name, name) for name in workers), "failed", backups=again.backups if again else ()
-    )
+    names = tuple(former.get(name, name) for name in workers)
+    before = [each.backups for each in run.outcomes if (each.mode, each.workers) == (mode, names)]  # its mode was set
+    backups = again.backups if again else before[-1] if before else ()
+    outcome = StepOutcome(mode, names, "failed", backups=backups)
     run.outcomes.append(outcome)
     app = replace(run.app, deadline=Deadline.after(_timeout_s(run, workers), run.app.clock))
     this = _Restart(run, outcome.with_backups(app, run.roll.journal), outcome, workers, again)
@@ -139,7 +140,7 @@ def set_alone(run: Run, mode: Mode, worker: str) -> Iterator[Step[str]]:
 
     yield Step(f"{worker} {mode.value}", configure, after=note)
     run.memory = replace(run.memory, next_start={**run.memory.next_start, worker: frozenset({mode})})
-    outcome.outcome, outcome.detail = "done", f"{acted.words}; it is no member of the group, and was not started"
+    outcome.outcome, outcome.detail = "done", f"{acted.words}; it is no member of the group, and was not started yet"
     run.app.on_event(Event(f"{worker}: {outcome.detail}", standings=standings((worker,), mode, "done")))
 
 

@@ -21,6 +21,7 @@ from eosctl.report import Problem, Report
 from eosctl.state.steps import Note, Progress, Step, Work, carry_out
 from eosctl.upgrade import codes
 from eosctl.upgrade.drivers import OwnsWorkers
+from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.look import GroupLook, accept_hint, look, with_driver_files
 from eosctl.upgrade.roll.claim import claim_group
 from eosctl.upgrade.roll.owned import already_made, require_kept, with_platform
@@ -131,7 +132,10 @@ def _begin(roll: PreparedRoll) -> Note:
 
 
 def _steps(run: Run) -> Iterator[Step[str]]:
-    """One worker after the other, pass by pass; who is next is seen when the one before has settled."""
+    """One worker after the other, pass by pass; who is next is seen when the one before has settled.
+
+    Workers that had died are started at the end: nobody is in another mode then, whatever becomes of them.
+    """
     open_step = run.roll.open
     if open_step is not None:
         yield from restart(run, open_step.mode, open_step.workers, again=open_step)
@@ -145,6 +149,8 @@ def _steps(run: Run) -> Iterator[Step[str]]:
             workers = tuple(sorted(pending)) if run.roll.driver.at_once else (_next(run, each.mode, pending),)
             yield from restart(run, each.mode, workers)
             pending -= set(workers)
+    for name in sorted(run.roll.dead - run.names.keys()):
+        yield from restart(run, run.roll.target, (name,))
     if run.outcomes:
         require_kept(look_app(run.app, run.look_s), run.roll.driver, run.outcomes[-1].mode)
     elif run.roll.begun is not None:
@@ -164,7 +170,7 @@ def _barrier(run: Run, mode: Mode, pending: set[str]) -> None:
     seen = view.observation.workers
     workers = with_platform(app, roll.driver, done[-1], seen) if done else already_made(app, roll.driver, seen)
     refusals = blocking_modes(workers, mode)
-    stopping = view.stopping(but=roll.mended if nobody_there(run) else frozenset({"no_mixed_modes"}))
+    stopping = view.stopping(but=roll.mended if nobody_there(run) else frozenset({codes.NO_MIXED_MODES}))
     refusals += [f"gate {gate.id} {gate.verb}: {gate.evidence}" for gate in stopping]
     ours = {*(worker.name for worker in roll.plan.workers), *run.renamed.values()}
     strangers = sorted(view.members.keys() - ours)
@@ -183,25 +189,41 @@ def _barrier(run: Run, mode: Mode, pending: set[str]) -> None:
 
 
 def _look_between_passes(run: Run, app: App) -> GroupLook:
-    """Everything, once more while a connector or a task is on its way: one may be started anew after its worker.
+    """Everything, once more while what stops the roll may pass by itself: workers were restarted a moment ago.
 
     MirrorMaker writes its connectors' configs when it has started, and each of them starts a second time then.
     """
     roll = run.roll
     patience = Deadline.after(roll.request.settle_timeout_s, run.app.clock)
+    spoken = ""
     while True:
         here = with_driver_files(app.with_whole_timeout(), roll.driver)
         view = look(here, roll.target, run.memory, lenience=roll.lenience, nodes=KnownNodes(run.names))
-        if not (run.outcomes and _is_moving(view)) or patience.expired():
+        if not (run.outcomes and _may_pass(view)) or patience.expired():
             return view
+        waiting = "; ".join(f"gate {gate.id} {gate.verb}: {gate.evidence}" for gate in _stopping(view))
+        if waiting != spoken:
+            spoken = waiting
+            run.app.on_event(Event(f"waiting: {waiting}"))
         patience.sleep(_POLL_S)
 
 
-def _is_moving(view: GroupLook) -> bool:
-    """Whether all that is wrong with connectors is that a part of them is about to start."""
-    stopping = {gate.id for gate in view.stopping(but=frozenset())}
-    states = {state for each in view.observation.connectors or () for state in each.unwell().values()}
-    return codes.CONNECTORS_HEALTHY in stopping and bool(states) and states <= _STARTING
+def _stopping(view: GroupLook) -> list[Gate]:
+    return view.stopping(but=frozenset({codes.NO_MIXED_MODES}))
+
+
+def _may_pass(view: GroupLook) -> bool:
+    """Whether something stops the roll, and all of it is what a worker that was just restarted does not tell yet."""
+    seen = view.observation
+    states = {state for each in seen.connectors or () for state in each.unwell().values()}
+    passing = {
+        codes.CONNECTORS_HEALTHY: bool(states) and states <= _STARTING,
+        codes.GROUP_STABLE: True,
+        codes.MEMBERS_KNOWN: not any(each.mode is Mode.ABSENT or each.doubt for each in seen.workers),
+        codes.WORKER_HEALTH: all(each.health != "unhealthy" for each in seen.workers),
+    }
+    stopping = _stopping(view)
+    return bool(stopping) and all(gate.status == "unknown" or passing.get(gate.id, False) for gate in stopping)
 
 
 def _next(run: Run, mode: Mode, pending: set[str]) -> str:

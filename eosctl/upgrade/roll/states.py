@@ -8,7 +8,11 @@ from dataclasses import replace
 from eosctl.connectors.failures import failed_in_fencing, what_it_died_of
 from eosctl.core.frozen import frozen
 from eosctl.core.workers.connector_entry import ConnectorEntry
+from eosctl.group.observation.rules import Observation
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
+from eosctl.upgrade import codes
+from eosctl.upgrade.look import Lenience
+from eosctl.upgrade.memory import Roll
 
 RUNNING = "RUNNING"
 _AT_REST = frozenset({RUNNING, "PAUSED", "STOPPED"})
@@ -68,3 +72,24 @@ def _awaited(name: str, seen: ConnectorEntry, owned: Collection[Work]) -> list[s
     wrong = [f"{name}/{number} is {states.get(number, 'not started')}" for number in seen.wanted
              if states.get(number) != seen.state]  # fmt: skip
     return wrong or [f"{name}/{number} is owned by no worker" for number in seen.wanted if (name, number) not in owned]
+
+
+def states_of(observation: Observation) -> dict[str, str]:
+    """Connector -> its own state."""
+    return {each.name: each.states.get("connector", "UNKNOWN") for each in observation.connectors or ()}
+
+
+def excused_work(observation: Observation, begun: Roll | None, lenience: Lenience) -> frozenset[Work]:
+    """The connectors and tasks that need not run again: they did not before, and that was accepted, or is taken back.
+
+    While a step is open, its worker's tasks wait for it: those that are FAILED do not.
+    """
+    before = begun.excused if begun else frozenset()
+    if not lenience.way_back and codes.CONNECTORS_HEALTHY not in lenience.accepted:
+        return before
+    return before | {
+        (each.name, CONNECTOR_ITSELF if part == "connector" else int(part.removeprefix("task ")))
+        for each in observation.connectors or ()
+        for part, state in each.unwell().items()
+        if state == "FAILED" or begun is None
+    }

@@ -14,6 +14,8 @@ from eosctl.offsets.history.sources import KNOWN_SOURCES, known_source, lsn_numb
 Members = dict[str, object]
 SERVER: Members = {"server": "s"}
 BINLOG: Members = {"file": "mysql-bin.000009", "pos": 900, "event": 2}
+MARIADB: Members = {**BINLOG, "gtids": "0-4711-4041"}
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 CDC: Members = {"commit_lsn": "0000006a:00006608:0003", "change_lsn": "0000006a:00006608:0002", "event_serial_no": 1}
 
 
@@ -53,6 +55,16 @@ def test_of_a_source_that_nobody_knows_every_number_has_a_direction(
         (BINLOG, {**BINLOG, "file": "mysql-bin.000010", "pos": 4}, {"file": "forward", "pos": "changed"}),
         (BINLOG, {"file": "mysql-bin.000009", "pos": 4}, {"pos": "backward", "event": "missing"}),
         (BINLOG, {**BINLOG, "gtids": "a:1-5"}, {"gtids": "new"}),
+        (BINLOG, {**BINLOG, "pos": 4, "gtids": "0-1-5"}, {"pos": "changed", "gtids": "new"}),
+        (MARIADB, {**MARIADB, "gtids": "0-4711-4141"}, {"gtids": "forward"}),
+        (MARIADB, {**MARIADB, "gtids": "0-4711-4040", "pos": 4}, {"gtids": "backward", "pos": "changed"}),
+        (MARIADB, {**MARIADB, "pos": 4}, {"pos": "changed"}),
+        (MARIADB, {**MARIADB, "pos": 4, "event": 1}, {"pos": "changed", "event": "backward"}),
+        (MARIADB, {**MARIADB, "gtids": "0-4712-4040"}, {"gtids": "changed"}),
+        (MARIADB, {**MARIADB, "gtids": "1-1-1"}, {"gtids": "mixed"}),
+        (MARIADB, {**BINLOG, "pos": 4}, {"pos": "backward", "gtids": "missing"}),
+        ({**BINLOG, "gtids": f"{UUID}:1-9"}, {**BINLOG, "gtids": f"{UUID}:1-99"}, {"gtids": "forward"}),
+        ({**BINLOG, "gtids": f"{UUID}:1-9"}, {**BINLOG, "gtids": f"{UUID.upper()}:1-5:6-9"}, {}),
         (CDC, {**CDC, "commit_lsn": "0000006A:00006607:0003"}, {"commit_lsn": "backward"}),
         (CDC, {**CDC, "change_lsn": "0000006a:00006608:0009"}, {"change_lsn": "forward"}),
         ({"scn": "999", "commit_scn": "1000"}, {"scn": "1001", "commit_scn": "1000"}, {"scn": "forward"}),
@@ -138,6 +150,13 @@ def test_types_have_the_names_that_people_use() -> None:
         (SERVER, BINLOG, {**BINLOG, "file": "mysql-bin.000010", "pos": 4}, False),
         (SERVER, BINLOG, {**BINLOG, "file": "other-bin.000001", "pos": 4}, False),
         (SERVER, {**BINLOG, "gtids": "a:1-9"}, {**BINLOG, "gtids": "a:1-9", "pos": 100}, False),
+        (SERVER, MARIADB, {**MARIADB, "gtids": "0-4711-4040"}, True),
+        (SERVER, MARIADB, {**MARIADB, "gtids": "0-4711-4042", "pos": 4}, False),
+        (SERVER, MARIADB, {**MARIADB, "gtids": "0-4712-4040"}, False),
+        (SERVER, MARIADB, {**MARIADB, "gtids": "0-4711-4040,1-1-1"}, False),
+        (SERVER, MARIADB, {**MARIADB, "event": 1}, False),
+        (SERVER, MARIADB, BINLOG, False),
+        (SERVER, {**BINLOG, "gtids": f"{UUID}:1-9"}, {**BINLOG, "gtids": f"{UUID}:1-8"}, True),
         (SERVER, CDC, {**CDC, "commit_lsn": "0000006a:00006608:0001"}, True),
         (SERVER, CDC, {**CDC, "commit_lsn": "0000006a:00006608:0004", "event_serial_no": 0}, False),
         ({"table": "t"}, {"timestamp": 5, "incrementing": 9}, {"timestamp": 6, "incrementing": 1}, False),
