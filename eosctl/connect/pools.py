@@ -21,10 +21,8 @@ _SOCKS_PORT = 1080
 _CONNECTIONS = 16  # to one host: as many questions as anybody asks side by side; urllib3 logs each one above
 
 
-def open_pool(
-    proxy: Proxy | None, *, deadline: Deadline, context: ssl.SSLContext | None = None
-) -> urllib3.PoolManager:
-    """Connections that fail at once rather than being tried again, and are read until `deadline`; `context` is of https.
+def open_pool(proxy: Proxy | None, *, deadline: Deadline, context: ssl.SSLContext | None = None) -> urllib3.PoolManager:
+    """Connections that fail at once rather than being tried again, and are read until `deadline`; `context`: of https.
 
     Raises UnsupportedError for a SOCKS proxy where the package is missing that speaks with those.
     """

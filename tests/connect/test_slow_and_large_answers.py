@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
-import socket
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
 
 import pytest
 import urllib3
@@ -19,39 +16,12 @@ from eosctl.core.workers.access import ConnectAccess
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, EosctlError, UnreachableError
 from eosctl.machine.answers import AnswerTooLargeError, EncodedAnswerError, read_answer
+from tests.fakes.dripping import answering
 
 DEADLINE_S = 0.5
 FAR_LATER_S = 10.0
 ROOT = b'{"version":"4.3.1","commit":"x","kafka_cluster_id":"c"}'
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
-
-
-@contextmanager
-def answering(pieces: Callable[[], Iterable[bytes]], *, pause_s: float = 0.0) -> Iterator[str]:
-    """A server that sends these pieces to each client, with pauses; its URL."""
-    over = threading.Event()
-
-    def answer(connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            connection.recv(65536)
-            for piece in pieces():
-                if over.is_set():
-                    return
-                connection.sendall(piece)
-                over.wait(pause_s)
-
-    def serve() -> None:
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=answer, args=(listening.accept()[0],), daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        threading.Thread(target=serve, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            over.set()
-            listening.shutdown(socket.SHUT_RDWR)
 
 
 def of_worker(url: str) -> object:
