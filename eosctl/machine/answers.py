@@ -27,18 +27,18 @@ class EncodedAnswerError(Exception):
     """An answer is encoded in a way that nobody asked for and that can't be undone; the text names it."""
 
 
-class _TimedReads(io.RawIOBase):
-    """Gives each read of a connection no more than the time that is left."""
+class TimedReads(io.RawIOBase):
+    """Gives each read of a connection no more than the time that is left; `deadline` may be set anew."""
 
     def __init__(self, raw: io.RawIOBase, connection: socket.socket, deadline: Deadline) -> None:
-        self._raw, self._connection, self._deadline = raw, connection, deadline
+        self._raw, self._connection, self.deadline = raw, connection, deadline
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int | None:
         """Raises TimeoutError."""
-        left_s = self._deadline.remaining_s()
+        left_s = self.deadline.remaining_s()
         if not left_s:
             raise TimeoutError("timed out")
         self._connection.settimeout(left_s)
@@ -49,9 +49,9 @@ class _TimedReads(io.RawIOBase):
         super().close()
 
 
-def timed_reads(file: Any, connection: socket.socket, deadline: Deadline) -> io.BufferedReader:
-    """Return `file`, as `connection.makefile("rb")` gave it, with reads that end at the deadline."""
-    return io.BufferedReader(_TimedReads(file.detach(), connection, deadline))
+def timed_reads(file: Any, connection: socket.socket, deadline: Deadline) -> TimedReads:
+    """Return what `file`, as `connection.makefile("rb")` gave it, reads from, with reads that end at the deadline."""
+    return TimedReads(file.detach(), connection, deadline)
 
 
 def response_within(deadline: Deadline) -> type[http.client.HTTPResponse]:
@@ -60,7 +60,7 @@ def response_within(deadline: Deadline) -> type[http.client.HTTPResponse]:
     class TimedResponse(http.client.HTTPResponse):
         def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
             super().__init__(sock, *args, **more)
-            self.fp = timed_reads(self.fp, sock, deadline)
+            self.fp = io.BufferedReader(timed_reads(self.fp, sock, deadline))
 
     return TimedResponse
 
