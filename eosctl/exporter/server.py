@@ -62,7 +62,7 @@ class MetricsServer(ThreadingHTTPServer):
         self._lock = threading.Lock()
         self._is_everywhere = not host and socket.has_dualstack_ipv6()
         self.address_family = socket.AF_INET6 if ":" in host or self._is_everywhere else socket.AF_INET
-        super().__init__((host, port), _Handler)
+        super().__init__((host, port), BaseHTTPRequestHandler)  # `_serve` makes its own
 
     def server_bind(self) -> None:
         """Without a look for the name of the address, which http.server makes, and which may take long."""

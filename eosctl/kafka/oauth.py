@@ -163,7 +163,7 @@ def _opener(context: ssl.SSLContext, deadline: Deadline) -> urllib.request.Opene
 
     class InTime(urllib.request.AbstractHTTPHandler):
         def do_open(self, http_class: Any, req: urllib.request.Request, **arguments: Any) -> Any:
-            connection = type("TimedConnection", (http_class,), {"response_class": answers})
+            connection: Any = type("TimedConnection", (http_class,), {"response_class": answers})
             return super().do_open(connection, req, **arguments)
 
     class Http(InTime, urllib.request.HTTPHandler):

@@ -227,8 +227,8 @@ def test_what_follows_a_body_is_no_request(header: str) -> None:
 @pytest.mark.parametrize(
     ("accepted", "packed"),
     [
-        ("gzip", True), ("GZIP;q=0.5, br", True), ("br, gzip; q=1", True), ("gzip;q=0", False), ("gzip; q=0.000", False),
-        ("br", False), ("", False), ("x-gzippy", False),
+        ("gzip", True), ("GZIP;q=0.5, br", True), ("br, gzip; q=1", True), ("gzip;q=0", False),
+        ("gzip; q=0.000", False), ("br", False), ("", False), ("x-gzippy", False),
     ],
 )  # fmt: skip
 def test_gzip_is_for_those_who_take_it(accepted: str, packed: bool) -> None:

@@ -123,8 +123,9 @@ LESS = ["", "# basic_auth_users:\n", "~\n", "{}\n", "[]\n", "false\n", "0\n", "h
 @pytest.mark.parametrize("text", LESS)
 def test_a_file_that_loses_its_users_lets_nobody_in(tmp_path: Path, text: str) -> None:
     """One that was emptied, or of which only the beginning was written, let everybody in."""
+    told: list[Event] = []
     path = put(tmp_path, {"basic_auth_users": {"prom": HASH}})
-    with serving(path, told := []) as url:
+    with serving(path, told) as url:
         assert get(url, user=f"prom:{PASSWORD}").status == 200
         put(tmp_path, text)
         assert [get(url).status, get(url, user=f"prom:{PASSWORD}").status] == [500, 500]

@@ -1,8 +1,8 @@
 """Who may ask the exporter: the web-config file as it is now, for each connection and each request.
 
 As with exporter-toolkit a file that can't be used lets nobody in, until it can; whether there is TLS at all, and the
-rate limit, are settled at the start. So is that clients have to show who they are: a file that asks for less than it did
-may be one of which the rest is not written yet, and lets nobody in until it asks again, or until a restart.
+rate limit, are settled at the start. A file that asks clients for less than it did may be one of which the rest is not
+written yet: it lets nobody in either, until it asks again, or until a restart.
 """
 
 from __future__ import annotations
