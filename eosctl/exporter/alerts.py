@@ -216,7 +216,8 @@ ALERTS: tuple[Alert, ...] = (
         900, "warning",
         "The exporter can't see all of {{ $labels.source }}",
         "Nothing is known of {{ $value }} parts of it, so that alerts about them can't fire: a right may be missing, "
-        "or a broker or a worker may not answer. For doctor, `eosctl_checks_not_run` names the checks.",
+        "or a broker or a worker may not answer. For doctor, `eosctl_checks_not_run` names the checks, and the command "
+        "of the runbook has the findings that say what is not known.",
         "eosctl doctor",
     ),
     Alert(
