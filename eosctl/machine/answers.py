@@ -71,18 +71,23 @@ class _Response(Protocol):
 
     def read(self, amt: int | None = None, decode_content: bool | None = None) -> bytes: ...
 
+    def close(self) -> None: ...
+
 
 def read_answer(response: _Response, *, most_bytes: int = LARGEST_ANSWER_BYTES) -> bytes:
-    """Return the body of a response of urllib3 that is not loaded yet, decompressed.
+    """Return the body of a response of urllib3 that is not loaded yet, decompressed; ends its connection.
 
     Raises AnswerTooLargeError, EncodedAnswerError, and what reading raises.
     """
     pieces, size = [], 0
-    while piece := response.read(_PIECE_BYTES, decode_content=False):
-        size += len(piece)
-        if size > most_bytes:
-            raise AnswerTooLargeError
-        pieces.append(piece)
+    try:
+        while piece := response.read(_PIECE_BYTES, decode_content=False):
+            size += len(piece)
+            if size > most_bytes:
+                raise AnswerTooLargeError
+            pieces.append(piece)
+    finally:
+        response.close()
     body, encoding = b"".join(pieces), response.headers.get("Content-Encoding", "identity").lower()
     if encoding in ("identity", "") or not body:
         return body
