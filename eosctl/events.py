@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from eosctl.core.frozen import frozen
 
@@ -38,6 +39,19 @@ class Event:
 
 
 OnEvent = Callable[[Event], None]
+
+
+def unfailing(on_event: OnEvent) -> OnEvent:
+    """Return a listener that drops an event which can't be passed on: whoever reads stderr may be gone, or a disk full.
+
+    For what runs on without its reader.
+    """
+
+    def listen(event: Event) -> None:
+        with suppress(Exception):
+            on_event(event)
+
+    return listen
 
 
 def ignore_events(_event: Event) -> None:

@@ -36,8 +36,11 @@ if TYPE_CHECKING:
     "--web-config-file", metavar="FILE",
     help="TLS and basic authentication, by the web-config file of Prometheus' exporters; read again when it changes.",
 )  # fmt: skip
-@click.option("--once", is_flag=True, help="Look once, write --textfile, and end.")
-@click.option("--textfile", metavar="FILE", help="With --once: the file for node_exporter's textfile collector.")
+@click.option("--once", is_flag=True, help="Look once, print the metrics, and end.")
+@click.option(
+    "--textfile", metavar="FILE",
+    help="With --once: write them to this file instead, for node_exporter's textfile collector.",
+)  # fmt: skip
 @click.pass_context
 def exporter(
     ctx: click.Context,
@@ -57,8 +60,10 @@ def exporter(
     for which a right is missing, is a metric (eosctl_collection_error) and holds up no other. A cluster that is down
     is eosctl_up 0, and no reason to end. A scrape never waits for the cluster, and nothing is ever written there.
 
-    Ends with exit code 0 after SIGTERM, and 130 after Ctrl-C. With --once the file is replaced as a whole, and the exit
-    code is 0, 4 if Kafka did not answer, or 7 if another source failed. Needs Kafka 3.0 and Connect 3.3.
+    /readyz answers 200 once each source but doctor was looked at, and after one --interval at the latest.
+
+    Ends with exit code 0 after SIGTERM, and 130 after Ctrl-C. With --once the exit code is 0, 4 if Kafka did not
+    answer, or 7 if another source failed; --textfile replaces its file as a whole. Needs Kafka 3.0 and Connect 3.3.
 
     Example: eosctl exporter -b kafka:9092 -g connect-cluster --listen 127.0.0.1:9618
     """

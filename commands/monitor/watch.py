@@ -56,9 +56,10 @@ def watch(
     object; a number that only grows is no change. -o json and yaml need --until: their one document has the lines at
     the end.
 
-    With --until calm the exit code is 0 once no finding is an error and every source could be collected, for as long as
-    --for says; with --until finding it is 3 once a finding is an error. When --timeout is over first it is 4, after q
-    or Ctrl-C 130; the lines are printed in each case. Without --timeout, or without --until, it goes on for ever.
+    With --until calm the exit code is 0 once no finding is an error or uncertain, and every source could be collected
+    as a whole, for as long as --for says; with --until finding it is 3 once a finding is an error. When --timeout is
+    over first it is 4, after q or Ctrl-C 130; the lines are printed in each case. Without --timeout, or without
+    --until, it goes on for ever.
     Needs Kafka 3.0 and Connect 3.3.
 
     \b

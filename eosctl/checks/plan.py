@@ -280,10 +280,11 @@ def examine(
 
 @frozen
 class Examination:
-    """What every check found, and the visit at which it was looked."""
+    """What every check found, and the visit at which it was looked; `findings` are those of the results, not folded."""
 
     visit: Visit
     results: CheckResults
+    findings: Mapping[str, Sequence[Finding]]
 
 
 def diagnose(
@@ -297,9 +298,10 @@ def diagnose(
     findings, failed = _run(visit)
     told = under_causes(visit, findings, ignore)
     both = {check: split_ignored(found, ignore) for check, found in told.items()}
-    counting = {check: fold_alike(found) for check, (found, _accepted) in both.items()}
+    counting = {check: found for check, (found, _accepted) in both.items()}
     accepted = {check: fold_alike(found) for check, (_counting, found) in both.items()}
-    return Examination(visit, CheckResults(counting, accepted, failed))
+    folded = {check: fold_alike(found) for check, found in counting.items()}
+    return Examination(visit, CheckResults(folded, accepted, failed), counting)
 
 
 def _run(visit: Visit) -> tuple[dict[str, Sequence[Finding]], dict[str, EosctlError]]:

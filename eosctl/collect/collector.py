@@ -17,7 +17,7 @@ from eosctl.collect.overview import Collected, Overview
 from eosctl.collect.source import FactSource
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
-from eosctl.events import Event, ignore_events
+from eosctl.events import Event, ignore_events, unfailing
 from eosctl.machine.memory import give_back_memory
 
 _END_PATIENCE_S = 2.0
@@ -30,7 +30,7 @@ class Collector:
     """
 
     def __init__(self, app: App, sources: Sequence[FactSource], *, interval_s: float = 30.0) -> None:
-        self._app, self.sources = app, tuple(sources)
+        self._app, self.sources = replace(app, on_event=unfailing(app.on_event)), tuple(sources)
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._ended = threading.Event()
@@ -39,7 +39,8 @@ class Collector:
         self._started_ms, self._version = app.clock.now_ms(), 0
         self._configs = {each.name: FollowedConfigs(app.clock) for each in self.sources}
         self._collected = {
-            each.name: Collected(each.name, interval_s * each.every, each.deadline_s) for each in self.sources
+            each.name: Collected(each.name, interval_s * each.every, each.deadline_s, last=each.last)
+            for each in self.sources
         }
 
     def __enter__(self) -> Collector:
@@ -68,7 +69,8 @@ class Collector:
     def overview(self) -> Overview:
         """What is known now."""
         with self._lock:
-            return Overview(self._app.clock.now_ms(), self._started_ms, self._version, dict(self._collected))
+            group_id = self._app.target.group_id or ""
+            return Overview(self._app.clock.now_ms(), self._started_ms, self._version, dict(self._collected), group_id)
 
     def wait(self, version: int, timeout_s: float) -> Overview:
         """The overview after the one of `version`, or the same again when `timeout_s` has passed without a change."""

@@ -5,13 +5,15 @@ Pure. A value that could not be known is None or absent, never a zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from eosctl.collect.codes import TOO_LARGE
-from eosctl.core.findings import Finding
+from eosctl.core.findings import INFO, Finding
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import Owner, TransactionalId
+from eosctl.observation.connectors.codes import NOTHING_COMMITTED, WORKER_COMMITS_NOTHING
+from eosctl.txn.codes import NOT_CHECKED
 
 
 @frozen
@@ -22,9 +24,17 @@ class KafkaFacts:
     silent: tuple[int, ...] = ()
 
 
+MOST_ABORTING = 1_000
+"""The aborts of so many connectors are counted by themselves, those of all others together."""
+
+
 @frozen
 class OwnedTransaction:
-    """A transaction that its coordinator has open, or whose markers are not all written."""
+    """A transaction that its coordinator has open, or whose markers are not all written.
+
+    `prefix` is what its id has in common with others of the same application; None for the ids of the group itself.
+    Empty stands for all ids that have none, or one too many.
+    """
 
     transactional_id: TransactionalId
     owner: Owner
@@ -33,6 +43,7 @@ class OwnedTransaction:
     timeout_ms: int
     producer_id: int
     topics: tuple[str, ...] = ()
+    prefix: str | None = None
 
     def open_s(self, now_ms: int) -> float:
         """How long it has been open."""
@@ -41,10 +52,11 @@ class OwnedTransaction:
 
 @frozen
 class TransactionFacts:
-    """All open transactions, oldest first; `unasked` coordinators' are missing.
+    """All open transactions, oldest first; `unasked` counts the coordinators and transactions that are missing.
 
     `aborted` counts the transactions of each owner that were seen in state CompleteAbort since the collector started:
-    connector -> count, "" for everybody else. A transaction whose id began the next one between two looks is not seen.
+    connector -> count, "" for everybody else and for those that are more than MOST_ABORTING. A transaction whose id
+    began the next one between two looks is not seen.
     """
 
     open: tuple[OwnedTransaction, ...]
@@ -93,9 +105,10 @@ class WorkerFacts:
 class ConnectorFacts:
     """A source connector. `tasks` are states by task number.
 
-    `without_transaction`: RUNNING tasks whose transactional id no coordinator knows -> since when the collector sees
-    it, in groups with a worker that is enabled. `fencing_due`: tasks wait for a fencing round; `fencing_s`: how long a
-    round takes, None where that is not known. `quiet_ms`: task -> for how long it has committed nothing.
+    `without_transaction`: RUNNING tasks that should be exactly-once and are certain not to be, as no coordinator knows
+    their transactional id -> since when the collector sees it. `fencing_due`: tasks wait for a fencing round;
+    `fencing_s`: how long a round takes, None where that is not known. `quiet_ms`: task -> for how long it has committed
+    nothing.
     """
 
     name: str
@@ -165,8 +178,8 @@ class OffsetFacts:
 
 @frozen
 class DoctorFacts:
-    """What doctor found: the findings that count, worst first, and the checks that could not run: check -> code; those
-    that are to be ignored are left out of both.
+    """What doctor found: the findings that count, each for itself, worst first, and the checks that could not run:
+    check -> code; those that are to be ignored are left out of both.
 
     `sentence` says what the group is; empty where it could not be looked at. `by_check` has what each check found, or
     had found before it could not run.
@@ -182,6 +195,17 @@ class DoctorFacts:
         return doubtful(self.not_checked)
 
 
+_DOUBTLESS = frozenset({NOTHING_COMMITTED, WORKER_COMMITS_NOTHING, NOT_CHECKED})
+"""What was seen, and only whether it is wrong is uncertain: a source that has nothing new commits nothing. That a check
+could not run is counted by the checks.
+"""
+
+
+def unproven(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings of something that counts and could not be seen, or does not report: they allow no calm."""
+    return [each for each in findings if not each.certain and each.severity != INFO and each.code not in _DOUBTLESS]
+
+
 def doubtful(not_checked: Mapping[str, str]) -> list[str]:
     """Of checks that could not run (check -> code) those that ought to. What is too large to be read again and again is
     known to be left out, and told by a line and a metric: nobody could mend it.
@@ -192,6 +216,8 @@ def doubtful(not_checked: Mapping[str, str]) -> list[str]:
 def unseen_parts(facts: object) -> int | None:
     """Of how many parts nothing is known, though the look as a whole succeeded; None where it has no parts."""
     match facts:
+        case KafkaFacts():
+            return len(facts.silent)
         case TransactionFacts() | HangingFacts():
             return facts.unasked
         case LsoFacts():
@@ -199,5 +225,5 @@ def unseen_parts(facts: object) -> int | None:
         case GroupFacts():
             return len(facts.unseen)
         case DoctorFacts():
-            return len(facts.doubts())
+            return len(facts.doubts()) + len(unproven(facts.findings))
     return None

@@ -20,8 +20,8 @@ from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.metrics import MBEANS, SIZES, TaskMetrics, attribute_of, metrics_of_mbeans, metrics_of_samples
 from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, EosctlError, UnauthorizedError, UnreachableError
+from eosctl.machine.answers import LARGEST_ANSWER_BYTES, AnswerTooLargeError, EncodedAnswerError, read_answer
 
-_MAX_BYTES = 256 * 2**20  # a worker of a thousand tasks says some 20 MB
 _NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _PROMETHEUS_TEXT = "text/plain; version=0.0.4"
 _NO_CREDENTIALS = "eosctl sends no credentials to metrics endpoints: allow this host to read without, or use a proxy."
@@ -68,7 +68,7 @@ class MetricsClient:
         self.deadline.check(f"waiting for {url}")
         context = make_rest_context(self.access, with_certificate=False) if url.startswith("https:") else None
         proxy = self.access.proxies.of(url)
-        with open_pool(proxy, context=context) as pool:
+        with open_pool(proxy, deadline=self.deadline, context=context) as pool:
             try:
                 resolve_url(url, proxy, self.deadline)
                 left_s = self.deadline.remaining_s()
@@ -77,15 +77,16 @@ class MetricsClient:
                     timeout=urllib3.Timeout(connect=min(CONNECT_TIMEOUT_S, left_s), read=left_s),
                     redirect=False, preload_content=False,
                 )  # fmt: skip
-                data = response.read(_MAX_BYTES + 1)
-                response.release_conn()
+                data = read_answer(response)
+            except AnswerTooLargeError as exc:
+                raise _unreadable(url, "metrics", f"more than {LARGEST_ANSWER_BYTES} bytes") from exc
+            except EncodedAnswerError as exc:
+                raise _unreadable(url, "metrics", f"they are encoded ({exc})") from exc
             except (urllib3.exceptions.HTTPError, OSError) as exc:
                 hint = "Check the URL, and that the exporter or agent listens there."
                 raise UnreachableError(f"{url} can't be reached: {reason_of(exc)}", hint=hint) from exc
         if response.status != HTTPStatus.OK:
             raise _refused(url, response.status, "")
-        if len(data) > _MAX_BYTES:
-            raise _unreadable(url, "metrics", f"more than {_MAX_BYTES} bytes")
         return data
 
 

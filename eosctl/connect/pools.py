@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ssl
 import warnings
+from http.client import HTTPResponse
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import urllib3
@@ -11,6 +13,7 @@ import urllib3
 from eosctl.core.workers.proxies import Proxy
 from eosctl.deadline import Deadline
 from eosctl.errors import UnreachableError, UnsupportedError
+from eosctl.machine.answers import response_within
 from eosctl.machine.resolving import resolve
 
 _DEFAULT_PROXY_PORTS = {"http": 80, "https": 443}
@@ -18,11 +21,25 @@ _SOCKS_PORT = 1080
 _CONNECTIONS = 16  # to one host: as many questions as anybody asks side by side; urllib3 logs each one above
 
 
-def open_pool(proxy: Proxy | None, *, context: ssl.SSLContext | None = None) -> urllib3.PoolManager:
-    """Connections that fail at once rather than being tried again; `context` is of https.
+def open_pool(proxy: Proxy | None, *, deadline: Deadline, context: ssl.SSLContext | None = None) -> urllib3.PoolManager:
+    """Connections that fail at once rather than being tried again, and are read until `deadline`; `context`: of https.
 
     Raises UnsupportedError for a SOCKS proxy where the package is missing that speaks with those.
     """
+    manager = _manager(proxy, context)
+    answers = response_within(deadline)
+    pools = {scheme: _with_answers(pool, answers) for scheme, pool in manager.pool_classes_by_scheme.items()}
+    manager.pool_classes_by_scheme = pools
+    return manager
+
+
+def _with_answers(pool: type[Any], answers: type[HTTPResponse]) -> type[Any]:
+    """The class of pools whose connections read their answers, a proxy's too, as `answers` does."""
+    connection = type("TimedConnection", (pool.ConnectionCls,), {"response_class": answers})
+    return type("TimedPool", (pool,), {"ConnectionCls": connection})
+
+
+def _manager(proxy: Proxy | None, context: ssl.SSLContext | None) -> urllib3.PoolManager:
     if proxy is None:
         return urllib3.PoolManager(retries=False, maxsize=_CONNECTIONS, cert_reqs="CERT_REQUIRED", ssl_context=context)
     if proxy.is_socks:

@@ -30,6 +30,7 @@ from eosctl.errors import (
     UnreachableError,
     UnsupportedError,
 )
+from eosctl.machine.answers import LARGEST_ANSWER_BYTES, AnswerTooLargeError, EncodedAnswerError, read_answer
 
 CONNECT_TIMEOUT_S = 5.0
 REBALANCE_PATIENCE_S = 30.0
@@ -116,7 +117,7 @@ class RestConnectWorker:
             from eosctl.connect.tls import make_rest_context
 
             context = make_rest_context(access, with_certificate=not self._withheld)
-        self._pool = open_pool(self._proxy, context=context)
+        self._pool = open_pool(self._proxy, deadline=deadline, context=context)
 
     def root(self) -> Mapping[str, str]:
         """`GET /`: version, commit, kafka_cluster_id; raises ConnectError when something else answers."""
@@ -262,10 +263,18 @@ class RestConnectWorker:
                 headers={**self._headers, **content_type, **(headers or {})},
                 timeout=urllib3.Timeout(connect=min(CONNECT_TIMEOUT_S, left_s), read=left_s),
                 redirect=False,
+                preload_content=False,
             )
+            found = read_answer(response)
+        except AnswerTooLargeError as exc:
+            raise self._not_connect(
+                f"{method} {target}", f"its answer is larger than {LARGEST_ANSWER_BYTES >> 20} MiB"
+            ) from exc
+        except EncodedAnswerError as exc:
+            raise self._not_connect(f"{method} {target}", f"its answer is encoded ({exc})") from exc
         except (urllib3.exceptions.HTTPError, OSError) as exc:
             raise self._unreachable(exc) from exc
-        return _Answer(response.status, response.data, response.headers.get("Content-Type", "").partition(";")[0])
+        return _Answer(response.status, found, response.headers.get("Content-Type", "").partition(";")[0])
 
     def _unreachable(self, error: Exception) -> UnreachableError:
         if _is_cut_short(error):

@@ -74,9 +74,9 @@ def _near_timeout(series: Series) -> str:
 
 
 def _aborted(series: Series) -> str:
-    """A connector's series begins with its first abort, which `increase` does not see."""
+    """The exporter has a 0 for each connector before its first abort, so that `increase` sees that one, too."""
     total = series("eosctl_transactions_aborted_total", connector="!=other")
-    return f"increase({total}[15m]) > 2 or ({total} unless {total} offset 15m) > 2"
+    return f"increase({total}[15m]) > 2"
 
 
 def _fencing(series: Series) -> str:
@@ -166,7 +166,7 @@ ALERTS: tuple[Alert, ...] = (
         "A transaction of {{ $labels.transactional_id }} is near its timeout",
         "It had used {{ $value | humanizePercentage }} of its timeout when it was last seen. At the timeout its "
         "coordinator aborts it and fences its producer: a source task then fails.",
-        f"eosctl txn describe {quoted_label('transactional_id')}",
+        "eosctl txn list --state Ongoing --client-side",
     ),
     Alert(
         "EosctlTransactionsAborted", _aborted, 0, "warning",
@@ -216,7 +216,8 @@ ALERTS: tuple[Alert, ...] = (
         900, "warning",
         "The exporter can't see all of {{ $labels.source }}",
         "Nothing is known of {{ $value }} parts of it, so that alerts about them can't fire: a right may be missing, "
-        "or a broker or a worker may not answer. For doctor, `eosctl_checks_not_run` names the checks.",
+        "or a broker or a worker may not answer. For doctor, `eosctl_checks_not_run` names the checks, and the command "
+        "of the runbook has the findings that say what is not known.",
         "eosctl doctor",
     ),
     Alert(

@@ -49,8 +49,9 @@ METRICS: tuple[Metric, ...] = (
            "1 while the last look at this source failed with this code (`eosctl explain CODE`).",
            ("source", "code"), samples.errors),
     Metric("eosctl_collection_unseen", "gauge", "",
-           "Of how many parts of what this source looks at nothing is known, though its last look succeeded: "
-           "coordinators, partitions, topics, parts of the group, checks of doctor.",
+           "Of how many parts of what this source looks at nothing is known, though its last look succeeded: brokers, "
+           "coordinators, transactions, partitions, topics, parts of the group, checks and uncertain findings of "
+           "doctor.",
            ("source",), samples.unseen),
     Metric("eosctl_collection_age_seconds", "gauge", "seconds",
            "Age of the facts of this source: time since the last look that succeeded.", ("source",), samples.ages),
@@ -64,7 +65,8 @@ METRICS: tuple[Metric, ...] = (
            ("source", "code"), samples.failures),
     Metric("eosctl_transaction_open_seconds", "gauge", "seconds",
            "How long a transaction has been open; those nearest to their timeout, and the oldest of all others as "
-           "`other`.",
+           "`other`. The group's own are by id; of others' ids that share a prefix the one nearest to its timeout "
+           "stands for all, as `PREFIX*`.",
            TRANSACTION_LABELS, samples.open_seconds),
     Metric("eosctl_transaction_timeout_seconds", "gauge", "seconds",
            "The timeout at which its coordinator aborts it, of the same transactions.",
@@ -78,8 +80,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("eosctl_transactions_hanging", "gauge", "",
            "Open transactions of partitions that no coordinator accounts for (KIP-664).", (), samples.hanging_count),
     Metric("eosctl_transactions_aborted_total", "counter", "",
-           "Transactions that were seen aborted, by connector, `other` for everybody else's and those of more than "
-           "1,000 connectors. One whose id began the next one between two looks is not counted.",
+           "Transactions that were seen aborted, by connector, 0 before the first one; `other` for everybody else's "
+           "and those of more than 1,000 connectors. One whose id began the next one between two looks is not counted.",
            ("connector",), samples.aborted, over_time=True),
     Metric("eosctl_topic_lso_distance", "gauge", "",
            "Offsets between the last stable offset and the end of a topic's partitions, summed; `kind` is config, "

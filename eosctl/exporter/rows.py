@@ -6,6 +6,9 @@ import json
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
+from msgspec import UNSET, UnsetType
+
+from eosctl.output.cells import printable
 from eosctl.output.documents import yaml_text
 from eosctl.output.rows import Header, Kind, Printed, Text
 from eosctl.report import Report
@@ -28,7 +31,35 @@ class ExporterSummary(Printed):
     failed: Annotated[int, "How many of them failed the last time."]
 
 
-EXPORTER = Kind("exporter", "The sources of the exporter, when it ended.", row=CollectionRow, summary=ExporterSummary)
+class MetricsText(Printed):
+    """The metrics."""
+
+    metrics: (
+        Annotated[str, "With --once, and without --textfile: the metrics, as Prometheus reads them."] | UnsetType
+    ) = UNSET
+
+
+def _metrics(report: Report) -> Iterable[str]:
+    text = report.data_of(MetricsText).metrics
+    if isinstance(text, str):
+        yield from map(_harmless, text.removesuffix("\n").split("\n"))  # a name may have other line breaks
+
+
+def _harmless(line: str) -> str:
+    """The line without what steers a terminal, as Prometheus reads it: a backslash in a label is written twice."""
+    if line.isprintable():
+        return line
+    return "".join(each if each.isprintable() else f"\\{printable(each)}" for each in line)
+
+
+EXPORTER = Kind(
+    "exporter",
+    "The sources of the exporter, when it ended.",
+    row=CollectionRow,
+    summary=ExporterSummary,
+    data=MetricsText,
+)
+EXPORTER_METRICS = EXPORTER.shown_as(Text(columns=(), lines=_metrics, prose=False))
 
 
 class AlertRow(Printed):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from eosctl.collect.facts import (
+    MOST_ABORTING,
     ConnectorFacts,
     DoctorFacts,
     GroupFacts,
@@ -51,9 +52,9 @@ def up(overview: Overview, _top: int) -> Samples:
 
 
 def cluster(overview: Overview, _top: int) -> Samples:
-    kafka, group = overview.facts(KafkaFacts), overview.facts(GroupFacts)
-    if kafka is not None:
-        yield (kafka.cluster_id, group.group_id if group else ""), 1.0
+    """Always there: an exporter whose cluster is down must not drop out of a dashboard's choice of groups."""
+    kafka = overview.newest(KafkaFacts)
+    yield (kafka.cluster_id if kafka else "", overview.group_id), 1.0
 
 
 def silent_brokers(overview: Overview, _top: int) -> Samples:
@@ -103,7 +104,7 @@ def failures(overview: Overview, _top: int) -> Samples:
 
 
 def _of_transactions(overview: Overview, top: int, value: Callable[[OwnedTransaction], float]) -> Samples:
-    """Those nearest to their timeout; the oldest of the others stands for them all.
+    """Those nearest to their timeout, of ids with one prefix the nearest; the oldest of the rest stands for them all.
 
     By age alone, applications that keep theirs open for long would hide a task that is about to be fenced.
     """
@@ -111,11 +112,22 @@ def _of_transactions(overview: Overview, top: int, value: Callable[[OwnedTransac
     found = sorted(
         facts.open if facts is not None else (), key=lambda each: -each.open_s(now_ms) / max(each.timeout_ms, 1)
     )
-    for each in found[:top]:
-        task = "" if each.owner.task is None else str(each.owner.task)
-        yield (each.owner.kind, each.owner.connector or "", task, each.transactional_id), value(each)
-    if found[top:]:
-        yield (OTHER, OTHER, OTHER, OTHER), value(min(found[top:], key=lambda each: each.started_ms))
+    nearest: dict[Sequence[str], OwnedTransaction] = {}
+    for each in found:
+        nearest.setdefault(_transaction_labels(each), each)
+    ordered = list(nearest.items())
+    yield from ((labels, value(each)) for labels, each in ordered[:top])
+    if ordered[top:]:
+        rest = (each for _labels, each in ordered[top:])
+        yield (OTHER, OTHER, OTHER, OTHER), value(min(rest, key=lambda each: each.started_ms))
+
+
+def _transaction_labels(each: OwnedTransaction) -> tuple[str, str, str, str]:
+    """By id what the group itself makes; others may make a new id with each transaction, and a series each for ever."""
+    if each.prefix is not None:
+        return each.owner.kind, "", "", f"{each.prefix}*"
+    task = "" if each.owner.task is None else str(each.owner.task)
+    return each.owner.kind, each.owner.connector or "", task, each.transactional_id
 
 
 def open_seconds(overview: Overview, top: int) -> Samples:
@@ -152,19 +164,18 @@ def hanging_count(overview: Overview, _top: int) -> Samples:
         yield (), float(len(facts.hanging))
 
 
-MOST_ABORTING = 1_000
-
-
 def aborted(overview: Overview, _top: int) -> Samples:
-    """A series for each connector whose transactions were aborted, first come: a counter that goes and comes back with
-    a greater value would look like many aborts at once. Everybody else's is always there.
+    """However old the facts are, and 0 for a connector without an abort: a counter that goes and comes back, or begins
+    with its first abort, hides that abort or looks like many at once.
     """
-    facts = overview.facts(TransactionFacts)
+    facts = overview.newest(TransactionFacts)
     if facts is None:
         return
-    told = [(name, count) for name, count in facts.aborted.items() if name]
-    yield from (((name,), float(count)) for name, count in told[:MOST_ABORTING])
-    yield (OTHER,), float(facts.aborted.get("", 0) + sum(count for _name, count in told[MOST_ABORTING:]))
+    named = {name: count for name, count in facts.aborted.items() if name}
+    group = overview.newest(GroupFacts)
+    named |= {each.name: 0 for each in (group.connectors or () if group else ()) if each.name not in named}
+    yield from (((name,), float(count)) for name, count in list(named.items())[:MOST_ABORTING])
+    yield (OTHER,), float(facts.aborted.get("", 0))
 
 
 def lso_distance(overview: Overview, top: int) -> Samples:
@@ -301,13 +312,13 @@ def _stillest(overview: Overview, top: int) -> dict[str, None]:
 
 
 def offset_records(overview: Overview, _top: int) -> Samples:
-    facts = overview.facts(OffsetFacts)
+    facts = overview.newest(OffsetFacts)
     if facts is not None:
         yield (), float(facts.records)
 
 
 def offset_restarts(overview: Overview, _top: int) -> Samples:
-    facts = overview.facts(OffsetFacts)
+    facts = overview.newest(OffsetFacts)
     if facts is not None:
         yield (), float(facts.restarts)
 

@@ -21,7 +21,7 @@ from eosctl.core.frozen import frozen
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UsageError
 from eosctl.events import Event, ignore_events
 from eosctl.exporter.exposition import DEFAULT_TOP, expose
-from eosctl.exporter.rows import EXPORTER, CollectionRow, ExporterSummary
+from eosctl.exporter.rows import EXPORTER, EXPORTER_METRICS, CollectionRow, ExporterSummary, MetricsText
 from eosctl.exporter.server import open_server
 from eosctl.exporter.web.access import WebAccess
 from eosctl.machine.memory import share_one_heap
@@ -34,8 +34,9 @@ _SHUTDOWN_POLL_S = 0.2
 
 @frozen
 class ExporterRequest:
-    """`once`: look once, write `textfile`, and end. `top`: how many series a metric may have, `other` apart.
+    """`once`: look once, print the metrics or write them to `textfile`, and end.
 
+    `top`: how many series a metric may have, `other` apart.
     `web_config_file` says who may ask, and over TLS or not.
     """
 
@@ -55,11 +56,11 @@ def run_exporter(app: App, request: ExporterRequest, *, ignore: Sequence[Ignored
     """
     app.target.require_client()
     app.target.require_group_id()
-    if request.once != (request.textfile is not None):
-        raise UsageError("--once and --textfile go together", hint="Say --once --textfile FILE.")
+    if request.textfile is not None and not request.once:
+        raise UsageError("--textfile needs --once", hint="Say --once --textfile FILE.")
     told = replace(app, on_event=ignore_events) if request.once else app  # the report says it, once
     collector = Collector(told, sources(ignore=ignore), interval_s=request.interval)
-    if request.textfile is not None:
+    if request.once:
         return _once(app, collector, request)
     return _serve(app, collector, request)
 
@@ -100,11 +101,15 @@ def _ends(ended: threading.Event) -> Iterator[None]:
 def _once(app: App, collector: Collector, request: ExporterRequest) -> Report:
     overview = collector.look_once(app.deadline)
     body, _content_type = expose(lambda: overview, "", top=request.top, once=True)
-    write_whole(Path(str(request.textfile)), body)
+    if request.textfile is not None:
+        write_whole(Path(request.textfile), body)
     failed = [each for each in overview.collected.values() if each.error is not None or not each.looks]
     kafka = overview.collected[KAFKA]
     code = ExitCode.UNREACHABLE if kafka in failed else ExitCode.PARTIAL if failed else ExitCode.OK
-    return _report(overview, code)
+    report = _report(overview, code)
+    if request.textfile is not None:
+        return report
+    return replace(report, kind=EXPORTER_METRICS, data=MetricsText(metrics=body.decode()))
 
 
 def write_whole(path: Path, body: bytes) -> None:
@@ -134,7 +139,7 @@ def _report(overview: Overview, exit_code: ExitCode) -> Report:
         else []
     )
     summary = ExporterSummary(sources=len(rows), failed=len(failed))
-    return Report(kind=EXPORTER, rows=rows, summary=summary, problems=problems, exit_code=exit_code)
+    return Report(kind=EXPORTER, rows=rows, summary=summary, data=MetricsText(), problems=problems, exit_code=exit_code)
 
 
 def _row(each: Collected, now_ms: int) -> CollectionRow:
@@ -144,5 +149,5 @@ def _row(each: Collected, now_ms: int) -> CollectionRow:
         age_s=each.age_s(now_ms),
         duration_s=None if each.duration_s is None else round(each.duration_s, 3),
         error=error,
-        message=each.message if error == each.error else "the look has not ended in time",
+        message=each.message_at(now_ms) if each.looks else each.message or "the look has not ended in time",
     )

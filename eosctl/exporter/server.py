@@ -1,11 +1,13 @@
 """The HTTP server of the exporter: /metrics, /healthz, /readyz. Answers are made from the overview, and never wait.
 
-A thread per connection, no more than MOST_CONNECTIONS; a client that does not read, or sends nothing, is cut off.
+A thread per connection, no more than MOST_CONNECTIONS, and some more for clients that have shown who they are. TLS
+handshake, request line and headers have one time together: whoever sends a byte now and then is cut off, too.
 """
 
 from __future__ import annotations
 
 import gzip
+import io
 import socket
 import threading
 from collections.abc import Callable, Mapping
@@ -16,13 +18,22 @@ from types import MappingProxyType
 from typing import Any
 
 from eosctl.collect.overview import Overview
+from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, UsageError
 from eosctl.exporter.exposition import DEFAULT_TOP, expose
 from eosctl.exporter.web.access import WebAccess
+from eosctl.machine.answers import timed_reads
 
 MOST_CONNECTIONS = 32
+MOST_KNOWN = 8
+"""So many connections more may come from addresses from which a request was let in that had a password or certificate:
+nobody else can shut out a Prometheus that scrapes."""
+_MOST_ADDRESSES = 100
 PATIENCE_S = 10.0
-"""For how long a connection may send nothing, or take nothing of its answer."""
+"""For how long a connection may take until its request is whole, from its beginning or from the request before."""
+ANSWER_S = 60.0
+"""For how long a client may take its answer."""
+_PIECE_BYTES = 1 << 16
 
 _INDEX = b"""<!doctype html><title>eosctl exporter</title><h1>eosctl exporter</h1>
 <p><a href="/metrics">/metrics</a> <a href="/healthz">/healthz</a> <a href="/readyz">/readyz</a></p>
@@ -46,9 +57,12 @@ class MetricsServer(ThreadingHTTPServer):
     ) -> None:
         self.overview, self.top, self.access = overview, top, access
         self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._kept = threading.BoundedSemaphore(MOST_KNOWN)
+        self._known: dict[str, None] = {}
+        self._lock = threading.Lock()
         self._is_everywhere = not host and socket.has_dualstack_ipv6()
         self.address_family = socket.AF_INET6 if ":" in host or self._is_everywhere else socket.AF_INET
-        super().__init__((host, port), _Handler)
+        super().__init__((host, port), BaseHTTPRequestHandler)  # `_serve` makes its own
 
     def server_bind(self) -> None:
         """Without a look for the name of the address, which http.server makes, and which may take long."""
@@ -58,24 +72,45 @@ class MetricsServer(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """In a thread of its own; one connection too many is closed at once."""
-        if not self._free.acquire(blocking=False):
+        place = self._place_for(str(client_address[0]))
+        if place is None:
             self.shutdown_request(request)
             return
-        super().process_request(request, client_address)
+        thread = threading.Thread(target=self._serve, args=(request, client_address, place), daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # there is no room for another thread
+            place.release()
+            self.shutdown_request(request)
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """TLS begins here, where a slow client holds up nobody. Gives its place back when the connection ends."""
+    def _place_for(self, address: str) -> threading.BoundedSemaphore | None:
+        if self._free.acquire(blocking=False):
+            return self._free
+        with self._lock:
+            is_known = address in self._known
+        return self._kept if is_known and self._kept.acquire(blocking=False) else None
+
+    def remember(self, address: str) -> None:
+        """Keeps places for the address, as of somebody who was let in; of too many, for the latest."""
+        with self._lock:
+            self._known.pop(address, None)
+            self._known[address] = None
+            while len(self._known) > _MOST_ADDRESSES:
+                self._known.pop(next(iter(self._known)))
+
+    def _serve(self, request: Any, client_address: Any, place: threading.BoundedSemaphore) -> None:
+        """TLS begins here, where a slow client holds up nobody. Gives the place back when the connection ends."""
+        deadline = Deadline.after(PATIENCE_S)
         try:
             if self.access is not None:
-                request.settimeout(PATIENCE_S)
-                try:
-                    request = self.access.secure(request)
-                except OSError:  # ssl.SSLError is one; a client that does not speak TLS, or is refused
-                    self.shutdown_request(request)
-                    return
-            super().process_request_thread(request, client_address)
+                request.settimeout(PATIENCE_S)  # of the whole handshake
+                request = self.access.secure(request)
+            _Handler(request, client_address, self, deadline)
+        except Exception:
+            self.handle_error(request, client_address)
         finally:
-            self._free.release()
+            self.shutdown_request(request)
+            place.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away is nobody's fault, and stderr is for what people should know."""
@@ -110,15 +145,40 @@ def parse_listen(listen: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
+def _takes_gzip(accepted: str) -> bool:
+    """Whether the header Accept-Encoding names gzip, and not to refuse it."""
+    for each in accepted.lower().split(","):
+        name, _semicolon, weight = (part.strip() for part in each.partition(";"))
+        if name == "gzip":
+            return weight.replace(" ", "").rstrip("0") not in ("q=", "q=0.", "q=.")
+    return False
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: MetricsServer
-    timeout = PATIENCE_S
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "eosctl", ""
     more_headers: Mapping[str, str] = MappingProxyType({})
 
+    def __init__(self, request: Any, client_address: Any, server: MetricsServer, deadline: Deadline) -> None:
+        self._deadline = deadline
+        super().__init__(request, client_address, server)
+
+    def setup(self) -> None:
+        """Gives all reads of a request one time."""
+        super().setup()
+        self._reads = timed_reads(self.rfile, self.connection, self._deadline)
+        self.rfile = io.BufferedReader(self._reads)
+
+    def handle_one_request(self) -> None:
+        """The time of the next request begins when this one is answered."""
+        super().handle_one_request()
+        self._reads.deadline = Deadline.after(PATIENCE_S)
+
     def do_GET(self) -> None:
-        """The one method, beside HEAD."""
+        """The one method, beside HEAD. A body is not read: what follows it is no request of anybody's."""
+        if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
+            self.close_connection = True
         if not self._is_admitted():
             return
         path = self.path.partition("?")[0]
@@ -150,7 +210,10 @@ class _Handler(BaseHTTPRequestHandler):
         admission = self.server.access.admit(self.headers.get("Authorization"))
         self.more_headers = admission.headers
         if admission.status is HTTPStatus.OK:
+            if admission.is_known:
+                self.server.remember(str(self.client_address[0]))
             return True
+        self.close_connection = True
         self._answer(admission.status, f"{admission.status.phrase}\n".encode())
         return False
 
@@ -159,28 +222,34 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def _ready(self) -> None:
-        """Ready once each source was looked at, whatever came of it: a cluster that is down is a metric."""
+        """Ready once each source but doctor was looked at, whatever came of it, and after an interval at the latest: a
+        cluster that is down or slow is a metric.
+        """
         overview = self.server.overview()
-        waiting = [each.source for each in overview.collected.values() if not each.looks]
-        if waiting:
-            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, f"not looked at yet: {', '.join(waiting)}\n".encode())
-        else:
-            self._answer(HTTPStatus.OK, b"ready\n")
+        is_ready, awaited = overview.is_ready(), overview.awaited()
+        text = "ready\n" if is_ready else ""
+        text += f"not looked at yet: {', '.join(awaited)}\n" if awaited else ""
+        self._answer(HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE, text.encode())
 
     def _answer(self, status: HTTPStatus, body: bytes, content_type: str = "text/plain; charset=utf-8") -> None:
         self.send_response(status)
         self.send_header("Content-Type", content_type)
         for name, value in self.more_headers.items():
             self.send_header(name, value)
-        if "gzip" in self.headers.get("Accept-Encoding", ""):
+        if _takes_gzip(self.headers.get("Accept-Encoding", "")):
             body = gzip.compress(body, compresslevel=1)
             self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(body)))
         if status is HTTPStatus.METHOD_NOT_ALLOWED:
             self.send_header("Allow", "GET, HEAD")
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        deadline = Deadline.after(ANSWER_S)
+        self.connection.settimeout(ANSWER_S)
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        for at in range(0, 0 if self.command == "HEAD" else len(body), _PIECE_BYTES):
+            self.connection.settimeout(max(deadline.remaining_s(), 0.001))
+            self.wfile.write(body[at : at + _PIECE_BYTES])
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Another method is refused with 405; its body, if any, is not read."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
+import http.client
 import json
+import ssl
 import threading
-import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import field
 from pathlib import Path
+from typing import Any
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.frozen import frozen
@@ -25,6 +27,7 @@ from eosctl.errors import (
     UsageError,
 )
 from eosctl.kafka.tls import make_tls_context
+from eosctl.machine.answers import response_within
 from eosctl.machine.resolving import resolve
 from eosctl.machine.secret_commands import SECRET_COMMAND_TIMEOUT_S, output_of
 
@@ -141,15 +144,38 @@ def _request_token(settings: ClientSettings, url: str, deadline: Deadline) -> To
     if not _is_proxied(parts):  # its name need only be known to the proxy
         resolve(parts.hostname or "", parts.port or 0, deadline)
     try:
-        with urllib.request.urlopen(request, timeout=max(deadline.remaining_s(), 0.001), context=context) as answer:  # noqa: S310
+        with _opener(context, deadline).open(request, timeout=max(deadline.remaining_s(), 0.001)) as answer:
+            if answer.status >= 300:
+                reason = answer.read(200).decode(errors="replace")
+                raise UnauthorizedError(f"{url} refused a token: HTTP {answer.status} {reason}")
             return _token_of(answer.read(_LARGEST_ANSWER_BYTES), url, deadline.clock.now_s())
-    except urllib.error.HTTPError as exc:
-        with exc:
-            reason = exc.read(200).decode(errors="replace")
-        raise UnauthorizedError(f"{url} refused a token: HTTP {exc.code} {reason}") from exc
-    except OSError as exc:
+    except (OSError, http.client.HTTPException) as exc:
         hint = "A CA of its own: ssl.truststore.* in sasl.jaas.config." if "CERTIFICATE" in str(exc) else None
         raise UnreachableError(f"can't get a token from {url}: {exc}", hint=hint) from exc
+
+
+def _opener(context: ssl.SSLContext, deadline: Deadline) -> urllib.request.OpenerDirector:
+    """Return what asks one server, through the environment's proxy if there is one, and reads until the deadline.
+
+    It follows no redirect: the client's password goes with the request.
+    """
+    answers = response_within(deadline)
+
+    class InTime(urllib.request.AbstractHTTPHandler):
+        def do_open(self, http_class: Any, req: urllib.request.Request, **arguments: Any) -> Any:
+            connection: Any = type("TimedConnection", (http_class,), {"response_class": answers})
+            return super().do_open(connection, req, **arguments)
+
+    class Http(InTime, urllib.request.HTTPHandler):
+        pass
+
+    class Https(InTime, urllib.request.HTTPSHandler):
+        pass
+
+    opener = urllib.request.OpenerDirector()
+    for handler in (urllib.request.ProxyHandler(), Http(), Https(context=context)):
+        opener.add_handler(handler)
+    return opener
 
 
 def _is_proxied(url: urllib.parse.SplitResult) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from eosctl.checks import codes
 from eosctl.checks.ignored import IgnoredFinding, split_ignored
-from eosctl.collect.facts import DoctorFacts, GroupFacts, HangingFacts
+from eosctl.collect.facts import DoctorFacts, GroupFacts, HangingFacts, unseen_parts
 from eosctl.collect.looks.doctor import DoctorLook
 from eosctl.collect.looks.group import ConnectGroupLook
 from eosctl.collect.looks.hanging import look_for_hanging
@@ -60,23 +60,24 @@ def _look(source: Collected, now_ms: int, servers: Iterable[str], *, is_down: bo
     error = source.error_at(now_ms)
     findings = list(_findings(source.facts))
     if error is not None and source.source == KAFKA:
-        findings.append(_unreachable(error, source.message, servers))
+        findings.append(_unreachable(error, source.message_at(now_ms), servers))
     elif error is not None and not is_down:
-        findings.append(not_collected(source.source, error, source.message or "it takes longer than it may"))
+        findings.append(not_collected(source.source, error, source.message_at(now_ms)))
     return SourceLook(
         source.source,
         None if source.facts_ms is None else source.facts_ms / 1000,
         findings,
         error,
-        source.message,
+        source.message_at(now_ms),
         source.is_stale(now_ms),
         frozenset({codes.HANGING_TRANSACTION}) if source.source == HANGING else frozenset(),
-        _unchecked(source.facts),
+        _unseen(source.facts),
     )
 
 
-def _unchecked(facts: object) -> Sequence[str]:
-    return facts.doubts() if isinstance(facts, DoctorFacts) else ()
+def _unseen(facts: object) -> int:
+    """Of how many parts nothing is known; doctor's uncertain findings are lines, and may be about another connector."""
+    return len(facts.doubts()) if isinstance(facts, DoctorFacts) else unseen_parts(facts) or 0
 
 
 def _findings(facts: object) -> Iterable[Finding]:

@@ -205,6 +205,8 @@ def _nothing(watch: Watched, width: int, now_s: float) -> list[ScreenRow]:
 
 def _source_spans(look: SourceLook, longest: int, now_s: float) -> list[TextSpan]:
     spans = [TextSpan(fit(shown(look.name), longest) + _GAP), TextSpan(_collected(look.looked_s, now_s), "dim")]
+    if look.unseen:
+        spans += [TextSpan(_GAP), TextSpan(f"{look.unseen} not seen", "yellow")]
     if look.error is not None:
         spans += [TextSpan(_GAP), TextSpan(shown(look.error), "yellow"), TextSpan(f": {shown(look.message)}")]
     return spans

@@ -68,7 +68,7 @@ class WatchSummary(Printed):
     for_ms: Annotated[int, "For how many milliseconds that had lasted."]
     counts: Annotated[Counts, "How many lines have each severity."]
     sources: Annotated[int, "How many sources there are."]
-    unknown: Annotated[int, "How many of them could not be looked at, or not lately."]
+    unknown: Annotated[int, "How many of them could not be looked at, not lately, or not as a whole."]
 
 
 def _lines(report: Report) -> Iterable[str]:

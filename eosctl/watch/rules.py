@@ -6,14 +6,16 @@ Times are seconds of one clock that only goes forward; a line's age is that of i
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import count
 from shlex import quote
 from typing import Literal
 
+from eosctl.collect.facts import unproven
 from eosctl.core.findings import ERROR, SEVERITIES, WARNING, Finding
 from eosctl.core.frozen import frozen
+from eosctl.observation.connectors.folds import fold_alike
 from eosctl.offsets.lint.rules import BEFORE_RESTARTS
 from eosctl.txn.codes import NOT_CHECKED
 
@@ -34,7 +36,7 @@ class SourceLook:
 
     `error` is the code of what is wrong with the source now, and `message` says it; `is_stale`: what it says is too old
     to count. `owns` are codes of which it alone knows best: what another source says of them is older than it.
-    `unchecked` are parts of it that could not be looked at, though the look as a whole succeeded.
+    `unseen` counts the parts of it that could not be looked at, though the look as a whole succeeded.
     """
 
     name: str
@@ -44,12 +46,12 @@ class SourceLook:
     message: str = ""
     is_stale: bool = False
     owns: frozenset[str] = frozenset()
-    unchecked: Sequence[str] = ()
+    unseen: int = 0
 
     @property
     def is_known(self) -> bool:
         """Whether what it says is how things are now, as far as one looks."""
-        return self.error is None and self.looked_s is not None and not self.is_stale and not self.unchecked
+        return self.error is None and self.looked_s is not None and not self.is_stale and not self.unseen
 
 
 LineKey = tuple[str, str, int]
@@ -57,7 +59,10 @@ LineKey = tuple[str, str, int]
 
 @frozen
 class WatchLine:
-    """A finding on the screen: since when it has been there, how old what it says is, and when it went."""
+    """A finding: since when it has been there, how old what it says is, and when it went.
+
+    `key` stays the same from look to look.
+    """
 
     key: LineKey
     source: str
@@ -82,14 +87,19 @@ class LineChange:
 
 @frozen
 class Watched:
-    """All lines now, worst first; those that have just gone come last. `state` has lasted from `state_since_s` on."""
+    """What is found now, and what has just gone; `state` has lasted from `state_since_s` on.
+
+    `lines` and `gone` are for people, worst first: many findings alike are one line. `found` and `went` have each for
+    itself.
+    """
 
     looks: Sequence[SourceLook] = ()
     lines: Sequence[WatchLine] = ()
     gone: Sequence[WatchLine] = ()
     state: State = "unknown"
     state_since_s: float = 0.0
-    _by_key: Mapping[LineKey, WatchLine] = field(default_factory=dict)
+    found: Mapping[LineKey, WatchLine] = field(default_factory=dict)
+    went: Sequence[WatchLine] = ()
 
 
 def command_of(fix: str) -> str:
@@ -116,46 +126,106 @@ def not_collected(source: str, error: str, message: str) -> Finding:
 
 def watched(before: Watched, looks: Sequence[SourceLook], now_s: float, *, strict: bool) -> Watched:
     """The lines after another look at what is known."""
-    lines = _lines(before, _without_superseded(looks), now_s)
-    by_key = {line.key: line for line in lines}
-    went = [replace(line, gone_s=now_s) for line in before.lines if line.key not in by_key]
-    stay = [line for line in before.gone if now_s - (line.gone_s or 0) < GONE_FOR_S and line.key not in by_key]
+    lines = _worst_first(_lines(before, _without_superseded(looks), now_s), looks)
+    found = {line.key: line for line in lines}
+    went = [replace(line, gone_s=now_s) for line in before.found.values() if line.key not in found]
+    went += [line for line in before.went if now_s - (line.gone_s or 0) < GONE_FOR_S and line.key not in found]
     state = state_of(lines, looks, strict=strict)
     since_s = before.state_since_s if state == before.state and before.looks else now_s
-    return Watched(tuple(looks), _worst_first(lines, looks), [*went, *stay], state, since_s, by_key)
+    return Watched(tuple(looks), _folded(lines), _folded(went), state, since_s, found, went)
 
 
 def changes(before: Watched, after: Watched) -> list[LineChange]:
-    """What appeared, changed and went, worst first; that a number in a sentence grows is no change."""
-    found = []
-    for line in after.lines:
-        was = before._by_key.get(line.key)
-        if was is None:
-            found.append(LineChange("appeared", line))
-        elif _gist(was.finding) != _gist(line.finding):
-            found.append(LineChange("changed", line))
-    return found + [LineChange("gone", line) for line in after.gone if line.key in before._by_key]
+    """What appeared, changed and went, worst first; that a number in a sentence grows is no change.
+
+    Many findings alike that appear or go at once are one line.
+    """
+    was = before.found
+    appeared = [line for key, line in after.found.items() if key not in was]
+    changed = [
+        line for key, line in after.found.items() if key in was and _gist(was[key].finding) != _gist(line.finding)
+    ]
+    told = [LineChange("appeared", line) for line in _folded(appeared)]
+    told += [LineChange("changed", line) for line in _folded(changed)]
+    told.sort(key=lambda each: SEVERITIES.index(each.line.finding.severity))
+    return told + [LineChange("gone", line) for line in _folded([line for line in after.went if line.key in was])]
 
 
 def state_of(lines: Iterable[WatchLine], looks: Sequence[SourceLook], *, strict: bool) -> State:
-    """Calm is only what is known of every source, now: one that can't be looked at may hide anything."""
-    bad = (ERROR, WARNING) if strict else (ERROR,)
-    if any(line.finding.severity in bad for line in lines):
+    """Calm is only what is known of every source, now: one that can't be looked at may hide anything.
+
+    So does a finding of what could not be seen. That a check could not run counts with its source.
+    """
+    bad, findings = (ERROR, WARNING) if strict else (ERROR,), [line.finding for line in lines]
+    if any(finding.severity in bad for finding in findings):
         return "finding"
-    return "calm" if looks and all(look.is_known for look in looks) else "unknown"
+    return "calm" if looks and not unproven(findings) and all(look.is_known for look in looks) else "unknown"
 
 
 def _lines(before: Watched, looks: Sequence[SourceLook], now_s: float) -> list[WatchLine]:
+    """Each finding as the line that it was; of several with one code and subject, by what they say, not their order."""
+    was: dict[tuple[str, str], list[WatchLine]] = {}
+    for line in before.found.values():
+        was.setdefault(_about(line.finding), []).append(line)
     lines: list[WatchLine] = []
     for look in looks:
-        alike = Counter[tuple[str, str]]()
+        alike: dict[tuple[str, str], list[Finding]] = {}
         for finding in look.findings:
-            number = alike[finding.code, finding.subject]
-            alike[finding.code, finding.subject] += 1
-            key = (str(finding.code), finding.subject, number)
-            was = before._by_key.get(key)
-            lines.append(WatchLine(key, look.name, finding, was.since_s if was else now_s, look.looked_s))
+            alike.setdefault(_about(finding), []).append(finding)
+        for about, findings in alike.items():
+            keys = _keys(about, findings, was.pop(about, []))
+            for key, finding in zip(keys, findings, strict=True):
+                before_it = before.found.get(key)
+                since_s = before_it.since_s if before_it is not None else now_s
+                lines.append(WatchLine(key, look.name, finding, since_s, look.looked_s))
     return lines
+
+
+def _about(finding: Finding) -> tuple[str, str]:
+    """What a finding is about; one that stands for many names in its subject how many they are."""
+    return str(finding.code), "" if "subjects" in finding.evidence else finding.subject
+
+
+def _keys(about: tuple[str, str], findings: Sequence[Finding], was: list[WatchLine]) -> list[LineKey]:
+    """The keys of findings with one code and subject: those of the lines that said the same, then of any others."""
+    keys: dict[int, LineKey] = {}
+    for is_same in (_says_the_same, lambda one, other: _gist(one) == _gist(other), lambda _one, _other: True):
+        for number, finding in enumerate(findings):
+            line = next((each for each in was if number not in keys and is_same(each.finding, finding)), None)
+            if line is not None:
+                keys[number] = line.key
+                was.remove(line)
+    taken = {key[2] for key in keys.values()}
+    free = (number for number in count() if number not in taken)
+    return [keys[number] if number in keys else (*about, next(free)) for number in range(len(findings))]
+
+
+def _says_the_same(one: Finding, other: Finding) -> bool:
+    return (one.message, one.fix) == (other.message, other.fix)
+
+
+def _folded(lines: Sequence[WatchLine]) -> list[WatchLine]:
+    """One line in place of many alike, as doctor has them; it has stood for as long as the first of them."""
+    alone = {id(line.finding): line for line in lines}
+    folded: list[WatchLine] = []
+    for finding in fold_alike(line.finding for line in lines):
+        line = alone.get(id(finding))
+        folded.append(line or _line_of_many(finding, lines, len(folded)))
+    return folded
+
+
+def _line_of_many(finding: Finding, lines: Sequence[WatchLine], number: int) -> WatchLine:
+    subjects = finding.evidence.get("subjects")
+    names = subjects if isinstance(subjects, list) else []
+    own = [line for line in lines if line.finding.code == finding.code and line.finding.subject in names]
+    return WatchLine(
+        (str(finding.code), "many", number),
+        own[0].source,
+        finding,
+        min(line.since_s for line in own),
+        min((line.looked_s for line in own if line.looked_s is not None), default=None),
+        max((line.gone_s for line in own if line.gone_s is not None), default=None),
+    )
 
 
 def _without_superseded(looks: Sequence[SourceLook]) -> list[SourceLook]:

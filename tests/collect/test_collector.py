@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from eosctl.collect.sources import SOURCE_NAMES, sources
 from eosctl.core.transactions import RawGroup
 from eosctl.deadline import Deadline
 from eosctl.errors import UnauthorizedError, UnreachableError
+from eosctl.events import Event
 from tests.collect.scene import app_of, collector_of, group, source_of
 from tests.fakes.world import World
 
@@ -31,12 +33,12 @@ def test_the_table_of_sources_is_complete() -> None:
 
 def test_each_source_is_collected(tmp_path: Path) -> None:
     collector = collector_of(app_of(group(), tmp_path))
-    assert not collector.overview().is_complete()
+    assert collector.overview().awaited() == list(SOURCE_NAMES)
     for source in collector.sources:
         collector.look(source)
     seen = collector.overview()
     assert {name: each.error for name, each in seen.collected.items()} == dict.fromkeys(SOURCE_NAMES)
-    assert seen.is_complete()
+    assert seen.awaited() == []
     assert seen.version == len(SOURCE_NAMES)
     kafka, connect, doctor = seen.facts(KafkaFacts), seen.facts(GroupFacts), seen.facts(DoctorFacts)
     assert kafka is not None
@@ -175,7 +177,7 @@ def test_one_round_waits_no_longer_than_it_may() -> None:
     source = FactSource("stuck", lambda _app, _overview: hang.wait(PLENTY_S))
     collector = Collector(world.app(), [source])
     seen = collector.look_once(Deadline.after(0.0, world.clock()))
-    assert not seen.is_complete()
+    assert seen.awaited() == ["stuck"]
     hang.set()
 
 
@@ -213,3 +215,49 @@ def _forget(world: World) -> None:
     del world.events[:], world.time.slept[:]
     world.brokers.seen.clear()
     world.connect.opened.clear()
+
+
+def test_a_source_goes_on_when_nobody_can_be_told(tmp_path: Path) -> None:
+    """Its thread ended for good with the reader of stderr, and what it had seen last was served as health."""
+    looks, is_down = threading.Semaphore(0), True
+
+    def look(_app: App, _overview: Overview) -> object:
+        looks.release()
+        if is_down:
+            raise UnreachableError("no broker answers")
+        return KafkaFacts("c")
+
+    def broken(_event: Event) -> None:
+        raise BrokenPipeError("nobody reads stderr")
+
+    app = replace(World().app(tmp_path), on_event=broken)
+    with Collector(app, [FactSource("kafka", look)], interval_s=0.01) as collector:
+        assert all(looks.acquire(timeout=PLENTY_S) for _ in range(3))
+        is_down = False
+        assert all(looks.acquire(timeout=PLENTY_S) for _ in range(3))
+        assert collector.overview().error("kafka") is None
+
+
+def test_facts_that_nobody_renews_are_a_failure(tmp_path: Path) -> None:
+    """The last look succeeded, and no other came: that was success for ever."""
+    world = World()
+    collector = Collector(world.app(tmp_path), [source := FactSource("kafka", lambda _app, _overview: KafkaFacts("c"))])
+    collector.look(source)
+    assert collector.overview().error("kafka") is None
+    world.time.pass_until(world.time.now_s + 200)
+    assert collector.overview().error("kafka") == "stale"
+    collector.look(source)
+    assert collector.overview().error("kafka") is None
+
+
+def test_it_is_ready_after_the_first_looks_and_after_an_interval_at_the_latest(tmp_path: Path) -> None:
+    """It waited for doctor, and for each source that hangs, though everything else was served."""
+    world = World()
+    rare = FactSource("rare", lambda _app, _overview: KafkaFacts("c"), every=4)
+    late = FactSource("late", lambda _app, _overview: KafkaFacts("c"), last=True)
+    for looked_at, passed_s, ready in (((), 0, False), ((rare,), 0, True), ((late,), 29, False), ((), 30, True)):
+        collector = Collector(world.app(tmp_path), [rare, late], interval_s=30.0)
+        for source in looked_at:
+            collector.look(source)
+        world.time.pass_until(world.time.now_s + passed_s)
+        assert collector.overview().is_ready() == ready, (looked_at, passed_s)

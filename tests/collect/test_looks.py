@@ -19,12 +19,14 @@ from eosctl.collect.facts import (
     TopicFacts,
     TransactionFacts,
 )
-from eosctl.collect.looks import offsets
+from eosctl.collect.looks import offsets, transactions
 from eosctl.collect.looks.doctor import DoctorLook
 from eosctl.collect.looks.offsets import connector_of
 from eosctl.collect.looks.topics import NAMES_EVERY
+from eosctl.collect.looks.transactions import prefix_of
 from eosctl.collect.overview import Collected, Overview
 from eosctl.core.findings import Finding
+from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.errors import UnauthorizedError, UnreachableError
 from eosctl.exporter.samples import workers
@@ -274,3 +276,73 @@ def test_a_url_without_a_member_is_no_worker_of_the_group(watched: Watched) -> N
     watched.look("group")
     assert [each.name for each in watched.facts(GroupFacts).workers] == [W1]
     assert list(workers(watched.collector.overview(), 50)) == []
+
+
+def test_a_task_that_may_only_be_idle_is_not_without_transactions(tmp_path: Path) -> None:
+    """Brokers forget the id of an exactly-once task that was idle for a week: the exporter paged for it."""
+    watched = Watched(tmp_path, known_ids=["connect-cluster-g"])
+    watched.world.time.pass_until(watched.world.time.now_s + 8 * 86_400)
+    watched.look("group")
+    assert of_orders(watched).without_transaction == {}
+
+
+def test_a_task_of_a_group_that_is_not_exactly_once_is_as_it_has_to_be(tmp_path: Path) -> None:
+    watched = Watched(tmp_path, known_ids=[], modes={W1: "disabled"})
+    watched.look("group")
+    assert of_orders(watched).without_transaction == {}
+
+
+def test_an_open_transaction_that_can_not_be_described_is_unseen(watched: Watched) -> None:
+    """It was left out without a word."""
+    for name in ("g-orders-0", "somebody"):
+        open_one(watched, name)
+    brokers = watched.world.brokers
+    brokers.calls.before("describe_transactions", lambda _call: brokers.deny_describe.add("somebody"))
+    watched.look("transactions")
+    facts = watched.facts(TransactionFacts)
+    assert ([each.transactional_id for each in facts.open], facts.unasked) == (["g-orders-0"], 1)
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "prefix"),
+    [
+        ("sink-3-1234", "sink"),
+        ("app-0f8fad5b-d9cb-469f-a165-70867728950e-2", "app"),
+        ("app-1_7", "app"),
+        ("tx-12", "tx"),
+        ("payments-worker-7f9c2b", "payments-worker-"),
+        ("payments-worker-x8d01a", "payments-worker-"),
+        ("0f8fad5b-d9cb", ""),
+        ("somebody", ""),
+    ],
+)
+def test_what_ids_of_one_application_share(transactional_id: str, prefix: str) -> None:
+    """And no other id has a say in it: a series keeps its name."""
+    assert prefix_of(TransactionalId(transactional_id)) == prefix
+
+
+def test_prefixes_are_bounded_over_time(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ones keep theirs; all that come later share the empty one."""
+    monkeypatch.setattr(transactions, "MOST_PREFIXES", 2)
+    open_one(watched, "g-orders-0")
+    watched.look("group")
+    for name in ("a-1", "b-1", "c-1"):
+        open_one(watched, name)
+        watched.look("transactions")
+    open_one(watched, "a-2")
+    watched.look("transactions")
+    found = {each.transactional_id: each.prefix for each in watched.facts(TransactionFacts).open}
+    assert found == {"g-orders-0": None, "a-1": "a", "b-1": "b", "c-1": "", "a-2": "a"}
+
+
+def test_aborts_of_too_many_connectors_are_counted_together(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ones keep their series, and the sum of the others never goes back."""
+    monkeypatch.setattr(transactions, "MOST_ABORTING", 2)
+    state = watched.world.brokers.state
+    watched.look("transactions")
+    for name in ("g-a-0", "g-b-0", "g-c-0", "g-c-0", "g-a-0"):
+        watched.world.time.pass_until(watched.world.time.now_s + 1)
+        open_one(watched, name)
+        state.expire(name)
+        watched.look("transactions")
+    assert watched.facts(TransactionFacts).aborted == {"a": 2, "b": 1, "": 2}

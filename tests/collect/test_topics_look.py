@@ -10,6 +10,7 @@ import pytest
 from eosctl.collect.facts import (
     LsoFacts,
 )
+from eosctl.collect.looks import topics
 from eosctl.collect.looks.topics import NAMES_EVERY
 from eosctl.errors import EosctlError, UnauthorizedError, UnreachableError
 from tests.collect.scene import CONFIG_TOPIC, source_of
@@ -131,3 +132,21 @@ def test_a_broker_that_cannot_be_reached_is_no_fault_of_a_topic(watched: Watched
     assert len(asked) == 1
     watched.look("topics")
     assert "lines" in topics_seen(watched)
+
+
+def test_of_very_many_topics_none_is_cut_before_it_is_judged(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Topics behind the first thousand names were never looked at, held or not, and were not counted."""
+    monkeypatch.setattr(topics, "MOST_OUTPUT_TOPICS", 3)
+    with_topics(watched, *(f"lines-{number}" for number in range(6)))
+    watched.look("topics")
+    assert topics_seen(watched) == {OFFSETS, CONFIG_TOPIC, "lines-0", "lines-1", "lines-2"}
+    assert watched.facts(LsoFacts).unseen == 3, "nothing is known of transactions yet"
+    held = ("lines-5", "lines-4", "lines-2", "lines-1")
+    for number, topic in enumerate(held[:3]):
+        watched.world.brokers.state.open_transaction(f"sink-{number}", (topic, 0))
+    watched.look("transactions", "hanging", "topics")
+    assert topics_seen(watched) == {OFFSETS, CONFIG_TOPIC, *held[:3]}
+    assert watched.facts(LsoFacts).unseen == 0
+    watched.world.brokers.state.open_transaction("sink-3", (held[3], 0))
+    watched.look("transactions", "hanging", "topics")
+    assert (len(topics_seen(watched)), watched.facts(LsoFacts).unseen) == (5, 1)

@@ -80,8 +80,12 @@ CASES = (
     ),
     AlertCase(
         "EosctlTransactionsAborted",
-        {'eosctl_transactions_aborted_total{connector="c"}': "_ _ 5x100"},
-        "2m", ("30s", "18m"), 'connector="c"',
+        {
+            'eosctl_transactions_aborted_total{connector="c"}': "0x4 5x100",
+            'eosctl_transactions_aborted_total{connector="away for 6 minutes"}': "10x60 stale _x10 10x60",
+            'eosctl_transactions_aborted_total{connector="not scraped for 12 minutes"}': "10x60 _x24 10x60",
+        },
+        "3m", ("30s", "19m", "37m", "42m", "48m"), 'connector="c"',
     ),
     AlertCase(
         "EosctlOffsetsNotMoving",

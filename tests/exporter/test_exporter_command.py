@@ -14,11 +14,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families as read_plain
 
 from eosctl.errors import EosctlError
 from eosctl.exporter import serve
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
+from tests.fakes.config_topic import config_records, created
 from tests.fakes.doctor_scene import W1, WHERE, cluster
 from tests.sandbox_fixtures import wait_until
 
@@ -76,10 +78,35 @@ def test_once_a_look_that_does_not_end_is_said(invoke: Invoke, tmp_path: Path) -
     assert "warning: kafka: timed_out: the look has not ended in time" in outcome.stderr
 
 
-@pytest.mark.parametrize("words", [("--once",), ("--textfile", "f.prom")])
-def test_once_and_textfile_go_together(invoke: Invoke, words: tuple[str, ...]) -> None:
-    outcome = invoke("exporter", *WHERE, *words, **cluster().surroundings)
-    assert (outcome.exit_code, "go together" in outcome.stderr) == (2, True)
+def test_once_prints_the_metrics(invoke: Invoke) -> None:
+    """It could only write a file."""
+    once = ("exporter", *WHERE, "-u", W1, "--once")
+    outcome = invoke(*once, **cluster().surroundings)
+    assert (outcome.exit_code, outcome.stderr) == (0, "")
+    names = {sample.name for family in read_plain(outcome.stdout) for sample in family.samples}
+    assert names >= {"eosctl_up", "eosctl_workers", "eosctl_build_info"}
+    document = envelope_of(invoke(*once, "-o", "json", **cluster().surroundings), "exporter", 0)
+    assert re.search(r"(?m)^eosctl_up 1\.0$", document["data"]["metrics"])
+
+
+def test_metrics_that_are_printed_steer_no_terminal(invoke: Invoke) -> None:
+    """And are read by Prometheus all the same."""
+    name = "a\x1b]0;owned\x07\u202eb\u2028c"
+    there = cluster(records=config_records(*created(name, 1, record=1)), connectors={name: "source"})
+    printed = invoke("exporter", *WHERE, "-u", W1, "--once", **there.surroundings).stdout
+    assert printed.replace("\n", "").isprintable()
+    labels = {
+        sample.labels["connector"]
+        for family in read_plain(printed)
+        for sample in family.samples
+        if sample.name == "eosctl_connector_tasks_running"
+    }
+    assert labels == {r"a\x1b]0;owned\x07\u202eb\u2028c"}
+
+
+def test_a_textfile_needs_once(invoke: Invoke) -> None:
+    outcome = invoke("exporter", *WHERE, "--textfile", "f.prom", **cluster().surroundings)
+    assert (outcome.exit_code, "needs --once" in outcome.stderr) == (2, True)
 
 
 def test_a_file_that_cannot_be_written(invoke: Invoke, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_plain
 
+from eosctl.codes import Code
 from eosctl.collect.facts import (
     ConnectorFacts,
     DoctorFacts,
     GroupFacts,
+    KafkaFacts,
     LsoFacts,
     OffsetFacts,
     OwnedTransaction,
@@ -21,9 +24,11 @@ from eosctl.collect.facts import (
     TransactionFacts,
 )
 from eosctl.collect.overview import Collected, Overview
+from eosctl.core.findings import INFO, WARNING, Finding
 from eosctl.core.ids import Owner, TransactionalId
 from eosctl.exporter.exposition import expose
 from eosctl.exporter.metrics import METRICS, Metric, metric
+from eosctl.observation.connectors import codes
 from tests.collect.scene import app_of, collector_of, group
 
 NOW_MS = 1_000_000
@@ -184,3 +189,69 @@ def test_what_could_not_be_seen_is_counted() -> None:
     found = samples(overview_of(*facts), "eosctl_collection_unseen")
     assert found == {("source-0",): 2.0, ("source-1",): 4.0, ("source-2",): 1.0, ("source-3",): 1.0}
     assert samples(overview_of(*facts, facts_ms=0), "eosctl_collection_unseen") == {}
+
+
+def test_ids_of_others_make_no_series_each() -> None:
+    """Fifty subtasks with a new id at each checkpoint made 3,000 series an hour of each of two metrics."""
+    seen = set[tuple[str, ...]]()
+    for minute in range(60):
+        opened = tuple(
+            OwnedTransaction(
+                TransactionalId(f"sink-{task}-{minute}"), Owner("other"), "Ongoing", NOW_MS - task, 900_000, 1,
+                prefix="sink",
+            )
+            for task in range(50)
+        )  # fmt: skip
+        overview = overview_of(TransactionFacts((*opened, transaction(999))))
+        found = samples(overview, "eosctl_transaction_open_seconds")
+        assert found["other", "", "", "sink*"] == 0.049, "the one nearest to its timeout"
+        assert samples(overview, "eosctl_transaction_timeout_seconds").keys() == found.keys()
+        seen |= found.keys()
+    assert seen == {("other", "", "", "sink*"), ("task", "c999", "999", "g-c999-0")}
+
+
+def test_counters_do_not_go_while_facts_are_too_old() -> None:
+    """They came back with the sum of weeks, and an alert took it for aborts."""
+    old = overview_of(TransactionFacts((), {"a": 5, "": 2}), OffsetFacts({}, 9, 1), facts_ms=NOW_MS - 900_000)
+    assert samples(old, "eosctl_transactions_aborted_total") == {("a",): 5.0, ("other",): 2.0}
+    assert samples(old, "eosctl_offset_records_total") == {(): 9.0}
+    assert samples(old, "eosctl_offset_topic_restarts_total") == {(): 1.0}
+    assert samples(old, "eosctl_transactions_open") == {}
+
+
+def test_a_counter_is_there_before_it_counts() -> None:
+    """Else no rate sees the first abort."""
+    orders = GroupFacts(
+        "g", "Stable", (), (ConnectorFacts("orders", "RUNNING", {}), ConnectorFacts("a", "STOPPED", {}))
+    )
+    found = samples(overview_of(TransactionFacts((), {"a": 5}), orders), "eosctl_transactions_aborted_total")
+    assert found == {("a",): 5.0, ("orders",): 0.0, ("other",): 0.0}
+
+
+def test_facts_that_are_too_old_are_a_failure() -> None:
+    """Nobody looks any more: `eosctl_up` was 1 for ever."""
+    old = Collected("kafka", 30.0, 20.0, facts=KafkaFacts("k"), facts_ms=NOW_MS - 900_000, looks=1)
+    overview = Overview(NOW_MS, 0, 1, {"kafka": old})
+    assert samples(overview, "eosctl_up") == {(): 0.0}
+    assert samples(overview, "eosctl_collection_success") == {("kafka",): 0.0}
+    assert samples(overview, "eosctl_collection_error") == {("kafka", "stale"): 1.0}
+
+
+def test_the_group_is_there_while_nothing_answers() -> None:
+    """A dashboard chooses exporters by it: this one dropped out just when its group failed."""
+    name = "eosctl_cluster_info"
+    assert samples(Overview(NOW_MS, 0, group_id="g"), name) == {("", "g"): 1.0}
+    seen = replace(overview_of(KafkaFacts("k"), facts_ms=0), group_id="g")
+    assert samples(seen, name) == {("k", "g"): 1.0}
+
+
+def test_findings_that_leave_a_doubt_are_unseen() -> None:
+    """One that may be normal, or says only that nobody asked, is none."""
+
+    def doubt(code: Code, severity: str = WARNING) -> Finding:
+        return Finding(code, severity, "orders", "", "", certain=False)
+
+    found = [doubt(codes.TASK_AUDIT_UNKNOWN), doubt(codes.NOTHING_COMMITTED), doubt(codes.SUPPORT_UNKNOWN, INFO)]
+    facts = DoctorFacts(tuple(found), {"acls": "not_authorized"})
+    assert samples(overview_of(facts), "eosctl_collection_unseen") == {("source-0",): 2.0}
+    assert samples(overview_of(KafkaFacts("k", (2, 3))), "eosctl_collection_unseen") == {("source-0",): 2.0}

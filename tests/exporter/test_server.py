@@ -7,7 +7,7 @@ import http.client
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -16,6 +16,8 @@ from eosctl.collect.overview import Collected, Overview
 from eosctl.errors import EosctlError, UsageError
 from eosctl.exporter import server as server_module
 from eosctl.exporter.server import MetricsServer, open_server, parse_listen
+from tests.exporter.slow_clients import is_cut_off
+from tests.sandbox_fixtures import wait_until
 
 PLENTY_S = 30.0
 KAFKA = Collected("kafka", 30.0, 20.0, facts=KafkaFacts("c"), facts_ms=1000, duration_s=0.5, looks=1)
@@ -83,14 +85,15 @@ def test_formats_are_negotiated() -> None:
     assert b"eosctl_up 1.0" in gzip.decompress(small)
 
 
-def test_it_is_ready_once_each_source_was_looked_at() -> None:
+def test_it_is_ready_once_each_source_but_the_last_was_looked_at() -> None:
     """Whatever came of it: a cluster that is down is a metric."""
     waiting = Collected("group", 30.0, 20.0)
     failed = Collected("group", 30.0, 20.0, error="unreachable", looks=1)
-    for other, status in ((waiting, 503), (failed, 200)):
+    last = Collected("group", 30.0, 20.0, last=True)
+    for other, status, told in ((waiting, 503, True), (failed, 200, False), (last, 200, True)):
         with serving("127.0.0.1:0", KAFKA, other) as server:
             answer, body = ask(server, "GET", "/readyz")
-        assert (answer.status, b"group" in body) == (status, status == 503)
+        assert (answer.status, b"group" in body) == (status, told)
 
 
 def test_a_client_that_does_not_read_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,3 +177,61 @@ def test_metrics_that_cannot_be_made_are_an_answer() -> None:
             server.shutdown()
             thread.join()
     assert (answer.status, body) == (500, b"the metrics can't be made: unexpected LookupError: no overview\n")
+
+
+def connected(server: MetricsServer) -> socket.socket:
+    return socket.create_connection((str(server.server_address[0]), int(server.server_address[1])), PLENTY_S)
+
+
+@pytest.mark.parametrize("before", [b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"])
+def test_a_request_has_one_time(monkeypatch: pytest.MonkeyPatch, before: bytes) -> None:
+    """A byte now and then kept a place for ever: 32 such clients shut everybody out."""
+    monkeypatch.setattr(server_module, "PATIENCE_S", 0.5)
+    with serving() as server, connected(server) as slow:
+        if before:
+            slow.sendall(before)
+            assert slow.recv(1000).startswith(b"HTTP/1.1 200")
+        assert is_cut_off(slow, b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 500)
+
+
+def test_an_answer_has_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "expose", lambda *_args, **_more: (b"x" * 50_000_000, "text/plain"))
+    monkeypatch.setattr(server_module, "ANSWER_S", 0.5)
+    monkeypatch.setattr(server_module, "MOST_CONNECTIONS", 1)
+    with serving() as server, connected(server) as slow:
+        slow.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        wait_until(lambda: ends_with_200(server), what="the place of a client that takes nothing")
+
+
+def ends_with_200(server: MetricsServer) -> bool:
+    try:
+        return ask(server, "GET", "/healthz")[0].status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+@pytest.mark.parametrize("header", ["Content-Length: 44", "Transfer-Encoding: chunked"])
+def test_what_follows_a_body_is_no_request(header: str) -> None:
+    """A body behind GET was read as the next request: behind a proxy, of another client."""
+    inner = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n".ljust(44)
+    with serving() as server, connected(server) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + header.encode() + b"\r\n\r\n" + inner)
+        answer = b""
+        with suppress(ConnectionResetError):
+            while piece := connection.recv(65536):
+                answer += piece
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert b"Connection: close" in answer
+
+
+@pytest.mark.parametrize(
+    ("accepted", "packed"),
+    [
+        ("gzip", True), ("GZIP;q=0.5, br", True), ("br, gzip; q=1", True), ("gzip;q=0", False),
+        ("gzip; q=0.000", False), ("br", False), ("", False), ("x-gzippy", False),
+    ],
+)  # fmt: skip
+def test_gzip_is_for_those_who_take_it(accepted: str, packed: bool) -> None:
+    with serving() as server:
+        answer, _body = ask(server, "GET", "/metrics", **{"Accept-Encoding": accepted})
+    assert answer.getheader("Content-Encoding") == ("gzip" if packed else None)

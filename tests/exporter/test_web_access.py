@@ -20,11 +20,13 @@ from eosctl.collect.overview import Overview
 from eosctl.deadline import Clock
 from eosctl.errors import InputFileError
 from eosctl.events import Event
+from eosctl.exporter import server as server_module
 from eosctl.exporter.server import open_server
 from eosctl.exporter.web.access import WebAccess
 from eosctl.exporter.web.passwords import Passwords
 from eosctl.exporter.web.tls import openssl_name
 from tests.conftest import Invoke
+from tests.exporter.slow_clients import is_cut_off
 from tests.prometheus.promtool import Promtool
 from tests.prometheus.server import Prometheus
 from tests.sandbox_fixtures import wait_until
@@ -112,6 +114,90 @@ def test_users_are_read_again_and_a_broken_file_lets_nobody_in(tmp_path: Path) -
         path.unlink()
         assert get(url, user=f"prom:{PASSWORD}").status == 500
         assert len(told) == 3
+
+
+LESS = ["", "# basic_auth_users:\n", "~\n", "{}\n", "[]\n", "false\n", "0\n", "http_server_config: {http2: false}\n",
+        "basic_auth_users: {}\n"]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LESS)
+def test_a_file_that_loses_its_users_lets_nobody_in(tmp_path: Path, text: str) -> None:
+    """One that was emptied, or of which only the beginning was written, let everybody in."""
+    told: list[Event] = []
+    path = put(tmp_path, {"basic_auth_users": {"prom": HASH}})
+    with serving(path, told) as url:
+        assert get(url, user=f"prom:{PASSWORD}").status == 200
+        put(tmp_path, text)
+        assert [get(url).status, get(url, user=f"prom:{PASSWORD}").status] == [500, 500]
+        assert [event.warning for event in told] == [True]
+        put(tmp_path, {"basic_auth_users": {"prom": HASH}})
+        assert [get(url).status, get(url, user=f"prom:{PASSWORD}").status] == [401, 200]
+
+
+def test_a_file_that_asks_for_no_certificates_any_more_lets_nobody_in(tmp_path: Path, authority: trustme.CA) -> None:
+    write_pair(tmp_path, authority)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.crt"))
+    asked = {**TLS, "client_auth_type": "RequireAndVerifyClientCert", "client_ca_file": "ca.crt"}
+    good = client(authority, certificate=authority.issue_cert("prometheus.example"))
+    with serving(put(tmp_path, {"tls_server_config": asked})) as url:
+        assert get(url, **good).status == 200
+        put(tmp_path, {"tls_server_config": TLS})
+        for tls in (good, client(authority)):
+            with pytest.raises(urllib3.exceptions.HTTPError):
+                get(url, **tls)
+
+
+def test_a_log_that_can_not_be_written_changes_no_answer(tmp_path: Path) -> None:
+    def full(_event: Event) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = put(tmp_path, {"basic_auth_users": {"prom": HASH}})
+    access = WebAccess(path, Clock(), full)
+    path.unlink()
+    assert access.admit(None).status == 500
+
+
+def test_a_tls_handshake_has_one_time(tmp_path: Path, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte now and then kept a place for ever, before any password."""
+    import socket
+
+    monkeypatch.setattr(server_module, "PATIENCE_S", 0.5)
+    write_pair(tmp_path, authority)
+    with serving(put(tmp_path, {"tls_server_config": TLS})) as url:
+        hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 500
+        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 20) as slow:
+            assert is_cut_off(slow, hello)
+
+
+def test_known_clients_have_places_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections without a password took all places."""
+    import socket
+
+    monkeypatch.setattr(server_module, "MOST_CONNECTIONS", 2)
+    with serving(put(tmp_path, {"basic_auth_users": {"prom": HASH}})) as url:
+        held = [socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 20) for _ in range(2)]
+        with pytest.raises(urllib3.exceptions.HTTPError):
+            get(url, user=f"prom:{PASSWORD}")
+        for each in held:
+            each.close()
+        wait_until(lambda: _status(url, f"prom:{PASSWORD}") == 200, what="a free place")
+        held = [socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 20) for _ in range(2)]
+        assert get(url, user=f"prom:{PASSWORD}").status == 200
+        for each in held:
+            each.close()
+
+
+def _status(url: str, user: str) -> int:
+    try:
+        return get(url, user=user).status
+    except urllib3.exceptions.HTTPError:
+        return 0
+
+
+def test_a_refused_request_keeps_no_place(tmp_path: Path) -> None:
+    with serving(put(tmp_path, {"basic_auth_users": {"prom": HASH}})) as url:
+        assert get(url).headers["Connection"] == "close"
+        assert "Connection" not in get(url, user=f"prom:{PASSWORD}").headers
 
 
 def test_tls_and_a_renewed_certificate_without_a_restart(tmp_path: Path, authority: trustme.CA) -> None:
@@ -243,7 +329,10 @@ def test_a_hash_is_computed_once_and_a_wrong_password_costs_no_more() -> None:
     assert passwords.computed == 3
     for number in range(200):
         passwords.allow(_basic(f"prom:{number}".encode()), users)
-    assert len(passwords._seen) == 100
+    assert len(passwords._wrong) == 100
+    computed = passwords.computed
+    assert passwords.allow(_basic(f"prom:{PASSWORD}".encode()), users)
+    assert passwords.computed == computed, "wrong ones pushed the right one out: a scrape waited for its hash"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import ssl
+from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -14,12 +16,13 @@ from eosctl.core.clients.properties import client_from_properties
 from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.java.properties import parse_properties
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, InputFileError, UnreachableError
+from eosctl.errors import EosctlError, InputFileError, UnauthorizedError, UnreachableError
 from eosctl.kafka.oauth import TokenSource, fetch_token
 from eosctl.kafka.topics.librdkafka import client_properties
 from tests.conftest import Invoke
 from tests.fakes.broker import FakeCluster
 from tests.fakes.clock import PLENTY_S, FakeTime
+from tests.fakes.dripping import answering
 from tests.kafka.connecting import CERTIFICATES, connect, librdkafka_connects
 from tests.kafka.test_connection_security import client_credentials, sasl, token_endpoint
 
@@ -182,6 +185,36 @@ def test_a_token_is_fetched_again_before_it_ends() -> None:
             source.token()
         endpoint.down = False
         assert source.token().startswith("token-")
+
+
+def dripping() -> Iterator[bytes]:
+    yield b"HTTP/1.1 200 OK\r\n\r\n"
+    yield from (b" " for _ in range(1_000))
+
+
+def test_an_endpoint_that_drips_keeps_nobody_past_the_deadline() -> None:
+    """Each byte began the wait anew."""
+    with answering(dripping, pause_s=0.1) as url:
+        began_s = monotonic()
+        with pytest.raises(UnreachableError):
+            fetch_token(ClientSettings(("a:1",), **client_credentials(url)), Deadline.after(0.5))
+        assert monotonic() - began_s < 5.0
+
+
+def test_an_endpoint_that_redirects_gets_no_password_for_another() -> None:
+    """The client's id and secret were sent to wherever the endpoint said."""
+    asked: list[str] = []
+
+    def other(authorization: str, _body: str) -> tuple[int, bytes]:
+        asked.append(authorization)
+        return 200, b'{"access_token": "x"}'
+
+    with token_endpoint(other) as elsewhere:
+        for status in (b"302 Found", b"303 See Other", b"307 Temporary Redirect"):
+            answer = b"HTTP/1.1 %s\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n" % (status, elsewhere.encode())
+            with answering(lambda answer=answer: [answer]) as url, pytest.raises(UnauthorizedError):  # type: ignore[misc]
+                fetch_token(ClientSettings(("a:1",), **client_credentials(url)), Deadline.after(PLENTY_S))
+    assert asked == []
 
 
 # -- commands

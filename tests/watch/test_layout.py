@@ -42,8 +42,9 @@ def odd(number: int) -> Finding:
     """A subject with wide characters, a newline and an escape sequence."""
     name = f"日本語-{number}\n\x1b[2J\x1b]0;owned\x07‮e\u0301"
     return Finding(
-        codes.HANGING_TRANSACTION, ERROR, name, f"{name} hangs {'x' * 300}", f"`eosctl fence '{name}'`", {"n": name}
-    )
+        codes.HANGING_TRANSACTION, ERROR, name, f"{name} hangs {'x' * 300}", f"`eosctl fence '{name}{number}'`",
+        {"n": name},
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("shown", [(), (keys.CHOOSE,), (keys.HELP,), (keys.LAST,), (keys.CHOOSE, keys.LAST)])
@@ -138,7 +139,7 @@ def test_what_is_gone_says_so_below_the_rest() -> None:
 
 
 def info(number: int) -> Finding:
-    return Finding(codes.ACLS_NOT_CHECKED, INFO, f"s{number}", f"s{number} is odd", "Nothing.")
+    return Finding(codes.ACLS_NOT_CHECKED, INFO, f"s{number}", f"s{number} is odd", f"Nothing, of {number}.")
 
 
 def test_the_chosen_line_stays_chosen_while_others_come() -> None:

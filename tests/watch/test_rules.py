@@ -9,6 +9,7 @@ import pytest
 from eosctl.checks import codes
 from eosctl.codes import finding as declare
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.observation.connectors.codes import NOTHING_COMMITTED
 from eosctl.offsets.lint.codes import OFFSETS_WENT_BACK
 from eosctl.watch.rules import GONE_FOR_S, SourceLook, Watched, changes, command_of, watched
 
@@ -129,3 +130,42 @@ def test_a_state_lasts_from_its_first_look_and_begins_anew_after_an_interruption
 )  # fmt: skip
 def test_the_command_of_a_fix(fix: str, command: str) -> None:
     assert command_of(fix) == command
+
+
+def idle(*numbers: int) -> list[Finding]:
+    return [a_finding(f"c{number:02}/0", severity=WARNING, fix="Nothing.") for number in numbers]
+
+
+def test_findings_that_are_shown_as_one_keep_their_own_time() -> None:
+    """The line of five was named by their number: a sixth made it another one, that had just appeared."""
+    numbers = [range(5), range(6), range(5), range(3), range(4), range(5)]
+    steps = after(*((15.0 * at, [look(*idle(*each))]) for at, each in enumerate(numbers)))
+    assert [words for _, words in steps] == [
+        ["appeared 5 places"], ["appeared c05/0"], ["gone c05/0"], ["gone c03/0", "gone c04/0"], ["appeared c03/0"],
+        ["appeared c04/0"],
+    ]  # fmt: skip
+    assert [[line.since_s for line in then.lines] for then, _ in steps] == [[0], [0], [0], [0, 0, 0], [0], [0]]
+
+
+def test_of_two_alike_the_one_that_stays_is_itself() -> None:
+    """They were told apart by their order: when the first went, the second became it, and went."""
+    one, other = (a_finding(message=f"a sets {name}", fix="Rename it.", property=name) for name in ("x", "y"))
+    (_, _), (then, words), (_, back) = after((0, [look(one, other)]), (60, [look(other)]), (90, [look(other, one)]))
+    assert ([(line.finding.message, line.since_s) for line in then.lines], words) == ([("a sets y", 0)], ["gone a"])
+    assert back == ["appeared a"]
+
+
+@pytest.mark.parametrize(
+    ("found", "unseen", "state"),
+    [
+        (Finding(ODD, WARNING, "a", "a is not known", "", certain=False), 0, "unknown"),
+        (Finding(ODD, INFO, "a", "a was not asked for", "", certain=False), 0, "calm"),
+        (Finding(NOTHING_COMMITTED, WARNING, "a", "a is idle", "", certain=False), 0, "calm"),
+        (Finding(ODD, WARNING, "a", "a is odd", ""), 0, "calm"),
+        (Finding(ODD, WARNING, "a", "a is odd", ""), 1, "unknown"),
+        (Finding(ODD, ERROR, "a", "a is odd", "", certain=False), 1, "finding"),
+    ],
+)
+def test_what_could_not_be_seen_is_no_calm(found: Finding, unseen: int, state: str) -> None:
+    """`--until calm` ended with 0 though the heading said that whether tasks are exactly-once is not known."""
+    assert watched(Watched(), [look(found, unseen=unseen)], 1, strict=False).state == state

@@ -35,7 +35,7 @@ class DoctorLook:
             raise reason
         before = overview.facts(DoctorFacts)
         by_check = {
-            check: tuple(each for each in its if not _is_asked_for(each)) for check, its in results.findings.items()
+            check: tuple(each for each in its if not _is_asked_for(each)) for check, its in diagnosis.findings.items()
         }
         failed = {check: str(error.code) for check, error in results.missed().items()}
         by_check |= {check: before.by_check.get(check, ()) for check in doubtful(failed)} if before else {}

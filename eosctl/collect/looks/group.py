@@ -2,55 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from eosctl.app import App
 from eosctl.checks.group.plain_groups import uses_exactly_once
 from eosctl.collect.facts import ConnectorFacts, GroupFacts, WorkerFacts
 from eosctl.collect.overview import Overview
-from eosctl.core.ids import TransactionalId, task_of, task_transactional_id
+from eosctl.core.findings import ERROR
+from eosctl.core.ids import task_transactional_id
 from eosctl.group.gather import observe_workers
 from eosctl.group.observation.rules import VALIDATION, Observation, ObservedConnector
 from eosctl.group.observed import WorkerObservation
-from eosctl.observation.connectors.rules import fencing_round
+from eosctl.observation.connectors import codes
+from eosctl.observation.connectors.rules import fencing_round, task_audit
 from eosctl.observation.gather import observe_connectors
 
 
 @dataclass(slots=True)
 class ConnectGroupLook:
-    """Looks at members, connectors and their transactional ids; remembers since when a task has none."""
+    """Looks at members, connectors and their transactional ids; remembers since when a task has none.
 
-    without_since: dict[TransactionalId, int] = field(default_factory=dict)
+    `without_since` is by connector and task, and has those alone of which doctor is certain.
+    """
+
+    without_since: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def __call__(self, app: App, _overview: Overview) -> GroupFacts:
         """Raises what the group's coordinator raises; a worker that does not answer is a fact."""
         group = observe_workers(app, gone_ok=True)
         seen = observe_connectors(app, group, validate=False)
-        exactly_once = uses_exactly_once(seen)
         now_ms = app.clock.now_ms()
-        unknown = seen.unknown_ids if exactly_once and seen.unknown_ids is not None else frozenset()
-        self.without_since = {each: self.without_since.get(each, now_ms) for each in unknown}
+        without = [(each.name, task) for each in seen.sources() for task in _without_transaction(each, seen)]
+        self.without_since = {each: self.without_since.get(each, now_ms) for each in without}
         connectors = None
         if seen.connectors is not None:
-            lacking = self._by_connector(seen.group_id or "")
-            connectors = tuple(_connector(each, seen, lacking.get(each.name, {})) for each in seen.sources())
+            connectors = tuple(_connector(each, seen, self._without_since(each.name)) for each in seen.sources())
         return GroupFacts(
             group_id=group.group_id or "",
             state=group.state or "unknown",
             workers=tuple(_worker(each, is_known=group.state is not None) for each in group.members),
             connectors=connectors,
-            exactly_once=exactly_once,
+            exactly_once=uses_exactly_once(seen),
             unseen=_unseen(seen),
         )
 
-    def _by_connector(self, group_id: str) -> dict[str, dict[int, int]]:
-        found: dict[str, dict[int, int]] = {}
-        for transactional_id, since_ms in self.without_since.items():
-            work = task_of(transactional_id, group_id)
-            if work is not None:
-                found.setdefault(work[0], {})[work[1]] = since_ms
-        return found
+    def _without_since(self, connector: str) -> dict[int, int]:
+        return {task: since_ms for (name, task), since_ms in self.without_since.items() if name == connector}
+
+
+def _without_transaction(connector: ObservedConnector, seen: Observation) -> Iterable[int]:
+    """The tasks that are not exactly-once and should be, as doctor judges: not those that may only be idle."""
+    for found in task_audit(connector, seen):
+        if found.code == codes.TASK_NOT_EXACTLY_ONCE and found.severity == ERROR and found.certain:
+            yield int(found.subject.rpartition("/")[2])
 
 
 def _unseen(seen: Observation) -> Mapping[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from eosctl.app import App
@@ -60,7 +60,8 @@ class TopicsLook:
             )
         self.looks += 1
         with app.topics() as store:
-            kinds = dict.fromkeys(self._wanted(overview), OUTPUT) | dict.fromkeys(self.own, OFFSETS)
+            wanted, left_out = self._wanted(overview)
+            kinds = dict.fromkeys(wanted, OUTPUT) | dict.fromkeys(self.own, OFFSETS)
             kinds |= {app.target.offset_topic: OFFSETS, app.target.config_topic: CONFIG}
             bounds = self._bounds(store, [name for name in kinds if name not in self.failing])
         unseen = sum(name in kinds and not isinstance(why, NotFoundError) for name, why in self.failing.items())
@@ -68,7 +69,7 @@ class TopicsLook:
         now_ms = app.clock.now_ms()
         stood, self.stood = self.stood, {}
         found = [self._topic(name, kinds[name], bounds[name], stood, now_ms) for name in kinds if name in bounds]
-        return LsoFacts(tuple(found), unseen)
+        return LsoFacts(tuple(found), unseen + left_out)
 
     def _learn_names(self, app: App) -> bool:
         """What no worker tells now stays as it was told before. False where Kafka does not answer either."""
@@ -82,17 +83,24 @@ class TopicsLook:
             self.own = tuple(sorted(set(dedicated.configured.values())))
         written = {topic for each in found.of.values() for topic in each.written}
         before = self.output if found.untold or dedicated.connectors is None else ()
-        self.output = tuple(sorted(written.union(before))[:MOST_OUTPUT_TOPICS])
+        self.output = tuple(sorted(written.union(before)))
         return True
 
-    def _wanted(self, overview: Overview) -> Collection[str]:
-        """The group's output topics; where there are many, those with an open transaction alone."""
-        if len(self.output) < MOST_OUTPUT_TOPICS:
-            return self.output
+    def _wanted(self, overview: Overview) -> tuple[Sequence[str], int]:
+        """The group's output topics that are asked, and of how many others nothing is known.
+
+        Of more than MOST_OUTPUT_TOPICS those with an open transaction are asked first. The others have none, as far as
+        transactions could be looked at; where they could not, nothing is known of them.
+        """
+        if len(self.output) <= MOST_OUTPUT_TOPICS:
+            return self.output, 0
         transactions, hanging = overview.facts(TransactionFacts), overview.facts(HangingFacts)
         held = {topic for each in (transactions.open if transactions else ()) for topic in each.topics}
         held |= {each.topic for each in (hanging.hanging if hanging else ())}
-        return [topic for topic in self.output if topic in held]
+        doubtful = [topic for topic in self.output if topic in held]
+        if transactions is None or hanging is None:
+            doubtful += [topic for topic in self.output if topic not in held]
+        return doubtful[:MOST_OUTPUT_TOPICS], len(doubtful[MOST_OUTPUT_TOPICS:])
 
     def _bounds(self, store: TopicStore, topics: Sequence[str]) -> Mapping[str, KnownBounds]:
         """Of all by the same few requests; where that fails for one of them, of each half, until it is found."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from eosctl.app import App
-from eosctl.collect.facts import GroupFacts, OwnedTransaction, TransactionFacts
+from eosctl.collect.facts import MOST_ABORTING, GroupFacts, OwnedTransaction, TransactionFacts
 from eosctl.collect.overview import Overview
 from eosctl.core.ids import Owner, TransactionalId, owner_of
 from eosctl.core.transactions import (
     OPEN_STATES,
     OPEN_STATES_BEFORE_4,
+    TRANSACTIONAL_ID_NOT_FOUND,
     KafkaFault,
     TransactionDescription,
     TransactionListings,
@@ -19,13 +21,17 @@ from eosctl.core.transactions import (
 )
 from eosctl.errors import UnsupportedError
 from eosctl.ports import TransactionAdmin
+from eosctl.txn.applications.readings import KnownOfCluster, readings_of
 
 MOST_DESCRIBED = 5_000
 """Of more aborted ids than this no more are asked for: brokers keep those that nobody uses for a week."""
 MOST_REMEMBERED = 20_000
+MOST_PREFIXES = 100
+"""So many prefixes of others' ids are told apart, the first ones: metrics have a series for each, and keep it."""
 _LATE_MS = 120_000
 """How much later than at its timeout a transaction may be aborted, and clocks may differ."""
 
+_WORDS = re.compile(r"(?:[^-_.:/0-9]+[-_.:/]+)+")
 _Aborted = tuple[int, int | None]
 """The producer id and the start of an aborted transaction."""
 
@@ -39,23 +45,45 @@ class TransactionLook:
 
     counts: dict[str, int] = field(default_factory=dict)
     seen: dict[TransactionalId, _Aborted] = field(default_factory=dict)
+    prefixes: dict[str, None] = field(default_factory=dict)
     looked_ms: int | None = None
 
     def __call__(self, app: App, overview: Overview) -> TransactionFacts:
         """Raises what the connection raises; coordinators that can't be asked are counted."""
         with app.transactions() as admin:
             listings = _listed(admin)
-            described = _described(admin, listings, app.target.group_id)
-        group_id, group = app.target.group_id, overview.facts(GroupFacts)
+            found = _described(admin, listings, app.target.group_id)
+        described = [each for each in found.values() if isinstance(each, TransactionDescription)]
+        unread = _unread(listings, found)
+        group_id, group = app.target.group_id, overview.newest(GroupFacts)
         names = frozenset(each.name for each in (group.connectors or ())) if group else frozenset()
         self._count(described, group_id, app.clock.now_ms())
         now_open = [
-            _open_transaction(each, owner_of(each.transactional_id, group_id, names))
+            self._open_transaction(each, owner_of(each.transactional_id, group_id, names))
             for each in described
             if each.state is not TransactionState.COMPLETE_ABORT and each.started_ms is not None
         ]
         now_open.sort(key=lambda each: each.started_ms)
-        return TransactionFacts(tuple(now_open), dict(self.counts), len(listings.missing))
+        return TransactionFacts(tuple(now_open), dict(self.counts), len(listings.missing) + unread)
+
+    def _open_transaction(self, told: TransactionDescription, owner: Owner) -> OwnedTransaction:
+        return OwnedTransaction(
+            told.transactional_id,
+            owner,
+            told.state.value,
+            told.started_ms or 0,
+            told.transaction_timeout_ms,
+            int(told.producer_id),
+            tuple(sorted({topic for topic, _partition in told.partitions})),
+            None if owner.kind in ("task", "leader") else self._prefix(told.transactional_id),
+        )
+
+    def _prefix(self, transactional_id: TransactionalId) -> str:
+        """One of the first prefixes that were seen, or none: also applications come and go without an end."""
+        prefix = prefix_of(transactional_id)
+        if len(self.prefixes) < MOST_PREFIXES:
+            self.prefixes[prefix] = None
+        return prefix if prefix in self.prefixes else ""
 
     def _count(self, described: Iterable[TransactionDescription], group_id: str | None, now_ms: int) -> None:
         """Counts aborts that no look has seen; those of the first look were before the collector."""
@@ -65,6 +93,8 @@ class TransactionLook:
             which = int(each.producer_id), each.last_started_ms
             if self.seen.pop(each.transactional_id, None) != which and self._is_new(each):
                 connector = owner_of(each.transactional_id, group_id).connector or ""
+                if connector not in self.counts and len(self.counts) >= MOST_ABORTING:
+                    connector = ""
                 self.counts[connector] = self.counts.get(connector, 0) + 1
             self.seen[each.transactional_id] = which
         for oldest in list(self.seen)[: max(0, len(self.seen) - MOST_REMEMBERED)]:
@@ -90,24 +120,32 @@ def _listed(admin: TransactionAdmin) -> TransactionListings:
 
 def _described(
     admin: TransactionAdmin, listings: TransactionListings, group_id: str | None
-) -> list[TransactionDescription]:
+) -> Mapping[TransactionalId, TransactionDescription | KafkaFault]:
     """What is open, and of what was aborted the group's first, always the same ones of too many."""
     aborted = [each.transactional_id for each in listings.found if each.state is TransactionState.COMPLETE_ABORT]
     aborted.sort(key=lambda each: (not each.startswith(f"{group_id}-"), each))
     ids = [each.transactional_id for each in listings.found if each.state is not TransactionState.COMPLETE_ABORT]
-    found: Mapping[TransactionalId, TransactionDescription | KafkaFault] = (
-        admin.describe_transactions([*ids, *aborted[:MOST_DESCRIBED]]) if ids or aborted else {}
-    )
-    return [each for each in found.values() if isinstance(each, TransactionDescription)]
+    return admin.describe_transactions([*ids, *aborted[:MOST_DESCRIBED]]) if ids or aborted else {}
 
 
-def _open_transaction(told: TransactionDescription, owner: Owner) -> OwnedTransaction:
-    return OwnedTransaction(
-        told.transactional_id,
-        owner,
-        told.state.value,
-        told.started_ms or 0,
-        told.transaction_timeout_ms,
-        int(told.producer_id),
-        tuple(sorted({topic for topic, _partition in told.partitions})),
-    )
+def _unread(listings: TransactionListings, found: Mapping[TransactionalId, TransactionDescription | KafkaFault]) -> int:
+    """Of how many open transactions the coordinator did not say more; one that is not known any more has ended."""
+    faults = {
+        transactional_id
+        for transactional_id, each in found.items()
+        if isinstance(each, KafkaFault) and each.code != TRANSACTIONAL_ID_NOT_FOUND
+    }
+    is_open = (each.transactional_id for each in listings.found if each.state is not TransactionState.COMPLETE_ABORT)
+    return sum(each in faults for each in is_open)
+
+
+def prefix_of(transactional_id: TransactionalId) -> str:
+    """Return what the id shares with others of its application, as far as its shape says so; empty where it does not.
+
+    It is the same for one id at all times, whatever other ids there are.
+    """
+    readings = readings_of(transactional_id, KnownOfCluster())
+    if readings:
+        return readings[0].name
+    words = _WORDS.match(transactional_id)
+    return words[0] if words is not None else ""

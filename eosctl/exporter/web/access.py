@@ -1,7 +1,8 @@
 """Who may ask the exporter: the web-config file as it is now, for each connection and each request.
 
 As with exporter-toolkit a file that can't be used lets nobody in, until it can; whether there is TLS at all, and the
-rate limit, are settled at the start.
+rate limit, are settled at the start. A file that asks clients for less than it did may be one of which the rest is not
+written yet: it lets nobody in either, until it asks again, or until a restart.
 """
 
 from __future__ import annotations
@@ -16,17 +17,21 @@ from pathlib import Path
 from eosctl.core.frozen import frozen
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, InputFileError
-from eosctl.events import Event, OnEvent
+from eosctl.events import Event, OnEvent, unfailing
 from eosctl.exporter.web.config import RateLimit, WebConfig, read_web_config
 from eosctl.exporter.web.tls import Stamp, has_allowed_name, server_context, stamp
 
 
 @frozen
 class Admission:
-    """What becomes of a request: OK, or the status that it is answered with; `headers` go with either."""
+    """What becomes of a request: OK, or the status that it is answered with; `headers` go with either.
+
+    `is_known`: whether who asked has shown a password or a certificate.
+    """
 
     status: HTTPStatus
     headers: Mapping[str, str]
+    is_known: bool = False
 
 
 class WebAccess:
@@ -35,11 +40,12 @@ class WebAccess:
     def __init__(self, path: Path, clock: Clock, on_event: OnEvent) -> None:
         from eosctl.exporter.web.passwords import Passwords
 
-        self._path, self._on_event = path, on_event
+        self._path, self._on_event = path, unfailing(on_event)
         self._lock = threading.Lock()
         self._config_stamp: Stamp = stamp(path)
         self._context_stamp: Stamp = ()
         self._config: WebConfig | None = read_web_config(path)
+        self._demanded = self._config.demands()
         self._context: ssl.SSLContext | None = None
         self._told: str | None = None
         self._passwords = Passwords()
@@ -77,7 +83,7 @@ class WebAccess:
         users = config.basic_auth_users
         if users and not self._passwords.allow(authorization, users):
             return Admission(HTTPStatus.UNAUTHORIZED, {**headers, "WWW-Authenticate": "Basic"})
-        return Admission(HTTPStatus.OK, headers)
+        return Admission(HTTPStatus.OK, headers, bool(config.demands()))
 
     def _config_now(self) -> WebConfig:
         """A file that could not be used is read again each time."""
@@ -85,7 +91,14 @@ class WebAccess:
         with self._lock:
             if self._config is None or now != self._config_stamp:
                 self._config = None
-                self._config, self._config_stamp, self._told = read_web_config(self._path), now, None
+                config = read_web_config(self._path)
+                if missing := self._demanded - config.demands():
+                    raise InputFileError(
+                        f"{self._path} has no {' and no '.join(sorted(missing))} any more",
+                        hint="Restart the exporter if that is meant.",
+                    )
+                self._config, self._config_stamp, self._told = config, now, None
+                self._demanded = config.demands()
             return self._config
 
     def _context_now(self) -> tuple[WebConfig, ssl.SSLContext]:

@@ -89,6 +89,16 @@ class WebConfig(_Strict, frozen=True, kw_only=True):
     basic_auth_users: dict[str, str] = msgspec.field(default_factory=dict)
     rate_limit: RateLimit = RateLimit()
 
+    def demands(self) -> frozenset[str]:
+        """The keys by which clients have to show who they are."""
+        tls = self.tls_server_config
+        asked = {
+            "basic_auth_users": bool(self.basic_auth_users),
+            "client_auth_type": tls.client_auth_type == "RequireAndVerifyClientCert",
+            "client_allowed_sans": bool(tls.client_allowed_sans),
+        }
+        return frozenset(key for key, is_asked in asked.items() if is_asked)
+
 
 def read_web_config(path: Path) -> WebConfig:
     """The file at `path`; raises InputFileError that says what is wrong where."""
@@ -97,8 +107,9 @@ def read_web_config(path: Path) -> WebConfig:
     except (OSError, UnicodeDecodeError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8"
         raise InputFileError(f"{path}: cannot be read: {reason}", hint="Check --web-config-file.") from exc
+    document = _parsed(text, path)
     try:
-        config = msgspec.convert(_parsed(text, path) or {}, WebConfig)
+        config = msgspec.convert({} if document is None else document, WebConfig)
         _check(config)
     except (msgspec.ValidationError, ValueError) as exc:
         raise InputFileError(f"{path}: {exc}", hint=_DOCS) from exc

@@ -1,6 +1,7 @@
 """Basic authentication with bcrypt: the hash is computed once for a password that comes again, for wrong ones, too.
 
-An unknown user costs as much as a known one. Passwords are not kept: what was seen is a keyed digest.
+Right ones and wrong ones are remembered apart: nobody pushes a right one out by trying wrong ones. An unknown user
+costs as much as a known one. Passwords are not kept: what was seen is a keyed digest.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class Passwords:
     """Judges the header `Authorization`; may be used by many threads."""
 
     def __init__(self) -> None:
-        self._key, self._seen = secrets.token_bytes(32), dict[bytes, bool]()
+        self._key = secrets.token_bytes(32)
+        self._right, self._wrong = dict[bytes, None](), dict[bytes, None]()
         self._decoys = dict[int, str]()
         self._lock, self._computing = threading.Lock(), threading.Lock()
         self.computed = 0
@@ -38,11 +40,15 @@ class Passwords:
         digest = hashlib.blake2b(key=self._key)
         for part in (user.encode(), compared.encode(), password):
             digest.update(len(part).to_bytes(8, "big") + part)
-        seen = self._seen.get(digest.digest())
-        if seen is None:
-            seen = self._is_right(password, compared)
-            self._keep(digest.digest(), is_right=seen)
-        return seen and hashed is not None
+        told = digest.digest()
+        if told in self._wrong:
+            return False
+        if told not in self._right:
+            is_right = self._is_right(password, compared)
+            self._keep(told, self._right if is_right else self._wrong)
+            if not is_right:
+                return False
+        return hashed is not None
 
     def _is_right(self, password: bytes, hashed: str) -> bool:
         """One at a time: nobody may have all cores compute hashes."""
@@ -61,11 +67,11 @@ class Passwords:
                 self._decoys[cost] = bcrypt.hashpw(secrets.token_bytes(16), bcrypt.gensalt(cost)).decode()
             return self._decoys[cost]
 
-    def _keep(self, digest: bytes, *, is_right: bool) -> None:
+    def _keep(self, digest: bytes, seen: dict[bytes, None]) -> None:
         with self._lock:
-            while len(self._seen) >= _MOST_SEEN:
-                self._seen.pop(next(iter(self._seen)))
-            self._seen[digest] = is_right
+            while len(seen) >= _MOST_SEEN:
+                seen.pop(next(iter(seen)))
+            seen[digest] = None
 
 
 def _credentials(header: str | None) -> tuple[str, bytes] | None:

@@ -1,0 +1,110 @@
+"""What others send over a connection, read within one deadline and one size.
+
+A timeout of a socket begins anew with each byte: who sends one every second is waited for without an end.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import socket
+import zlib
+from collections.abc import Mapping
+from typing import Any, Protocol, cast
+
+from eosctl.deadline import Deadline
+
+LARGEST_ANSWER_BYTES = 256 * 2**20
+"""Of a worker or an agent: a worker of a thousand tasks says some 20 MB, ten thousand connectors 100 MB."""
+_PIECE_BYTES = 1 << 16
+
+
+class AnswerTooLargeError(Exception):
+    """An answer, as it was sent or decompressed, has more bytes than it may have."""
+
+
+class EncodedAnswerError(Exception):
+    """An answer is encoded in a way that nobody asked for and that can't be undone; the text names it."""
+
+
+class TimedReads(io.RawIOBase):
+    """Gives each read of a connection no more than the time that is left; `deadline` may be set anew."""
+
+    def __init__(self, raw: io.RawIOBase, connection: socket.socket, deadline: Deadline) -> None:
+        self._raw, self._connection, self.deadline = raw, connection, deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Raises TimeoutError."""
+        left_s = self.deadline.remaining_s()
+        if not left_s:
+            raise TimeoutError("timed out")
+        self._connection.settimeout(left_s)
+        return cast("int | None", self._raw.readinto(buffer))
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def timed_reads(file: Any, connection: socket.socket, deadline: Deadline) -> TimedReads:
+    """Return what `file`, as `connection.makefile("rb")` gave it, reads from, with reads that end at the deadline."""
+    return TimedReads(file.detach(), connection, deadline)
+
+
+def response_within(deadline: Deadline) -> type[http.client.HTTPResponse]:
+    """Return a `response_class` for http.client and what is built on it: status, headers and body end in time."""
+
+    class TimedResponse(http.client.HTTPResponse):
+        def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
+            super().__init__(sock, *args, **more)
+            self.fp = io.BufferedReader(timed_reads(self.fp, sock, deadline))
+
+    return TimedResponse
+
+
+class _Response(Protocol):
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    def read(self, amt: int | None = None, decode_content: bool | None = None) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
+def read_answer(response: _Response, *, most_bytes: int = LARGEST_ANSWER_BYTES) -> bytes:
+    """Return the body of a response of urllib3 that is not loaded yet, decompressed; ends its connection.
+
+    Raises AnswerTooLargeError, EncodedAnswerError, and what reading raises.
+    """
+    pieces, size = [], 0
+    try:
+        while piece := response.read(_PIECE_BYTES, decode_content=False):
+            size += len(piece)
+            if size > most_bytes:
+                raise AnswerTooLargeError
+            pieces.append(piece)
+    finally:
+        response.close()
+    body, encoding = b"".join(pieces), response.headers.get("Content-Encoding", "identity").lower()
+    if encoding in ("identity", "") or not body:
+        return body
+    if encoding not in ("gzip", "x-gzip"):  # nobody asked for any; some proxies compress all the same
+        raise EncodedAnswerError(encoding)
+    return _unpacked(body, most_bytes)
+
+
+def _unpacked(body: bytes, most_bytes: int) -> bytes:
+    """Raises AnswerTooLargeError before more than that is in memory, EncodedAnswerError for what is no gzip."""
+    unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    try:
+        found = unpacker.decompress(body, most_bytes + 1)
+    except zlib.error as exc:
+        raise EncodedAnswerError("gzip, damaged") from exc
+    if len(found) > most_bytes:
+        raise AnswerTooLargeError
+    if not unpacker.eof:
+        raise EncodedAnswerError("gzip, cut short")
+    return found
