@@ -81,7 +81,8 @@ def _one_earlier(plan: ScanPlan) -> ScanPlan:
 
 def _time_of(log: BatchLog, window: Window, plan: ScanPlan, *, is_at_offsets: bool, planned_ms: int) -> Window:
     """Return the time of the window; of one of offsets, that of the first marker in it."""
-    if window.since_offset is None and not is_at_offsets:
+    is_whole = all(span.first == 0 for span in plan.spans)
+    if is_whole or (window.since_offset is None and not is_at_offsets):
         return Window(since_ms=window.since_ms, until_ms=window.until_ms)
     times_ms = first_marker_ms(log, plan.spans).values()
     return Window(since_ms=min(times_ms, default=planned_ms), until_ms=window.until_ms)

@@ -174,7 +174,8 @@ class OffsetsPartition:
 class OutputPartitions:
     """All partitions of the output topics: what each producer wrote, and what is wrong with it.
 
-    `unjudged` is how many parts of a producer nobody can judge, and why.
+    `unjudged` is how many parts of a producer nobody can judge, and why. Up to `proven_since_ms` some transaction has
+    no records, or no offsets, and these may have been removed, or lie before the window.
     """
 
     ledger: Ledger
@@ -183,6 +184,7 @@ class OutputPartitions:
     bytes: int = 0
     unjudged: Counter[tuple[ProducerId, Unjudged]] = field(default_factory=Counter)
     mirror: Mirror | None = None
+    proven_since_ms: int = -1
     _zombies: set[tuple[str, int, ProducerId]] = field(default_factory=set)
 
     def data(self, batch: Batch) -> None:
@@ -192,9 +194,7 @@ class OutputPartitions:
         if known is None:
             known = self.written[batch.producer_id] = WrittenBy(batch.producer_id)
         known.batch(batch)
-        if batch.is_transactional:
-            self.ledger.has_records(batch.producer_id, batch.producer_epoch)
-        else:
+        if not batch.is_transactional:
             self.tallies.batch(codes.BATCH_NOT_TRANSACTIONAL, batch)
         if batch.crc_ok is False:
             self.tallies.batch(codes.CRC_WRONG, batch)
@@ -219,7 +219,12 @@ class OutputPartitions:
 
     def bare_marker(self, marker: Batch, *, may_be_cut: bool) -> None:
         """Take a marker of a transaction without a batch here."""
+        producer_id = marker.producer_id
         self.ledger.bare_marker(marker, may_be_cut=may_be_cut)
+        if marker.commit and may_be_cut:
+            self.proven_since_ms = max(self.proven_since_ms, marker.max_timestamp_ms)
+        elif marker.commit and self.ledger.has_shared(producer_id, marker.producer_epoch):
+            self.unjudged[producer_id, Unjudged.PARTLY] += 1
 
     def close(self) -> None:
         """All partitions were read."""
@@ -249,6 +254,8 @@ class OutputPartitions:
             for part in parts:
                 if self.ledger.may_be_committed(part):
                     self.unjudged[part.producer_id, Unjudged.PARTLY] += 1
+                elif self.ledger.is_missing_from(part):  # that its offsets were committed can't be seen any more
+                    self.proven_since_ms = max(self.proven_since_ms, part.ended_ms)
 
     def _without_offsets(self, part: Part) -> None:
         if self.ledger.is_missing_from(part):
@@ -262,6 +269,7 @@ class OutputPartitions:
 
     def lost(self, part: Part) -> None:
         """Take a part whose end lies in a hole."""
+        self.ledger.has_records(part.producer_id, part.epoch)
         self.unjudged[part.producer_id, Unjudged.TORN] += 1
 
     def went_back(self, batch: Batch, newer_epoch: int) -> None:  # noqa: ARG002 - as Sink has it

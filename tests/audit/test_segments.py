@@ -73,7 +73,7 @@ CASES: dict[str, tuple[list[Batch], list[str]]] = {
         [batch(), batch(base_offset=4, producer_epoch=1), marker(5, producer_epoch=1)],
         ["data 0", "data 4", "lost 7/0", "commit 7/1 4-4"],
     ),
-    "what compaction emptied": ([batch(last_offset=3, records=0), marker(4)], ["bare 7/0"]),
+    "what compaction emptied": ([batch(last_offset=3, records=0), marker(4)], ["bare 7/0 cut"]),
     "plain batches have no epochs": (
         [plain(0, producer_id=-1), plain(1, producer_id=-1, producer_epoch=-1)],
         ["data 0", "data 1"],
