@@ -43,7 +43,7 @@ def test_an_honest_history_is_never_accused(part: int) -> None:
         if found.connector.verdict is Verdict.NOT_EXACTLY_ONCE:
             accused[seed] = [row.message for row in found.rows if row.severity == "error"]
     assert not accused
-    assert verdicts[Verdict.EXACTLY_ONCE] > verdicts.total() / 3, "one that proves nothing accuses nobody either"
+    assert verdicts[Verdict.EXACTLY_ONCE] > verdicts.total() / 5, "one that proves nothing accuses nobody either"
 
 
 @pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.__name__)
