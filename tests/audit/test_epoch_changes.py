@@ -8,6 +8,8 @@ import pytest
 
 from eosctl.audit.log.ledger import Has, Ledger, Transaction
 from eosctl.audit.log.segments import Part
+from eosctl.audit.log.shared_epochs import SharedEpoch
+from eosctl.audit.log.source_partitions import SourcePartition
 from eosctl.core.batches import Batch
 from eosctl.core.ids import ProducerId
 from tests.audit.log_scene import batch
@@ -141,3 +143,49 @@ def test_a_marker_without_records_is_kept_under_the_epoch_of_its_transaction() -
     known.bare_marker(bare(4), may_be_cut=False)
     known.bare_marker(bare(0), may_be_cut=False)
     assert known.bare_commits == {Transaction(PRODUCER, 3)}
+
+
+def test_offsets_that_no_part_took() -> None:
+    """Of deletions, too, as Connect deletes none without records; where no part is in the epoch, they are others'."""
+    shared = SharedEpoch()
+    for ended_ms, has_offset in ((10_000, True), (20_000, False), (30_000, True)):
+        shared.note(part(ended_ms, at=1), has_offset=has_offset)
+    shared.close()
+    assert list(shared.unclaimed(-1, 1 << 61)) == [10_000, 30_000]
+    shared.take(part(10_000))
+    assert list(shared.unclaimed(-1, 1 << 61)) == [20_000, 30_000]
+    assert list(shared.unclaimed(20_001, 1 << 61)) == [30_000]
+    assert list(shared.unclaimed(20_000, 29_999)) == [20_000]
+    shared.take(part(30_500))
+    assert list(shared.unclaimed(-1, 1 << 61)) == [20_000]
+
+
+def test_where_no_transaction_shows_it_clocks_may_be_five_seconds_apart() -> None:
+    shared = SharedEpoch()
+    shared.note(part(10_000, at=1))
+    shared.close()
+    mine = part(0, at=2)
+    assert [shared.may_have_ended_after(mine, at_ms) for at_ms in (14_979, 14_980)] == [True, False]
+    assert [shared.may_have_ended_between(mine, -1, at_ms) for at_ms in (4_979, 4_980)] == [False, True]
+    same = part(0, at=1)
+    assert [shared.may_have_ended_after(same, at_ms) for at_ms in (9_979, 9_980)] == [True, False]
+    assert [shared.may_have_ended_between(same, -1, at_ms) for at_ms in (9_979, 9_980)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_after"),
+    [
+        ((7, 2, 1_000), (7, 1, 90_000), True),
+        ((7, 1, 90_000), (7, 2, 1_000), False),
+        ((7, 1, 6_001), (7, 1, 1_000), True),
+        ((7, 1, 6_000), (7, 1, 1_000), False),
+        ((8, 0, 6_001), (7, 1, 1_000), True),
+        ((8, 9, 6_000), (7, 1, 1_000), False),
+    ],
+)
+def test_what_a_commit_comes_after(first: tuple[int, int, int], second: tuple[int, int, int], is_after: bool) -> None:
+    one, other = (
+        SourcePartition(b"k", (OFFSETS, 0), 1, ProducerId(producer_id), epoch, at_ms)
+        for producer_id, epoch, at_ms in (first, second)
+    )
+    assert one.is_certainly_after(other) is is_after

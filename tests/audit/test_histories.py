@@ -70,7 +70,7 @@ def proves(found: Audited, made: History) -> bool:
         Setting(),
         Setting(apart_ms=3000, drifts=True, leaders_move=True, tasks=3, partitions=3, offsets_partitions=3),
         Setting(late=True, lost_markers=True, spread_ms=60),
-        Setting(rebalances=True, other_connector=True, compacted_output=True),
+        Setting(rebalances=True, other_connector=True),
         Setting(own_from=2.0, apart_ms=10, restarts=0.0, aborts=0.0, tasks=3, partitions=3, offsets_partitions=3),
         Setting(own_from=2.0, apart_ms=10, partitions=1, offsets_partitions=1),
     ],
