@@ -297,7 +297,7 @@ def history(seed: int | str, setting: Setting | None = None) -> History:
             task.live_until(START_MS + lasts_ms * (era + 1) / eras)
     made.ends_ms = max(task.at_ms for task in tasks)
     _others(made)
-    if setting.lost_markers:
+    if setting.lost_markers and not setting.live:  # as long as the next one is not there, it is missing
         _lose_markers(made)
     if not setting.live and rng.random() < 0.1:
         _leave_open(made, rng.choice(tasks))
