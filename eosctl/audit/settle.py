@@ -215,7 +215,10 @@ def _place_recordless(log: BatchLog, read: LogRead, found: set[Transaction], sin
                 begun.setdefault(producer_at, batch)
             continue
         first = begun.pop(producer_at, None)
-        if first is None or (each := Transaction(first.producer_id, first.producer_epoch)) not in found:
+        if first is None or batch.producer_epoch == first.producer_epoch:  # one of before that shares the epoch
+            continue
+        each = Transaction(first.producer_id, first.producer_epoch)
+        if each not in found:
             continue
         found.discard(each)
         if batch.max_timestamp_ms < since_ms:

@@ -184,7 +184,8 @@ def _leave_for_good(made: History, chosen: Transaction, place: Place, *, every_e
         if each.begun_ms >= chosen.ended_ms and each.transactional_id == chosen.transactional_id
         and place in each.markers and (every_epoch or each.epoch == chosen.epoch)
     ]  # fmt: skip
-    if any(len(each.places(place[0])) < 2 for each in later):
+    is_open_there = any(entry.place == place for each in made.open for entry in each.data)
+    if is_open_there or any(len(each.places(place[0])) < 2 for each in later):
         return False
     for each in later:
         _remove_part(made, each, [place])

@@ -118,3 +118,20 @@ def test_a_commit_marker_without_records_shows_an_abort_before(invoke: Invoke) -
     task.commit()
     done = run_on(scene, invoke)("-o", "json")
     assert verdict(done) == "unproven"
+
+
+def test_offsets_without_records_are_those_of_the_last_transaction_of_an_epoch(invoke: Invoke) -> None:
+    """Those of a transaction before, which shared the epoch, were taken for them."""
+    scene = LogScene(bumps=False)
+    task = scene.task()
+    task.commit()
+    scene.bumps = True
+    task.commit()
+    log = scene.state.log(OUT, 0)
+    del log.batches[2], log.records[1]
+    for number, each in enumerate(log.batches[2:], 2):
+        log.batches[number] = each._replace(base_offset=number, last_offset=number)
+    log.end -= 1
+    done = run_on(scene, invoke)("-o", "json")
+    found = [(row["code"], row["first_offset"]) for row in done.json()["data"]["rows"] if row["severity"] == "error"]
+    assert found == [("offsets_without_records", 2)]
