@@ -69,12 +69,20 @@ def audit(app: App, request: AuditRequest) -> Report:
     with scope.app.transactions() as admin:
         cluster_id = admin.cluster_id()
     read = read_logs(scope, window, check_crcs=request.check_crcs, begin=request.begin)
+    done, problems = audit_of(app, scope, window, read, fields, writes_alone=request.writes_alone)
+    report = _report(app, request, done, problems, cluster_id=cluster_id)
+    return report if request.report is None else _with_page(report, Path(request.report), done, app)
+
+
+def audit_of(
+    app: App, scope: Scope, window: Window, read: LogRead, fields: Fields, *, writes_alone: bool = False
+) -> tuple[Audited, Sequence[Problem]]:
+    """Return what the logs that were read prove, and what could not be asked; `writes_alone` as in AuditRequest."""
     producers, problems = _producers(scope, read)
-    writers = {} if request.writes_alone else producers
+    writers = {} if writes_alone else producers
     more, unread, notes = _more_findings(app, scope, read, fields, producers, writers=writers)
     done = _judged(scope, window, read, producers, more, lacks=[each.message for each in unread], notes=notes)
-    report = _report(app, request, done, [*problems, *unread], cluster_id=cluster_id)
-    return report if request.report is None else _with_page(report, Path(request.report), done, app)
+    return done, [*problems, *unread]
 
 
 def _require_directory(file: str | None) -> None:
@@ -185,7 +193,8 @@ def _judged(
     unseen = [*map(_unseen_text, read.unseen), *gone]
     unreadable = [each for each in (*read.unseen, *read.offsets_unseen) if each.reason is UnseenReason.UNREADABLE]
     ended = [] if read.ended_by is None else ["the reading ended early"]
-    reasons = [*(each.detail for each in unreadable), *gone, *read.uncompared, *lacks, *_doubts(read), *ended]
+    doubts = [*_undated(read), *_left_elsewhere(scope, read)]
+    reasons = [*(each.detail for each in unreadable), *gone, *read.uncompared, *lacks, *doubts, *ended]
     verdict, why, unproven = judge(rows, list(producers.values()), read.outputs, lacks=reasons)
     own = [each.written for each in producers.values() if each.whose is Whose.OWN]
     connector = AuditedConnector(
@@ -211,12 +220,30 @@ def _judged(
     return Audited(scope, read, list(producers.values()), rows, connector)
 
 
-def _doubts(read: LogRead) -> Iterator[str]:
-    if read.ledger.unread_until_ms > read.ledger.read_until_ms:
-        yield "the newest source offsets are in a topic that no task reads, so the next start begins at older ones"
+def _undated(read: LogRead) -> Iterator[str]:
     if read.undated:
         batches = counted(read.undated, "batch", "batches")
         yield f"no marker shows whether {batches} without a transaction were written in the window"
+
+
+def _left_elsewhere(scope: Scope, read: LogRead) -> Iterator[str]:
+    """Yield whether the last offset of source partitions is where no task looks for it.
+
+    A task looks into the global topic, too, for what its own topic does not have.
+    """
+    found = list(read.sources.of.values())
+    in_use = {each.key: each for each in found if each.place[0] == scope.offsets_topics[0]}
+    looked_at = {scope.offsets_topics[0], scope.app.target.offset_topic}
+    count = len(
+        {
+            each.key
+            for each in found
+            if each.place[0] not in looked_at
+            and not ((now := in_use.get(each.key)) is not None and now.is_certainly_after(each))
+        }
+    )
+    if count:
+        yield f"the last offsets of {counted(count, 'source partition')} are not in the offsets topic in use"
 
 
 def _source_partitions(read: LogRead, producers: Mapping[ProducerId, KnownProducer]) -> list[SourcePartitionPart]:
@@ -248,6 +275,7 @@ def _window(window: Window, read: LogRead, unseen: list[str]) -> WindowPart:
         since_ms = max(since_ms, fold.removed_ms)
         if fold.in_hole and not fold.is_empty:
             until_ms = -1  # of when what lies behind a hole is, nothing shows
+    since_ms = max(since_ms, read.outputs.proven_since_ms)
     if read.outputs.unjudged:
         since_ms = max(since_ms, read.ledger.complete_since_ms)
     return WindowPart(

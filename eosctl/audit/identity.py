@@ -23,6 +23,7 @@ from eosctl.offsets.history.events import ConnectorSieve
 
 COORDINATOR, TRANSACTION_LOG, OFFSETS_RECORD, UNKNOWN = "coordinator", "transaction_log", "offsets_record", "unknown"
 """How the id behind a producer is known."""
+_ENDING = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 _PRODUCER_ID = slice(2, 10)
 """Where a record of the log has it."""
 _OTHERS = re.compile(rb"[\0\1]\x08(?=(.{8}))", re.DOTALL)
@@ -112,19 +113,28 @@ def logged_ids(records: Sequence[Record], producer_ids: Collection[ProducerId]) 
     return found
 
 
-def ongoing_places(app: App, producer_ids: Collection[ProducerId]) -> Collection[tuple[ProducerId, Place]]:
-    """Ask the coordinators which partitions are in the open transactions of these producers; none where that fails."""
+def unended_places(
+    app: App, producer_ids: Collection[ProducerId]
+) -> Mapping[ProducerId, Collection[tuple[int, Place]]]:
+    """Ask the coordinators which partitions still wait for a marker, of those of these producers that they know.
+
+    Gives each with the epoch of its transaction; of one that is about to end, that may have been raised already.
+    """
     try:
         names, _lacks = _ask_coordinators(app, sorted(producer_ids))
         with app.transactions() as admin:
             described = admin.describe_transactions(sorted({each.transactional_id for each in names.values()}))
     except EosctlError:
-        return ()
+        return {}
     return {
-        (each.producer_id, (topic, partition))
+        each.producer_id: {
+            (epoch, (topic, partition))
+            for epoch in range(each.producer_epoch - (each.state in _ENDING), each.producer_epoch + 1)
+            for topic, partition in each.partitions
+            if each.state in (TransactionState.ONGOING, *_ENDING)
+        }
         for each in described.values()
-        if isinstance(each, TransactionDescription) and each.state is TransactionState.ONGOING
-        for topic, partition in each.partitions
+        if isinstance(each, TransactionDescription)
     }
 
 

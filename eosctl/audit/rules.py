@@ -125,8 +125,6 @@ class OffsetsPartition:
         if has & Has.ELSEWHERE and part.is_committed:
             self.tallies.part(codes.OFFSETS_ELSEWHERE, part)
         if has & (Has.OFFSET | Has.ELSEWHERE) and part.is_committed:
-            # the global topic is read beside one of the connector's own
-            self.ledger.note_where(part, is_read=self.is_in_use or self.is_global)
             self.tallies.part(codes.FOREIGN_OFFSETS, part, at_ms=part.ended_ms)  # dropped where it is the connector's
 
     def bare_marker(self, marker: Batch, *, may_be_cut: bool) -> None:  # noqa: ARG002 - as Sink has it
@@ -183,7 +181,8 @@ class OutputPartitions:
     """All partitions of the output topics: what each producer wrote, and what is wrong with it.
 
     `unjudged` is how many parts of a producer nobody can judge, and why. `without_offsets_records` are producers of
-    transactions that have not even the record that Connect writes for a source offset of null.
+    transactions that have not even the record that Connect writes for a source offset of null. Up to `proven_since_ms`
+    some transaction has no records, or no offsets, and these may have been removed, or lie before the window.
     """
 
     ledger: Ledger
@@ -193,6 +192,7 @@ class OutputPartitions:
     unjudged: Counter[tuple[ProducerId, Unjudged]] = field(default_factory=Counter)
     without_offsets_records: set[ProducerId] = field(default_factory=set)
     mirror: Mirror | None = None
+    proven_since_ms: int = -1
     _zombies: set[tuple[str, int, ProducerId]] = field(default_factory=set)
     _aborted_last: dict[tuple[str, int, ProducerId], Part] = field(default_factory=dict)
 
@@ -203,9 +203,7 @@ class OutputPartitions:
         if known is None:
             known = self.written[batch.producer_id] = WrittenBy(batch.producer_id)
         known.batch(batch)
-        if batch.is_transactional:
-            self.ledger.has_records(batch.producer_id, batch.producer_epoch)
-        else:
+        if not batch.is_transactional:
             self.tallies.batch(codes.BATCH_NOT_TRANSACTIONAL, batch)
         if batch.crc_ok is False:
             self.tallies.batch(codes.CRC_WRONG, batch)
@@ -235,10 +233,17 @@ class OutputPartitions:
 
         A commit that follows an abort under the same epoch is the coordinator's: somebody else has aborted the part.
         """
+        producer_id = marker.producer_id
         self.ledger.bare_marker(marker, may_be_cut=may_be_cut)
-        part = self._aborted_last.pop((marker.topic, marker.partition, marker.producer_id), None)
-        if part is not None and marker.commit and part.epoch == marker.producer_epoch and not may_be_cut:
+        part = self._aborted_last.pop((marker.topic, marker.partition, producer_id), None)
+        if not marker.commit:
+            return
+        if may_be_cut:
+            self.proven_since_ms = max(self.proven_since_ms, marker.max_timestamp_ms)
+        elif part is not None and part.epoch == marker.producer_epoch:
             self._found_torn([part])
+        elif self.ledger.has_shared(producer_id, marker.producer_epoch):
+            self.unjudged[producer_id, Unjudged.PARTLY] += 1
 
     def close(self) -> None:
         """All partitions were read."""
@@ -268,6 +273,8 @@ class OutputPartitions:
             for part in parts:
                 if self.ledger.may_be_committed(part):
                     self.unjudged[part.producer_id, Unjudged.PARTLY] += 1
+                elif self.ledger.is_missing_from(part):  # that its offsets were committed can't be seen any more
+                    self.proven_since_ms = max(self.proven_since_ms, part.ended_ms)
 
     def _found_torn(self, parts: Sequence[Part]) -> None:
         for part in parts:
@@ -292,6 +299,7 @@ class OutputPartitions:
 
     def lost(self, part: Part) -> None:
         """Take a part whose end lies in a hole."""
+        self.ledger.has_records(part.producer_id, part.epoch)
         self.unjudged[part.producer_id, Unjudged.TORN] += 1
 
     def went_back(self, batch: Batch, newer_epoch: int) -> None:  # noqa: ARG002 - as Sink has it

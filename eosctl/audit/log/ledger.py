@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from enum import IntFlag
 
 from eosctl.audit.log.segments import Part
-from eosctl.audit.log.shared_epochs import SharedEpoch
+from eosctl.audit.log.shared_epochs import SAME_MS, SharedEpoch
 from eosctl.core.batches import Batch
 from eosctl.core.frozen import NamedTuple
 from eosctl.core.ids import ProducerId
 
 _TOLERANCE_MS = 1000
 _COPIED_LATER_MS = 10_000
-_CLOCKS_MS = 5000
+CLOCKS_MS = 5000
 """As far as brokers' clocks may be apart, and more: of what ended so close to an edge nobody says on which side."""
 SETTLED_MS = 10_000
 """Markers of a transaction come to its partitions one after the other: what is younger may still come."""
@@ -34,6 +34,7 @@ class Has(IntFlag):
     """What one transaction has: source offsets of the connector by kind and end, and records in output topics by end.
 
     COMMITTED is an offsets part that was committed under an epoch of its own, RECORDS_COMMITTED such an output part.
+    Of what was committed under a shared epoch nothing is in here: the last transaction of it may have it for its own.
     """
 
     NOTHING = 0
@@ -48,8 +49,8 @@ class Has(IntFlag):
 
 
 _ANY_OFFSET = Has.OFFSET | Has.ELSEWHERE
+_ANY_RECORDS = Has.RECORDS | Has.RECORDS_COMMITTED | Has.ABORTED
 _WAS_COMMITTED = Has.COMMITTED | Has.RECORDS_COMMITTED
-_RECORDS = int(Has.RECORDS)  # asked of each batch, and a plain number is ten times as quick
 
 
 class Transaction(NamedTuple):
@@ -91,8 +92,7 @@ class Ledger:
     `complete_since_ms`: no offset of a transaction that ended later is missing. `is_unread`: a part of the offsets
     topics could not be read, so that any may be missing. `elsewhere_since_ms` and `elsewhere_until_ms` are when offsets
     were first and last in a topic that is not in use now. `offsets_since_ms` is when a transaction first had offsets of
-    the connector, or deleted some; `read_until_ms` and `unread_until_ms` are when one last had some where a task that
-    starts looks for them, and where none does.
+    the connector, or deleted some.
     """
 
     complete_since_ms: int = -1
@@ -100,8 +100,6 @@ class Ledger:
     elsewhere_since_ms: int = -1
     elsewhere_until_ms: int = -1
     offsets_since_ms: int = 1 << 62
-    read_until_ms: int = -1
-    unread_until_ms: int = -1
     aborted: dict[Transaction, list[Part]] = field(default_factory=dict)
     aborted_unkept: int = 0
     bare_commits: set[Transaction] = field(default_factory=set)
@@ -131,11 +129,12 @@ class Ledger:
         self._note_committed(part)
         if part.has_own_epoch:
             self._times.setdefault(part.producer_id, _Times()).note(part.epoch, part.ended_ms)
-            has |= Has.COMMITTED
-        else:
-            shared = self._shared.setdefault((part.producer_id, part.epoch), SharedEpoch())
-            shared.note(part, has_offset=bool(has & _ANY_OFFSET))
-        self._add(part, has)
+            self._add(part, has | Has.COMMITTED)
+            return
+        shared = self._shared.setdefault((part.producer_id, part.epoch), SharedEpoch())
+        shared.note(part, has_offset=bool(has & _ANY_OFFSET))
+        if part.marker is None:  # which of both it is, its end will show
+            self._add(part, has)
 
     def _note_elsewhere(self, part: Part) -> None:
         """Times of the workers' clocks, which a copy in the global topic is compared with."""
@@ -149,9 +148,8 @@ class Ledger:
             each.close()
 
     def has_records(self, producer_id: ProducerId, epoch: int) -> None:
-        """Note that a transaction has records in an output topic, however it ends."""
-        if not self._flags(producer_id, epoch) & _RECORDS:
-            self._set(producer_id, epoch, Has.RECORDS)
+        """Note that a transaction has records in an output topic, and no end that was read."""
+        self._set(producer_id, epoch, Has.RECORDS)
 
     def note_output(self, part: Part) -> bool:
         """Note a part in an output topic that ended; return whether it is its transaction's first, as far as known."""
@@ -178,16 +176,9 @@ class Ledger:
         if marker.commit is not True or marker.producer_epoch < 1:
             return
         if may_be_cut:
-            self._set(marker.producer_id, marker.producer_epoch - 1, Has.RECORDS)
+            self.has_records(marker.producer_id, marker.producer_epoch - 1)
         elif len(self.bare_commits) < MOST_KEPT:
             self.bare_commits.add(Transaction(marker.producer_id, marker.producer_epoch - 1))
-
-    def note_where(self, part: Part, *, is_read: bool) -> None:
-        """Note when offsets were committed to a topic that a task reads when it starts, or to another one."""
-        if is_read:
-            self.read_until_ms = max(self.read_until_ms, part.ended_ms)
-        else:
-            self.unread_until_ms = max(self.unread_until_ms, part.ended_ms)
 
     # -- what that comes to
 
@@ -211,24 +202,32 @@ class Ledger:
     def may_be_over(self, part: Part) -> bool:
         """Whether its producer committed offsets since, under a shared epoch: so nobody can say that it is open."""
         found = self._shared.get((part.producer_id, part.epoch))
-        return found is not None and found.has_ended_after(part.after_ms)
+        return found is not None and found.may_have_ended_after(part, part.after_ms)
 
     def may_be_committed(self, part: Part) -> bool:
         """Whether an aborted part of a shared epoch may belong to a transaction that committed its offsets."""
         found = self._shared.get((part.producer_id, part.epoch))
-        raised = part.marker is not None and part.marker.producer_epoch > part.epoch  # a fence, or a timeout
-        return not raised and found is not None and found.has_ended_between(part.after_ms, part.ended_ms)
+        if found is None or part.marker is None:
+            return False
+        raised = part.marker.producer_epoch
+        if raised > part.epoch:  # after a fence, or a timeout, nothing is committed, and nobody is given that epoch
+            if found.may_have_ended_after(part, part.ended_ms - 2 * SAME_MS):
+                return True
+            if (part.producer_id, raised) not in self._shared and not self._flags(part.producer_id, raised):
+                return False
+        return found.may_have_ended_between(part, part.after_ms, part.ended_ms)
 
     def is_missing_from(self, part: Part) -> bool:
         """Whether offsets that a committed part may have had can be missing in what was read."""
-        return self.is_unread or (self.complete_since_ms >= 0 and part.ended_ms <= self.complete_since_ms + SETTLED_MS)
+        ended_ms = part.after_ms if part.is_unmarked else part.ended_ms  # the marker that ended it came later
+        return self.is_unread or (self.complete_since_ms >= 0 and ended_ms <= self.complete_since_ms + SETTLED_MS)
 
     def has_only_offsets(self, part: Part) -> bool:
         """Whether the transaction of an offsets part, or all of its epoch where that is shared, have no record."""
         shared = None if part.has_own_epoch else self._shared.get((part.producer_id, part.epoch))
         if shared is not None:
             return not shared.has_taken
-        return not self._flags(part.producer_id, part.epoch) & Has.RECORDS
+        return not self._flags(part.producer_id, part.epoch) & _ANY_RECORDS
 
     def has_deletions(self, part: Part) -> bool:
         """Whether a transaction deleted offsets of the connector, or wrote a source offset of null."""
@@ -240,13 +239,14 @@ class Ledger:
 
     def is_before_all_offsets(self, part: Part) -> bool:
         """Whether the connector had no offsets yet where any were read: they may have been in a topic that is gone."""
-        return part.ended_ms + _CLOCKS_MS < self.offsets_since_ms
+        return part.ended_ms + CLOCKS_MS < self.offsets_since_ms
 
     def without(self, part: Part) -> Sequence[Part]:
         """Give a committed part, in the order of its partition's log: those that are known now to have no offsets."""
         shared = None if part.has_own_epoch else self._shared.get((part.producer_id, part.epoch))
         if shared is None:
-            return () if self._flags(part.producer_id, part.epoch) & _ANY_OFFSET else (part,)
+            has_offset = part.has_own_epoch and self._flags(part.producer_id, part.epoch) & _ANY_OFFSET
+            return () if has_offset else (part,)
         if self.is_missing_from(part):
             return () if shared.take_without_order(part) else (part,)
         shared.take(part)
@@ -257,24 +257,28 @@ class Ledger:
         for (producer_id, _epoch), each in self._shared.items():
             yield producer_id, tuple(each.finish()), each.unsure
 
-    def count_without_records(self, producer_id: ProducerId, *, since_ms: int, until_ms: int) -> int:
-        """Count the groups of offsets under shared epochs, in that time, that no output part took."""
-        return sum(
-            each.count_unclaimed(since_ms + _CLOCKS_MS, until_ms - _CLOCKS_MS)
-            for (owner, _epoch), each in self._shared.items()
-            if owner == producer_id
-        )
+    def shared_without_records(self, producer_id: ProducerId, *, since_ms: int, until_ms: int) -> Iterator[int]:
+        """Yield when groups of offsets under shared epochs ended, in that time, that no output part took."""
+        for (owner, _epoch), each in self._shared.items():
+            if owner == producer_id:
+                yield from each.unclaimed(since_ms, until_ms)
 
     def without_records(self, producer_id: ProducerId, *, since_ms: int, until_ms: int) -> Iterator[Transaction]:
-        """Yield the transactions of a producer that committed offsets, in that time, and have no records anywhere."""
+        """Yield the transactions of a producer that committed offsets, and have no records anywhere.
+
+        Of some of those that ended outside of that time, that is not known yet.
+        """
         times = self._times.get(producer_id)
         if times is None:
             return
         for epoch, flags in enumerate(self._of.get(producer_id, b"")):
-            if flags & _ANY_OFFSET and flags & Has.COMMITTED and not flags & Has.RECORDS:
-                early = since_ms >= 0 and times.not_before(epoch) < since_ms + _CLOCKS_MS
-                if not early and times.not_after(epoch) <= until_ms:
-                    yield Transaction(producer_id, epoch)
+            is_one = flags & _ANY_OFFSET and flags & Has.COMMITTED and not flags & _ANY_RECORDS
+            if is_one and times.not_after(epoch) >= since_ms and times.not_before(epoch) <= until_ms:
+                yield Transaction(producer_id, epoch)
+
+    def has_shared(self, producer_id: ProducerId, epoch: int) -> bool:
+        """Whether transactions of the producer that have offsets share this epoch."""
+        return (producer_id, epoch) in self._shared
 
     def follows_an_abort(self, transaction: Transaction) -> bool:
         """Whether the transaction before was aborted, after which Connect may commit offsets without records.
@@ -298,12 +302,11 @@ class Ledger:
         parts = self.aborted.get(transaction, ())
         if any(part.marker is not None and part.marker.producer_epoch > part.epoch for part in parts):
             return True
-        before = self._flags(transaction.producer_id, transaction.epoch - 1) if transaction.epoch else 0
-        return bool(before & _WAS_COMMITTED) or not any(owner == transaction.producer_id for owner, _ in self._shared)
+        return bool(self._flags(transaction.producer_id, transaction.epoch - 1) & _WAS_COMMITTED)
 
     def began_anew(self, producer_id: ProducerId, first: int, last: int) -> bool:
         """Whether the producer was started again between two epochs: InitProducerId takes one that writes nothing."""
-        if (producer_id, first) in self._shared:
+        if (producer_id, first) in self._shared and not self._flags(producer_id, first) & _WAS_COMMITTED:
             return last > first
         return any(not self._flags(producer_id, epoch) for epoch in range(first + 1, last))
 

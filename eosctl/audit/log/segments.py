@@ -172,7 +172,9 @@ class PartitionFold:
         self._epochs[producer_id] = max(known, marker.producer_epoch)
         parts = [*self._unmarked.pop(producer_id, ()), *filter(None, [self._open.pop(producer_id, None)])]
         if not parts:
-            self.sink.bare_marker(marker, may_be_cut=self.removed > 0 or (self.starts_inside and known < 0))
+            self.sink.bare_marker(
+                marker, may_be_cut=(self.starts_inside and known < 0) or ended_ms <= self.lost_until_ms
+            )
         for part in parts:
             part.is_unmarked = part is not parts[-1]
             if part.is_unmarked and part.is_torn:

@@ -19,12 +19,13 @@ from eosctl.core.batches import Place
 
 _TOLERANCE_MS = 1000
 """As far apart as the markers of one transaction are, unless a leader was away."""
-_SAME_MS = 20
+SAME_MS = 20
 """Markers that are this close are those of one transaction: a transaction takes longer than that."""
 _CLOCKS_MS = 5000
 """As far as two brokers' clocks may be apart, and more."""
 _OPEN_MS = 1 << 62
 _MOST_SUSPECTS = 10_000
+_FEWEST_BY_ORDER = 3
 
 
 @dataclass(slots=True)
@@ -51,11 +52,6 @@ class _AtPlace:
     def note_distance(self, distance_ms: int) -> None:
         self.earliest, self.latest = min(self.earliest, distance_ms), max(self.latest, distance_ms)
 
-    @property
-    def is_uneven(self) -> bool:
-        """Whether a steady difference of two clocks does not explain the distances."""
-        return self.latest - self.earliest > 2 * _SAME_MS
-
 
 @dataclass(slots=True)
 class SharedEpoch:
@@ -63,7 +59,8 @@ class SharedEpoch:
 
     Each transaction may have markers in several offsets partitions, which are one of `_groups`; `_claimed` counts who
     took one of these, `_sure` of them those whose markers were written at the same time. `_has_offset` is 0 for groups
-    that only deleted offsets, as Connect does for records without a source offset.
+    that only deleted offsets, as Connect does for records without a source offset. `_most` is how many transactions
+    with offsets a group may be, where these were as close to each other as the markers of one.
     """
 
     _noted: list[tuple[int, Place, bool]] = field(default_factory=list)
@@ -74,8 +71,10 @@ class SharedEpoch:
     _claimed: dict[int, int] = field(default_factory=dict)
     _sure: bytearray = field(default_factory=bytearray)
     _has_offset: bytearray = field(default_factory=bytearray)
+    _most: array[int] = field(default_factory=lambda: array("q"))
     _at: dict[Place, _AtPlace] = field(default_factory=dict)
     unsure: int = 0
+    _only_place: Place | None = None
 
     def note(self, part: Part, *, has_offset: bool = True) -> None:
         """Note a transaction with offsets, or with deletions of some only, in an offsets partition."""
@@ -85,17 +84,27 @@ class SharedEpoch:
     def close(self) -> None:
         """All offsets are there."""
         there = set[Place]()
+        last_ms = array("q")
         for ended_ms, place, has_offset in sorted(self._noted):
-            if not self._begins or place in there or ended_ms > self._begins[-1] + _SAME_MS:
+            if not self._begins or place in there or ended_ms > self._begins[-1] + SAME_MS:
                 self._begins.append(ended_ms)
                 self._has_offset.append(0)
+                self._most.append(0)
+                last_ms.append(ended_ms)
                 there.clear()
             there.add(place)
+            last_ms[-1] = ended_ms
+            self._most[-1] += has_offset
             self._has_offset[-1] |= has_offset
             self._ends.append(ended_ms)
             self._groups.append(len(self._begins) - 1)
         self._margins = array("q", _margins(self._begins))
+        for group, margin in enumerate(self._margins):
+            if last_ms[group] - self._begins[group] <= margin:
+                self._most[group] = min(self._most[group], 1)
         self._sure = bytearray(len(self._begins))
+        places = {place for _ended_ms, place, _has_offset in self._noted}
+        self._only_place = places.pop() if len(places) == 1 else None
         self._noted = []
 
     def take(self, part: Part) -> None:
@@ -140,42 +149,56 @@ class SharedEpoch:
         for at in self._at.values():
             if at.waiting is not None:
                 self._decide(at, at.waiting, next_one=-1, is_taken=False, next_ms=_OPEN_MS)
-            there = self._count_with_offset(at.first_ms - _CLOCKS_MS, at.last_ms + _CLOCKS_MS)
+            there = self._count_with_offset(at)
             lacking = max(0, at.parts - there)
             yield from at.suspects[:lacking]
             doubtful = max(0, len(at.suspects) - lacking) + at.unsure
-            self.unsure += max(doubtful, lacking - len(at.suspects), at.by_order if at.is_uneven else 0)
+            self.unsure += max(doubtful, lacking - len(at.suspects), 0 if self._is_steady(at) else at.by_order)
         claims = (count for group, count in self._claimed.items() if count > 1 or self._sure[group])
         self.unsure = max(self.unsure, sum(claims))
 
-    def count_unclaimed(self, since_ms: int, until_ms: int) -> int:
-        """Count the groups with offsets, in that time, that no part took."""
-        return sum(
-            1
-            for group, begin in enumerate(self._begins)
-            if since_ms <= begin <= until_ms
-            and self._has_offset[group]
-            and not self._sure[group]
-            and group not in self._claimed
-        )
+    def unclaimed(self, since_ms: int, until_ms: int) -> Iterator[int]:
+        """Yield when the groups ended, in that time, that no part took."""
+        for group, begin in enumerate(self._begins):
+            is_taken = self._sure[group] or group in self._claimed
+            if since_ms <= begin <= until_ms and not is_taken and (self._has_offset[group] or self._at):
+                yield begin
 
-    def has_ended_after(self, at_ms: int) -> bool:
-        """Whether a transaction with offsets ended after that time."""
-        return self.has_ended_between(at_ms, _OPEN_MS - 1 - _SAME_MS)
+    def may_have_ended_after(self, part: Part, at_ms: int) -> bool:
+        """Whether a transaction with offsets may have ended after that time of the part's partition."""
+        return self.may_have_ended_between(part, at_ms, _OPEN_MS >> 1)
 
-    def has_ended_between(self, after_ms: int, until_ms: int) -> bool:
-        """Whether a transaction with offsets ended in that time; `after_ms` -1: since ever."""
-        one = bisect_right(self._ends, after_ms + _SAME_MS if after_ms >= 0 else -1)
-        return one < len(self._ends) and self._ends[one] <= until_ms + _SAME_MS
+    def may_have_ended_between(self, part: Part, after_ms: int, until_ms: int) -> bool:
+        """Whether a transaction with offsets may have ended in that time of the part's partition; -1: since ever.
 
-    def _count_with_offset(self, since_ms: int, until_ms: int) -> int:
-        first, stop = bisect_left(self._begins, since_ms), bisect_right(self._begins, until_ms)
-        return sum(self._has_offset[first:stop])
+        How far the clocks are apart is known from the transactions that both partitions have.
+        """
+        earliest, latest = self._distances((part.topic, part.partition))
+        one = bisect_right(self._ends, after_ms + SAME_MS - latest if after_ms >= 0 else -1)
+        return one < len(self._ends) and self._ends[one] <= until_ms + SAME_MS - earliest
+
+    def _is_steady(self, at: _AtPlace) -> bool:
+        """Whether a steady difference of two clocks explains the distances: few show none, nor do several clocks."""
+        is_even = at.latest - at.earliest <= 2 * SAME_MS
+        return is_even and at.by_order >= _FEWEST_BY_ORDER and self._only_place is not None
+
+    def _distances(self, place: Place) -> tuple[int, int]:
+        """Return how much later than those of the offsets the markers of a partition are, at least and at most."""
+        if self._only_place == place:
+            return 0, 0
+        at = self._at.get(place)
+        return (-_CLOCKS_MS, _CLOCKS_MS) if at is None or at.latest < at.earliest else (at.earliest, at.latest)
+
+    def _count_with_offset(self, at: _AtPlace) -> int:
+        """Count those that may be the partition's; at both ends a marker may have come late, be it here or there."""
+        first = bisect_left(self._begins, at.first_ms - _CLOCKS_MS)
+        stop = bisect_right(self._begins, at.last_ms + _CLOCKS_MS)
+        return sum(self._most[max(0, first - 1) : stop + 1])
 
     def _same(self, at: _AtPlace, ended_ms: int) -> int | None:
         """Return the group that ended at that very time, unless another part of the partition took it."""
-        one = bisect_left(self._ends, ended_ms - _SAME_MS, at.next_same)
-        while one < len(self._ends) and self._ends[one] <= ended_ms + _SAME_MS:
+        one = bisect_left(self._ends, ended_ms - SAME_MS, at.next_same)
+        while one < len(self._ends) and self._ends[one] <= ended_ms + SAME_MS:
             group = self._groups[one]
             if abs(self._ends[one] - ended_ms) <= self._margins[group]:
                 self._sure[group] = 1
@@ -214,4 +237,4 @@ def _margins(begins: Sequence[int]) -> Iterator[int]:
     for number, begin in enumerate(begins):
         before = begin - begins[number - 1] if number else _OPEN_MS
         behind = begins[number + 1] - begin if number + 1 < len(begins) else _OPEN_MS
-        yield min(_SAME_MS, before // 4, behind // 4)
+        yield min(SAME_MS, before // 4, behind // 4)

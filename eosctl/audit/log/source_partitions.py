@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from eosctl.audit.log.ledger import Ledger
+from eosctl.audit.log.ledger import CLOCKS_MS, Ledger
 from eosctl.audit.log.segments import Part
 from eosctl.core.batches import NO_PRODUCER, Place
 from eosctl.core.ids import ProducerId
@@ -29,6 +29,12 @@ class SourcePartition:
     at_ms: int = -1
     epochs: dict[ProducerId, int] = field(default_factory=dict)
     """The epoch with which each producer committed it last."""
+
+    def is_certainly_after(self, other: SourcePartition) -> bool:
+        """Whether its last commit came after the other's: by the producer's epoch, else by the brokers' clocks."""
+        if self.producer_id == other.producer_id and self.epoch != other.epoch:
+            return self.epoch > other.epoch
+        return self.at_ms > other.at_ms + CLOCKS_MS
 
 
 @dataclass(slots=True)

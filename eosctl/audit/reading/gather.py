@@ -82,7 +82,7 @@ def _one_earlier(plan: ScanPlan) -> ScanPlan:
 
 def _time_of(log: BatchLog, window: Window, plan: ScanPlan, *, begins_at_offsets: bool, planned_ms: int) -> Window:
     """Return the time of the window; of one of offsets, that of the first marker in it."""
-    if not begins_at_offsets:
+    if not begins_at_offsets or all(span.first == 0 for span in plan.spans):
         return Window(since_ms=window.since_ms, until_ms=window.until_ms)
     times_ms = first_marker_ms(log, plan.spans).values()
     return Window(since_ms=min(times_ms, default=planned_ms), until_ms=window.until_ms)

@@ -6,15 +6,16 @@ other. So before something is said to be missing, what lies behind the ends is r
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from eosctl.audit import codes
-from eosctl.audit.identity import ongoing_places
-from eosctl.audit.log.ledger import Ledger, Transaction
+from eosctl.audit.identity import unended_places
+from eosctl.audit.log.ledger import CLOCKS_MS, Ledger, Transaction
 from eosctl.audit.log.segments import Part
 from eosctl.audit.rules import LogRead, Unjudged
 from eosctl.audit.scope import Scope
-from eosctl.core.batches import Batch, Place, ScanPlan, UnseenReason, Window
+from eosctl.core.batches import Batch, Place, ScanPlan, Span, UnseenReason, Window
 from eosctl.core.ids import ProducerId
 from eosctl.deadline import Deadline
 from eosctl.ports import BatchLog
@@ -27,37 +28,52 @@ _ProducerAt = tuple[str, int, ProducerId]
 
 
 def settle(scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead) -> None:
-    """Judge what has no end, and what has offsets only; `plan` is that of the output topics."""
-    _settle_outputs(scope, log, plan, read)
+    """Judge what has no end, and what has offsets only; `plan` is what was planned of the output topics."""
+    cut_off = {(span.topic, span.partition) for span in plan.spans if span.stop < span.end}
+    _settle_outputs(scope, log, read, cut_off)
     _settle_offsets(scope, log, read)
-    _find_recordless(scope, log, plan, read)
+    _find_recordless(scope, log, read, cut_off)
 
 
-def _settle_outputs(scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead) -> None:
-    """Judge the transactions that have not ended in an output partition."""
+def _settle_outputs(scope: Scope, log: BatchLog, read: LogRead, cut_off: Collection[Place]) -> None:
+    """Judge the transactions that have not ended in an output partition; what a window has `cut_off` ends behind it."""
     outputs, ledger = read.outputs, read.ledger
     unreadable = {(each.topic, each.partition) for each in read.unseen if each.reason is UnseenReason.UNREADABLE}
     left: list[tuple[int, Part]] = []
-    for span in plan.spans:
+    for span in read.spans:
         place = (span.topic, span.partition)
-        if span.stop < span.end:
-            continue  # what a window cuts off has its end behind it
         is_lost = place in unreadable or read.folds[place].next_offset < span.stop
         for part in read.folds[place].still_open():
-            if is_lost:
+            ledger.has_records(part.producer_id, part.epoch)
+            if is_lost and place not in cut_off:
                 outputs.left_open(part, ended_since=None)
             elif ledger.is_over(part.producer_id, part.epoch) or _is_doubtful(scope, ledger, part):
                 left.append((span.stop, part))
-            else:
+            elif place not in cut_off:
                 outputs.left_open(part, ended_since=True)
     for part, marker in _markers_behind(scope, log, left):
-        outputs.left_open(part, ended_since=None if marker is None else marker is not False)
+        has_ended = None if marker is None else marker is not False or _is_still_to_come(scope, ledger, part)
+        if not (has_ended and (part.topic, part.partition) in cut_off):
+            outputs.left_open(part, ended_since=has_ended)
 
 
 def _is_doubtful(scope: Scope, ledger: Ledger, part: Part) -> bool:
     """Whether it may be over, as others of its epoch are, unless its coordinator says that it is open."""
-    place = (part.topic, part.partition)
-    return ledger.may_be_over(part) and (part.producer_id, place) not in ongoing_places(scope.app, [part.producer_id])
+    return ledger.may_be_over(part) and not _is_unended(scope, part)
+
+
+def _is_unended(scope: Scope, part: Part) -> bool | None:
+    """Whether its coordinator says that its marker is still to come; None: it knows nothing of the producer."""
+    there = unended_places(scope.app, [part.producer_id]).get(part.producer_id)
+    return None if there is None else (part.epoch, (part.topic, part.partition)) in there
+
+
+def _is_still_to_come(scope: Scope, ledger: Ledger, part: Part) -> bool | None:
+    """Whether its marker is still to come, as a leader may be away for long; None: nobody can say.
+
+    A producer has no later transaction before all markers of a former one are there.
+    """
+    return False if ledger.is_over(part.producer_id, part.epoch + 1) else _is_unended(scope, part)
 
 
 def _markers_behind(
@@ -93,6 +109,8 @@ def _first_markers(log: BatchLog, waiting: Mapping[_ProducerAt, int]) -> tuple[d
     for batch in scan:
         if batch.is_control and batch.commit is not None and batch.base_offset >= stops[batch.topic, batch.partition]:
             ended.setdefault((batch.topic, batch.partition, batch.producer_id), batch)
+            if waiting.keys() <= ended.keys():
+                break
     lost = {(each.topic, each.partition) for each in scan.unseen()} | (stops.keys() - spans.keys())
     return ended, lost
 
@@ -114,75 +132,115 @@ def _settle_offsets(scope: Scope, log: BatchLog, read: LogRead) -> None:
             if marker.commit is not True and is_certain:
                 read.tallies.part(codes.TRANSACTION_TORN, part)
         elif is_certain:
-            read.tallies.part(codes.COMMIT_MARKERS_MISSING, part)
+            is_to_come = _is_still_to_come(scope, read.ledger, part)
+            if is_to_come is None:
+                read.outputs.unjudged[part.producer_id, Unjudged.TORN] += 1
+            elif not is_to_come:
+                read.tallies.part(codes.COMMIT_MARKERS_MISSING, part)
         else:
             read.outputs.unjudged[part.producer_id, Unjudged.UNMARKED] += 1
 
 
-def _find_recordless(scope: Scope, log: BatchLog, plan: ScanPlan, read: LogRead) -> None:
-    """Find transactions that committed offsets, and have no record in the output topics; those are all read by now."""
-    since_ms, until_ms = _whole_time(plan, read)
-    if since_ms >= until_ms:
-        return
+def _find_recordless(scope: Scope, log: BatchLog, read: LogRead, cut_off: Collection[Place]) -> None:
+    """Find transactions that committed offsets, and have no record in the output topics; those are all read by now.
+
+    Of those that ended too early the records may have been removed: then what is proven begins behind them.
+    """
+    ledger, outputs = read.ledger, read.outputs
+    since_ms, until_ms = _whole_time(read, cut_off)
     boundary = scope.config.get("transaction.boundary", "").lower() == "connector"
     found = {
         each
-        for producer_id in read.ledger.producers()
-        for each in read.ledger.without_records(producer_id, since_ms=since_ms, until_ms=until_ms)
-        if not (boundary and read.ledger.follows_an_abort(each))
+        for producer_id in ledger.producers()
+        for each in ledger.without_records(producer_id, since_ms=_asked_ms(read), until_ms=until_ms)
+        if not (boundary and ledger.follows_an_abort(each))
     }
     found -= {Transaction(part.producer_id, part.epoch) for part in read.ledger.went_back}  # a finding of its own
+    shared = [
+        (producer_id, ended_ms)
+        for producer_id in ledger.producers()
+        for ended_ms in ledger.shared_without_records(
+            producer_id, since_ms=_asked_ms(read), until_ms=until_ms - CLOCKS_MS
+        )
+    ]
+    if not found and not shared:
+        return
+    begun, ended = _what_lies_behind(log, read.spans)
+    found -= begun
     if found:
-        found -= _have_records_behind(log, plan, found)
-    if found:
-        _place_recordless(log, read, found)
-    for producer_id in read.ledger.producers():
-        count = read.ledger.count_without_records(producer_id, since_ms=since_ms, until_ms=until_ms)
-        if count:
-            read.outputs.unjudged[producer_id, Unjudged.RECORDLESS] += count
+        _place_recordless(log, read, found, since_ms)
+    for producer_id, ended_ms in shared:
+        if any(abs(ended_ms - each) <= CLOCKS_MS for each in ended.get(producer_id, ())):
+            continue
+        if ended_ms < since_ms:
+            outputs.proven_since_ms = max(outputs.proven_since_ms, ended_ms)
+        else:
+            outputs.unjudged[producer_id, Unjudged.RECORDLESS] += 1
 
 
-def _whole_time(plan: ScanPlan, read: LogRead) -> tuple[int, int]:
+def _asked_ms(read: LogRead) -> int:
+    return -1 if read.window.since_ms is None else read.window.since_ms
+
+
+def _whole_time(read: LogRead, cut_off: Collection[Place]) -> tuple[int, int]:
     """Return from when to when all records of all output topics are there, by markers; -1 is since ever."""
-    since_ms = -1 if read.window.since_ms is None else read.window.since_ms
+    since_ms = _asked_ms(read)
     until_ms = _NEVER_MS if read.window.until_ms is None else read.window.until_ms
     unreadable = any(each.reason is UnseenReason.UNREADABLE for each in read.unseen)
-    for span in plan.spans:
-        fold = read.folds[span.topic, span.partition]
+    for place, fold in read.folds.items():
         if (fold.in_hole and not fold.is_empty) or unreadable:
-            return 0, 0
+            return _NEVER_MS, until_ms
         since_ms = max(since_ms, fold.removed_ms)
         if fold.starts_inside and read.begins_at_offsets:
             since_ms = max(since_ms, fold.first_marker_ms if fold.first_marker_ms >= 0 else _NEVER_MS)
-        if span.stop < span.end and read.window.until_ms is None:
+        if place in cut_off and read.window.until_ms is None:
             until_ms = min(until_ms, fold.last_marker_ms)
-    return since_ms, until_ms
+    return since_ms if since_ms < 0 else since_ms + CLOCKS_MS, until_ms
 
 
-def _have_records_behind(log: BatchLog, plan: ScanPlan, wanted: Collection[Transaction]) -> set[Transaction]:
-    """Find those that have records behind what was read: the ends of the output topics were looked up first."""
-    stops = {(span.topic, span.partition): span.stop for span in plan.spans}
+def _what_lies_behind(
+    log: BatchLog, spans: Sequence[Span]
+) -> tuple[set[Transaction], Mapping[ProducerId, Sequence[int]]]:
+    """Find the transactions that have records behind what was read, and when each producer's ended there.
+
+    The ends of the output topics were looked up first, so that the offsets topics have later transactions.
+    """
+    stops = {(span.topic, span.partition): span.stop for span in spans}
     now = log.plan(sorted({topic for topic, _partition in stops}), Window())
     behind = tuple(
         span._replace(first=min(stops[span.topic, span.partition], span.stop))
         for span in now.spans
         if (span.topic, span.partition) in stops
     )
-    return {
-        each
-        for batch in log.scan(ScanPlan(behind))
-        if not batch.is_control and (each := Transaction(batch.producer_id, batch.producer_epoch)) in wanted
-    }
+    begun, ended = set[Transaction](), defaultdict[ProducerId, list[int]](list)
+    for batch in log.scan(ScanPlan(behind)):
+        if not batch.is_control:
+            begun.add(Transaction(batch.producer_id, batch.producer_epoch))
+        elif batch.commit is not None:
+            ended[batch.producer_id].append(batch.max_timestamp_ms)
+    return begun, ended
 
 
-def _place_recordless(log: BatchLog, read: LogRead, found: set[Transaction]) -> None:
+def _place_recordless(log: BatchLog, read: LogRead, found: set[Transaction], since_ms: int) -> None:
     """Name where their offsets are; a marker in an output partition that has no record of it shows a loss there."""
-    waiting = set(found)
+    outputs = read.outputs
+    begun: dict[_ProducerAt, Batch] = {}
     for batch in log.scan(read.offsets_plan):
-        each = Transaction(batch.producer_id, batch.producer_epoch)
-        if not batch.is_control and batch.is_transactional and each in waiting:
-            waiting.discard(each)
-            if each in read.ledger.bare_commits:
-                read.tallies.batch(codes.OFFSETS_WITHOUT_RECORDS, batch)
-            else:
-                read.outputs.unjudged[batch.producer_id, Unjudged.RECORDLESS] += 1
+        producer_at = (batch.topic, batch.partition, batch.producer_id)
+        if not batch.is_control:
+            if batch.is_transactional and Transaction(batch.producer_id, batch.producer_epoch) in found:
+                begun.setdefault(producer_at, batch)
+            continue
+        first = begun.pop(producer_at, None)
+        if first is None or batch.producer_epoch == first.producer_epoch:  # one of before that shares the epoch
+            continue
+        each = Transaction(first.producer_id, first.producer_epoch)
+        if each not in found:
+            continue
+        found.discard(each)
+        if batch.max_timestamp_ms < since_ms:
+            outputs.proven_since_ms = max(outputs.proven_since_ms, batch.max_timestamp_ms)
+        elif each in read.ledger.bare_commits:
+            read.tallies.batch(codes.OFFSETS_WITHOUT_RECORDS, first)
+        else:
+            outputs.unjudged[batch.producer_id, Unjudged.RECORDLESS] += 1

@@ -130,7 +130,10 @@ class WindowGate:
 
 @dataclass(slots=True)
 class BehindTheStop:
-    """Give the gates what lies behind the stops of a plan, as far as it belongs to a window up to `until_ms`."""
+    """Give the gates what lies behind the stops of a plan, as far as it belongs to a window up to `until_ms`.
+
+    Of transactions that end behind it they have what was written before: whether these ended elsewhere, others know.
+    """
 
     until_ms: int
     gates: Mapping[Place, WindowGate]
@@ -148,7 +151,7 @@ class BehindTheStop:
         is_marker = batch.is_control and batch.commit is not None
         if is_marker and batch.max_timestamp_ms >= self.until_ms:
             self.over.add(place)
-            self._pass_on(place, [each for each in waiting if not each.is_transactional])
+            self._pass_on(place, waiting)
             waiting.clear()
         elif is_marker:
             self._pass_on(place, [*waiting, batch])
@@ -159,9 +162,9 @@ class BehindTheStop:
     def finish(self) -> None:
         """All was read: without a marker behind it, a plain batch is inside if its own time says so."""
         for place, waiting in self._waiting.items():
-            plain = [each for each in waiting if not each.is_transactional]
-            self._pass_on(place, [each for each in plain if each.max_timestamp_ms < self.until_ms])
-            self.undated += sum(1 for each in plain if each.max_timestamp_ms >= self.until_ms)
+            inside = [each for each in waiting if each.is_transactional or each.max_timestamp_ms < self.until_ms]
+            self._pass_on(place, inside)
+            self.undated += len(waiting) - len(inside)
 
     def _pass_on(self, place: Place, batches: Iterable[Batch]) -> None:
         for batch in batches:
