@@ -147,7 +147,7 @@ class HistoryScene:
                 self.begin = firsts
 
     def _last_marker(self, place: Place, before_ms: float) -> int:
-        """Return the offset of the last marker of that time or before: a window of offsets has the time of its first."""
+        """Return the offset of the last marker before that time: a window of offsets has the time of its first one."""
         there = enumerate(self.history.logs().get(place, ()))
         return max((at for at, each in there if each.commit is not None and each.at_ms < before_ms), default=0)
 
