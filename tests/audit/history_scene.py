@@ -140,13 +140,16 @@ class HistoryScene:
         elif setting.window == "both":
             self.window = Window(since_ms=int(since_ms), until_ms=int(until_ms))
         elif setting.window in ("offset", "begin"):
-            firsts = [self._count_before(place, since_ms) for place in sorted(self._places) if place[0] == OUT]
+            firsts = {place: self._last_marker(place, since_ms) for place in sorted(self._places) if place[0] == OUT}
             if setting.window == "offset":
-                self.window = Window(since_offset=min(firsts, default=0))
+                self.window = Window(since_offset=min(firsts.values(), default=0))
             else:
-                self.begin = {
-                    place: self._count_before(place, since_ms) for place in sorted(self._places) if place[0] == OUT
-                }
+                self.begin = firsts
+
+    def _last_marker(self, place: Place, before_ms: float) -> int:
+        """Return the offset of the last marker before that time: a window of offsets has the time of its first one."""
+        there = enumerate(self.history.logs().get(place, ()))
+        return max((at for at, each in there if each.commit is not None and each.at_ms < before_ms), default=0)
 
     def scope(self) -> Scope:
         """Return what `find_scope` finds of it."""
