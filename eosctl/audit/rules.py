@@ -117,6 +117,7 @@ class OffsetsPartition:
     def ended(self, part: Part) -> None:
         """Take a transaction that had a part here."""
         self._note_marker(part.ended_ms)
+        self.ledger.recognise(part)
         has = self._note(part)
         if not has or not self._is_judged(part):
             return
@@ -210,6 +211,7 @@ class OutputPartitions:
 
     def ended(self, part: Part) -> None:
         """Take a transaction that had a part in one of the partitions."""
+        self.ledger.recognise(part)
         self.written[part.producer_id].ended(part, is_new=self.ledger.note_output(part))
         place = (part.topic, part.partition, part.producer_id)
         if place in self._zombies:

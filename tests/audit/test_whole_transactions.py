@@ -440,3 +440,26 @@ def test_another_producer_under_the_id_of_a_task(invoke: Invoke) -> None:
     (row,) = run_on(scene, invoke)("-o", "json").json()["data"]["rows"]
     assert (row["code"], row["count"]) == ("transaction_without_offsets", 1)
     assert "another producer may use this id" in row["fix"]
+
+
+@pytest.mark.parametrize(
+    "places", [[(OUT, 1)], [(OFFSETS, 0)], [(OUT, 0), (OUT, 1), (OFFSETS, 0)]], ids=["one", "the offsets", "all"]
+)
+def test_a_transaction_that_an_operator_completed_is_whole(invoke: Invoke, places: list[tuple[str, int]]) -> None:
+    """`eosctl txn complete` writes the markers that brokers skipped, and these do not raise the epoch."""
+    scene = LogScene()
+    task = scene.task()
+    task.commit()
+    task.commit()
+    for partition in (0, 1):
+        task.write(OUT, b"k", b"x", partition=partition)
+    task.write(OFFSETS, KEY, b'{"n":2}')
+    epoch, known = task.epoch, scene.state.transactions[task.transactional_id]
+    for place in known.partitions:
+        raised = epoch if place in places else epoch + 1
+        scene.state.log(*place).mark((task.producer_id, raised), commit=True)
+    known.partitions.clear()
+    known.state, known.producer_epoch, task.epoch = "CompleteCommit", epoch + 1, epoch + 1
+    task.commit()
+    done = run_on(scene, invoke)("-o", "json")
+    assert (codes(done), connector(done)["verdict"]) == (set(), EXACT)

@@ -107,6 +107,7 @@ class Ledger:
     went_back: list[Part] = field(default_factory=list)
     _of: dict[ProducerId, bytearray] = field(default_factory=dict)
     _newest: dict[ProducerId, int] = field(default_factory=dict)
+    _first_own: dict[ProducerId, int] = field(default_factory=dict)
     _times: dict[ProducerId, _Times] = field(default_factory=dict)
     _shared: dict[tuple[ProducerId, int], SharedEpoch] = field(default_factory=dict)
     _with_offsets: dict[ProducerId, None] = field(default_factory=dict)
@@ -165,8 +166,19 @@ class Ledger:
         self._add(part, Has.RECORDS_COMMITTED)
         return is_new
 
+    def recognise(self, part: Part) -> None:
+        """Note that a part has an epoch of its own, though its marker did not raise it, as its producer's epochs do.
+
+        Such a marker is one that somebody wrote in place of the coordinator (`eosctl txn complete`).
+        """
+        first = self._first_own.get(part.producer_id)
+        if part.is_committed and first is not None and part.epoch > first:
+            part.has_own_epoch = True
+
     def _note_committed(self, part: Part) -> None:
         """Note up to which epoch all transactions of the producer are over; those of a shared one may go on."""
+        if part.has_own_epoch:
+            self._first_own[part.producer_id] = min(self._first_own.get(part.producer_id, part.epoch), part.epoch)
         if part.is_committed:
             over = part.epoch if part.has_own_epoch else part.epoch - 1
             self._newest[part.producer_id] = max(self._newest.get(part.producer_id, -1), over)
