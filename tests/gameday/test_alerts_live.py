@@ -15,7 +15,8 @@ from contextlib import ExitStack
 import pytest
 from confluent_kafka import Producer
 
-from eosctl.core.ids import task_transactional_id
+from eosctl.collect.looks.transactions import prefix_of
+from eosctl.core.ids import TransactionalId, task_transactional_id
 from eosctl.core.workers.modes import Mode
 from eosctl.sandbox.downloads.jars import cache_dir
 from eosctl.sandbox.servers import process
@@ -69,11 +70,11 @@ def test_transactions(watching: Watching, ground: Ground, unique: str, promtool:
 
 
 def _near_its_timeout(watching: Watching, ground: Ground, source: FileSource) -> None:
-    stranger = f"{source.name}-stranger"
+    stranger = TransactionalId(f"{source.name}-stranger")
     servers = ground.stack.bootstrap_servers
     with (
         Zombie(servers, stranger, topic=source.topic, record=b"open", timeout_ms=20_000),
-        watching.fires("EosctlTransactionNearTimeout", transactional_id=stranger),
+        watching.fires("EosctlTransactionNearTimeout", transactional_id=f"{prefix_of(stranger)}*"),
     ):
         ground.eosctl("fence", stranger)
 
