@@ -28,12 +28,13 @@ class Stage:
     topics: FakeTopicStore
     group_id: str | None = "g"
     events: list[Any] = field(default_factory=list)
+    timeout_s: float = PLENTY_S
 
     @property
     def app(self) -> App:
         return App(
             Target(client=ClientSettings(self.cluster.bootstrap_servers), group_id=self.group_id),
-            Deadline.after(PLENTY_S),
+            Deadline.after(self.timeout_s),
             Path("unused"),
             on_event=self.events.append,
             open_topics=self.topics.open,

@@ -18,6 +18,7 @@ from tests.test_layers import ROOT
 HARMLESS = {
     *(
         "all_connectors",
+        "as_decided",
         "dry_run",
         "every",
         "everything",
