@@ -17,7 +17,8 @@ from tests.audit.happenings import (
     plain_writes,
 )
 from tests.audit.log_scene import MIRRORED, SOURCE, LogScene, mirror, mirror_scene, run_on
-from tests.audit.test_whole_transactions import a_task_of_before, output_part_aborted
+from tests.audit.test_source_partitions import a_task_of_before
+from tests.audit.test_whole_transactions import output_part_aborted
 from tests.conftest import Invoke
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "audit.md"
