@@ -89,8 +89,8 @@ COMMIT_MARKERS_MISSING = finding(
     "A transaction was committed, and one of its partitions has no marker of it: its records there are not visible "
     "until a later marker of the same producer ends them, too.",
     "Brokers skip markers when the only replica of a partition stops (Kafka 4.3.1, 4.4.0): keep more than one. "
-    "`eosctl txn hanging` shows the partition, and `eosctl txn complete --as-decided` ends it as it was decided; an abort "
-    "there loses these records.",
+    "`eosctl txn hanging` shows the partition, and `eosctl txn complete --as-decided` ends it as it was decided; an "
+    "abort there loses these records.",
 )
 CRC_WRONG = finding(
     "crc_wrong",
