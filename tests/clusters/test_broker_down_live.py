@@ -12,7 +12,6 @@ import pytest
 from eosctl.checks.standstill import standstill_findings
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
-from eosctl.core.transaction_log import TOPIC
 from eosctl.core.transactions import Coordinator
 from eosctl.deadline import Deadline
 from eosctl.kafka.topics.store import KafkaTopicStore
