@@ -6,9 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from eosctl.core.ids import TransactionalId
+from eosctl.audit.log.segments import Part
+from eosctl.audit.log.source_partitions import SourcePartitions
+from eosctl.core.ids import ProducerId, TransactionalId
 from tests.audit.happenings import codes, connector
 from tests.audit.log_scene import OUT, OWN, LogScene, Task, mirror, mirror_scene, run_on
+from tests.audit.test_segments import marker
 from tests.conftest import Invoke
 from tests.fakes.world import OFFSETS
 
@@ -201,3 +204,42 @@ def test_another_producer_under_the_id_of_a_task(invoke: Invoke) -> None:
     (row,) = run_on(scene, invoke)("-o", "json").json()["data"]["rows"]
     assert (row["code"], row["count"]) == ("transaction_without_offsets", 1)
     assert "another producer may use this id" in row["fix"]
+
+
+# -- the histories
+
+
+def commits(*times: tuple[int, int, int]) -> SourcePartitions:
+    """Of one source partition: producer id, epoch and time of each commit, in order."""
+    made = SourcePartitions()
+    for producer_id, epoch, ended_ms in times:
+        one = Part(OFFSETS, 0, ProducerId(producer_id), epoch, 0, 0, ended_ms, ended_ms, 1, is_cut=False)
+        one.end(marker(1, first_timestamp_ms=ended_ms), raises_epoch=True)
+        made.commit(SHARED, one)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("later", "earlier", "is_certain"),
+    [
+        ((7, 5, 0), (7, 4, 90_000), True),
+        ((7, 4, 90_000), (7, 5, 0), False),
+        ((7, 4, 5_001), (7, 4, 0), True),
+        ((7, 4, 5_000), (7, 4, 0), False),
+        ((8, 5, 5_001), (7, 9, 0), True),
+        ((8, 9, 5_000), (7, 5, 0), False),
+        ((8, 5, 0), (7, 4, 4_999), False),
+    ],
+)
+def test_a_commit_is_later_by_its_epoch_else_by_clocks_that_may_be_apart(
+    later: tuple[int, int, int], earlier: tuple[int, int, int], is_certain: bool
+) -> None:
+    (one,), (other,) = commits(later).of.values(), commits(earlier).of.values()
+    assert one.is_certainly_after(other) is is_certain
+
+
+def test_returns_that_are_too_many_are_counted() -> None:
+    """Each commit but the first of each producer is a return; what is not kept leaves the verdict unproven."""
+    found = commits(*((7 + number % 2, number, number) for number in range(10_005)))
+    (history,) = found.of.values()
+    assert (len(found._returns), found.unkept, history.commits) == (10_000, 3, 10_005)

@@ -32,9 +32,11 @@ class SourcePartition:
 
     def is_certainly_after(self, other: SourcePartition) -> bool:
         """Whether its last commit came after the other's: by the producer's epoch, else by the brokers' clocks."""
-        if self.producer_id == other.producer_id and self.epoch != other.epoch:
-            return self.epoch > other.epoch
-        return self.at_ms > other.at_ms + CLOCKS_MS
+        is_same = self.producer_id == other.producer_id
+        if is_same and self.epoch > other.epoch:
+            return True
+        is_older = is_same and self.epoch < other.epoch
+        return not is_older and self.at_ms > other.at_ms + CLOCKS_MS
 
 
 @dataclass(slots=True)
