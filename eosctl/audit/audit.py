@@ -224,6 +224,9 @@ def _undated(read: LogRead) -> Iterator[str]:
     if read.undated:
         batches = counted(read.undated, "batch", "batches")
         yield f"no marker shows whether {batches} without a transaction were written in the window"
+    if read.ledger.aborted_unkept:
+        parts = counted(read.ledger.aborted_unkept, "aborted part")
+        yield f"{parts} may belong to transactions that were committed elsewhere: there are too many to be judged"
     if read.sources.unkept:
         times = counted(read.sources.unkept, "time")
         yield f"{times} a producer came back to a source partition was not judged: there are too many"

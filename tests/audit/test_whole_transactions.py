@@ -6,8 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from eosctl.audit.log.ledger import MOST_KEPT, Ledger
+from eosctl.audit.log.segments import Part
+from eosctl.core.ids import ProducerId
 from tests.audit.happenings import a_marker_that_is_missing, codes, connector
 from tests.audit.log_scene import KEY, OTHER_OUT, OUT, LogScene, Task, run_on
+from tests.audit.test_segments import marker
 from tests.conftest import Invoke
 from tests.fakes.world import OFFSETS
 
@@ -275,3 +279,14 @@ def test_a_transaction_that_an_operator_completed_is_whole(invoke: Invoke, place
     task.commit()
     done = run_on(scene, invoke)("-o", "json")
     assert (codes(done), connector(done)["verdict"]) == (set(), EXACT)
+
+
+def test_aborted_parts_that_are_too_many_are_counted() -> None:
+    """They were left out without a word, so that a part of a committed transaction could be among them."""
+    ledger = Ledger()
+    for epoch in range(MOST_KEPT + 2):
+        part = Part(OUT, 0, ProducerId(7), epoch % 30_000, epoch, epoch, 0, 0, 1, is_cut=False)
+        part.producer_id = ProducerId(7 + epoch // 30_000)
+        part.end(marker(epoch, commit=False), raises_epoch=False)
+        ledger.note_output(part)
+    assert (len(ledger.aborted), ledger.aborted_unkept) == (MOST_KEPT, 2)

@@ -27,7 +27,7 @@ SETTLED_MS = 10_000
 """Markers of a transaction come to its partitions one after the other: what is younger may still come."""
 _TIME_EACH = 8
 MOST_KEPT = 100_000
-"""So many aborted parts are kept; what a torn transaction among further ones has lost is told without its place."""
+"""So many transactions with aborted parts are kept; `aborted_unkept` counts further parts, which leave it unproven."""
 
 
 class Has(IntFlag):
