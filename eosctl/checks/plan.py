@@ -101,7 +101,14 @@ def _silent_finding(worker: WorkerObservation, failure: EosctlError) -> Finding:
     """An error where nothing answers: nothing can be proven of a group with such a member."""
     problem = silent_problem(failure)
     severity = ERROR if worker.health == "unreachable" else WARNING
-    return Finding(problem.code, severity, str(worker.url), problem.message, problem.hint or "See the message.")
+    return Finding(
+        problem.code,
+        severity,
+        str(worker.url),
+        problem.message,
+        problem.hint or "See the message.",
+        certain=severity == ERROR,
+    )
 
 
 def _gates(visit: Visit) -> _Found:
@@ -347,8 +354,10 @@ def _of_problems(check: str, problems: Iterable[Problem]) -> _Found:
         by_code.setdefault(each.code, []).append(each)
     for code, alike in by_code.items():
         for each in alike[:MOST_ALIKE]:
-            yield Finding(code, WARNING, check, each.message, each.hint or "See the message.", certain=False)
+            yield Finding(code, WARNING, check, each.message, each.hint or "See the message.", certain=not each.hides)
         more = len(alike) - MOST_ALIKE
         if more > 0:
             fix = alike[0].hint or "See the messages of the first ones."
-            yield Finding(code, WARNING, check, f"{more:,} more like these", fix, {"more": more}, certain=False)
+            yield Finding(
+                code, WARNING, check, f"{more:,} more like these", fix, {"more": more}, certain=not alike[0].hides
+            )

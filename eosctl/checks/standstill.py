@@ -193,7 +193,6 @@ def held_topics_finding(
             "connectors": writers,
             "partitions": [_held_place(each.topic, bound) for each in held for bound in each.bounds],
         },
-        certain=certain,
     )  # fmt: skip
 
 

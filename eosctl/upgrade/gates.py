@@ -21,6 +21,7 @@ from eosctl.group.observation.stale import StaleOffsets
 from eosctl.observation.connectors import rules as connectors
 from eosctl.observation.connectors.client_overrides import client_overrides
 from eosctl.observation.connectors.collisions import collisions, leader_collisions
+from eosctl.observation.connectors.exactly_once import task_audit
 from eosctl.observation.connectors.own_clusters import own_cluster
 from eosctl.upgrade import codes
 from eosctl.upgrade.gate import Gate, GateStatus, GateVerdict
@@ -249,7 +250,7 @@ def _id_collisions(observation: Observation) -> GateVerdict:
 def _tasks_exactly_once(observation: Observation) -> GateVerdict:
     if any(worker.mode is not Mode.ENABLED for worker in observation.workers):
         return GateVerdict("not every worker is enabled yet")
-    return _of_sources(connectors.task_audit, "the coordinators know every RUNNING task")(observation)
+    return _of_sources(task_audit, "the coordinators know every RUNNING task")(observation)
 
 
 def _property_names(observation: Observation) -> GateVerdict:

@@ -1,14 +1,14 @@
 """Tasks that are RUNNING and commit nothing: for how long, and whether it is their worker that hangs.
 
 A task that writes transactions tells by its transactional id; of others only the connector's newest offset tells. An
-idle source commits nothing either, and that can't be distinguished from outside: none of this is an error.
+idle source commits nothing either, and that can't be distinguished from outside: it is information.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from eosctl.core.findings import WARNING, Finding
+from eosctl.core.findings import INFO, WARNING, Finding
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.wording import counted
 from eosctl.group.observation.rules import Observation, ObservedConnector
@@ -36,9 +36,9 @@ def commit_age(connector: ObservedConnector, observation: Observation) -> Iterab
         )
         worker = connector.workers.get(f"task {task}")
         yield Finding(
-            codes.NOTHING_COMMITTED, WARNING, f"{connector.name}/{task}",
+            codes.NOTHING_COMMITTED, INFO, f"{connector.name}/{task}",
             f"{connector.name}/{task} is RUNNING, and {words}", _IDLE,
-            {"transactional_id": transactional_id, "quiet_ms": quiet.quiet_ms, "worker": worker}, certain=False,
+            {"transactional_id": transactional_id, "quiet_ms": quiet.quiet_ms, "worker": worker},
         )  # fmt: skip
 
 
@@ -59,14 +59,14 @@ def offset_age(connector: ObservedConnector, observation: Observation) -> Iterab
     interval_ms = flush_interval(connector, observation).number
     if interval_ms is not None and quiet_ms >= max(QUIET_MS, 2 * interval_ms):
         yield Finding(
-            codes.NOTHING_COMMITTED, WARNING, connector.name,
+            codes.NOTHING_COMMITTED, INFO, connector.name,
             f"{counted(len(running), 'task')} of {connector.name} RUNNING, and no offset was committed for "
-            f"{quiet_ms // 60_000:,} m", _IDLE, {"quiet_ms": quiet_ms}, certain=False,
+            f"{quiet_ms // 60_000:,} m", _IDLE, {"quiet_ms": quiet_ms},
         )  # fmt: skip
 
 
 def by_worker(findings: Sequence[Finding], observation: Observation) -> list[Finding]:
-    """One finding in place of those about all tasks of a worker, where tasks of another worker do commit."""
+    """One warning in place of what is said of all tasks of a worker, where another one's of their connectors commit."""
     quiet = {each.subject: each for each in findings if each.code == codes.NOTHING_COMMITTED}
     tasks: dict[str, list[str]] = {}
     for connector in observation.sources():
@@ -75,9 +75,14 @@ def by_worker(findings: Sequence[Finding], observation: Observation) -> list[Fin
             worker = connector.workers.get(f"task {task}")
             if worker is not None and transactional_id in observation.quiet:
                 tasks.setdefault(worker, []).append(f"{connector.name}/{task}")
-    hung = {worker: of for worker, of in tasks.items() if len(of) > 1 and all(each in quiet for each in of)}
-    if len(hung) == len(tasks):
-        return list(findings)
+    committing = {each.rpartition("/")[0] for of in tasks.values() for each in of if each not in quiet}
+    hung = {
+        worker: of
+        for worker, of in tasks.items()
+        if len(of) > 1
+        and all(each in quiet for each in of)
+        and any(each.rpartition("/")[0] in committing for each in of)
+    }
     folded = {subject for of in hung.values() for subject in of}
     causes = [
         under_cause(_worker_finding(worker, len(of)), (quiet[each] for each in of)) for worker, of in hung.items()
@@ -89,6 +94,6 @@ def _worker_finding(worker: str, tasks: int) -> Finding:
     return Finding(
         codes.WORKER_COMMITS_NOTHING, WARNING, worker,
         f"none of the {tasks} tasks that are RUNNING on {worker} has committed anything for five minutes or more, and "
-        "tasks of other workers have",
-        "See its log. If it hangs, end its process: the others take its tasks over.", certain=False,
+        "tasks of the same connectors on other workers have",
+        "See its log. If it hangs, end its process: the others take its tasks over.",
     )  # fmt: skip

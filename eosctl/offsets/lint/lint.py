@@ -10,7 +10,7 @@ from eosctl.app import App
 from eosctl.connectors import codes as connector_codes
 from eosctl.connectors.dedicated import DedicatedTopics, gather_dedicated_topics
 from eosctl.core.configs.view import without_secrets
-from eosctl.core.findings import SEVERITIES, Finding, is_bad
+from eosctl.core.findings import SEVERITIES, Finding
 from eosctl.core.offsets.findings import (
     missing_topic_finding,
     open_transaction_finding,
@@ -21,16 +21,16 @@ from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.offsets.views import Store, fold_store
 from eosctl.core.records import Bounds, Sieve, TopicDescription, TopicRead
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ExitCode, NotFoundError, UsageError
+from eosctl.errors import EosctlError, NotFoundError, UsageError
 from eosctl.offsets.history.rules import OffsetHistory
 from eosctl.offsets.lint.lost import find_lost_offsets
 from eosctl.offsets.lint.past_writes import offsets_set_on_purpose
 from eosctl.offsets.lint.rows import OFFSETS_LINT, LintData, LintSummary
 from eosctl.offsets.lint.rules import WatchedTopic
 from eosctl.offsets.stores.own import OwnPlace, own_topics
-from eosctl.output.parts import finding_row
+from eosctl.output.parts import finding_row, unseen_parts
 from eosctl.ports import TopicStore
-from eosctl.report import Problem, Report
+from eosctl.report import Problem, Report, check_exit_code
 from eosctl.txn.open_transactions import find_open_transactions
 
 STUCK_AFTER_S = 5.0
@@ -210,8 +210,12 @@ def _report(app: App, looked: _Looked, findings: Sequence[Finding], *, strict: b
             counts={severity: severities[severity] for severity in SEVERITIES},
             codes=dict(sorted(codes.items())),
         ),
-        data=LintData(topics=[store.topic for store in looked.stores], rows_per_code=MOST_ROWS_PER_CODE),
+        data=LintData(
+            topics=[store.topic for store in looked.stores],
+            rows_per_code=MOST_ROWS_PER_CODE,
+            unseen=unseen_parts(findings, looked.problems),
+        ),
         target={"kafka_cluster_id": looked.cluster_id, "group_id": app.target.group_id},
         problems=looked.problems,
-        exit_code=ExitCode.FINDINGS if is_bad(findings, strict=strict) else ExitCode.OK,
+        exit_code=check_exit_code(findings, looked.problems, strict=strict),
     )
