@@ -178,7 +178,8 @@ def _ask_connect(app: App, topic: ConfigTopic, problems: list[Problem]) -> Mappi
 
 
 def _not_asked(message: str, hint: str | None = None) -> Problem:
-    return Problem(connector_codes.CONNECT_NOT_ASKED, message, hint=hint, severity="warning", unseen=True)
+    code = connector_codes.CONNECT_NOT_ASKED
+    return Problem(code, message, hint=hint or code.next, severity="warning", unseen=True)
 
 
 def _foreign_topic_problems(topic: ConfigTopic, url: str, at_connect: set[str]) -> list[Problem]:
