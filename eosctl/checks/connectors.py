@@ -43,7 +43,7 @@ def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = Fals
     more = _sinks(chosen) if names else group_findings(observation)
     findings = worst_first([*connector_findings(observation, chosen), *more, *_files(observation)])
     sources = [each for each in chosen if each.type == "source"]
-    problems = [_as_written()] if group.is_mirror_maker else []
+    problems = [*_unread(observation), *([_as_written()] if group.is_mirror_maker else [])]
     unseen = unseen_parts(findings, problems)
     return Report(
         kind=CONNECTORS_CHECK,
@@ -60,6 +60,15 @@ def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = Fals
         problems=problems,
         exit_code=check_exit_code(findings, problems, strict=strict),
     )
+
+
+def _unread(observation: Observation) -> list[Problem]:
+    """What only the config topic tells: how many ids of each connector its next fencing round has to fence."""
+    if observation.config_state is not None or not observation.sources():
+        return []
+    message = f"how many ids are recorded of each connector is not known: {observation.why_unseen('config topic')}"
+    hint = "Give -b, and READ and DESCRIBE on the config topic (--config-topic)."
+    return [Problem(codes.CONFIG_TOPIC_UNREAD, message, hint, "warning", unseen=True)]
 
 
 def _as_written() -> Problem:

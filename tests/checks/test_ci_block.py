@@ -75,7 +75,7 @@ def test_a_task_on_a_worker_that_is_not_enabled_stops_it(invoke: Invoke) -> None
         ("list_transactions", {"task-counts validate", "doctor"}),
         ("find_coordinators", {"upgrade verify", "connectors check", "doctor"}),
         ("describe_group", {"upgrade verify", "task-counts validate", "connectors check", "doctor"}),
-        ("describe", {"upgrade verify", "task-counts validate", "doctor"}),
+        ("describe", {"upgrade verify", "task-counts validate", "connectors check", "doctor"}),
         ("validate", {"upgrade verify", "connectors check", "doctor"}),
     ],
 )

@@ -43,6 +43,7 @@ def with_config(**config: str) -> dict[str, Any]:
     return {"configs": {"orders": {name.replace("__", "."): value for name, value in config.items()}}}
 
 
+CONFIG_UNREAD = "config_topic_unread"
 TIMEOUT = "producer__override__transaction__timeout__ms"
 
 
@@ -95,7 +96,7 @@ def test_what_is_found(invoke: Invoke, changes: dict[str, Any], code: str, sever
         ({"faults": {"describe_transactions": UnauthorizedError("no")}}, ["task_audit_unknown"]),
         ({"faults": {"find_coordinators": UnauthorizedError("no")}}, ["fencing_pace_unknown"]),
         ({"faults": {"describe": UnauthorizedError("no")}, **with_config(offsets__storage__topic="own")},
-         ["offsets_topic_unknown"]),
+         ["offsets_topic_unknown", "config_topic_unread"]),
         ({"faults": {"broker_settings": UnauthorizedError("no")}, **with_config(**{TIMEOUT: "900001"})},
          ["broker_maximum_unknown"]),
     ],
@@ -106,7 +107,8 @@ def test_what_could_not_be_seen_is_neither_a_yes_nor_a_no(
 ) -> None:
     outcome = check(invoke, cluster(**changes), "-o", "json", *strict)
     document = envelope_of(outcome, "connectors-check", 7)
-    assert [row["code"] for row in document["data"]["rows"]] == codes
+    assert [row["code"] for row in document["data"]["rows"]] == [code for code in codes if code != CONFIG_UNREAD]
+    assert [each["code"] for each in document["errors"]] == [code for code in codes if code == CONFIG_UNREAD]
     assert [each["what"] for each in document["data"]["unseen"]] == codes
     assert all(each["why"] and each["would_show"] for each in document["data"]["unseen"])
 
