@@ -19,6 +19,7 @@ from eosctl.core.offsets import codes as offset_topic_codes
 from eosctl.errors import EosctlError
 from eosctl.failures import codes as failure_codes
 from eosctl.failures.failure import RESTART
+from eosctl.group.codes import WORKER_NOT_A_MEMBER
 from eosctl.observation.connectors import codes as config_check_codes
 from eosctl.observation.connectors.folds import fold_alike, under_cause
 from eosctl.task_counts import codes as task_count_codes
@@ -175,7 +176,8 @@ def under_dead_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
 
 
 def _under_workers(visit: Visit, findings: _Findings) -> dict[str, Sequence[Finding]]:
-    causes = [each for each in findings["workers"] if each.code in (*SILENT_CODES, codes.DEDICATED_MIRROR_MAKER)]
+    known = (*SILENT_CODES, WORKER_NOT_A_MEMBER, codes.DEDICATED_MIRROR_MAKER)
+    causes = [each for each in findings["workers"] if each.code in known]
     if not causes:
         return dict(findings)
     reasons = [failure.message for _worker, failure in visit.silent()]

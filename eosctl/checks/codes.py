@@ -52,6 +52,12 @@ UNSIGNED_PROTOCOL = warning(
     "The group's protocol is eager or compatible: workers do not sign requests, and anybody may fence by REST.",
     "Set connect.protocol=sessioned on every worker.",
 )
+WORKER_LEFT = finding(
+    "worker_left",
+    "A worker left the group without a word, so it was killed or cut off: a warning while work is said to be RUNNING "
+    "on it still, and for an hour information after others took that over.",
+    "See whether its process runs, and its log; start it, unless it is gone for good.",
+)
 EXACTLY_ONCE_NOT_USED = finding(
     "exactly_once_not_used",
     "No worker is enabled, so no task of the group is exactly-once.",

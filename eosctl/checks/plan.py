@@ -14,6 +14,7 @@ from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.causes import KAFKA, kafka_findings, under_causes, unreached
 from eosctl.checks.cluster.versions import broker_findings, worker_findings
+from eosctl.checks.group.departed import find_departed, not_a_member
 from eosctl.checks.group.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
 from eosctl.checks.group.rules import (
     gate_finding,
@@ -43,6 +44,7 @@ from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.events import Event
+from eosctl.group.codes import WORKER_NOT_A_MEMBER
 from eosctl.group.observed import WorkerObservation
 from eosctl.observation.connectors.commit_age import by_worker
 from eosctl.observation.connectors.folds import MOST_ALIKE, fold_alike
@@ -78,13 +80,27 @@ def _workers(visit: Visit) -> _Found:
     if visit.group().is_mirror_maker:
         return [_mirror_maker(visit), *_of_problems("workers", group_problems(visit.app, visit.group()))]
     silent = fold_alike(_silent_finding(*each) for each in visit.silent())
+    outside = [not_a_member(each) for each in visit.group().members if each.outside]
+    departed, untold = _departed(visit)
     behind = workers_behind(visit.app, visit.group())
+    problems = [*group_problems(visit.app, visit.group()), *untold]
     return [
         *silent,
+        *outside,
+        *departed,
         *behind,
         *worker_findings(visit.group()),
-        *_of_problems("workers", group_problems(visit.app, visit.group())),
+        *_of_problems("workers", [each for each in problems if each.code != WORKER_NOT_A_MEMBER]),
     ]
+
+
+def _departed(visit: Visit) -> tuple[Sequence[Finding], Sequence[Problem]]:
+    """Nothing where the group's connectors can't be seen, which other checks say."""
+    try:
+        seen = visit.observation()
+    except EosctlError:
+        return (), ()
+    return find_departed(visit.app, visit.group(), seen)
 
 
 def _mirror_maker(visit: Visit) -> Finding:

@@ -12,6 +12,7 @@ from eosctl.app import App
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import why_unreachable
 from eosctl.core.versions import kafka_version
+from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, UnauthorizedError, UnreachableError, UnsupportedError
@@ -23,7 +24,6 @@ from eosctl.group.modes import (
     probe_config,
     probe_plugins,
 )
-from eosctl.group.ways import Connectors
 from eosctl.machine.side_by_side import side_by_side
 from eosctl.ports import ConnectWorker
 
@@ -97,13 +97,12 @@ def refuse_unreachable(connector: str, worker: ConnectWorker) -> None:
         raise UnsupportedError(f"{reason}; nothing was changed", hint="Such a connector can't be stopped or changed.")
 
 
-def connectors_at(app: App, url: str) -> Connectors | None:
-    """The connectors that the worker at `url` knows, and the workers that they are on; None where it doesn't say."""
+def connectors_at(app: App, url: str) -> Mapping[str, ConnectorEntry] | None:
+    """The connectors that the worker at `url` knows; None where it doesn't say."""
     try:
-        found = _impatient(app).worker(url).connectors()
+        return _impatient(app).worker(url).connectors()
     except EosctlError:
         return None
-    return {name: entry.workers() for name, entry in found.items()}
 
 
 def _impatient(app: App, most_s: float = WORKER_PATIENCE_S) -> App:
