@@ -125,7 +125,7 @@ BROKER_DOWN = finding(
 TRANSACTION_OPEN_LONG = finding(
     "transaction_open_long",
     "A RUNNING task has had a transaction open for more than half of its timeout; when that is over, brokers abort "
-    "it and the task fails.",
+    "it and the task can't write any more.",
     "See the task's worker's log; fix brokers that can't be written, or let the task commit more often.",
 )
 DATA_TOPIC_HELD = finding(
