@@ -196,6 +196,7 @@ def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str 
         evidence=(*view.evidence, *_place_in_group(pair, view, kafka_cluster_id), *refined.said),
         problems=tuple(_problems_of(url, view, refined, kafka_cluster_id)),
         failure=view.failure,
+        plugins=view.plugins,
     )
     return alone if member is None else _as_member(alone, member)
 

@@ -25,7 +25,7 @@ class WorkerObservation:
     `client_host` is the address from which the member is connected to its coordinator. `wanted_offset` is the config
     offset that the group has told it and that it does not reach, if so. Workers of a dedicated MirrorMaker have no
     REST interface for us (`has_rest`); one that advertises no URL is a `node`. `outside` is how it was seen that it
-    runs and is not a member, if so.
+    runs and is not a member, if so. `plugins` are the classes of the connectors that it lists.
     """
 
     url: str | None
@@ -48,14 +48,16 @@ class WorkerObservation:
     node: str | None = None
     doubt: str = ""
     outside: str = ""
+    plugins: frozenset[str] | None = None
 
     def in_doubt(self, doubt: str) -> WorkerObservation:
         """The same, without what may be another worker's answer."""
         health = self.health if self.failure is not None else "unknown"
         evidence = self.evidence if self.failure is not None else ("what answers at its URL may be another worker",)
         return replace(
-            self, version=None, health=health, mode=Mode.UNKNOWN, evidence=evidence, problems=(), doubt=doubt
-        )
+            self, version=None, health=health, mode=Mode.UNKNOWN, evidence=evidence, problems=(), doubt=doubt,
+            plugins=None,
+        )  # fmt: skip
 
     def of_another_group(self, how: str) -> WorkerObservation:
         """The same, with the problem that it is a worker of another group."""

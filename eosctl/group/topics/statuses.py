@@ -40,9 +40,18 @@ def read_statuses(records: Iterable[Record]) -> dict[Work, Mapping[str, object]]
 
 def unassigned_since(records: Iterable[Record]) -> dict[Work, int]:
     """When each connector and task that is UNASSIGNED was said to be so, which REST does not report."""
+    return _in_state_since(records, "UNASSIGNED")
+
+
+def running_since(records: Iterable[Record]) -> dict[Work, int]:
+    """When each connector and task that is RUNNING was said to be so."""
+    return _in_state_since(records, "RUNNING")
+
+
+def _in_state_since(records: Iterable[Record], state: str) -> dict[Work, int]:
     newest = {work: record for record in records if (work := _work_of(record.key)) is not None}
     told = ((work, record, _json_object(record.value)) for work, record in newest.items())
-    return {work: record.timestamp_ms for work, record, value in told if value and value.get("state") == "UNASSIGNED"}
+    return {work: record.timestamp_ms for work, record, value in told if value and value.get("state") == state}
 
 
 @frozen

@@ -29,6 +29,7 @@ def commit_age(connector: ObservedConnector, observation: Observation) -> Iterab
         transactional_id = task_transactional_id(observation.group_id or "", connector.name, task)
         if transactional_id in observation.timed_out:
             yield _aborted(connector, task, transactional_id, observation)
+        if observation.timed_out.get(transactional_id) is not None:
             continue
         quiet = observation.quiet.get(transactional_id)
         if quiet is None or interval_ms is None or quiet.quiet_ms < max(QUIET_MS, 2 * interval_ms):
