@@ -86,7 +86,8 @@ class Visit:
     def require_group(self) -> None:
         """Raises NotFoundError for a group that was never there, unless a worker's file says that it is meant.
 
-        Its workers may have died at their first start, and what they died of is to be found.
+        Its workers may have died at their first start, and what they died of is to be found; a config topic on which
+        none starts says so, too.
         """
         try:
             state = self.group().state
@@ -95,8 +96,20 @@ class Visit:
         except EosctlError:
             return
         named = {worker.group_id for worker in self.app.target.worker_configs}
-        if state == DEAD and self.app.target.group_id not in named:
+        if state == DEAD and self.app.target.group_id not in named and not self._has_useless_config_topic():
             require_ever_there(self.app)
+
+    def _has_useless_config_topic(self) -> bool:
+        """Whether the target's config topic is there and has more than the one partition that workers accept."""
+        topic = self.app.target.config_topic
+        try:
+            with self.app.topics() as store:
+                found = store.describe([topic]).get(topic)
+        except InterruptedByUserError:
+            raise
+        except EosctlError:
+            return False
+        return found is not None and found.partitions != 1
 
     def observation(self) -> Observation:
         """The group as the gates see it; raises what kept it from being seen."""

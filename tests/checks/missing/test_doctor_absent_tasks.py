@@ -74,11 +74,11 @@ def test_a_class_that_only_workers_can_resolve_is_not_looked_for(invoke: Invoke,
     assert rows_with(invoke, there, PLUGIN) == []
 
 
-def idle(seconds: float, *, url: str = W2, written: int | None = None, **config: str) -> ConfigWorld:
+def idle(seconds: float, *, url: str = W2, written: int | None = None, kind: str = FILE_SOURCE) -> ConfigWorld:
     """A second source that has been RUNNING for so long without a task; the config topic may have some of it."""
     records = [*created("orders", 1, record=1), *(created("idle", written, record=written) if written else ())]
     there = cluster(modes={W1: "enabled", W2: "enabled"}, records=config_records(*records), described=TOPICS)
-    there.connect.add("idle", config, tasks=0)
+    there.connect.add("idle", {"connector.class": kind}, tasks=0)
     there.connect.connectors["idle"].url = url
     there.topics.read(STATUSES)  # which has it from now on
     there.time.now_s = max(record.timestamp_ms for record in there.topics.records(STATUSES)) / 1000 + seconds
@@ -111,7 +111,7 @@ def test_a_moment_without_tasks_is_a_rebalance(invoke: Invoke) -> None:
 
 @pytest.mark.parametrize("name", ["MirrorCheckpointConnector", "org.apache.kafka.connect.mirror.MirrorSourceConnector"])
 def test_mirror_makers_connectors_may_have_nothing_to_copy(invoke: Invoke, name: str) -> None:
-    there = idle(4000, **{"connector.class": name})
+    there = idle(4000, kind=name)
     assert rows_with(invoke, there, TASKS) == []
 
 
@@ -123,5 +123,5 @@ def test_one_that_does_not_run_needs_no_task(invoke: Invoke, state: str) -> None
 
 
 def test_a_sink_is_none(invoke: Invoke) -> None:
-    there = idle(4000, **{"connector.class": "FileStreamSink"})
+    there = idle(4000, kind="FileStreamSink")
     assert rows_with(invoke, there, TASKS) == []
