@@ -19,6 +19,7 @@ from eosctl.core.offsets import codes as offset_topic_codes
 from eosctl.errors import EosctlError
 from eosctl.failures import codes as failure_codes
 from eosctl.failures.failure import RESTART
+from eosctl.group.codes import WORKER_NOT_A_MEMBER
 from eosctl.observation.connectors import codes as config_check_codes
 from eosctl.observation.connectors.folds import fold_alike, under_cause
 from eosctl.task_counts import codes as task_count_codes
@@ -51,6 +52,7 @@ def unreached(error: EosctlError, servers: Iterable[str]) -> Finding:
 def under_causes(visit: Visit, findings: _Findings, ignored: Sequence[IgnoredFinding]) -> dict[str, Sequence[Finding]]:
     """What brokers and workers that do not answer bring about is no finding of its own: it stands below the first."""
     own = under_settings_and_rights(findings, ignored, group_id=visit.app.target.group_id)
+    own = _under_config_topic(visit, own)
     return under_dead_brokers(_under_brokers(_under_workers(visit, own)))
 
 
@@ -174,8 +176,23 @@ def under_dead_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
     return {**kept, at: [told if each is cause else each for each in kept[at]]}
 
 
+_NO_MEMBERS = frozenset({gate_codes.MEMBERS_KNOWN, gate_codes.GROUP_STABLE, gate_codes.MODES_PROVEN})
+
+
+def _under_config_topic(visit: Visit, findings: _Findings) -> dict[str, Sequence[Finding]]:
+    """That a group has no members stands below a config topic on which no worker starts."""
+    found = findings["gates"]
+    cause = next((each for each in found if each.code == gate_codes.CONFIG_TOPIC and each.severity == ERROR), None)
+    if cause is None or visit.group().members:
+        return dict(findings)
+    following = [each for each in found if each.code in _NO_MEMBERS]
+    others = [each for each in found if each is not cause and each not in following]
+    return {**findings, "gates": [under_cause(cause, following), *others]}
+
+
 def _under_workers(visit: Visit, findings: _Findings) -> dict[str, Sequence[Finding]]:
-    causes = [each for each in findings["workers"] if each.code in (*SILENT_CODES, codes.DEDICATED_MIRROR_MAKER)]
+    known = (*SILENT_CODES, WORKER_NOT_A_MEMBER, codes.DEDICATED_MIRROR_MAKER)
+    causes = [each for each in findings["workers"] if each.code in known]
     if not causes:
         return dict(findings)
     reasons = [failure.message for _worker, failure in visit.silent()]

@@ -175,6 +175,8 @@ def _connectors_healthy(observation: Observation) -> GateVerdict:
         for connector in observation.connectors
         for part, state in connector.unwell().items()
     ]
+    ended = (each for each, end in observation.timed_out.items() if end is not None)
+    failures += [f"the task with {each} can't write: its transaction was aborted at its timeout" for each in ended]
     untold = [each.name for each in observation.connectors if not each.states]
     if untold:
         why = observation.why_unseen(CONNECTOR_STATES)

@@ -83,6 +83,14 @@ NOTHING_COMMITTED = finding(
     "can't get at it.",
     "If the source is not idle, see the worker's log.",
 )
+TRANSACTION_TIMED_OUT = finding(
+    "transaction_timed_out",
+    "A RUNNING task's coordinator aborted its newest transaction at its timeout, and the task was not started since: "
+    "nothing that it writes is taken any more, though it may stay RUNNING for ever. A warning where the coordinators' "
+    "log does not tell when the transaction was aborted.",
+    "`eosctl connectors restart C`; let the task commit more often (transaction.boundary), or raise its "
+    "transaction.timeout.ms.",
+)
 WORKER_COMMITS_NOTHING = finding(
     "worker_commits_nothing",
     "None of the tasks that are RUNNING on a worker has committed anything for five minutes or more, and tasks of "
