@@ -28,7 +28,7 @@ from eosctl.checks.held_topics import find_held_topics
 from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.report import CheckResults, doctor_report
 from eosctl.checks.standstill import at_rest, long_transactions, standstill_findings
-from eosctl.checks.unassigned import with_ages
+from eosctl.checks.statuses import status_findings
 from eosctl.checks.unfinished import unfinished_work
 from eosctl.checks.visit import Visit
 from eosctl.checks.workers import group_problems, silent_problem, workers_behind
@@ -115,7 +115,8 @@ def _gates(visit: Visit) -> _Found:
 def _failures(visit: Visit) -> _Found:
     seen = visit.observation()
     found = failure_findings(seen.connectors or _no_connectors(visit))
-    return with_past_fences(visit.app, with_ages(visit.app, found, seen), seen.kafka_cluster_id)
+    found = status_findings(visit.app, seen, visit.statuses(), found)
+    return with_past_fences(visit.app, found, seen.kafka_cluster_id)
 
 
 def _transactions(visit: Visit) -> _Found:

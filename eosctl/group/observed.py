@@ -23,7 +23,8 @@ class WorkerObservation:
     `config_lag` is None unless the config topic was read; `failure` is why the worker itself says nothing.
     `client_host` is the address from which the member is connected to its coordinator. `wanted_offset` is the config
     offset that the group has told it and that it does not reach, if so. Workers of a dedicated MirrorMaker have no
-    REST interface for us (`has_rest`); one that advertises no URL is a `node`.
+    REST interface for us (`has_rest`); one that advertises no URL is a `node`. `worker_id` is how REST calls a member,
+    by the URL that it advertises.
     """
 
     url: str | None
@@ -45,6 +46,7 @@ class WorkerObservation:
     client_id: str = ""
     node: str | None = None
     doubt: str = ""
+    worker_id: str | None = None
 
     def in_doubt(self, doubt: str) -> WorkerObservation:
         """The same, without what may be another worker's answer."""

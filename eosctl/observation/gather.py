@@ -23,6 +23,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, UnauthorizedError
 from eosctl.group.gather import NO_REST
 from eosctl.group.modes import files_of, read_worker_file
+from eosctl.group.observation.holders import assigned_work, with_holders
 from eosctl.group.observation.rules import (
     BROKER_SETTINGS,
     CONNECTOR_STATES,
@@ -242,6 +243,8 @@ def _with_connectors(app: App, group: GroupObservation, observation: Observation
             connectors = _connectors(worker) if connectors is None else connectors
         except EosctlError as exc:
             reasons.append(exc.message)
+    if connectors is not None:
+        connectors = with_holders(connectors, assigned_work(group))
     observation = replace(observation, cluster_ids=cluster_ids, connectors=connectors)
     silence = f"each {NO_REST}" if group.is_mirror_maker else "no worker answers"
     return observation.without(("connectors",), "; ".join(reasons) or silence)

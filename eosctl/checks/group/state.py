@@ -67,7 +67,7 @@ def _is_exactly_once(
     connector: ObservedConnector, task: int, where: Mapping[str, Mode], audit: Mapping[str, bool]
 ) -> bool | None:
     """None where it is not known; `audit` says of its subjects whether its findings are certain."""
-    mode = where.get(connector.workers.get(f"task {task}", ""))
+    mode = where.get(connector.worker_of(f"task {task}") or "")
     if mode is not None and Mode.ENABLED not in POSSIBLE[mode]:
         return False
     certain = audit.get(f"{connector.name}/{task}", audit.get(connector.name))

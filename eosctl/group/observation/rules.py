@@ -31,7 +31,8 @@ class ObservedConnector:
     `states` are the states of connector and tasks by name (`connector`, `task 0`), `traces` what those that failed
     say, `workers` the host:port where each is. `support_errors` None: not asked. `boundary_errors` are the objections
     to its `transaction.boundary`. `redefines_offsets_topic`: it has a property of its own called
-    `offsets.storage.topic`, which Connect reads all the same.
+    `offsets.storage.topic`, which Connect reads all the same. `holders` are the host:port of the members to which the
+    group has assigned its parts, None where that is not known now.
     """
 
     name: str
@@ -43,6 +44,12 @@ class ObservedConnector:
     redefines_offsets_topic: bool = False
     traces: Mapping[str, str] = field(default_factory=dict)
     workers: Mapping[str, str] = field(default_factory=dict)
+    holders: Mapping[str, str] | None = None
+
+    def worker_of(self, part: str) -> str | None:
+        """Return the worker that holds a part by the group's assignment; where that is not known, as its status says."""
+        held = None if self.holders is None else self.holders.get(part)
+        return held or self.workers.get(part)
 
     def unwell(self) -> dict[str, str]:
         """Part -> state of what does not run, and was not told to rest."""

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from eosctl.core.configs.fold import ConfigState
+from eosctl.core.frozen import frozen
 from eosctl.core.records import Record
 from eosctl.core.workers.connector_entry import ConnectorEntry, TaskStatus, plugin_type, read_part, read_task
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
@@ -36,11 +37,33 @@ def read_statuses(records: Iterable[Record]) -> dict[Work, Mapping[str, object]]
     return found
 
 
-def unassigned_since(records: Iterable[Record]) -> dict[Work, int]:
-    """When each connector and task that is UNASSIGNED was said to be so, which REST does not report."""
-    newest = {work: record for record in records if (work := _work_of(record.key)) is not None}
-    told = ((work, record, _json_object(record.value)) for work, record in newest.items())
-    return {work: record.timestamp_ms for work, record, value in told if value and value.get("state") == "UNASSIGNED"}
+@frozen
+class WrittenStatus:
+    """One record about a connector or task: when it was written, by its timestamp, and what it says."""
+
+    at_ms: int
+    state: str
+    worker_id: str
+    trace: str
+
+
+def status_history(records: Iterable[Record]) -> dict[Work, list[WrittenStatus]]:
+    """Return what was written of each connector and task since it was deleted last, in the order of the log.
+
+    Compaction takes away all but the newest record of a key, only not in the segment to which is written.
+    """
+    found: dict[Work, list[WrittenStatus]] = {}
+    for record in records:
+        work = _work_of(record.key)
+        if work is None:
+            continue
+        value = _json_object(record.value)
+        if value is None:
+            found.pop(work, None)
+            continue
+        said = (str(value.get(name) or "") for name in ("state", "worker_id", "trace"))
+        found.setdefault(work, []).append(WrittenStatus(record.timestamp_ms, *said))
+    return found
 
 
 def _work_of(key: bytes | None) -> Work | None:

@@ -34,7 +34,7 @@ def commit_age(connector: ObservedConnector, observation: Observation) -> Iterab
             if quiet.since_start
             else f"nothing was committed for {minutes:,} m"
         )
-        worker = connector.workers.get(f"task {task}")
+        worker = connector.worker_of(f"task {task}")
         yield Finding(
             codes.NOTHING_COMMITTED, WARNING, f"{connector.name}/{task}",
             f"{connector.name}/{task} is RUNNING, and {words}", _IDLE,
@@ -72,7 +72,7 @@ def by_worker(findings: Sequence[Finding], observation: Observation) -> list[Fin
     for connector in observation.sources():
         for task in connector.running():
             transactional_id = task_transactional_id(observation.group_id or "", connector.name, task)
-            worker = connector.workers.get(f"task {task}")
+            worker = connector.worker_of(f"task {task}")
             if worker is not None and transactional_id in observation.quiet:
                 tasks.setdefault(worker, []).append(f"{connector.name}/{task}")
     hung = {worker: of for worker, of in tasks.items() if len(of) > 1 and all(each in quiet for each in of)}

@@ -357,7 +357,7 @@ def task_audit(connector: ObservedConnector, observation: Observation) -> Iterab
         transactional_id = task_transactional_id(observation.group_id, connector.name, task)
         if state == "RUNNING" and transactional_id in observation.unknown_ids:
             severity, words, fix, certain = _audit_words(connector, observation)
-            worker = connector.workers.get(f"task {task}")
+            worker = connector.worker_of(f"task {task}")
             runs = f"is RUNNING on {worker or 'a worker'}"
             yield Finding(
                 codes.TASK_NOT_EXACTLY_ONCE, severity, f"{connector.name}/{task}",
