@@ -162,6 +162,24 @@ MODE_NOT_PROVEN = finding(
     "It is unknown whether a worker is in the expected mode: that can't be seen from outside.",
     "Give its file with -w.",
 )
+FAILS_AGAIN = finding(
+    "fails_again",
+    "A task or connector failed and was restarted three times or more in the last ten minutes, by the status topic: "
+    "another producer takes its transactional id each time, or somebody restarts it while its cause is still there.",
+    "The message says which; a restart does not last while that is so.",
+)
+CONFIG_WRITTEN_AGAIN = finding(
+    "config_written_again",
+    "The config of a connector was written ten times or more in the last ten minutes, by the config topic: each time "
+    "its tasks may stop and start.",
+    "Find who sends it (a script, an operator), and have it send a config only where it differs.",
+)
+STATUSES_UNREAD = finding(
+    "statuses_unread",
+    "The group's status topic could not be read, so nobody knows what failed and was restarted, nor since when a state "
+    "is as it is.",
+    "Name the topic (status_topic of a profile, or -w), and grant READ on it.",
+)
 AT_REST = finding(
     "at_rest",
     "Connectors are PAUSED or STOPPED: none of their tasks runs.",

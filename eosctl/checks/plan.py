@@ -15,6 +15,7 @@ from eosctl.checks import codes
 from eosctl.checks.causes import KAFKA, kafka_findings, under_causes, unreached
 from eosctl.checks.cluster.versions import broker_findings, worker_findings
 from eosctl.checks.group.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
+from eosctl.checks.group.repeats import find_repeats, under_repeats
 from eosctl.checks.group.rules import (
     gate_finding,
     hanging_findings,
@@ -116,7 +117,8 @@ def _failures(visit: Visit) -> _Found:
     seen = visit.observation()
     found = failure_findings(seen.connectors or _no_connectors(visit))
     found = status_findings(visit.app, seen, visit.statuses(), found)
-    return with_past_fences(visit.app, found, seen.kafka_cluster_id)
+    again = find_repeats(visit.app, seen, visit.statuses())
+    return [*with_past_fences(visit.app, under_repeats(again, found), seen.kafka_cluster_id)]
 
 
 def _transactions(visit: Visit) -> _Found:

@@ -1,7 +1,7 @@
 """The states that REST shows, joined with what REST does not report: who holds a part, and since when it says so.
 
-A worker writes its own states into the status topic, from which every worker answers: one that can't write, or was late,
-leaves there what is not so any more. The group's assignment is the coordinator's. Reads only.
+A worker writes its own states into the status topic, from which every worker answers: one that can't write, or is late,
+leaves what is not so any more. The group's assignment is the coordinator's. Reads only.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from eosctl.connectors.statuses import connector_statuses
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.frozen import frozen
 from eosctl.core.java.numbers import java_number
-from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, InterruptedByUserError
+from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError
 from eosctl.group.gather import read_group, worker_id_of
 from eosctl.group.members import STABLE
 from eosctl.group.observation.holders import part_name, with_holders
@@ -39,10 +38,14 @@ _START_MS = 120_000
 
 @frozen
 class StatusLog:
-    """What the status topic has of each connector and task; `unread` says why it is not known."""
+    """What the status topic has of each connector and task; `unread` says why it is not known.
+
+    `is_there`: a topic of its name exists, or nobody says that it does not.
+    """
 
     history: Mapping[Work, Sequence[WrittenStatus]]
     unread: str = ""
+    is_there: bool = True
 
     def newest(self, connector: str, part: str) -> WrittenStatus | None:
         """Return the newest record of a part."""
@@ -56,7 +59,7 @@ def read_status_log(app: App) -> StatusLog:
     """Read the group's status topic as a whole; what keeps it from being read is part of the answer."""
     topics = sorted(app.target.status_topics())
     if app.target.client is None or not topics:
-        return StatusLog({}, "the group's status topic is not named")
+        return StatusLog({}, "the group's status topic is not named", is_there=False)
     patient = replace(app, deadline=app.deadline.half(at_most_s=_READ_S))
     try:
         with patient.topics() as store:
@@ -64,7 +67,7 @@ def read_status_log(app: App) -> StatusLog:
     except InterruptedByUserError:
         raise
     except EosctlError as exc:
-        return StatusLog({}, exc.message)
+        return StatusLog({}, exc.message, is_there=not isinstance(exc, NotFoundError))
     return StatusLog(status_history(records))
 
 
@@ -215,8 +218,8 @@ def _not_written(worker: str, parts: Sequence[_Part], severity: str) -> Finding:
     names = [each.subject for each in parts]
     return Finding(
         codes.STATUS_NOT_WRITTEN, severity, worker,
-        f"the group has assigned {', '.join(names[:3])}{' and more' if len(names) > 3 else ''} to {worker}, and none of "
-        f"these {counted(len(names), 'status', 'statuses')} is its own: it does not write its status, or starts nothing",
+        f"the group has assigned {', '.join(names[:3])}{' and more' if names[3:] else ''} to {worker}, and none of "
+        f"their {len(names)} statuses is its own: it does not write its status, or starts nothing",
         f"See the log of {worker}: its clock, and its right to write the status topic.",
         {"worker": worker, "parts": names, "states": {each.subject: each.state for each in parts}},
     )  # fmt: skip
@@ -228,7 +231,7 @@ def _stale_finding(part: _Part, age_ms: int) -> Finding:
         codes.STATUS_STALE, WARNING, part.subject,
         f"the group has assigned {part.subject} to {part.holder}, and its status has said {says} for "
         f"{age_ms // 1000:,} s: only the status is stale, or {part.holder} can't start it or write its status",
-        f"`eosctl connectors restart {quote(part.connector)}` has its status written anew; if it is not, see the log of "
+        f"`eosctl connectors restart {quote(part.connector)}` has its status written anew; if not, see the log of "
         f"{part.holder}: its clock, and its right to write the status topic.",
         {"state": part.state, "worker": part.worker, "assigned_to": part.holder, "status_age_ms": age_ms},
     )  # fmt: skip

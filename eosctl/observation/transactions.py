@@ -167,7 +167,9 @@ def _quiet_tasks(app: App, admin: TransactionAdmin, observation: Observation) ->
         )
         if since_ms >= 0:
             quiet[transactional_id] = Quiet(max(0, now_ms - since_ms), since_start=began_ms is None)
-    return replace(observation, quiet=quiet, ongoing=ongoing)
+    told = [each for each in described.values() if isinstance(each, TransactionDescription)]
+    stamps = [at_ms for each in told for at_ms in (each.started_ms, each.last_started_ms) if at_ms is not None]
+    return replace(observation, quiet=quiet, ongoing=ongoing, coordinators_ms=max(stamps, default=None))
 
 
 def running_ids(observation: Observation) -> list[TransactionalId]:

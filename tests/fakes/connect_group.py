@@ -31,7 +31,8 @@ class FakeMembers(Faults):
     What is taken from a follower goes on until its task has ended: in LAG_S, or as many seconds as `stops_slowly` says.
     `mirror_maker`: they are a dedicated MirrorMaker's, which advertise no URL and have no REST interface; `internal`:
     theirs advertise their URLs, and answer only each other. `hosts` is from where a member is connected (by URL).
-    `delayed` is a lost worker's work, which waits for it. `reads_up_to` is the config offset of a member that does not reach the group's: it joins again and again with it.
+    `delayed` is a lost worker's work, which waits for it.
+    `reads_up_to` is the config offset of a member that does not reach the group's: it joins again and again with it.
 
     Events are `stop_worker`, `start_worker` and `join` (URL), `rebalance` (at its end) and `end_task` (name, task).
     """

@@ -68,5 +68,8 @@ def test_what_was_written_of_each_part_since_it_was_deleted_last() -> None:
     ]  # fmt: skip
     records = [status(key, value, at)._replace(timestamp_ms=100 + at) for at, (key, value) in enumerate(told)]
     history = {work: [(each.at_ms, each.state) for each in told] for work, told in status_history(records).items()}
-    assert history == {("c-1", 1): [(101, "UNASSIGNED"), (104, "RUNNING")], ("c-1", CONNECTOR_ITSELF): [(102, "UNASSIGNED")]}
+    assert history == {
+        ("c-1", 1): [(101, "UNASSIGNED"), (104, "RUNNING")],
+        ("c-1", CONNECTOR_ITSELF): [(102, "UNASSIGNED")],
+    }
     assert status_history(records)["c-1", CONNECTOR_ITSELF][0] == WrittenStatus(102, "UNASSIGNED", "h/a->b/1", "boom")

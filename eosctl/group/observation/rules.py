@@ -7,6 +7,7 @@ from dataclasses import field, replace
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.configs.fold import ConfigState
+from eosctl.core.configs.records import RecordKind
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.aborted import AbortedOffset
@@ -22,6 +23,10 @@ OLDEST_VERSION = (3, 3)
 OTHER_GROUPS, BROKER_SETTINGS = "other groups", "broker settings"
 VALIDATION, CONNECTOR_STATES = "validation", "states of connectors"
 """What `Observation.unseen` calls the connectors' verdicts on their own configs, and what they do now."""
+
+
+STARTING = frozenset({"UNASSIGNED", "RESTARTING"})
+"""The states of a part that a worker may be about to start."""
 
 
 @frozen
@@ -47,7 +52,7 @@ class ObservedConnector:
     holders: Mapping[str, str] | None = None
 
     def worker_of(self, part: str) -> str | None:
-        """Return the worker that holds a part by the group's assignment; where that is not known, as its status says."""
+        """Return the worker that holds a part by the group's assignment; where that is not known, by its status."""
         held = None if self.holders is None else self.holders.get(part)
         return held or self.workers.get(part)
 
@@ -153,11 +158,12 @@ class Observation:
     how many of the ids that its next fencing round has to fence lie at one coordinator. `unknown_ids` are ids of
     RUNNING source tasks that no coordinator knows; `quiet` reports how long the others have committed nothing,
     `ongoing` what those have open that are in a transaction now.
-    `committed_ms` is when each connector's newest offset was written, in the topics that were read.
-    `task_sets_ms` is when each connector's tasks were written, `looked_ms` when that was looked up. `own_clusters`
-    are those of source connectors whose configs name other Kafka brokers. `way_back`: an upgrade is taken back, so
-    what failed since it began must not hold that up. `client`: how the Kafka cluster is reached. `mirror_maker`: the
-    workers are a dedicated MirrorMaker's, of which only Kafka reports.
+    `committed_ms` is when each connector's newest offset was written, in the topics that were read. `task_sets_ms` is
+    when each connector's tasks were written, `config_records_ms` when each of its records in the config topic was, by
+    their kind; `looked_ms` is when that was looked up. `coordinators_ms` is the newest time that coordinators report,
+    which their clocks have passed. `own_clusters` are those of source connectors whose configs name other Kafka
+    brokers. `way_back`: an upgrade is taken back, so what failed since it began must not hold that up. `client`: how
+    the Kafka cluster is reached. `mirror_maker`: the workers are a dedicated MirrorMaker's: only Kafka reports of them.
     """
 
     target: Mode
@@ -183,6 +189,8 @@ class Observation:
     ongoing: Mapping[TransactionalId, OngoingTransaction] = field(default_factory=dict)
     committed_ms: Mapping[str, int] = field(default_factory=dict)
     task_sets_ms: Mapping[str, int] = field(default_factory=dict)
+    config_records_ms: Mapping[tuple[RecordKind, str], tuple[int, ...]] = field(default_factory=dict)
+    coordinators_ms: int | None = None
     looked_ms: int | None = None
     rival_groups: GroupWork | None = None
     rights: RightsSeen | None = None

@@ -1,4 +1,4 @@
-"""REST's word beside the group's assignment and the status topic: stale states, stuck restarts, a worker that is mute."""
+"""States of REST beside the group's assignment and the status topic: stale, stuck, or not written by their worker."""
 
 from __future__ import annotations
 
