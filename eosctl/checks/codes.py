@@ -162,6 +162,12 @@ MODE_NOT_PROVEN = finding(
     "It is unknown whether a worker is in the expected mode: that can't be seen from outside.",
     "Give its file with -w.",
 )
+CLOCK_DIFFERS = finding(
+    "clock_differs",
+    "The clock of a worker, by the Date of its REST answer, or that of this machine is more than a minute off the "
+    "others; brokers from 4.0 on refuse records that are dated more than an hour ahead.",
+    "Set the clock that is wrong (NTP).",
+)
 FAILS_AGAIN = finding(
     "fails_again",
     "A task or connector failed and was restarted three times or more in the last ten minutes, by the status topic: "

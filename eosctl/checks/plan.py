@@ -14,6 +14,7 @@ from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.causes import KAFKA, kafka_findings, under_causes, unreached
 from eosctl.checks.cluster.versions import broker_findings, worker_findings
+from eosctl.checks.group.clocks import clock_findings
 from eosctl.checks.group.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
 from eosctl.checks.group.repeats import find_repeats, under_repeats
 from eosctl.checks.group.rules import (
@@ -83,9 +84,18 @@ def _workers(visit: Visit) -> _Found:
     return [
         *silent,
         *behind,
+        *clock_findings(visit.app, visit.group(), _coordinators_ms(visit)),
         *worker_findings(visit.group()),
         *_of_problems("workers", group_problems(visit.app, visit.group())),
     ]
+
+
+def _coordinators_ms(visit: Visit) -> int | None:
+    """Where the group could not be looked at no such time is known, and other checks say so."""
+    try:
+        return visit.observation().coordinators_ms
+    except EosctlError:
+        return None
 
 
 def _mirror_maker(visit: Visit) -> Finding:
