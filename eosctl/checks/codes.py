@@ -162,6 +162,12 @@ MODE_NOT_PROVEN = finding(
     "It is unknown whether a worker is in the expected mode: that can't be seen from outside.",
     "Give its file with -w.",
 )
+TWO_GROUPS = finding(
+    "two_groups",
+    "A task of another Connect group writes the offsets of a connector that runs here, under a transactional id of its "
+    "own: both groups deliver every record, and none fences the other.",
+    "Stop the workers of the group that is not meant, or give it config and offsets topics of its own.",
+)
 CLOCK_DIFFERS = finding(
     "clock_differs",
     "The clock of a worker, by the Date of its REST answer, or that of this machine is more than a minute off the "

@@ -15,7 +15,7 @@ from eosctl.checks import codes
 from eosctl.checks.causes import KAFKA, kafka_findings, under_causes, unreached
 from eosctl.checks.cluster.versions import broker_findings, worker_findings
 from eosctl.checks.group.clocks import clock_findings
-from eosctl.checks.group.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
+from eosctl.checks.group.plain_groups import needless_codes, plain_findings, uses_exactly_once
 from eosctl.checks.group.repeats import find_repeats, under_repeats
 from eosctl.checks.group.rules import (
     gate_finding,
@@ -25,6 +25,7 @@ from eosctl.checks.group.rules import (
     transaction_topic_findings,
     unread_findings,
 )
+from eosctl.checks.group.shared_offsets import find_shared_offsets
 from eosctl.checks.group.state import expectation_findings
 from eosctl.checks.held_topics import find_held_topics
 from eosctl.checks.ignored import IgnoredFinding, split_ignored
@@ -157,7 +158,11 @@ def _held_topics(visit: Visit) -> tuple[Sequence[Finding], Sequence[Problem]]:
 
 def _task_counts(visit: Visit) -> _Found:
     findings, problems = find_task_count_problems(visit.app)
-    found = [each for each in findings if _uses(visit) or each.code not in NOT_WRITTEN]
+    try:
+        needless = needless_codes(visit.observation())
+    except EosctlError:  # which other checks say
+        needless = frozenset()
+    found = [each for each in findings if each.code not in needless]
     return [*found, *_of_problems("task_counts", problems)]
 
 
@@ -174,7 +179,13 @@ def _connectors(visit: Visit) -> _Found:
     connectors = seen.connectors or _no_connectors(visit)
     judge = connector_findings if uses_exactly_once(seen) else plain_findings
     found = by_worker(judge(seen, connectors), seen)
-    return [*found, *long_transactions(seen), *at_rest(seen), *group_findings(seen)]
+    return [
+        *find_shared_offsets(visit.app, seen),
+        *found,
+        *long_transactions(seen),
+        *at_rest(seen),
+        *group_findings(seen),
+    ]
 
 
 def _no_connectors(visit: Visit) -> tuple[()]:
