@@ -14,6 +14,7 @@ from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.causes import KAFKA, kafka_findings, under_causes, unreached
 from eosctl.checks.cluster.versions import broker_findings, worker_findings
+from eosctl.checks.group.failed_parts import with_proofs
 from eosctl.checks.group.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
 from eosctl.checks.group.rules import (
     gate_finding,
@@ -115,6 +116,7 @@ def _gates(visit: Visit) -> _Found:
 def _failures(visit: Visit) -> _Found:
     seen = visit.observation()
     found = failure_findings(seen.connectors or _no_connectors(visit))
+    found = with_proofs(visit.app, found, seen, visit.group())
     return with_past_fences(visit.app, with_ages(visit.app, found, seen), seen.kafka_cluster_id)
 
 
