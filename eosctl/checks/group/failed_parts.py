@@ -75,8 +75,8 @@ def _of_rescue(finding: Finding, seen: Observation) -> Finding:
         return replace(finding, fix=f"See what its other tasks died of; then {RESTART.replace('{name}', quote(name))}.")
     return replace(
         finding,
-        fix="A fencing round may still go on, and tasks that wait for it are called RUNNING: look again when all have "
-        f"failed, and rescue heals it. Or now: `eosctl connectors stop {quote(name)}`, wait {ROUND_S:g} s for the round "
+        fix="A fencing round may still go on, and tasks that wait for it are called RUNNING: look again when all "
+        f"have failed, and rescue heals it. Or now: `eosctl connectors stop {quote(name)}`, wait {ROUND_S:g} s for it "
         f"to end, `eosctl task-counts write --connector {quote(name)} --count 0`, which fences the old tasks, and "
         f"`eosctl connectors resume {quote(name)}`.",
     )  # fmt: skip
