@@ -8,6 +8,7 @@ from pathlib import Path
 
 from eosctl.app import App
 from eosctl.audit import codes
+from eosctl.audit.causes import with_causes
 from eosctl.audit.identity import UNKNOWN, former_connectors, identify
 from eosctl.audit.log.source_partitions import SourcePartition
 from eosctl.audit.log.tallies import PlaceTally, WrittenBy
@@ -189,6 +190,7 @@ def _judged(
         planned_ms=read.planned_ms, timeout_ms=scope.transaction_timeout_ms,
         more=[*shared_source_partitions(read.sources.shared(read.ledger), producers), *more],
     )  # fmt: skip
+    rows = with_causes(rows, scope.config, producers.values())
     gone = [f"topic {topic} does not exist any more" for topic in scope.gone]
     unseen = [*map(_unseen_text, read.unseen), *gone]
     unreadable = [each for each in (*read.unseen, *read.offsets_unseen) if each.reason is UnseenReason.UNREADABLE]

@@ -100,13 +100,14 @@ CRC_WRONG = finding(
 DUPLICATE = finding(
     "duplicate",
     "Committed records have the same value in the field that --unique or --sequence names.",
-    "The source was read again, or the field is not unique.",
+    "The source was read again, another producer wrote for the same source partition or under the same transactional "
+    "id, or the field is not unique.",
 )
 GAP = finding(
     "gap",
     "Numbers are missing in the field that --sequence names.",
-    "Records were lost, the source skipped them, or its numbers have holes. Numbers that a source shares out among "
-    "several topics are no sequence in any of them.",
+    "Records were dropped or lost, the source skipped them, or its numbers have holes. Numbers that a source shares "
+    "out among several topics are no sequence in any of them.",
 )
 MIRROR_GAP = finding(
     "mirror_gap",

@@ -16,6 +16,7 @@ from eosctl.checks.causes import KAFKA, kafka_findings, under_causes, unreached
 from eosctl.checks.cluster.versions import broker_findings, worker_findings
 from eosctl.checks.group.clocks import clock_findings
 from eosctl.checks.group.departed import find_departed, not_a_member
+from eosctl.checks.group.failed_parts import with_proofs
 from eosctl.checks.group.plain_groups import needless_codes, plain_findings, uses_exactly_once
 from eosctl.checks.group.plugins import missing_plugins
 from eosctl.checks.group.repeats import find_repeats, under_repeats
@@ -155,6 +156,7 @@ def _gates(visit: Visit) -> _Found:
 def _failures(visit: Visit) -> _Found:
     seen = visit.observation()
     found = failure_findings(seen.connectors or _no_connectors(visit))
+    found = with_proofs(visit.app, found, seen, visit.group())
     found = status_findings(visit.app, seen, visit.statuses(), found)
     again = find_repeats(visit.app, seen, visit.statuses())
     explained = with_past_fences(visit.app, under_repeats(again, found), seen.kafka_cluster_id)

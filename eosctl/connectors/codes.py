@@ -62,3 +62,8 @@ TASK_FAILED = finding(
     "A connector or task is FAILED for a reason that eosctl does not know.",
     "`eosctl connectors trace NAME`.",
 )
+CONNECTOR_IS_A_GHOST = finding(
+    "connector_is_a_ghost",
+    "A task is FAILED: the config topic has no committed config of its connector, only an aborted one.",
+    "Create the connector STOPPED, and DELETE it, which leaves tombstones.",
+)

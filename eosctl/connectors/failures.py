@@ -41,7 +41,8 @@ def failures_of(connector: ObservedConnector) -> dict[str, Finding]:
 
 def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Finding]:
     subject = connector.name if part == "connector" else f"{connector.name}/{part.removeprefix('task ')}"
-    evidence = {"state": state}
+    worker = connector.worker_of(part)
+    evidence = {"state": state} if worker is None else {"state": state, "worker": worker}
     if state == UNASSIGNED and part not in (connector.holders or ()):
         yield Finding(
             codes.UNASSIGNED, WARNING, subject, f"{subject} has no worker: the group is rebalancing, or lost "
@@ -55,11 +56,22 @@ def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Find
         fix = remedy(known) if known else "`eosctl connectors trace {name} -o json` has the whole trace."
         yield Finding(
             known.failure.code if known else codes.TASK_FAILED, ERROR, subject,
-            f"{subject} is FAILED: {what_it_died_of(trace)}",
+            f"{subject} is FAILED: {what_it_died_of(trace)}{_there_alone(connector, part, known)}",
             fix.replace("{c}", " ".join([quote(connector.name), *(f"--output-topic {quote(each)}" for each in denied)]))
             .replace("{name}", quote(connector.name)),
             {**evidence, "trace": causes[0].text if causes else "no trace", "causes": [each.text for each in causes]},
         )  # fmt: skip
+
+
+def _there_alone(connector: ObservedConnector, part: str, known: Match | None) -> str:
+    """Name the worker where alone it fails, of what is amiss on a worker: others run parts of the connector."""
+    worker = connector.workers.get(part)
+    if known is None or not known.failure.of_worker or worker is None:
+        return ""
+    states = [(connector.workers.get(other), state) for other, state in connector.states.items()]
+    fails_there = all(state == FAILED for at, state in states if at == worker)
+    runs_elsewhere = any(state == "RUNNING" for at, state in states if at not in (worker, None))
+    return f" (on {worker}; what it has on other workers runs)" if fails_there and runs_elsewhere else ""
 
 
 def known_failure(trace: str) -> Match | None:

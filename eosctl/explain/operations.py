@@ -86,8 +86,12 @@ _SUFFIXES = (".log", ".gz", ".txt", ".json", ".out", ".err", ".trace")
 
 
 def _file(name: str) -> BufferedReader | None:
-    """The file of that name, opened; None where the word is none. Raises InputFileError."""
-    if "\n" in name or not (os.path.lexists(name) or os.sep in name or name.endswith(_SUFFIXES)):
+    """The file of that name, opened; None where the word is none. Raises InputFileError.
+
+    An exception may have a slash in its message, as `java.lang.NoClassDefFoundError: org/apache/X`.
+    """
+    is_text = "\n" in name or ": " in name
+    if not os.path.lexists(name) and (is_text or not (os.sep in name or name.endswith(_SUFFIXES))):
         return None
     try:
         return Path(name).expanduser().open("rb")

@@ -72,12 +72,28 @@ OWN_OFFSETS_TOPIC = finding(
 OFFSETS_NOT_WRITTEN = finding(
     "offsets_not_written",
     "A task is FAILED: its offsets could not be written.",
-    "Read the cause; with a dedicated topic and null offsets, `eosctl offsets switch --connector NAME --to global`.",
+    "Read the cause below it in the trace: that is what is to be mended.",
 )
-CONNECTOR_IS_A_GHOST = finding(
-    "connector_is_a_ghost",
-    "A task is FAILED: its connector came from an aborted config record.",
-    "Create the connector STOPPED, and DELETE it.",
+CONNECTOR_TYPE_UNKNOWN = finding(
+    "connector_type_unknown",
+    "A task is FAILED: its worker can't tell whether its connector is a source or a sink. Most often the worker lacks "
+    "the connector's plugin.",
+    "See whether the plugin is in the plugin.path of that worker, before anything else.",
+)
+PLUGIN_MISSING = finding(
+    "plugin_missing",
+    "A connector or task is FAILED: its worker does not have the class that the config names.",
+    "Install the plugin on every worker of the group, or correct connector.class.",
+)
+PLUGIN_DOES_NOT_FIT = finding(
+    "plugin_does_not_fit",
+    "A connector or task is FAILED: a class that its plugin needs is not on its worker.",
+    "Install the plugin's release for the Kafka version of the worker, whole.",
+)
+CONFIG_FILE_MISSING = finding(
+    "config_file_missing",
+    "A value of a config refers to a file that its worker can't read.",
+    "Put the file on every worker of the group; then restart what is FAILED.",
 )
 BROKERS_TOO_OLD = finding(
     "brokers_too_old", "A task is FAILED: the brokers are too old for exactly-once.", "Upgrade them."
@@ -90,6 +106,16 @@ CONFIG_TOPIC_NOT_CLAIMED = finding(
     "The leader of a Connect group lost its transactional id, or could not take it, and can't write to the config "
     "topic.",
     "Send a PUT of a configuration again; where it fails for longer, any rebalance of the group heals it.",
+)
+CONFIG_TOPIC_PARTITIONED = finding(
+    "config_topic_partitioned",
+    "A worker does not start: the config topic has more than one partition.",
+    "`eosctl doctor` has the commands that copy it into a topic of one partition.",
+)
+SIGNATURE_REFUSED = finding(
+    "signature_refused",
+    "A worker refuses a request of another one of its group: it was signed with another session key.",
+    "Restart the failed tasks once the group has one leader; see the workers' inter.worker settings if it comes back.",
 )
 CONFIG_TOPIC_NOT_WRITTEN = finding(
     "config_topic_not_written",
@@ -262,4 +288,27 @@ FLINK_PREFIX_SHARED = finding(
     "flink_prefix_shared",
     "Two Flink sinks have one transactionalIdPrefix, and fence each other.",
     "Give each sink a prefix of its own: `eosctl txn applications` shows who shares one.",
+)
+LOGIN_FAILED = finding(
+    "login_failed", "Brokers refuse the login of a client.", "Correct its sasl.jaas.config, or its certificates."
+)
+INVALID_TIMESTAMP = finding(
+    "invalid_timestamp",
+    "Brokers refuse the time of a record: a clock is wrong, or the record has such a time.",
+    "Compare the clocks of the client's machine and of the brokers.",
+)
+PRODUCER_CLOSED = finding(
+    "producer_closed",
+    "A producer was closed while it had something to send: the task or application was told to end.",
+    "None, where a task was stopped or has moved.",
+)
+DISK_FAILED = finding(
+    "disk_failed",
+    "A broker can't write to its disk, most often because that is full.",
+    "Give the file systems of log.dirs room; start the broker then.",
+)
+BROKERS_NOT_REACHED = finding(
+    "brokers_not_reached",
+    "A client does not reach brokers, or loses its connections to them.",
+    "See whether its machine reaches each broker's advertised address.",
 )

@@ -20,6 +20,7 @@ class Family(StrEnum):
     STREAMS = "streams"
     FLINK = "flink"
     READER = "reader"
+    BROKER = "broker"
 
 
 RESTART = "`eosctl connectors restart {name} --failed`"
@@ -58,6 +59,7 @@ class Failure:
     class and version. `explains` are the failures that are only its consequences when a text has both.
 
     `fencing`: a task died of it because the old ones were not fenced, and may run when they are.
+    `of_worker`: what is amiss is on the worker or its machine, and another worker may be well.
     `is_wrapper`: it only says where another failure was noticed.
     """
 
@@ -75,6 +77,7 @@ class Failure:
     aliases: tuple[str, ...] = ()
     explains: tuple[Code, ...] = ()
     fencing: bool = False
+    of_worker: bool = False
     is_wrapper: bool = False
 
     @property

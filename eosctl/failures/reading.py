@@ -12,12 +12,10 @@ from dataclasses import dataclass, field
 from eosctl.core.frozen import frozen
 from eosctl.failures.failure import Family
 from eosctl.failures.log_lines import TextLine, log_lines
-from eosctl.failures.stack_trace import Chain, ChainReader, is_frame
+from eosctl.failures.stack_trace import HEAD, Chain, ChainReader, is_frame
 
-_HEAD = re.compile(
-    r"(?:Exception in thread \"[^\"]{0,256}\" )?"
-    r"(?:(?:[\w$-]{1,128}[./]){2,24}[\w$]{1,128}|\w{1,128}(?:Exception|Error))(?=[: ]|$)"
-)
+_LEVEL = re.compile(r".{0,80}?\b(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|SEVERE)\b")
+_QUIET = ("TRACE", "DEBUG", "INFO")
 _FAMILIES = (
     ("flink", Family.FLINK),
     ("kafka.streams", Family.STREAMS),
@@ -34,7 +32,10 @@ _CONTINUES = ("Caused by: ", "caused by: ", "Suppressed: ")
 
 @frozen
 class LogEvent:
-    """What was said at once. `line` counts from 1; `has_trace` where there are exceptions beside a logger's words."""
+    """What was said at once. `line` counts from 1; `has_trace` where there are exceptions beside a logger's words.
+
+    What a logger says at INFO or below has one only with the frames of a stack.
+    """
 
     chain: Chain
     line: int
@@ -50,13 +51,15 @@ class _Open:
     line: int
     time: str = ""
     is_record: bool = False
+    is_quiet: bool = False
     reader: ChainReader = field(default_factory=ChainReader)
     family: Family | None = None
     has_trace: bool = False
     has_frames: bool = False
 
     def event(self) -> LogEvent:
-        return LogEvent(self.reader.chain(), self.line, self.time, self.family, self.has_trace)
+        has_trace = self.has_trace and (self.has_frames or not self.is_quiet)
+        return LogEvent(self.reader.chain(), self.line, self.time, self.family, has_trace)
 
 
 def events_in(lines: Iterable[str]) -> Iterator[LogEvent]:
@@ -72,12 +75,18 @@ def events_in(lines: Iterable[str]) -> Iterator[LogEvent]:
             if now is None or _is_new(now, line, text):
                 if now is not None:
                     yield now.event()
-                now = _Open(number, line.time, line.begins)
+                now = _Open(number, line.time, line.begins, line.begins and _is_quiet(text))
             _take(now, line.text, text)
             if is_rest and now.family is None:
                 now.family = Family.CONNECT
     if now is not None:
         yield now.event()
+
+
+def _is_quiet(text: str) -> bool:
+    """Whether a logger's first line says that nothing is wrong."""
+    level = _LEVEL.match(text)
+    return level is not None and level[1] in _QUIET
 
 
 def _is_of_rest(raw: str, *, before: bool) -> bool:
@@ -92,7 +101,7 @@ def _is_new(now: _Open, line: TextLine, text: str) -> bool:
     """Whether the line begins something else; with a prefix per line, a frame goes on all the same."""
     if text.startswith(_CONTINUES) or is_frame(text) or _is_rest_of_a_frame(now, line, text):
         return False
-    if _HEAD.match(text) is not None:
+    if HEAD.match(text) is not None:
         return now.has_trace and not now.reader.announces() and (now.has_frames or not now.is_record)
     return line.begins or now.reader.in_frames or (not now.has_trace and now.reader.is_full())
 
@@ -103,7 +112,7 @@ def _is_rest_of_a_frame(now: _Open, line: TextLine, text: str) -> bool:
 
 
 def _take(now: _Open, line: str, text: str) -> None:
-    is_head = _HEAD.match(text) is not None and not now.reader.in_frames
+    is_head = HEAD.match(text) is not None and not now.reader.in_frames
     if is_head and not now.has_trace and now.reader.chains[0]:
         now.reader.begin(text)
     else:

@@ -15,7 +15,7 @@ from eosctl.failures.failure import Failure, Family, Sign
 from eosctl.failures.stack_trace import Cause
 from eosctl.failures.table import FAILURES
 
-_EVERYBODYS = (Family.COORDINATOR, Family.PRODUCER, Family.READER)
+_EVERYBODYS = (Family.COORDINATOR, Family.PRODUCER, Family.READER, Family.BROKER)
 _OF_A_CLASS = re.compile(r"\w*Exception")
 
 

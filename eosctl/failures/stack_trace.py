@@ -16,6 +16,15 @@ _CAUSED_BY = ("Caused by: ", "caused by: ")  # the latter is `connectors trace`'
 _SUPPRESSED = "Suppressed: "
 _FRAME = re.compile(r"at [^\s()]{1,400}(?:\s?\(|$)|\.\.\. \d{1,9} (?:more|common frames omitted)")
 _CLASS = re.compile(r"(?:[\w$]+\.)*([\w$]+)")
+HEAD = re.compile(
+    r"(?:Exception in thread \"[^\"]{0,256}\" )?"
+    r"((?:[a-z][a-z0-9_$-]{0,63}[./]){2,24}(?:[A-Z][\w$]{0,127}\.)?[A-Z][\w$]{0,127}|\w{1,128}(?:Exception|Error))"
+    r"(?! = )(?=[: ]|$)"
+)
+"""How an exception begins: with its class, whose packages are in small letters, or which says itself that it failed.
+
+A setting, which a blank and a `=` follow, is none, nor is a token, which has no packages.
+"""
 _MOST_CAUSES, _MOST_LINES, _MOST_CHARACTERS = 64, 40, 8192
 """What is kept of a trace and of a message: an error in a loop may have causes for ever."""
 
@@ -35,6 +44,11 @@ class Cause:
         name, colon, message = self.text.partition(":")
         found = _CLASS.fullmatch(name)
         return f"{found[1]}{colon}{message}" if found else self.text
+
+    def class_name(self) -> str:
+        """The class, as its text begins with one; else nothing, for what else stands there may be anybody's secret."""
+        found = HEAD.match(self.text)
+        return found[1] if found else ""
 
     def has(self, text: str) -> bool:
         """Whether a literal stands in it, folded or not."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eosctl.failures.entries.applications import APPLICATIONS
+from eosctl.failures.entries.clients import CLIENTS
 from eosctl.failures.entries.coordinators import COORDINATORS
 from eosctl.failures.entries.fencing import FENCING
 from eosctl.failures.entries.producers import PRODUCERS
@@ -15,6 +16,6 @@ from eosctl.failures.entries.tasks import TASKS
 from eosctl.failures.entries.workers import WORKERS
 from eosctl.failures.failure import Failure
 
-FAILURES: tuple[Failure, ...] = (*FENCING, *WORKERS, *TASKS, *APPLICATIONS, *COORDINATORS, *PRODUCERS)
+FAILURES: tuple[Failure, ...] = (*FENCING, *WORKERS, *TASKS, *APPLICATIONS, *COORDINATORS, *PRODUCERS, *CLIENTS)
 BY_CODE: Mapping[str, Failure] = {each.code: each for each in FAILURES}
 """Code -> entry; what doctor and `connectors trace` name, and the anchor in docs/failures.md."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -18,7 +17,7 @@ from eosctl.failures.table import FAILURES
 Role = Literal["cause", "consequence", "suppressed"]
 _ROLES: tuple[Role, ...] = ("cause", "consequence", "suppressed")
 _TEXTS = tuple(dict.fromkeys(text for failure in FAILURES for sign in failure.signs for text in sign.texts))
-_CLASS = re.compile(r"(?:[\w$]{1,128}\.){0,24}[\w$]{1,128}")
+_NO_CLASS = "?"
 _MOST_UNKNOWN, _MOST_CACHED, _MOST_NAMED = 20, 4096, 100
 
 
@@ -44,7 +43,7 @@ class Found:
 
 @dataclass(slots=True)
 class Unknown:
-    """Exceptions that no entry fits: the classes of the outermost and of the deepest one."""
+    """Exceptions that no entry fits: the classes of the outermost and of the deepest one, as far as they name one."""
 
     outermost: str
     deepest: str
@@ -102,8 +101,8 @@ class FailureTally:
                     add_name(found.names, thing, name)
 
     def _count_unknown(self, event: LogEvent) -> None:
-        causes = event.chain.causes
-        key = _class_of(causes[0]), _class_of(causes[-1])
+        classes = [name for cause in event.chain.causes if (name := cause.class_name())] or [_NO_CLASS]
+        key = classes[0], classes[-1]
         if key in self.unknown:
             self.unknown[key].count += 1
         elif len(self.unknown) < _MOST_UNKNOWN:
@@ -158,9 +157,3 @@ def _counted(lines: Iterable[str], tally: FailureTally) -> Iterator[str]:
     for line in lines:
         tally.lines += 1
         yield line
-
-
-def _class_of(cause: Cause) -> str:
-    """The class of an exception; its message, which may hold anything, is left out."""
-    found = _CLASS.search(cause.text)
-    return found[0][:256] if found else "?"

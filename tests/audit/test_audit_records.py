@@ -14,6 +14,7 @@ from tests.audit.happenings import (
     numbered,
 )
 from tests.audit.log_scene import OUT, LogScene, run_on
+from tests.audit.test_source_partitions import SHARED
 from tests.conftest import Invoke
 
 
@@ -35,6 +36,39 @@ def test_a_number_that_is_missing_is_a_gap(invoke: Invoke) -> None:
     done = run_on(scene, invoke)("--sequence", "id", "-o", "json")
     (row,) = done.json()["data"]["rows"]
     assert (row["code"], row["count"], row["message"]) == ("gap", 2, "out-0, offset 4: 2 missing before it, 3 to 4")
+
+
+@pytest.mark.parametrize(
+    ("config", "said", "unsaid"),
+    [
+        ({"errors.tolerance": "all"}, "errors.tolerance=all drops", "KAFKA-18073"),
+        ({"errors.tolerance": "none"}, "KAFKA-18073", "tolerance=all"),
+        ({"transforms": "f"}, "filter", "tolerance=all"),
+    ],
+)
+def test_a_gap_names_what_in_the_config_drops_records(
+    invoke: Invoke, config: dict[str, str], said: str, unsaid: str
+) -> None:
+    """errors.tolerance=all, which drops a source's records without a trace, was not named."""
+    scene = LogScene(config=config)
+    numbered(scene, 1, 2, 5)
+    (row,) = run_on(scene, invoke)("--sequence", "id", "-o", "json").json()["data"]["rows"]
+    assert row["code"] == "gap"
+    assert said in row["fix"]
+    assert unsaid not in row["fix"]
+
+
+def test_a_duplicate_leads_to_what_else_was_found(invoke: Invoke) -> None:
+    """A task of before wrote on beside the new one: that is why records are there twice."""
+    scene = LogScene()
+    zombie, heir = scene.task(1), scene.task(0)
+    for task in (zombie, zombie, heir, zombie, heir, zombie):
+        task.commit(b'{"id":1}', key=SHARED)
+    rows = run_on(scene, invoke)("--unique", "id", "-o", "json").json()["data"]["rows"]
+    shared = {row["code"] for row in rows} & {"source_partition_shared", "zombie_wrote"}
+    [duplicate] = [row for row in rows if row["code"] == "duplicate"]
+    assert shared
+    assert all(code in duplicate["fix"] for code in shared)
 
 
 def test_aborted_records_are_no_duplicates(invoke: Invoke) -> None:

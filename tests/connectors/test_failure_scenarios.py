@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from eosctl.connectors.failures import failed_in_fencing, failure_findings
 from eosctl.core.ids import WorkerId
 from eosctl.core.workers.connector_entry import TaskStatus
+from eosctl.failures.table import FAILURES
 from eosctl.group.observation.rules import ObservedConnector
 
 ZOMBIE = "org.apache.kafka.connect.errors.ConnectException: Failed to perform zombie fencing\n"
@@ -65,8 +68,19 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
         ),
         ("ProducerFencedException: There is a newer producer", "task_fenced", "`eosctl connectors restart c --failed`"),
         ("Source tasks may not produce to their own offsets topics when", "own_offsets_topic", "another"),
-        ("Failed to flush offsets and/or records for task n2-0", "offsets_not_written", "eosctl offsets switch"),
-        ("Failed to start task ghost0-0 since it is not a recognizable type", "connector_is_a_ghost", "DELETE"),
+        ("Failed to flush offsets and/or records for task n2-0", "offsets_not_written", "See the cause"),
+        (
+            FLUSH.partition("Caused by")[0]
+            + "Caused by: org.apache.kafka.connect.errors.ConnectException: OffsetStorageWriter is already flushing",
+            "offsets_not_written",
+            "eosctl offsets switch",
+        ),
+        (FLUSH + "InvalidTimestampException: out of range", "invalid_timestamp", "Compare the clocks"),
+        (FLUSH + "SaslAuthenticationException: invalid credentials", "login_failed", "sasl.jaas.config"),
+        ("ConnectRestException: Internal request contained invalid signature.", "signature_refused", "restart c"),
+        ("ConfigException: Could not read properties from file /run/x", "config_file_missing", "restart c --failed"),
+        ("ConnectException: Failed to find any class that implements Connector", "plugin_missing", "plugin.path"),
+        ("Failed to start task c-0 since it is not a recognizable type", "connector_type_unknown", "connector-plugins"),
         ("TopicAuthorizationException: Not authorized to access topics", "task_not_authorized", "eosctl acls apply"),
         (
             FORWARD + "java.util.concurrent.ExecutionException: java.net.UnknownHostException: worker-2",
@@ -98,7 +112,7 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
             "task_not_authorized",
             "eosctl acls apply --connector c --output-topic 'o 1' --output-topic p",
         ),
-        (FLUSH + "NullPointerException", "offsets_not_written", "eosctl offsets switch"),
+        (FLUSH + "NullPointerException", "offsets_not_written", "See the cause"),
         ("java.lang.RuntimeException: it broke\n\tat X", "task_failed", "`eosctl connectors trace c -o json`"),
         ("", "task_failed", "`eosctl connectors trace c -o json`"),
     ],
@@ -183,3 +197,32 @@ def test_rescue_heals_what_fencing_heals(trace: str, expected: bool) -> None:
     """A leader whose name nobody resolves was taken for one that fences slowly."""
     assert failed_in_fencing(TaskStatus(0, "FAILED", WorkerId("w:1"), trace)) is expected
     assert not failed_in_fencing(TaskStatus(0, "RUNNING", WorkerId("w:1"), trace))
+
+
+def test_no_remedy_of_a_trace_alone_deletes_or_moves_anything() -> None:
+    """A plugin that one worker lacks was a ghost, to be deleted; a wrong clock moved the offsets."""
+    for failure in FAILURES:
+        for text in (failure.fix, *(sign.fix for sign in failure.signs), *failure.commands, str(failure.code.next)):
+            moves = "offsets switch" in text and not text.startswith("See whether")
+            assert not moves, (failure.code, text)
+            assert not re.search(r"\b(?:and|then) (?:DELETE|delete)\b|kafka-topics.sh --delete", text), failure.code
+
+
+@pytest.mark.parametrize(
+    ("states", "workers", "told"),
+    [
+        (("FAILED", "RUNNING"), ("w:1", "w:2"), True),
+        (("FAILED", "RUNNING"), ("w:1", "w:1"), False),
+        (("FAILED", "FAILED"), ("w:1", "w:2"), False),
+    ],
+)
+def test_a_worker_where_alone_it_fails_is_named(states: tuple[str, str], workers: tuple[str, str], told: bool) -> None:
+    """A secret that one worker lacked was a failure of the connector, and the worker stood in the trace only."""
+    parts = ("task 0", "task 1")
+    sick = ObservedConnector(
+        "c", "source", {}, dict(zip(parts, states, strict=True)), workers=dict(zip(parts, workers, strict=True)),
+        traces=dict.fromkeys(parts, "ConfigException: Could not read properties from file /run/x"),
+    )  # fmt: skip
+    first = failure_findings([sick])[0]
+    assert (first.subject, first.evidence["worker"]) == ("c/0", "w:1")
+    assert ("w:1" in first.message) is told

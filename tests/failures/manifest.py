@@ -50,6 +50,7 @@ _LATE = "its open transaction was aborted by an EndTxn with its own epoch, as if
 _ROUND = "two workers, a connector of two tasks was changed, and tasks-fencing-CONNECTOR said "
 _FLINK = "log of a job of Flink 2.0.1 with connector 4.0.1, broker 4.3.1: "
 _NAMELESS = "two workers with rest.advertised.host.name=worker-2, the task of the follower"
+_NO_PLUGIN = "two workers, and the plugin was taken from one: "
 TRACES = (
     _sandbox("producer-fenced-commit-3.9.2.txt", "producer_fenced", how=_TWO + "committed"),
     _sandbox("producer-fenced-commit-4.3.1.txt", "producer_fenced", how=_TWO + "committed"),
@@ -238,13 +239,52 @@ TRACES = (
         how=_FLINK + "its transaction was aborted by an EndTxn with its own epoch, then the end of its input",
     ),
     _sandbox(
-        "ghost-4.3.1.txt", "connector_is_a_ghost",
+        "ghost-4.3.1.txt", "connector_type_unknown",
         how="an aborted config record of a connector, two preparing workers, and the log of one that became enabled",
     ),
     _sandbox(
         "not-coordinator-producer-4.3.1.txt", "not_coordinator",
         how="a KafkaProducer's log at DEBUG: the partitions of __transaction_state were given another leader, then it "
         "committed, which succeeds; above DEBUG it says nothing",
+    ),
+    _sandbox(
+        "missing-plugin-worker-4.3.1.txt", "plugin_missing", "connector_type_unknown",
+        how=_NO_PLUGIN + "the log of that worker",
+    ),
+    _sandbox("missing-plugin-task-4.3.1.txt", "connector_type_unknown", how=_NO_PLUGIN + "its task, as REST shows it"),
+    _sandbox("missing-plugin-put-4.3.1.json", "plugin_missing", how=_NO_PLUGIN + "its answer to a PUT of a config"),
+    _sandbox("signature-refused-4.3.1.json", "signature_refused", how="PUT …/fence with a signature of another key"),
+    _class(
+        "plugin-does-not-fit-4.4.0.txt", "plugin_does_not_fit",
+        how="FileStreamSourceConnector.version() of connect-file 4.3.1 with the classes of 4.4.0",
+    ),
+    _sandbox(
+        "config-topic-partitions-4.3.1.txt", "config_topic_partitioned",
+        how="log of a worker whose config topic had been made with three partitions",
+    ),
+    _sandbox("invalid-timestamp-send-4.3.1.txt", "invalid_timestamp", how="a record of two hours ahead, send"),
+    _sandbox(
+        "invalid-timestamp-commit-4.3.1.txt", "invalid_timestamp", "producer_in_error", how="the same, committed"
+    ),
+    _sandbox(
+        "connect-task-invalid-timestamp-4.3.1.txt", "invalid_timestamp", "offsets_not_written",
+        how=_WORKER + "its output topic had message.timestamp.before.max.ms=1",
+    ),
+    _sandbox("login-failed-4.3.1.txt", "login_failed", how="an admin client with a wrong password: describeCluster"),
+    _sandbox(
+        "login-failed-log-4.3.1.txt", "login_failed", "brokers_not_reached",
+        how="its whole log, with the settings that it has",
+    ),
+    _sandbox(
+        "full-disk-broker-4.3.1.txt", "disk_failed", how="log of a broker whose log directory's file system ran full"
+    ),
+    _sandbox(
+        "missing-secret-4.3.1.txt", "config_file_missing",
+        how="log of a worker: the file of a connector's ${file:…} was deleted, then the connector was restarted",
+    ),
+    _sandbox("brokers-lost-4.3.1.txt", "brokers_not_reached", how="log of a worker whose broker was killed"),
+    _sandbox(
+        "closed-forcefully-4.3.1.txt", "producer_closed", how=_FROZEN + "commitTransaction, and close(0) meanwhile"
     ),
     _class(
         "duplicate-sequence-errors-4.3.1.txt", "duplicate_sequence",

@@ -104,6 +104,13 @@ def test_what_is_not_there(invoke: Invoke, word: str, exit_code: int, said: str)
     assert said in outcome.stderr
 
 
+def test_an_exception_with_a_slash_is_no_file(invoke: Invoke) -> None:
+    """It was "can't read java.lang.NoClassDefFoundError…: No such file or directory"."""
+    said = "java.lang.NoClassDefFoundError: org/apache/kafka/common/utils/AppInfoParser"
+    [row] = invoke("explain", said, "-o", "json").json()["data"]["rows"]
+    assert (row["code"], row["entry"]["page"]) == ("plugin_does_not_fit", "docs/failures.md#plugin_does_not_fit")
+
+
 def test_a_folder_is_no_text(invoke: Invoke, tmp_path: Path) -> None:
     assert invoke("explain", str(tmp_path)).exit_code == 2
 

@@ -24,6 +24,7 @@ TITLES = {
     Family.STREAMS: "Kafka Streams",
     Family.FLINK: "Flink",
     Family.READER: "Readers",
+    Family.BROKER: "Brokers and connections",
 }
 
 

@@ -172,6 +172,49 @@ def test_an_unknown_exception_is_told_by_its_classes_alone() -> None:
     assert (unknown.outermost, unknown.deepest, unknown.count, unknown.line) == ("a.b.Odd", "c.d.Odder", 1, 1)
 
 
+SETTINGS = (
+    "[2026-11-23 00:51:36,120] {} DistributedConfig values: \n"
+    "\taccess.control.allow.methods = \n\tadmin.listeners = null\n"
+    "\tconfig.action.reload = restart\n\tkey.converter = class org.apache.kafka.connect.json.JsonConverter\n"
+    " (org.apache.kafka.connect.runtime.distributed.DistributedConfig:371)\n"
+)
+
+
+@pytest.mark.parametrize("level", ["INFO", "WARN"])
+def test_settings_that_a_log_has_are_no_stack_traces(level: str) -> None:
+    """`access.control.allow.methods` was an exception that nobody knows, in every worker's and broker's log."""
+    tally = read_all((SETTINGS.format(level) * 3).splitlines())
+    assert (tally.traces, tally.unknown) == (0, {})
+
+
+@pytest.mark.parametrize(
+    ("level", "frame", "traces"), [("INFO", "", 0), ("INFO", "\n\tat a.B.c(D.java:1)", 1), ("WARN", "", 1)]
+)
+def test_what_is_said_at_info_failed_only_with_frames(level: str, frame: str, traces: int) -> None:
+    text = f"[2026-11-23 00:51:36,120] {level} Node 1 is gone (a.B:1)\na.b.c.OddException: x{frame}"
+    assert read_all(text.splitlines()).traces == traces
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.Vd0Canary_x-y",
+        "Canary-hunter2", "hvs.CAESICanary", "CanaryCanary was refused",
+    ],
+)  # fmt: skip
+def test_what_stands_in_the_place_of_a_class_is_not_told(secret: str) -> None:
+    """The first word after "Caused by:", and whatever has dots, was shown as the class, whoever's secret it was."""
+    lines = [
+        f"[2026-11-23 00:51:36,120] ERROR login failed: {secret}", "a.b.OddException: x", "\tat a.b.C.d(E.java:1)",
+        f"Caused by: {secret}", f"{secret}: {secret}", f"Caused by: {secret}",
+    ]  # fmt: skip
+    report = recognise(lines, source="x")
+    assert "anary" not in repr(report)
+    assert {(each.outermost, each.deepest) for each in report.data.unknown} <= {
+        ("a.b.OddException", "a.b.OddException"), ("?", "?")
+    }  # fmt: skip
+
+
 class Endless(io.RawIOBase):
     """The same bytes again and again, up to a size."""
 

@@ -47,7 +47,7 @@ def examine_applications(
 ) -> Report:
     """The findings of every check that makes sense without a Connect group; exit codes as those of `examine`."""
     checks: dict[str, Callable[[], _Found]] = {
-        KAFKA: lambda: broker_findings(app),
+        KAFKA: lambda: broker_findings(app, with_streams=wanted.product == "streams"),
         "transactions": lambda: _transactions(app),
         "applications": lambda: _applications(app, wanted),
         "topics": lambda: _transaction_topic(app),

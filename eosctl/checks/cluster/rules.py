@@ -19,16 +19,23 @@ from eosctl.core.versions import (
 )
 
 
-def bugs_of(part: Part, versions: Collection[Version]) -> list[KnownBug]:
-    """The known bugs that any of these releases has; a patch release may have the fix already."""
+def bugs_of(part: Part, versions: Collection[Version], *, with_streams: bool = False) -> list[KnownBug]:
+    """The known bugs that any of these releases has; a patch release may have the fix already.
+
+    Those that only Kafka Streams runs into are left out, unless `with_streams`.
+    """
     return [
-        bug for bug in KNOWN_BUGS if bug.part == part and any(bug.since <= version < bug.until for version in versions)
+        bug
+        for bug in KNOWN_BUGS
+        if bug.part == part
+        and (with_streams or not bug.of_streams)
+        and any(bug.since <= version < bug.until for version in versions)
     ]
 
 
-def bug_findings(part: Part, versions: Collection[Version]) -> Iterator[Finding]:
+def bug_findings(part: Part, versions: Collection[Version], *, with_streams: bool = False) -> Iterator[Finding]:
     """One for each bug: which releases it is about, what one sees, and what helps until it is fixed."""
-    for bug in bugs_of(part, versions):
+    for bug in bugs_of(part, versions, with_streams=with_streams):
         having = sorted({version for version in versions if bug.since <= version < bug.until})
         named = ", ".join(f"{major}.{minor}" for major, minor in having)
         yield Finding(

@@ -18,13 +18,14 @@ def worker_findings(group: GroupObservation) -> Iterator[Finding]:
     return bug_findings("worker", versions)
 
 
-def broker_findings(app: App) -> Iterator[Finding]:
+def broker_findings(app: App, *, with_streams: bool = False) -> Iterator[Finding]:
     """The bugs of the brokers' releases, and whether they could have a higher transaction.version.
 
-    Of brokers that can't be asked nothing is claimed; that they can't is what other checks say.
+    Those that only Kafka Streams runs into are left out, unless `with_streams`. Of brokers that can't be asked nothing
+    is claimed; that they can't is what other checks say.
     """
     features = _features_seen(app)
-    yield from bug_findings("broker", broker_releases(features))
+    yield from bug_findings("broker", broker_releases(features), with_streams=with_streams)
     yield from transaction_version_findings(features)
 
 

@@ -130,11 +130,9 @@ UNSTABLE = Failure(
     ),
     is_not=("Not lost offsets.", "Not fatal: consumers ask again until default.api.timeout.ms is over."),
     fix="Wait for the transaction's timeout, or fence its id where its owner is gone; lower transaction.timeout.ms of "
-    "that application. Where `eosctl txn hanging` finds one, no timeout ends it: abort it",
-    commands=(
-        "eosctl txn list --state Ongoing", "eosctl txn hanging --topic __consumer_offsets",
-        "eosctl txn abort --hanging --topic __consumer_offsets --dry-run",
-    ),
+    "that application. One that `eosctl txn hanging` finds is ended by no timeout: `txn complete --as-decided` commits "
+    "it on all of its partitions where its coordinator has committed it, else `txn abort` aborts it on all of them",
+    commands=("eosctl txn list --state Ongoing", "eosctl txn hanging --topic __consumer_offsets"),
     versions=(VersionNote("before 2.5", "consumers read what was committed before, without waiting (KIP-447)"),),
     said_by=(
         "kafka-clients: Errors.UNSTABLE_OFFSET_COMMIT (88), 2.5 to 4.3",

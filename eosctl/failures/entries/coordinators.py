@@ -144,7 +144,8 @@ FENCED = Failure(
     ),
     is_not=("Not a producer that was fenced: it is about brokers alone.",),
     fix="None where leadership moved: the new coordinator sends the marker. Where a marker has permanently failed, "
-    "see whether a transaction hangs there: an abort by eosctl takes the epoch that the partition has seen last",
+    "see whether a transaction hangs there: `txn complete` and `txn abort` take the epoch that the "
+    "partition has seen last",
     commands=("eosctl txn hanging --topic {topic}",),
     said_by=(
         _ERRORS + ".TRANSACTION_COORDINATOR_FENCED (52), 0.11 to 4.3",

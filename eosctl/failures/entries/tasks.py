@@ -34,8 +34,9 @@ FENCED_OR_EXPIRED = Failure(
     means="its transaction took longer than the timeout, or another producer took its id (Connect says the same of "
     "both)",
     causes=(
+        "Another producer took its id: a newer run of the task, a group with the same ids, or eosctl. Certain where a "
+        "task has it again sooner than its transaction timeout (60 s) lasts.",
         "The transaction was open for longer than its timeout: many records between two commits, or slow brokers.",
-        "Another producer took its id: a newer run of the task, a group with the same ids, or eosctl.",
     ),
     is_not=("Not proof that the transaction expired, whatever the message says: a fenced task has the same one.",),
     fix=RESTART + "; for the first raise producer.override.transaction.timeout.ms or use transaction.boundary=poll",
@@ -64,6 +65,7 @@ BROKERS_NOT_RESOLVED = Failure(
     fix="Correct the bootstrap.servers of producer.override, consumer.override and admin.override, or the worker's "
     "DNS; then " + RESTART,
     said_by=("kafka-clients: ClientUtils.parseAndValidateAddresses, 0.11 to 4.3",),
+    of_worker=True,
 )  # fmt: skip
 OWN_OFFSETS_TOPIC = Failure(
     code=codes.OWN_OFFSETS_TOPIC, family=Family.CONNECT,
@@ -77,26 +79,110 @@ OWN_OFFSETS_TOPIC = Failure(
 OFFSETS_NOT_WRITTEN = Failure(
     code=codes.OFFSETS_NOT_WRITTEN, family=Family.CONNECT,
     name="Failed to flush offsets and/or records for task",
-    signs=(sign("Failed to flush offsets"),),
-    means="its offsets could not be written; with a dedicated topic, Kafka 3.8 to 4.3 fail at each null offset",
+    signs=(
+        sign(
+            "Failed to flush offsets", "OffsetStorageWriter is already flushing",
+            means="its offsets could not be written; with an offsets topic of its own, Kafka 3.8 to 4.3 fail at each "
+            "null offset",
+            fix="See whether the connector has an offsets.storage.topic of its own, and gives records without an "
+            "offset, or deletes offsets: `eosctl connectors check --connector {c}`. If so, it needs the global topic: "
+            "`eosctl offsets switch --connector {c} --to global` copies its offsets there first",
+        ),
+        sign("Failed to flush offsets"),
+    ),
+    means="its offsets, or the records before them, could not be written",
     causes=(
-        "What the cause below it says: a record that is too large, a lacking right, a fenced producer.",
+        "What the cause below it says: a record that is too large, a lacking right, a wrong clock, a fenced producer.",
         "A null offset, and an offsets topic of the connector's own (Kafka 3.8 to 4.3): 4.3.1 says below it that the "
         "OffsetStorageWriter is already flushing.",
     ),
-    fix="See the cause in the trace. For null offsets: `eosctl offsets switch --connector {c} --to global`",
+    is_not=("Not a matter of the offsets topic, unless the cause below it says so.",),
+    fix="See the cause below it in the trace, which is what is to be mended; then " + RESTART,
     said_by=(_TASK + " (commitTransaction)",),
     is_wrapper=True,
 )  # fmt: skip
-GHOST = Failure(
-    code=codes.CONNECTOR_IS_A_GHOST, family=Family.CONNECT,
+TYPE_UNKNOWN = Failure(
+    code=codes.CONNECTOR_TYPE_UNKNOWN, family=Family.CONNECT,
     name="Failed to start task since it is not a recognizable type (source or sink)",
     signs=(sign("not a recognizable type"),),
-    means="its connector came from an aborted config record, and vanished when the workers' mode changed",
+    means="its worker can't tell whether the connector is a source or a sink: most often it lacks the plugin",
     causes=(
-        "Workers that are not enabled read records of aborted transactions of the config topic; enabled ones don't.",),
-    fix="`eosctl task-counts replay --topic`; then create and DELETE the connector, which leaves tombstones",
+        "The class of connector.class is not in the plugin.path of this worker: the worker's log says \"Failed to find "
+        "any class that implements Connector\" just before. Workers that have it run the connector's other tasks.",
+        "The plugin is there, and its class can't be loaded: see the worker's log.",
+        "The worker has no config of the connector: it came from an aborted config record, which workers that are not "
+        "enabled read, and enabled ones don't. Only the config topic shows that.",
+    ),
+    is_not=("Not a reason to delete the connector: its config is in use on the other workers.",),
+    fix="Look at `GET /connector-plugins` of the task's worker first. Where the class is not listed, install the "
+    "plugin there and restart that worker; then " + RESTART,
+    commands=("eosctl workers list", "eosctl doctor", "eosctl task-counts replay --topic"),
     said_by=("connect-runtime: DistributedHerder.startTask, 3.4 to 4.3",),
+    aliases=("not a recognizable type",),
+    of_worker=True,
+)  # fmt: skip
+PLUGIN_MISSING = Failure(
+    code=codes.PLUGIN_MISSING, family=Family.CONNECT,
+    name="Failed to find any class that implements Connector",
+    signs=(sign("Failed to find any class that implements"),),
+    means="its worker does not have the class that the config names",
+    causes=(
+        "The plugin is not in the plugin.path of this worker: it was rolled out on some workers only.",
+        "connector.class is mistyped; the message lists the classes that there are.",
+        "The worker finds plugins by their manifests alone (plugin.discovery=service_load), and this one has none.",
+    ),
+    is_not=("Not a lost config: connector and offsets are where they were.",),
+    fix="Install the plugin in the plugin.path of every worker and restart those that lacked it, or correct "
+    "connector.class; then " + RESTART,
+    commands=("eosctl workers list",),
+    said_by=("connect-runtime: Plugins.connectorClass, 0.11 to 4.4",),
+    aliases=("plugin.path", "Failed to find any class"),
+    explains=(codes.CONNECTOR_TYPE_UNKNOWN,),
+    of_worker=True,
+)  # fmt: skip
+PLUGIN_DOES_NOT_FIT = Failure(
+    code=codes.PLUGIN_DOES_NOT_FIT, family=Family.CONNECT,
+    name="NoClassDefFoundError",
+    signs=(
+        sign(
+            "NoClassDefFoundError", "org/apache/kafka/common/utils/",
+            means="its plugin was built for Kafka before 4.4, which has moved classes that it needs",
+            fix="Install a release of the plugin that was built for Kafka 4.4 or newer, or run it on workers before "
+            "4.4; then " + RESTART,
+        ),
+        sign("NoClassDefFoundError"), sign("NoSuchMethodError"), sign("NoSuchFieldError"),
+        sign("AbstractMethodError"), sign("IncompatibleClassChangeError"),
+    ),
+    means="a class or method that its plugin needs is not on its worker",
+    causes=(
+        "The plugin was built for another release of Kafka: 4.4 has moved AppInfoParser, Sanitizer, Exit, ThreadUtils "
+        "and others from org.apache.kafka.common.utils to org.apache.kafka.common.utils.internals (KAFKA-20297).",
+        "The plugin's folder lacks one of its jars, a JDBC driver for example, or has one of another release.",
+        "Its jars are in the class path of the worker, and not in a folder of their own in plugin.path.",
+    ),
+    is_not=("Not a failure that a restart mends.",),
+    fix="Install the plugin's release for the Kafka version of the worker, with all of its jars, on every worker; then "
+    + RESTART,
+    commands=("eosctl workers list",),
+    said_by=("java: the virtual machine, for a plugin that was built before Kafka 4.4",),
+    aliases=("NoClassDefFound", "AppInfoParser", "NoSuchMethodError", "KAFKA-20297"),
+    of_worker=True,
+)  # fmt: skip
+CONFIG_FILE_MISSING = Failure(
+    code=codes.CONFIG_FILE_MISSING, family=Family.CONNECT,
+    name="Could not read properties from file",
+    signs=(sign("Could not read properties from file"), sign("Could not read file", "config.provider")),
+    means="a value of its config refers to a file that its worker can't read",
+    causes=(
+        "The file of ${file:…} is not on this worker, while others have it.",
+        "The user of the worker's process may not read it, or it is outside allowed.paths.",
+    ),
+    is_not=("Not a fault of the connector's config, where its other tasks run.",),
+    fix="Put the file on every worker of the group, readable for the worker's user; then " + RESTART,
+    commands=("eosctl workers list",),
+    said_by=("kafka-clients: FileConfigProvider.get, 2.0 to 4.4",),
+    aliases=("FileConfigProvider",),
+    of_worker=True,
 )  # fmt: skip
 BROKERS_TOO_OLD = Failure(
     code=codes.BROKERS_TOO_OLD, family=Family.CONNECT,
@@ -167,7 +253,8 @@ FORGOTTEN = Failure(
         "The connector was deleted: then the line is harmless.",
     ),
     is_not=("Not a failure of tasks: none is started, and REST shows a connector without tasks.",),
-    fix="PUT the configuration of {name} again with any change",
+    fix="See whether {name} is still there (`GET /connectors`), without tasks: then PUT its configuration again with "
+    "any change. A connector that was deleted needs nothing: a PUT would make it anew",
     commands=("eosctl doctor", "eosctl task-counts replay --topic"),
     versions=(
         VersionNote("before 3.8", "only an incomplete set of task configurations is passed over (KAFKA-16838)"),
@@ -179,6 +266,7 @@ FORGOTTEN = Failure(
 )  # fmt: skip
 
 TASKS = (
-    FENCED, FENCED_OR_EXPIRED, PRODUCER_REFUSES, BROKERS_NOT_RESOLVED, OWN_OFFSETS_TOPIC, OFFSETS_NOT_WRITTEN, GHOST,
-    BROKERS_TOO_OLD, CONVERTER, FORGOTTEN, NOT_AUTHORIZED,
+    FENCED, FENCED_OR_EXPIRED, PRODUCER_REFUSES, BROKERS_NOT_RESOLVED, OWN_OFFSETS_TOPIC, OFFSETS_NOT_WRITTEN,
+    PLUGIN_MISSING, PLUGIN_DOES_NOT_FIT, CONFIG_FILE_MISSING, TYPE_UNKNOWN, BROKERS_TOO_OLD, CONVERTER, FORGOTTEN,
+    NOT_AUTHORIZED,
 )  # fmt: skip

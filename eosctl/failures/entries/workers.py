@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eosctl.failures import codes
-from eosctl.failures.failure import Failure, Family, VersionNote, sign
+from eosctl.failures.failure import RESTART, Failure, Family, VersionNote, sign
 
 _STORE = "connect-runtime: KafkaConfigBackingStore, 3.3 to 4.3"
 
@@ -106,15 +106,50 @@ READ_TIMED_OUT = Failure(
                     "\"Request timed out. The last operation the worker completed was …\"; the words of the offsets "
                     "topic, which come later, are in no answer and no log (seen)"),
     ),
-    fix="Find who holds the transaction open, and fence or abort it; then send the request again",
-    commands=(
-        "eosctl doctor", "eosctl txn list --state Ongoing", "eosctl txn hanging --all",
-        "eosctl txn abort --hanging --dry-run",
-    ),
+    fix="Find who holds the transaction open: one that its coordinator has open ends with its timeout, or by a fence "
+    "of its id. One that hangs is ended on all of its partitions, with `txn complete --as-decided` where its "
+    "coordinator has committed it, else with `txn abort`. Then send the request again",
+    commands=("eosctl doctor", "eosctl txn list --state Ongoing", "eosctl txn hanging --all"),
     said_by=(
         "connect-runtime: Worker.modifySourceConnectorOffsets, 3.6 to 4.3",
         "connect-runtime: TopicAdmin.endOffsets, OffsetStorageReaderImpl.offsets, 3.3 to 4.3",
     ),
 )  # fmt: skip
 
-WORKERS = (NOT_CLAIMED, NOT_WRITTEN, REBALANCE, READ_TIMED_OUT)
+PARTITIONED = Failure(
+    code=codes.CONFIG_TOPIC_PARTITIONED, family=Family.CONNECT,
+    name="The config topic is required to have a single partition",
+    signs=(sign("is required to have a single partition"),),
+    means="its worker does not start, because the config topic has more than one partition",
+    causes=(
+        "Somebody made the topic, or brokers did with auto.create.topics.enable and their num.partitions.",
+        "Somebody added partitions to it.",
+        "config.storage.topic names another topic than that of the group.",
+    ),
+    is_not=("Not a reason to delete the topic: partition 0 has the configuration of every connector.",),
+    fix="See whether config.storage.topic names the right topic. If so, stop the workers, copy partition 0 into a "
+    "compacted topic of one partition, and name that one in every worker's config.storage.topic: doctor has the "
+    "commands where -w FILE names a worker's file",
+    commands=("eosctl doctor",),
+    said_by=("connect-runtime: KafkaConfigBackingStore.start, 2.0 to 4.3",),
+    aliases=("single partition",),
+)  # fmt: skip
+SIGNATURE = Failure(
+    code=codes.SIGNATURE_REFUSED, family=Family.CONNECT,
+    name="Internal request contained invalid signature",
+    signs=(sign("Internal request contained invalid signature"), sign("Internal request missing required signature")),
+    means="the leader refused a request of this worker, which was signed with another session key than its own",
+    causes=(
+        "The group has a new leader, whose session key this worker had not read yet: workers that start at the same "
+        "time.",
+        "The leader's advertised URL leads to a worker of another group.",
+        "inter.worker.signature.algorithm or inter.worker.verification.algorithms differ between workers.",
+    ),
+    is_not=("Not a stolen key, and not a matter of the brokers.",),
+    fix="See that the group is stable and has one leader (`eosctl workers list`); then " + RESTART,
+    commands=("eosctl workers list",),
+    said_by=("connect-runtime: InternalClusterResource, DistributedHerder.verifyInternalRequestSignature, 2.4 to 4.3",),
+    aliases=("invalid signature", "session key"),
+)  # fmt: skip
+
+WORKERS = (NOT_CLAIMED, NOT_WRITTEN, REBALANCE, READ_TIMED_OUT, PARTITIONED, SIGNATURE)

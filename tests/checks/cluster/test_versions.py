@@ -36,13 +36,14 @@ def test_a_release_follows_from_the_highest_metadata_version(level: int, release
         ("broker", [(4, 3)], []),
         ("broker", [(4, 4)], []),
         ("broker", [(3, 5)], ["KAFKA-14402"]),
-        ("broker", [(3, 6)], ["KAFKA-15653", "KAFKA-16386", "KAFKA-19690"]),
-        ("broker", [(3, 9)], ["KAFKA-19690"]),
-        ("broker", [(4, 0)], ["KAFKA-19690", "KAFKA-19367", "KAFKA-20090"]),
+        ("broker", [(3, 6)], ["KAFKA-15653", "KAFKA-16386"]),
+        ("broker", [(3, 9)], []),
+        ("broker", [(4, 0)], ["KAFKA-19367", "KAFKA-20090"]),
         ("broker", [(4, 2), (4, 3)], ["KAFKA-20090"]),
         ("broker", [], []),
-        ("worker", [(3, 5)], ["KAFKA-15059", "KAFKA-16570", "KAFKA-16047", "KAFKA-15018"]),
-        ("worker", [(3, 8), (4, 3)], []),
+        ("worker", [(3, 5)], ["KAFKA-15059", "KAFKA-16570", "KAFKA-16047", "KAFKA-18073", "KAFKA-15018"]),
+        ("worker", [(3, 9), (4, 3)], ["KAFKA-18073"]),
+        ("worker", [(4, 0), (4, 3)], []),
     ],
 )
 def test_the_bugs_of_versions(part: str, versions: list[Version], numbers: list[str]) -> None:
@@ -51,8 +52,14 @@ def test_the_bugs_of_versions(part: str, versions: list[Version], numbers: list[
     assert [finding.subject for finding in bug_findings(part, versions)] == numbers  # type: ignore[arg-type]
 
 
+def test_a_bug_of_streams_alone_is_said_of_streams_alone() -> None:
+    """KAFKA-19690 was shown to every Connect group on brokers of 3.6 to 4.1."""
+    found = [bug.number for bug in bugs_of("broker", [(3, 9)], with_streams=True)]
+    assert found == ["KAFKA-19690"]
+
+
 def test_a_finding_names_the_releases_that_have_the_bug_and_the_fix() -> None:
-    (finding,) = bug_findings("broker", [(3, 9), (4, 3), (3, 9)])
+    (finding,) = bug_findings("broker", [(3, 9), (4, 3), (3, 9)], with_streams=True)
     assert "brokers of Kafka 3.9, unless" in finding.message
     assert finding.fix.startswith("Upgrade to 4.2.0")
     assert finding.severity == "info"

@@ -7,7 +7,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from tests.failures.makers import clients, flink, workers
+from tests.failures.makers import clients, flink, incidents, workers
 from tests.failures.makers.ground import Traces
 
 MAKERS = {
@@ -26,6 +26,14 @@ MAKERS = {
         workers.races,
         workers.idle_fenced,
         workers.mirror_maker_nodes,
+        incidents.missing_plugin,
+        incidents.settings_and_clocks,
+        incidents.partitioned_config_topic,
+        incidents.wrong_password,
+        incidents.wrong_time,
+        incidents.full_disk,
+        incidents.closed_forcefully,
+        incidents.old_plugin,
     )
 }
 

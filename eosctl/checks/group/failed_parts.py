@@ -1,0 +1,126 @@
+"""What the group and its config topic prove about parts that are FAILED, beyond the words of their traces.
+
+A trace has one text for several causes, and what heals one harms another. Reads only the workers' lists of plugins, and
+those only where a plugin may be missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from shlex import quote
+
+from eosctl.app import App
+from eosctl.connectors import codes as connector_codes
+from eosctl.core.configs.classes import PROPERTY, pruned_class
+from eosctl.core.fencing_rounds import ROUND_S
+from eosctl.core.findings import Finding
+from eosctl.core.ids import WorkerId
+from eosctl.core.java.properties import is_reference
+from eosctl.core.workers.connector_entry import TaskStatus
+from eosctl.errors import EosctlError, InterruptedByUserError
+from eosctl.failures import codes
+from eosctl.failures.failure import RESTART
+from eosctl.group.observation.rules import Observation, ObservedConnector
+from eosctl.group.observed import GroupObservation
+from eosctl.rescue.rules import RescueVerdict, diagnose
+
+_NO_PLUGIN = (codes.PLUGIN_MISSING, codes.CONNECTOR_TYPE_UNKNOWN)
+_RESCUED = (codes.FENCING_FORWARD_TIMEOUT, codes.FENCING_TIMED_OUT, codes.FENCING_FAILED)
+_ACCEPTED = (RescueVerdict.FENCE, RescueVerdict.RESTART)
+
+
+def with_proofs(app: App, findings: Sequence[Finding], seen: Observation, group: GroupObservation) -> list[Finding]:
+    """Return the findings; those with several causes or remedies with the one that was seen to be right."""
+    told = [_of_rescue(_of_ghost(each, seen), seen) for each in findings]
+    unclear = {_name(each) for each in told if each.code in _NO_PLUGIN}
+    lacking = {
+        each.name: _without_plugin(app, each, group) for each in seen.connectors or () if each.name in unclear
+    }  # fmt: skip
+    return [_of_plugin(each, lacking.get(_name(each), ())) if each.code in _NO_PLUGIN else each for each in told]
+
+
+def _name(finding: Finding) -> str:
+    """Return the connector of a finding about it, or about one of its tasks."""
+    return finding.subject.rpartition("/")[0] or finding.subject
+
+
+def _of_ghost(finding: Finding, seen: Observation) -> Finding:
+    """Name a connector that only an aborted record of the config topic has: nothing else is ended by a DELETE."""
+    if finding.code != codes.CONNECTOR_TYPE_UNKNOWN or seen.config_state is None:
+        return finding
+    name = _name(finding)
+    committed = seen.config_state.connectors.get(name)
+    if (committed is not None and committed.config is not None) or name not in (seen.differing_connectors or ()):
+        return finding
+    return replace(
+        finding, code=connector_codes.CONNECTOR_IS_A_GHOST,
+        message=f"{finding.subject} is FAILED: {seen.config_topic} has no committed config of {name}, only an aborted "
+        "one, which workers that are not enabled had read",
+        fix=f"`eosctl task-counts replay --topic` shows the record. Then create a connector {name} with "
+        "initial_state STOPPED, and DELETE it, which leaves tombstones.",
+    )  # fmt: skip
+
+
+def _of_rescue(finding: Finding, seen: Observation) -> Finding:
+    """Print `rescue` only where it does not refuse; where a fencing round is due, a stop takes its place."""
+    name = _name(finding)
+    state = seen.config_state.connectors.get(name) if seen.config_state is not None else None
+    connector = next((each for each in seen.connectors or () if each.name == name), None)
+    if finding.code not in _RESCUED or "eosctl rescue" not in finding.fix or state is None or connector is None:
+        return finding
+    if diagnose(state, _tasks(connector)).verdict in _ACCEPTED:
+        return finding
+    if not state.pending_fencing or state.target_state != "STARTED":
+        return replace(finding, fix=f"See what its other tasks died of; then {RESTART.replace('{name}', quote(name))}.")
+    return replace(
+        finding,
+        fix="A fencing round may still go on, and tasks that wait for it are called RUNNING: look again when all "
+        f"have failed, and rescue heals it. Or now: `eosctl connectors stop {quote(name)}`, wait {ROUND_S:g} s for it "
+        f"to end, `eosctl task-counts write --connector {quote(name)} --count 0`, which fences the old tasks, and "
+        f"`eosctl connectors resume {quote(name)}`.",
+    )  # fmt: skip
+
+
+def _tasks(connector: ObservedConnector) -> list[TaskStatus]:
+    return [
+        TaskStatus(
+            number, state, WorkerId(connector.workers.get(part, "")), connector.traces.get(part, "")
+        )
+        for number, state in sorted(connector.tasks().items())
+        if (part := f"task {number}")
+    ]  # fmt: skip
+
+
+def _of_plugin(finding: Finding, lacking: Sequence[str]) -> Finding:
+    if not lacking:
+        return finding
+    message = f"{finding.message}: the plugin is not listed by {', '.join(lacking)}"
+    return replace(finding, message=message, evidence={**finding.evidence, "plugin_missing_on": list(lacking)})
+
+
+def _without_plugin(app: App, connector: ObservedConnector, group: GroupObservation) -> list[str]:
+    """Return the URLs of the workers that don't list the connector's class; those that can't be asked are left out."""
+    wanted = str(connector.config.get(PROPERTY, "")).strip()
+    if not wanted or is_reference(wanted):
+        return []
+    found = []
+    for member in group.members:
+        if member.url is None or not member.has_rest or member.failure is not None:
+            continue
+        try:
+            listed = [str(each.get("class")) for each in app.worker(member.url).plugins()]
+        except InterruptedByUserError:
+            raise
+        except EosctlError:
+            continue
+        if not any(_is_plugin(wanted, each) for each in listed):
+            found.append(member.url)
+    return found
+
+
+def _is_plugin(wanted: str, listed: str) -> bool:
+    """Whether a class of GET /connector-plugins is the one that a config names, whole or without its package."""
+    if "." in wanted:
+        return listed == wanted
+    return pruned_class({PROPERTY: listed}) == pruned_class({PROPERTY: wanted})

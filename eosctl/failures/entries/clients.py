@@ -1,0 +1,133 @@
+"""What any client, and any broker, says of logins, clocks, disks and lost connections (Kafka 2.0 to 4.4)."""
+
+from __future__ import annotations
+
+from eosctl.failures import codes
+from eosctl.failures.failure import Failure, Family, VersionNote, sign
+
+LOGIN = Failure(
+    code=codes.LOGIN_FAILED, family=Family.COORDINATOR, name="SaslAuthenticationException",
+    signs=(
+        sign("SaslAuthenticationException"), sign("failed authentication due to"),
+        sign("SslAuthenticationException", means="brokers and client don't agree on their TLS certificates"),
+        sign("Broker: SASL Authentication failed"),
+    ),
+    means="brokers refuse its login",
+    causes=(
+        "The password, the user or the mechanism in its sasl.jaas.config is not the one that brokers have: it was "
+        "changed there, and not for this client.",
+        "One worker or instance still has the former secret, and the others have the new one.",
+        "The token has expired (OAUTHBEARER, delegation tokens).",
+    ),
+    is_not=("Not a missing right: those are exceptions of authorization.", "Not a broker that is away."),
+    fix="Correct sasl.jaas.config of the client that the text names: of a connector its producer.override, "
+    "consumer.override and admin.override, else the worker's own. A worker reads its file when it starts",
+    said_by=("kafka-clients: SaslClientAuthenticator, SslTransportLayer, 1.0 to 4.4", "kafka-clients: NetworkClient"),
+    aliases=("SaslAuthentication", "SslAuthenticationException"),
+    explains=(
+        codes.BROKERS_NOT_REACHED, codes.OFFSETS_NOT_WRITTEN, codes.PRODUCER_IN_ERROR, codes.FENCING_FAILED,
+        codes.INIT_TIMED_OUT,
+    ),
+    of_worker=True,
+)  # fmt: skip
+TIMESTAMP = Failure(
+    code=codes.INVALID_TIMESTAMP, family=Family.PRODUCER, name="InvalidTimestampException",
+    signs=(
+        sign("InvalidTimestampException"), sign("rejected due to invalid timestamp"),
+        sign("The timestamp should be within ["), sign("Broker: Invalid timestamp"),
+    ),
+    means="brokers refuse the time of a record: it is too far from their own clock",
+    causes=(
+        "The clock of the worker or application is wrong: more than an hour ahead is refused by default.",
+        "The source gives its records a time that is too far ahead, or older than the topic takes.",
+        "The clock of a broker is wrong.",
+    ),
+    is_not=(
+        "Not a matter of offsets or of transactions: whatever the client writes to such a topic is refused, a "
+        "worker's statuses and offsets, too.",
+    ),
+    fix="Compare the clocks of the client's machine and of the brokers, and set the wrong one right. Where the records "
+    "themselves have such a time, raise message.timestamp.after.max.ms or message.timestamp.before.max.ms of the topic",
+    versions=(
+        VersionNote("3.6 and newer", "message.timestamp.after.max.ms limits the time ahead; its default is an hour "
+                    "from 4.0 on, and no limit before"),
+    ),
+    said_by=("storage: LogValidator, 3.5 to 4.4 (before: core)", "kafka-clients: Errors.INVALID_TIMESTAMP (32)"),
+    aliases=("InvalidTimestamp", "INVALID_TIMESTAMP"),
+    explains=(codes.OFFSETS_NOT_WRITTEN, codes.PRODUCER_IN_ERROR),
+    of_worker=True,
+)  # fmt: skip
+CLOSED = Failure(
+    code=codes.PRODUCER_CLOSED, family=Family.PRODUCER, name="The producer closed forcefully",
+    signs=(sign("The producer closed forcefully"), sign("Producer is closed forcefully")),
+    means="its producer was closed while it had something to send",
+    causes=(
+        "It was told to end, and did not end in time: a worker closes the producer of a task that has moved, or that "
+        "was stopped, after task.shutdown.graceful.timeout.ms.",
+        "The application called close() with a timeout.",
+    ),
+    is_not=(
+        "Not a failure of a task that is meant to run: a task that goes on elsewhere reads again from the offset that "
+        "was committed last.",
+    ),
+    fix="None where the task was stopped or has moved. Else see what the client waited for before: brokers that don't "
+    "answer, say",
+    said_by=("kafka-clients: TransactionManager.close, RecordAccumulator.abortBatches, 1.0 to 4.4",),
+    explains=(codes.OFFSETS_NOT_WRITTEN, codes.PRODUCER_IN_ERROR),
+)  # fmt: skip
+DISK = Failure(
+    code=codes.DISK_FAILED, family=Family.BROKER, name="KafkaStorageException",
+    signs=(
+        sign("No space left on device", means="a file system is full"), sign("KafkaStorageException"),
+        sign("because all log dirs in", "have failed"), sign("Broker: Disk error when trying to access log file"),
+    ),
+    means="a broker can't write to its disk",
+    causes=(
+        "The file system of a log directory is full: the broker takes the directory out of use, and ends when it was "
+        "its last one.",
+        "The disk is broken, or was mounted read-only.",
+    ),
+    is_not=(
+        "Not mended by a start of the broker: with a full disk it ends again.",
+        "Not lost records, where the partition has other replicas in sync.",
+    ),
+    fix="Look at the file systems of log.dirs (`df`): give them room, or replace the disk; start the broker then. "
+    "Delete no file in them by hand: shorten the retention of a large topic on the brokers that run",
+    versions=(VersionNote("3.3 and newer", "`kafka-log-dirs.sh --describe` shows total and usable bytes (KIP-827)"),),
+    said_by=("storage: LogDirFailureChannel, LogManager, 1.0 to 4.4", "kafka-clients: Errors.KAFKA_STORAGE_ERROR (56)"),
+    aliases=("KafkaStorage", "KAFKA_STORAGE_ERROR", "disk full", "No space left"),
+    explains=(codes.RECORDS_EXPIRED, codes.BROKERS_NOT_REACHED),
+)  # fmt: skip
+NOT_REACHED = Failure(
+    code=codes.BROKERS_NOT_REACHED, family=Family.BROKER, name="DisconnectException, again and again",
+    signs=(
+        sign("Node may not be available"), sign("Broker may not be available"), sign("Rebootstrapping with"),
+        sign("kafka.common.errors.DisconnectException"),
+    ),
+    means="it does not reach brokers, or loses its connections to them",
+    causes=(
+        "A broker is down, or restarts: the lines end with that.",
+        "The network between this machine and the brokers is interrupted, while others may reach them.",
+        "The addresses that the brokers advertise (advertised.listeners) can't be reached from here.",
+    ),
+    is_not=(
+        "Not a failure where it lasts for seconds: clients connect again by themselves.",
+        "Not proof that a broker is down: this client does not reach it.",
+    ),
+    fix="See from the machine of this log whether it reaches each broker's advertised address. A worker that does not "
+    "is no member of its group any more, though its REST interface answers",
+    commands=("eosctl doctor",),
+    versions=(
+        VersionNote("4.0 and newer", "a client that reaches none of the brokers that it knows begins again with "
+                    "bootstrap.servers, and says \"Rebootstrapping\" (metadata.recovery.strategy, KIP-899)"),
+    ),
+    said_by=("kafka-clients: NetworkClient, 0.11 to 4.4",),
+    aliases=("DisconnectException", "Rebootstrapping"),
+    explains=(
+        codes.INIT_TIMED_OUT, codes.END_TIMED_OUT, codes.ADD_OFFSETS_TIMED_OUT, codes.STREAMS_INIT_TIMED_OUT,
+        codes.RECORDS_EXPIRED,
+    ),
+    of_worker=True,
+)  # fmt: skip
+
+CLIENTS = (LOGIN, TIMESTAMP, CLOSED, DISK, NOT_REACHED)
