@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from eosctl.app import App
-from eosctl.connectors.statuses import running_tasks
+from eosctl.connectors.statuses import connector_statuses
 from eosctl.core.fencing_rounds import ROUND_S
 from eosctl.core.ids import ProducerId, TransactionalId, task_transactional_ids
 from eosctl.core.transactions import KafkaFault, TransactionDescription
@@ -165,7 +165,8 @@ def _watch(app: App, plan: RescuePlan, _left: Left) -> str:
     before = (begun.restarted if begun else None) or {}
     began_s = app.clock.monotonic_s()
     for _ in app.deadline.rounds(_POLL_S, least_s=_POLL_S):
-        tasks = running_tasks(app).get(plan.connector, ())
+        entry = connector_statuses(app).get(plan.connector)
+        tasks = entry.tasks if entry is not None else ()
         failed = [task for task in tasks if task.state == "FAILED"]
         if tasks and all(task.state == "RUNNING" for task in tasks):
             now = _touched(plan.patient.where_ids_are(app), list(before))
