@@ -36,6 +36,7 @@ from eosctl.rescue.plan import (
 from eosctl.rescue.report import Left, result_report, show_rescue
 from eosctl.state.steps import Note, Step, Work, carry_out
 from eosctl.task_counts.record import write_record
+from eosctl.task_counts.write import differs_problem
 
 _STILL_S = 5.0  # Connect's round fences one id a second and coordinator
 _POLL_S = 0.5
@@ -138,7 +139,8 @@ def _write(app: App, plan: RescuePlan, left: Left) -> str:
     if written.outcome != "written":
         reason = written.failure.message if written.failure else "something else was written at the same time"
         error = InterruptedByUserError if written.interrupted else EosctlError
-        raise error(f"the task-count record is {written.outcome}: {reason}")
+        hint = differs_problem(plan.connector).hint if written.outcome == "differs" else None
+        raise error(f"the task-count record is {written.outcome.replace('_', ' ')}: {reason}", hint=hint)
     if written.interrupted:
         raise InterruptedByUserError("interrupted when the record was written")
     assert written.now is not None  # noqa: S101 - what was written was read
