@@ -85,7 +85,7 @@ def verify_upgrade(
     taken = [each for each in elsewhere if codes.MODES_PROVEN in accepted and target in each.possible]
     findings = [
         *(_worker_finding(worker, target) for worker in elsewhere if worker not in taken),
-        *(_gate_finding(gate, cluster_id) for gate in _open_gates(view)),
+        *(_gate_finding(gate, str(app.target.group_id)) for gate in _open_gates(view)),
     ]
     if not view.observation.workers:
         findings.append(
@@ -191,9 +191,9 @@ def _worker_finding(worker: UpgradeWorker, target: Mode) -> Finding:
     )
 
 
-def _gate_finding(gate: Gate, cluster_id: str) -> Finding:
+def _gate_finding(gate: Gate, group_id: str) -> Finding:
     return Finding(
-        gate.id, ERROR, cluster_id, f"gate {gate.id} {gate.verb}: {gate.evidence}", gate.fix, {"status": gate.status}
+        gate.id, ERROR, group_id, f"gate {gate.id} {gate.verb}: {gate.evidence}", gate.fix, {"status": gate.status}
     )
 
 
