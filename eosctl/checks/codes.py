@@ -58,11 +58,6 @@ WORKER_LEFT = finding(
     "on it still, and for an hour information after others took that over.",
     "See whether its process runs, and its log; start it, unless it is gone for good.",
 )
-PLUGIN_MISSING = finding(
-    "plugin_missing",
-    "A connector's class is on some workers of the group only: what the others get of the connector fails there.",
-    "Put the plugin into plugin.path of that worker, restart it, then `eosctl connectors restart C --failed`.",
-)
 SOURCE_WITHOUT_TASKS = finding(
     "source_without_tasks",
     "A source connector has been RUNNING without a task for a minute or more: it reads nothing. It found nothing to "

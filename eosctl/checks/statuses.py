@@ -18,6 +18,7 @@ from eosctl.connectors.statuses import connector_statuses
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.frozen import frozen
 from eosctl.core.java.numbers import java_number
+from eosctl.core.records import Record
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError
 from eosctl.group.gather import read_group, worker_id_of
@@ -26,12 +27,15 @@ from eosctl.group.observation.holders import part_name, with_holders
 from eosctl.group.observation.rules import Observation, ObservedConnector, observed_connector
 from eosctl.group.protocol import Work
 from eosctl.group.topics.statuses import WrittenStatus, status_history
+from eosctl.ports import TopicStore
 
 REBALANCE_MS, REBALANCE_DELAY_MS = 60_000, 300_000
 """For how long a state may lag behind a rebalance, and Connect's default of scheduled.rebalance.max.delay.ms: for so
 long the work of a lost worker waits for it."""
 _DELAY = "scheduled.rebalance.max.delay.ms"
 _PATIENCE_S, _POLL_S, _READ_S = 8.0, 2.0, 15.0
+MOST_RECORDS = 50_000
+"""So many of the newest records of each partition of the status topic are read."""
 _START_MS = 120_000
 """A start takes no longer: fencing has 90 s."""
 
@@ -63,12 +67,17 @@ def read_status_log(app: App) -> StatusLog:
     patient = replace(app, deadline=app.deadline.half(at_most_s=_READ_S))
     try:
         with patient.topics() as store:
-            records = [each for topic in topics for each in store.read(topic, isolation="read_uncommitted").records]
+            records = [each for topic in topics for each in _newest_records(store, topic)]
     except InterruptedByUserError:
         raise
     except EosctlError as exc:
         return StatusLog({}, exc.message, is_there=not isinstance(exc, NotFoundError))
     return StatusLog(status_history(records))
+
+
+def _newest_records(store: TopicStore, topic: str) -> Sequence[Record]:
+    since = {each.partition: max(each.begin, each.end - MOST_RECORDS) for each in store.bounds(topic)}
+    return store.read(topic, isolation="read_uncommitted", since=since).records
 
 
 @frozen

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from shlex import quote
 
-from eosctl.checks import codes
 from eosctl.core.configs.classes import PROPERTY, names_one_of
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.java.properties import is_reference
 from eosctl.core.wording import counted
+from eosctl.failures import codes
 from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.group.observed import GroupObservation, WorkerObservation
 
