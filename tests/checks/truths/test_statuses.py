@@ -61,10 +61,13 @@ def row_of(invoke: Invoke, there: ConfigWorld, code: str) -> Any:
 def test_a_state_that_a_lost_worker_wrote_too_late_is_stale_and_no_want_of_a_worker(invoke: Invoke) -> None:
     """It was `unassigned` for ever, an error after six minutes, while the connector ran."""
     there = two_workers()
-    there.connect.connectors["payments"].state = "UNASSIGNED"
+    payments = there.connect.connectors["payments"]
+    there.topics.read(STATUSES)
+    payments.url, payments.state = W1, "UNASSIGNED"
     written(there, 3600)
     assert told(invoke, there, 0) == [("status_stale", "payments", "warning")]
     row = row_of(invoke, there, "status_stale")
+    assert "only the status is stale" in row["message"]
     assert row["evidence"]["assigned_to"] == "w2:8083"
     assert row["evidence"]["status_age_ms"] == pytest.approx(3_600_000, abs=10_000)
     [restarted] = run_fix(invoke, there, row)
