@@ -97,7 +97,7 @@ class _Part:
     def is_overwritten(self, log: StatusLog) -> bool:
         """Whether its holder said that it runs, and then another worker wrote what the status is now."""
         before = log.of(self.connector, self.part)[-2:-1]
-        ran_there = [each.worker_id == self.holder and each.state == "RUNNING" for each in before]
+        ran_there = [each.worker_id.lower() == self.holder and each.state == "RUNNING" for each in before]
         return self.worker != self.holder and any(ran_there)
 
 
@@ -121,7 +121,7 @@ def _suspects(connectors: Iterable[ObservedConnector]) -> Iterable[_Part]:
     for connector in connectors:
         for name, state in connector.states.items():
             holder = None if connector.holders is None else connector.holders.get(name)
-            worker = connector.workers.get(name, "")
+            worker = connector.workers.get(name, "").lower()  # as host names in the URLs of members are here
             elsewhere = holder is not None and (worker != holder or state == UNASSIGNED)
             if elsewhere or state == RESTARTING:
                 yield _Part(connector.name, name, state, worker, holder)
@@ -132,7 +132,7 @@ def _age_ms(part: _Part, log: StatusLog, now_ms: int) -> int | None:
     newest = log.newest(part.connector, part.part)
     if newest is None:
         return None
-    return now_ms - newest.at_ms if (newest.state, newest.worker_id) == (part.state, part.worker) else 0
+    return now_ms - newest.at_ms if (newest.state, newest.worker_id.lower()) == (part.state, part.worker) else 0
 
 
 def _is_old(part: _Part, log: StatusLog, now_ms: int) -> bool:

@@ -75,6 +75,14 @@ def test_a_state_that_a_lost_worker_wrote_too_late_is_stale_and_no_want_of_a_wor
     assert told(invoke, there, 0) == []
 
 
+def test_a_host_name_is_the_same_in_any_case(invoke: Invoke) -> None:
+    """Workers are named as they are advertised, and URLs are put into lower case."""
+    upper = "http://W1.Example:8083"
+    there = cluster(described=TOPICS, modes={upper: "enabled"})
+    there.connect.forwarded[upper.lower()] = upper
+    assert told(invoke, written(there, 3600), 0) == []
+
+
 @pytest.mark.parametrize("state", ["UNASSIGNED", "RESTARTING"])
 def test_a_rebalance_and_a_restart_are_given_a_minute(invoke: Invoke, state: str) -> None:
     """Each look in the middle of one warned."""
