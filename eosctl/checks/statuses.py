@@ -51,12 +51,15 @@ class StatusLog:
     unread: str = ""
     is_there: bool = True
 
+    def of(self, connector: str, part: str) -> Sequence[WrittenStatus]:
+        """Return the records of a part, the newest last."""
+        found = (told for (name, task), told in self.history.items() if (name, part_name(task)) == (connector, part))
+        return next(found, ())
+
     def newest(self, connector: str, part: str) -> WrittenStatus | None:
         """Return the newest record of a part."""
-        found = [
-            told[-1] for (name, task), told in self.history.items() if (name, part_name(task)) == (connector, part)
-        ]
-        return found[0] if found else None
+        told = self.of(connector, part)
+        return told[-1] if told else None
 
 
 def read_status_log(app: App) -> StatusLog:
@@ -100,6 +103,12 @@ class _Part:
         """Whether it is the worker that holds it, as far as is known, that says RESTARTING."""
         return self.state == RESTARTING and self.holder in (None, self.worker)
 
+    def is_overwritten(self, log: StatusLog) -> bool:
+        """Whether its holder said that it runs, and then another worker wrote what the status is now."""
+        before = log.of(self.connector, self.part)[-2:-1]
+        ran_there = [each.worker_id.lower() == self.holder and each.state == "RUNNING" for each in before]
+        return self.worker != self.holder and any(ran_there)
+
 
 def status_findings(app: App, observation: Observation, log: StatusLog, findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings, those of what has no worker with its age, and what is assigned and said otherwise for long.
@@ -121,7 +130,7 @@ def _suspects(connectors: Iterable[ObservedConnector]) -> Iterable[_Part]:
     for connector in connectors:
         for name, state in connector.states.items():
             holder = None if connector.holders is None else connector.holders.get(name)
-            worker = connector.workers.get(name, "")
+            worker = connector.workers.get(name, "").lower()  # as host names in the URLs of members are here
             elsewhere = holder is not None and (worker != holder or state == UNASSIGNED)
             if elsewhere or state == RESTARTING:
                 yield _Part(connector.name, name, state, worker, holder)
@@ -132,7 +141,7 @@ def _age_ms(part: _Part, log: StatusLog, now_ms: int) -> int | None:
     newest = log.newest(part.connector, part.part)
     if newest is None:
         return None
-    return now_ms - newest.at_ms if (newest.state, newest.worker_id) == (part.state, part.worker) else 0
+    return now_ms - newest.at_ms if (newest.state, newest.worker_id.lower()) == (part.state, part.worker) else 0
 
 
 def _is_old(part: _Part, log: StatusLog, now_ms: int) -> bool:
@@ -210,7 +219,7 @@ def _stale(
     unknown = [each for each in parts if _age_ms(each, log, now_ms) is None]
     stale = [each for each in parts if each not in unknown and not each.restarts_there]
     held = Counter(holder for each in connectors for holder in (each.holders or {}).values())
-    wrong = Counter(each.holder or "" for each in stale)
+    wrong = Counter(each.holder or "" for each in stale if not each.is_overwritten(log))
     silent = [worker for worker, count in sorted(wrong.items()) if count == held[worker] > 1]
     for worker in silent:
         its = [each for each in stale if each.holder == worker]
@@ -218,7 +227,7 @@ def _stale(
         yield _not_written(worker, its, ERROR if is_long else WARNING)
     for each in stale:
         if each.holder not in silent:
-            yield _stale_finding(each, _age_ms(each, log, now_ms) or 0)
+            yield _stale_finding(each, log, _age_ms(each, log, now_ms) or 0)
     for each in unknown:
         yield _unknown_finding(each, log.unread or "the status topic has no record of it")
 
@@ -234,12 +243,17 @@ def _not_written(worker: str, parts: Sequence[_Part], severity: str) -> Finding:
     )  # fmt: skip
 
 
-def _stale_finding(part: _Part, age_ms: int) -> Finding:
+def _stale_finding(part: _Part, log: StatusLog, age_ms: int) -> Finding:
     says = part.state if part.state == UNASSIGNED else f"{part.state} on {part.worker or 'no worker'}"
+    means = (
+        f"{part.holder} had written that it runs before, so that only the status is stale"
+        if part.is_overwritten(log)
+        else f"only the status is stale, or {part.holder} can't start it or write its status"
+    )
     return Finding(
         codes.STATUS_STALE, WARNING, part.subject,
         f"the group has assigned {part.subject} to {part.holder}, and its status has said {says} for "
-        f"{age_ms // 1000:,} s: only the status is stale, or {part.holder} can't start it or write its status",
+        f"{age_ms // 1000:,} s: {means}",
         f"`eosctl connectors restart {quote(part.connector)}` has its status written anew; if not, see the log of "
         f"{part.holder}: its clock, and its right to write the status topic.",
         {"state": part.state, "worker": part.worker, "assigned_to": part.holder, "status_age_ms": age_ms},
