@@ -134,7 +134,9 @@ def generate_command(app: App, request: AclRequest, *, script: str) -> Report:
 @pass_app
 @pass_request(AclRequest)
 def check_command(app: App, request: AclRequest, *, strict: bool) -> Report:
-    """Compare required rights with the cluster's ACLs; exit 3 if one is missing or denied.
+    """Compare required rights with the cluster's ACLs.
+
+    The exit code is 3 if a right is missing or denied, else 7 if not all that is needed is known.
 
     Literal, prefixed and wildcard patterns, User:* and DENY, which always wins, are taken into account. A right that
     only single hosts have is a warning. Super users need no ACL, and Kafka does not report who they are. Needs

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command("doctor", cls=EosctlCommand)
-@click.option("--strict", is_flag=True, help="Exit 3 on warnings, and on checks that could not run, too.")
+@click.option("--strict", is_flag=True, help="Exit 3 on warnings, too.")
 @click.option(
     "--expect", "expected", type=click.Choice(["enabled", "preparing", "disabled"]),
     help="Report a worker in another mode as an error (default: expect.mode of the profile).",
@@ -69,10 +69,11 @@ def doctor(
 
     Nothing is changed, but source connectors validate their configs, for which some log in to their databases
     (--no-validate skips this). Use --ignore for findings that you accept, say few_replicas:__transaction_state on a
-    single broker: they are counted, listed by -o wide and -o json, and do not affect the exit code. Consequences of a
-    broker or a worker that does not answer are listed below it, an unreachable Kafka is one row, and findings of the
-    same kind are folded into one. The exit code is 3 if a finding is an error (with --strict, also a warning), else 7
-    if a check could not run; 1 if nothing is known of the group. Needs Kafka Connect 3.3 and brokers of 3.0 or newer.
+    single broker: they are counted, listed by -o wide and -o json, and do not affect the exit code. Consequences of
+    a broker or a worker that does not answer are listed below it, an unreachable Kafka is one row, and findings of
+    the same kind are folded into one. The exit code is 3 if a finding is an error (with --strict, also a warning),
+    else 7 if something could not be seen (data.unseen names it); 1 if nothing is known of the group. Needs Kafka
+    Connect 3.3 and brokers of 3.0 or newer.
 
     With --for streams or flink it checks what concerns such applications: hanging transactions, timeouts, shared
     prefixes, ids that expire, __transaction_state, known bugs of the brokers, transaction.version (KIP-890), rights.

@@ -61,7 +61,7 @@ def show_command(app: App, connector: str) -> Report:
 @click.option("--strict", is_flag=True, help="Exit 3 on informative findings, too.")
 @pass_app
 def validate_command(app: App, strict: bool) -> Report:
-    """Check every record; exit 3 when there is an error or a warning.
+    """Check every record; exit 3 when there is an error or a warning, else 7 if something could not be seen.
 
     Codes: missing, too_low, mis_ordered, incomplete_task_set, implausible, wrong_type, unparsable, kip_text_key,
     kip_text_field, tombstoned; orphan and id_collision are informative. Needs Kafka 3.3 or newer.

@@ -12,6 +12,7 @@ from enum import StrEnum, unique
 from typing import Any, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from eosctl.codes import Code
+from eosctl.core.findings import Finding, is_bad, is_unseen
 from eosctl.core.frozen import frozen
 from eosctl.errors import EosctlError, ExitCode
 
@@ -42,12 +43,21 @@ _STATUS_OF_EXIT = {
 
 @frozen
 class Problem:
-    """One entry of the envelope's `errors`; warnings use it too (`severity` is `error` or `warning`)."""
+    """One entry of the envelope's `errors`; warnings use it too (`severity` is `error` or `warning`).
+
+    `unseen`: something could not be seen, so that a check has no answer to what it promises to judge.
+    """
 
     code: Code
     message: str
     hint: str | None = None
     severity: str = "error"
+    unseen: bool = False
+
+    @property
+    def hides(self) -> bool:
+        """Whether something could not be seen: what failed of a check's parts was not seen either."""
+        return self.unseen or self.severity == "error"
 
     @classmethod
     def of(cls, error: EosctlError) -> Problem:
@@ -165,6 +175,17 @@ def _odd_to_builtins(value: object) -> object:
     if isinstance(value, Sequence):
         return list(value)
     raise NotImplementedError(f"{type(value)} is nothing that JSON has")
+
+
+def check_exit_code(findings: Collection[Finding], problems: Iterable[Problem] = (), *, strict: bool) -> ExitCode:
+    """Return the exit code of a check: 3 if the answer is no, else 7 if it could not see all, else 0.
+
+    `strict` makes a warning a no, and does nothing else.
+    """
+    if is_bad(findings, strict=strict):
+        return ExitCode.FINDINGS
+    is_partial = any(map(is_unseen, findings)) or any(each.hides for each in problems)
+    return ExitCode.PARTIAL if is_partial else ExitCode.OK
 
 
 def error_report(error: EosctlError) -> Report:

@@ -89,10 +89,11 @@ def lint(app: App, stores: tuple[str, ...], *, strict: bool) -> Report:
     """Find problems in offsets topics.
 
     Checks the global topic and every dedicated one (also on brokers that a connector's config names), or only those of
-    --store: keys that Connect ignores, one source partition in two spellings, keys on the wrong partition or on several
-    (with the repair), values that are not offsets, cleanup policy, replication, and transactions that hold back the
-    last stable offset (LSO), for which workers wait when they start. The exit code is 3 if a finding is an error (with
-    --strict, also a warning). Needs Kafka 2.8 or newer to name the producer of an open transaction.
+    --store: keys that Connect ignores, one source partition in two spellings, keys on the wrong partition or on
+    several (with the repair), values that are not offsets, cleanup policy, replication, and transactions that hold
+    back the last stable offset (LSO), for which workers wait when they start. The exit code is 3 if a finding is an
+    error (with --strict, also a warning), else 7 if something could not be seen. Needs Kafka 2.8 or newer to name
+    the producer of an open transaction.
 
     Example: eosctl offsets lint -b kafka:9092 -u http://connect:8083 -o json
     """

@@ -26,11 +26,11 @@ from eosctl.core.acls.binding import Acl
 from eosctl.core.acls.lines import kafka_acls_lines, terraform_yaml
 from eosctl.core.acls.request import AclRequest
 from eosctl.core.acls.table import Right
-from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, is_bad
+from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
 from eosctl.core.frozen import frozen
-from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnsupportedError
-from eosctl.output.parts import finding_part
-from eosctl.report import Problem, Report, plain
+from eosctl.errors import EosctlError, UnauthorizedError, UnsupportedError
+from eosctl.output.parts import finding_part, unseen_parts
+from eosctl.report import Problem, Report, check_exit_code, plain
 
 SUPER_USERS, OPEN_TO_ALL = "super.users", "allow.everyone.if.no.acl.found"
 _CODES = {
@@ -165,6 +165,7 @@ def _existence_unknown(topics: Sequence[str]) -> Problem:
         f"whether {', '.join(topics)} exist may not be known here; the right to create them is left out",
         hint="DESCRIBE on a topic is needed to check this.",
         severity="warning",
+        unseen=True,
     )
 
 
@@ -242,11 +243,12 @@ def _check_report(app: App, checked: CheckedAcls, *, strict: bool) -> Report:
             rights=len(verdicts), **{verdict.value: verdicts.count(verdict) for verdict in RightVerdict}
         ),
         data=RightsData(
-            rights=[CheckedPart(**asdict(judged_row(each)), verdict=each.verdict) for each in checked.judgements]
+            rights=[CheckedPart(**asdict(judged_row(each)), verdict=each.verdict) for each in checked.judgements],
+            unseen=unseen_parts(checked.findings, checked.problems),
         ),
         target={"kafka_cluster_id": checked.cluster_id, "group_id": app.target.group_id},
         problems=checked.problems,
-        exit_code=ExitCode.FINDINGS if is_bad(checked.findings, strict=strict) else ExitCode.OK,
+        exit_code=check_exit_code(checked.findings, checked.problems, strict=strict),
     )
 
 

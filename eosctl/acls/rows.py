@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from eosctl.acls.rules import RightVerdict
 from eosctl.output.cells import format_cell, printable, summary_lines
-from eosctl.output.parts import Counts, FindingPart
+from eosctl.output.parts import Counts, FindingPart, UnseenParts
 from eosctl.output.rows import Header, Kind, Printed, Schema, Text
 from eosctl.report import Report
 
@@ -117,6 +117,7 @@ class RightsData(Printed):
     """What was checked."""
 
     rights: Annotated[list[CheckedPart], "Every right that is needed."]
+    unseen: UnseenParts
 
 
 class UndoData(Printed):

@@ -134,6 +134,7 @@ def _topics_not_named(request: AclRequest) -> Problem:
         f"without {' and '.join(lacking)}, rights on these topics are not part of this",
         hint="Name them; NAME* is a prefix.",
         severity="warning",
+        unseen=True,
     )
 
 
@@ -152,7 +153,7 @@ def _look_up(
         if needed:
             raise
         message = f"what the connectors' configurations say is not known: {exc.message}"
-        problems.append(Problem(codes.CONNECTORS_UNKNOWN, message, hint=exc.hint, severity="warning"))
+        problems.append(Problem(codes.CONNECTORS_UNKNOWN, message, hint=exc.hint, severity="warning", unseen=True))
         return None
 
 
@@ -193,6 +194,7 @@ def _tasks_unknown(known: KnownConnectors, connector: str, count: int) -> Proble
         f"number: rights are for {counted(count, 'task')}, and there may be more",
         hint=codes.TASKS_UNKNOWN.next,
         severity="warning",
+        unseen=True,
     )
 
 
@@ -261,6 +263,7 @@ def _outputs_unknown() -> Problem:
         hint="Name a worker (-u) or the cluster (-b) to look them up, or the topics: --output-topic NAME; NAME* is a "
         "prefix.",
         severity="warning",
+        unseen=True,
     )
 
 
@@ -271,6 +274,7 @@ def _offsets_topic_unknown(known: KnownConnectors, connector: str) -> Problem:
         f"{describe_unknown(connector, value)}; rights on it are not part of this",
         hint="Name it with --dedicated-topic NAME.",
         severity="warning",
+        unseen=True,
     )
 
 
@@ -280,4 +284,5 @@ def _elsewhere(connector: str) -> Problem:
         f"{connector} writes to another cluster ({CLUSTER_PROPERTY}): the rights of its clients belong there",
         hint=f"Run the same with -b of that cluster, --connector {connector} and --tasks N.",
         severity="warning",
+        unseen=True,
     )

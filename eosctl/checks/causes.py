@@ -14,11 +14,12 @@ from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.visit import Visit
 from eosctl.checks.workers import SILENT_CODES
 from eosctl.core.findings import ERROR, Finding
-from eosctl.core.ids import task_transactional_id
+from eosctl.core.ids import task_transactional_id, worker_id_of_url
 from eosctl.core.offsets import codes as offset_topic_codes
 from eosctl.errors import EosctlError
 from eosctl.failures import codes as failure_codes
 from eosctl.failures.failure import RESTART
+from eosctl.group.codes import WORKER_NOT_A_MEMBER
 from eosctl.observation.connectors import codes as config_check_codes
 from eosctl.observation.connectors.folds import fold_alike, under_cause
 from eosctl.task_counts import codes as task_count_codes
@@ -51,6 +52,7 @@ def unreached(error: EosctlError, servers: Iterable[str]) -> Finding:
 def under_causes(visit: Visit, findings: _Findings, ignored: Sequence[IgnoredFinding]) -> dict[str, Sequence[Finding]]:
     """What brokers and workers that do not answer bring about is no finding of its own: it stands below the first."""
     own = under_settings_and_rights(findings, ignored, group_id=visit.app.target.group_id)
+    own = _under_config_topic(visit, own)
     return under_dead_brokers(_under_brokers(_under_workers(visit, own)))
 
 
@@ -60,6 +62,7 @@ def under_settings_and_rights(
     """Puts nothing below a cause that is ignored: a task that died of it would be counted as ignored, too."""
     split = {check: split_ignored(found, ignored) for check, found in findings.items()}
     told = under_settings({check: counting for check, (counting, _accepted) in split.items()})
+    told = under_missing_plugins(told)
     told = under_missing_rights(told, group_id=group_id)
     return {check: [*told[check], *accepted] for check, (_counting, accepted) in split.items()}
 
@@ -94,6 +97,30 @@ _BRINGS_ABOUT = {
     ("offsets", offset_topic_codes.DELETES_OLD_OFFSETS): frozenset({gate_codes.OFFSET_TOPIC}),
 }
 """Check and code of a setting that is wrong -> what is found because of it; that fencing is due, of dead tasks only."""
+
+
+_NO_PLUGIN = frozenset({failure_codes.PLUGIN_MISSING, failure_codes.CONNECTOR_TYPE_UNKNOWN})
+
+
+def under_missing_plugins(findings: _Findings) -> dict[str, Sequence[Finding]]:
+    """Puts what failed on a worker for lack of a class below the worker that lacks it."""
+    kept = dict(findings)
+    for cause in findings.get("workers", ()):
+        connectors = cause.evidence.get("connectors")
+        if cause.code != failure_codes.PLUGIN_MISSING or not isinstance(connectors, list):
+            continue
+        following = [
+            each
+            for each in kept["failures"]
+            if each.code in _NO_PLUGIN
+            and each.evidence.get("worker") == worker_id_of_url(cause.subject)
+            and (each.subject in connectors or each.subject.rpartition("/")[0] in connectors)
+        ]
+        if following:
+            kept["failures"] = [each for each in kept["failures"] if each not in following]
+            told = under_cause(cause, following)
+            kept["workers"] = [told if each is cause else each for each in kept["workers"]]
+    return kept
 
 
 _DENIED = frozenset({failure_codes.TASK_NOT_AUTHORIZED, failure_codes.FENCING_NOT_AUTHORIZED})
@@ -174,8 +201,23 @@ def under_dead_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
     return {**kept, at: [told if each is cause else each for each in kept[at]]}
 
 
+_NO_MEMBERS = frozenset({gate_codes.MEMBERS_KNOWN, gate_codes.GROUP_STABLE, gate_codes.MODES_PROVEN})
+
+
+def _under_config_topic(visit: Visit, findings: _Findings) -> dict[str, Sequence[Finding]]:
+    """That a group has no members stands below a config topic on which no worker starts."""
+    found = findings["gates"]
+    cause = next((each for each in found if each.code == gate_codes.CONFIG_TOPIC and each.severity == ERROR), None)
+    if cause is None or visit.group().members:
+        return dict(findings)
+    following = [each for each in found if each.code in _NO_MEMBERS]
+    others = [each for each in found if each is not cause and each not in following]
+    return {**findings, "gates": [under_cause(cause, following), *others]}
+
+
 def _under_workers(visit: Visit, findings: _Findings) -> dict[str, Sequence[Finding]]:
-    causes = [each for each in findings["workers"] if each.code in (*SILENT_CODES, codes.DEDICATED_MIRROR_MAKER)]
+    known = (*SILENT_CODES, WORKER_NOT_A_MEMBER, codes.DEDICATED_MIRROR_MAKER)
+    causes = [each for each in findings["workers"] if each.code in known]
     if not causes:
         return dict(findings)
     reasons = [failure.message for _worker, failure in visit.silent()]

@@ -52,6 +52,19 @@ UNSIGNED_PROTOCOL = warning(
     "The group's protocol is eager or compatible: workers do not sign requests, and anybody may fence by REST.",
     "Set connect.protocol=sessioned on every worker.",
 )
+WORKER_LEFT = finding(
+    "worker_left",
+    "A worker left the group without a word, so it was killed or cut off: a warning while work is said to be RUNNING "
+    "on it still, and for an hour information after others took that over.",
+    "See whether its process runs, and its log; start it, unless it is gone for good.",
+)
+SOURCE_WITHOUT_TASKS = finding(
+    "source_without_tasks",
+    "A source connector has been RUNNING without a task for a minute or more: it reads nothing. It found nothing to "
+    "read, or its worker could not hand its task configs to the leader; an error where its tasks are in the config "
+    "topic for five minutes, and no worker says anything of them.",
+    "See the log of the connector's worker; `eosctl connectors restart C` once that is mended.",
+)
 EXACTLY_ONCE_NOT_USED = finding(
     "exactly_once_not_used",
     "No worker is enabled, so no task of the group is exactly-once.",
@@ -119,7 +132,7 @@ BROKER_DOWN = finding(
 TRANSACTION_OPEN_LONG = finding(
     "transaction_open_long",
     "A RUNNING task has had a transaction open for more than half of its timeout; when that is over, brokers abort "
-    "it and the task fails.",
+    "it and the task can't write any more.",
     "See the task's worker's log; fix brokers that can't be written, or let the task commit more often.",
 )
 DATA_TOPIC_HELD = finding(

@@ -12,20 +12,22 @@ from eosctl.checks import codes
 from eosctl.checks.group.rules import gate_finding
 from eosctl.checks.rows import CONNECTORS_CHECK, ConnectorsData, ConnectorsSummary
 from eosctl.connectors.look import unknown_connector
-from eosctl.core.findings import INFO, Finding, is_bad, severity_counts, worst_first
-from eosctl.errors import ExitCode, UnreachableError
+from eosctl.core.findings import INFO, Finding, severity_counts, worst_first
+from eosctl.errors import UnreachableError
 from eosctl.group.gather import NO_REST, NO_REST_HINT, no_answer, observe_workers
 from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.observation.connectors.rules import connector_findings, group_findings
 from eosctl.observation.gather import observe_connectors
-from eosctl.output.parts import finding_row
-from eosctl.report import Problem, Report
+from eosctl.output.parts import finding_row, unseen_parts
+from eosctl.report import Problem, Report, check_exit_code
 from eosctl.upgrade import codes as gate_codes
 from eosctl.upgrade.gates import evaluate_gates
 
 
 def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = False, validate: bool = True) -> Report:
     """Findings about the source connectors (or `names`); exit 3 on an error, with `strict` also on a warning.
+
+    Else 7 where something could not be seen.
 
     Raises NotFoundError for a name that no connector has, what `no_answer` makes when no worker reports connectors,
     and what `observe_workers` raises.
@@ -41,6 +43,8 @@ def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = Fals
     more = _sinks(chosen) if names else group_findings(observation)
     findings = worst_first([*connector_findings(observation, chosen), *more, *_files(observation)])
     sources = [each for each in chosen if each.type == "source"]
+    problems = [*_unread(observation), *([_as_written()] if group.is_mirror_maker else [])]
+    unseen = unseen_parts(findings, problems)
     return Report(
         kind=CONNECTORS_CHECK,
         rows=[finding_row(each) for each in findings],
@@ -48,13 +52,23 @@ def check_connectors(app: App, names: Sequence[str] = (), *, strict: bool = Fals
             connectors=len(sources),
             tasks=sum(len(each.tasks()) for each in sources),
             findings=len(findings),
+            unseen=len(unseen),
             counts=severity_counts(findings),
         ),
-        data=ConnectorsData(connectors=[each.name for each in sources]),
+        data=ConnectorsData(connectors=[each.name for each in sources], unseen=unseen),
         target={"kafka_cluster_id": observation.kafka_cluster_id, "group_id": app.target.group_id},
-        problems=[_as_written()] if group.is_mirror_maker else [],
-        exit_code=ExitCode.FINDINGS if is_bad(findings, strict=strict) else ExitCode.OK,
+        problems=problems,
+        exit_code=check_exit_code(findings, problems, strict=strict),
     )
+
+
+def _unread(observation: Observation) -> list[Problem]:
+    """What only the config topic tells: how many ids of each connector its next fencing round has to fence."""
+    if observation.config_state is not None or not observation.sources():
+        return []
+    message = f"how many ids are recorded of each connector is not known: {observation.why_unseen('config topic')}"
+    hint = "Give -b, and READ and DESCRIBE on the config topic (--config-topic)."
+    return [Problem(codes.CONFIG_TOPIC_UNREAD, message, hint, "warning", unseen=True)]
 
 
 def _as_written() -> Problem:

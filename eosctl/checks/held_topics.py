@@ -99,6 +99,7 @@ def _unjudged_connectors(topics: FoundTopics, holders: Sequence[TransactionDescr
             "topics that they write to, and their configs name none",
             hint=f"See its topics: `eosctl txn describe {quote(first)}`.",
             severity="warning",
+            unseen=True,
         )
     ]
 

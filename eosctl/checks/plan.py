@@ -14,8 +14,10 @@ from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.causes import KAFKA, kafka_findings, under_causes, unreached
 from eosctl.checks.cluster.versions import broker_findings, worker_findings
+from eosctl.checks.group.departed import find_departed, not_a_member
 from eosctl.checks.group.failed_parts import with_proofs
 from eosctl.checks.group.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
+from eosctl.checks.group.plugins import missing_plugins
 from eosctl.checks.group.rules import (
     gate_finding,
     hanging_findings,
@@ -25,6 +27,7 @@ from eosctl.checks.group.rules import (
     unread_findings,
 )
 from eosctl.checks.group.state import expectation_findings
+from eosctl.checks.group.without_tasks import find_without_tasks
 from eosctl.checks.held_topics import find_held_topics
 from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.report import CheckResults, doctor_report
@@ -44,6 +47,8 @@ from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.events import Event
+from eosctl.group.codes import WORKER_NOT_A_MEMBER
+from eosctl.group.observation.rules import Observation
 from eosctl.group.observed import WorkerObservation
 from eosctl.observation.connectors.commit_age import by_worker
 from eosctl.observation.connectors.folds import MOST_ALIKE, fold_alike
@@ -79,13 +84,29 @@ def _workers(visit: Visit) -> _Found:
     if visit.group().is_mirror_maker:
         return [_mirror_maker(visit), *_of_problems("workers", group_problems(visit.app, visit.group()))]
     silent = fold_alike(_silent_finding(*each) for each in visit.silent())
+    outside = [not_a_member(each) for each in visit.group().members if each.outside]
+    seen = _observation(visit)
+    lacking = [] if seen is None else missing_plugins(visit.group(), seen)
+    departed, untold = ((), ()) if seen is None else find_departed(visit.app, visit.group(), seen)
     behind = workers_behind(visit.app, visit.group())
+    problems = [*group_problems(visit.app, visit.group()), *untold]
     return [
         *silent,
+        *outside,
+        *departed,
+        *lacking,
         *behind,
         *worker_findings(visit.group()),
-        *_of_problems("workers", group_problems(visit.app, visit.group())),
+        *_of_problems("workers", [each for each in problems if each.code != WORKER_NOT_A_MEMBER]),
     ]
+
+
+def _observation(visit: Visit) -> Observation | None:
+    """None where it can't be looked at, which other checks say."""
+    try:
+        return visit.observation()
+    except EosctlError:
+        return None
 
 
 def _mirror_maker(visit: Visit) -> Finding:
@@ -102,7 +123,14 @@ def _silent_finding(worker: WorkerObservation, failure: EosctlError) -> Finding:
     """An error where nothing answers: nothing can be proven of a group with such a member."""
     problem = silent_problem(failure)
     severity = ERROR if worker.health == "unreachable" else WARNING
-    return Finding(problem.code, severity, str(worker.url), problem.message, problem.hint or "See the message.")
+    return Finding(
+        problem.code,
+        severity,
+        str(worker.url),
+        problem.message,
+        problem.hint or "See the message.",
+        certain=severity == ERROR,
+    )
 
 
 def _gates(visit: Visit) -> _Found:
@@ -115,9 +143,9 @@ def _gates(visit: Visit) -> _Found:
 
 def _failures(visit: Visit) -> _Found:
     seen = visit.observation()
-    found = failure_findings(seen.connectors or _no_connectors(visit))
-    found = with_proofs(visit.app, found, seen, visit.group())
-    return with_past_fences(visit.app, with_ages(visit.app, found, seen), seen.kafka_cluster_id)
+    found = with_proofs(failure_findings(seen.connectors or _no_connectors(visit)), seen)
+    explained = with_past_fences(visit.app, with_ages(visit.app, found, seen), seen.kafka_cluster_id)
+    return [*explained, *find_without_tasks(visit.app, seen)]
 
 
 def _transactions(visit: Visit) -> _Found:
@@ -132,9 +160,8 @@ def _transactions(visit: Visit) -> _Found:
 
 def _held_topics(visit: Visit) -> tuple[Sequence[Finding], Sequence[Problem]]:
     """Nothing where the connectors can't be seen, which other checks say; what hangs is told all the same."""
-    try:
-        seen = visit.observation()
-    except EosctlError:
+    seen = _observation(visit)
+    if seen is None:
         return (), ()
     try:
         return find_held_topics(visit.app, seen)
@@ -152,10 +179,8 @@ def _task_counts(visit: Visit) -> _Found:
 
 def _uses(visit: Visit) -> bool:
     """Whether the group uses exactly-once, as far as that is known."""
-    try:
-        return uses_exactly_once(visit.observation())
-    except EosctlError:
-        return True
+    seen = _observation(visit)
+    return seen is None or uses_exactly_once(seen)
 
 
 def _connectors(visit: Visit) -> _Found:
@@ -202,11 +227,9 @@ def _topics(visit: Visit) -> _Found:
 
 def _offsets_topics(visit: Visit, *, known: Mapping[str, TopicDescription]) -> list[TopicDescription]:
     """The global one and those of connectors, as far as they could be looked at."""
-    try:
-        seen = visit.observation().topics or {}
-    except EosctlError:
-        return []
-    return [topic for name, topic in seen.items() if name not in known]
+    seen = _observation(visit)
+    topics = (seen.topics or {}) if seen is not None else {}
+    return [topic for name, topic in topics.items() if name not in known]
 
 
 def _known_bounds(store: TopicStore, topic: TopicDescription) -> KnownBounds:
@@ -349,8 +372,10 @@ def _of_problems(check: str, problems: Iterable[Problem]) -> _Found:
         by_code.setdefault(each.code, []).append(each)
     for code, alike in by_code.items():
         for each in alike[:MOST_ALIKE]:
-            yield Finding(code, WARNING, check, each.message, each.hint or "See the message.", certain=False)
+            yield Finding(code, WARNING, check, each.message, each.hint or "See the message.", certain=not each.hides)
         more = len(alike) - MOST_ALIKE
         if more > 0:
             fix = alike[0].hint or "See the messages of the first ones."
-            yield Finding(code, WARNING, check, f"{more:,} more like these", fix, {"more": more}, certain=False)
+            yield Finding(
+                code, WARNING, check, f"{more:,} more like these", fix, {"more": more}, certain=not alike[0].hides
+            )

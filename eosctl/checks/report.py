@@ -8,12 +8,13 @@ from eosctl.checks.causes import KAFKA
 from eosctl.checks.group.state import group_state
 from eosctl.checks.rows import DOCTOR, CheckPart, DoctorData, DoctorRow, DoctorSummary, GroupStatePart, doctor_row
 from eosctl.checks.visit import Visit
-from eosctl.core.findings import SEVERITIES, Finding, is_bad, severity_counts, worst_first
+from eosctl.core.findings import SEVERITIES, Finding, severity_counts, worst_first
 from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode
 from eosctl.offsets.lint.rules import BEFORE_RESTARTS
-from eosctl.report import Problem, Report
+from eosctl.output.parts import unseen_parts
+from eosctl.report import Problem, Report, check_exit_code
 from eosctl.txn import codes as txn_codes
 
 
@@ -55,10 +56,10 @@ def doctor_report(visit: Visit, outcome: CheckResults, *, strict: bool) -> Repor
 def checks_report(
     outcome: CheckResults, group: GroupStatePart | None, *, cluster_id: str | None, group_id: str | None, strict: bool
 ) -> Report:
-    """Exit code 3 on an error, with `strict` also on a warning; else 7 where a check could not run that counts."""
+    """Exit code 3 on an error, with `strict` also on a warning; else 7 where something that counts was not seen."""
     findings, missed = outcome.findings, outcome.missed()
     every = worst_first(each for found in findings.values() for each in found)
-    ignored = _rows(outcome.ignored)
+    ignored, unseen = _rows(outcome.ignored), unseen_parts(every)
     return Report(
         kind=DOCTOR,
         rows=_rows(findings),
@@ -67,6 +68,7 @@ def checks_report(
             not_checked=len(outcome.failed),
             findings=len(every),
             ignored=len(ignored),
+            unseen=len(unseen),
             counts=severity_counts(every),
         ),
         data=DoctorData(
@@ -80,6 +82,7 @@ def checks_report(
                 for check, found in findings.items()
             ],
             ignored=ignored,
+            unseen=unseen,
         ),
         target={"kafka_cluster_id": cluster_id, "group_id": group_id},
         problems=_problems(missed, checks=findings.keys()),
@@ -113,9 +116,8 @@ def _exit_code(
 ) -> ExitCode:
     if _nothing_ran(failed, checks):
         return _reason(failed).exit_code
-    if is_bad(every, strict=strict):
-        return ExitCode.FINDINGS
-    return ExitCode.PARTIAL if failed else ExitCode.OK
+    code = check_exit_code(every, strict=strict)
+    return ExitCode.PARTIAL if failed and code is ExitCode.OK else code
 
 
 def _problems(failed: Mapping[str, EosctlError], *, checks: Collection[str]) -> list[Problem]:

@@ -22,6 +22,7 @@ from eosctl.output.parts import (
     FindingRow,
     FindingSeverity,
     FindingSubject,
+    UnseenParts,
     about_subject,
     finding_row,
 )
@@ -38,6 +39,7 @@ class ConnectorsSummary(Printed):
     connectors: Annotated[int, "How many source connectors there are."]
     tasks: Annotated[int, "How many tasks the source connectors have."]
     findings: Annotated[int, "How many findings there are."]
+    unseen: Annotated[int, "How much could not be seen."]
     counts: SeverityCounts
 
 
@@ -45,6 +47,7 @@ class ConnectorsData(Printed):
     """What was looked at."""
 
     connectors: Annotated[list[str], "The source connectors that were checked."]
+    unseen: UnseenParts
 
 
 class DoctorRow(Printed):
@@ -76,6 +79,7 @@ class DoctorSummary(Printed):
     not_checked: Annotated[int, "How many checks could not run."]
     findings: Annotated[int, "How many findings there are, without those that are ignored."]
     ignored: Annotated[int, "How many findings are ignored."]
+    unseen: Annotated[int, "How much could not be seen."]
     counts: SeverityCounts
 
 
@@ -105,6 +109,7 @@ class DoctorData(Printed):
     group: Annotated[GroupStatePart | None, "The group in numbers; null where it could not be looked at."]
     checks: Annotated[list[CheckPart], "Every check."]
     ignored: Annotated[list[DoctorRow], "The findings that are ignored."]
+    unseen: UnseenParts
 
 
 def _doctor_lines(report: Report) -> Iterable[str]:

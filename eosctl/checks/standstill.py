@@ -120,7 +120,7 @@ def long_transactions(observation: Observation) -> Iterable[Finding]:
             yield Finding(
                 codes.TRANSACTION_OPEN_LONG, ERROR, subject,
                 f"{subject} has a transaction open for {ongoing.open_ms // 1000:,} s ({ongoing.state}); brokers abort "
-                f"it at {ongoing.timeout_ms // 1000:,} s, and the task fails",
+                f"it at {ongoing.timeout_ms // 1000:,} s, and the task can't write then, FAILED or not",
                 f"See `eosctl txn describe {quote(transactional_id)}` and the log of "
                 f"{connector.workers.get(f'task {task}') or 'its worker'}. If brokers can't be written, fix that "
                 "first; where its source is slow, let it commit more often (transaction.boundary), or raise its "
@@ -193,7 +193,6 @@ def held_topics_finding(
             "connectors": writers,
             "partitions": [_held_place(each.topic, bound) for each in held for bound in each.bounds],
         },
-        certain=certain,
     )  # fmt: skip
 
 

@@ -111,7 +111,7 @@ def _moved(app: App, cluster_id: str, connector: ConnectorState) -> Iterator[Fin
         "switch may have been cut off on another machine, where it can go on",
         f"Otherwise `{switch_command(name, target)}` shows whether {target} has all offsets that {origin} has, and "
         f"`eosctl connectors resume {quote(name)}` starts it there; `{switch_command(name, origin)}` goes back.",
-        {"origin": origin, "target": target}, certain=False,
+        {"origin": origin, "target": target},
     )  # fmt: skip
 
 

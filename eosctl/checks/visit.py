@@ -58,7 +58,7 @@ class Visit:
     def next_check(self) -> None:
         """Gives the check that follows its share of the time, where brokers are silent: half of what is left.
 
-        A worker that is known not to answer is not asked again.
+        A worker that is known not to answer, or to be outside of its group, is not asked again.
         """
         app = self._whole
         if self._budget is not None:
@@ -68,13 +68,14 @@ class Visit:
         self.app = replace(app, target=replace(app.target, connect_urls=answering)) if answering else app
 
     def _answering(self) -> tuple[str, ...]:
-        """The URLs of the workers that answer, as they were given; none where no other has been found silent."""
+        """The URLs of the members that answer, as they were given; none where no other worker has been found."""
         if not isinstance(self._group, GroupObservation):
             return ()
         given = {parse_worker_url(url).text: url for url in self._whole.target.connect_urls}
-        answer = [each for each in (*self._group.members, *self._group.ways_in) if each.failure is None]
+        every = (*self._group.members, *self._group.ways_in)
+        answer = [each for each in every if each.failure is None and not each.outside]
         urls = [url for each in answer if each.has_rest and (url := each.url) is not None]
-        return tuple(given.get(url, url) for url in urls) if self.silent() else ()
+        return tuple(given.get(url, url) for url in urls) if len(answer) < len(every) else ()
 
     def group(self) -> GroupObservation:
         """The workers; raises what kept them from being seen."""
@@ -85,7 +86,8 @@ class Visit:
     def require_group(self) -> None:
         """Raises NotFoundError for a group that was never there, unless a worker's file says that it is meant.
 
-        Its workers may have died at their first start, and what they died of is to be found.
+        Its workers may have died at their first start, and what they died of is to be found; a config topic on which
+        none starts says so, too.
         """
         try:
             state = self.group().state
@@ -94,8 +96,20 @@ class Visit:
         except EosctlError:
             return
         named = {worker.group_id for worker in self.app.target.worker_configs}
-        if state == DEAD and self.app.target.group_id not in named:
+        if state == DEAD and self.app.target.group_id not in named and not self._has_useless_config_topic():
             require_ever_there(self.app)
+
+    def _has_useless_config_topic(self) -> bool:
+        """Whether the target's config topic is there and has more than the one partition that workers accept."""
+        topic = self.app.target.config_topic
+        try:
+            with self.app.topics() as store:
+                found = store.describe([topic]).get(topic)
+        except InterruptedByUserError:
+            raise
+        except EosctlError:
+            return False
+        return found is not None and found.partitions != 1
 
     def observation(self) -> Observation:
         """The group as the gates see it; raises what kept it from being seen."""
@@ -115,6 +129,7 @@ class Visit:
         """Gates that do not pass and say what no other check does: on their own account, and for silent workers."""
         seen = self.observation()
         names = {worker.name for worker, _reason in self.silent()}
+        names |= {worker.name for worker in self.group().members if worker.outside}
         answering = tuple(worker for worker in seen.workers if worker.name not in names)
         amiss = _amiss(seen)
         if answering:

@@ -73,7 +73,7 @@ def _with_lag(app: App, group: GroupObservation) -> tuple[GroupObservation, list
             offsets = [record.offset for record in read_config_topic(app, store).read.records]
     except EosctlError as exc:
         message = f"how far the workers are behind the config topic is not known: {exc.message}"
-        return group, [Problem(codes.CONFIG_TOPIC_UNREAD, message, exc.hint, "warning")]
+        return group, [Problem(codes.CONFIG_TOPIC_UNREAD, message, exc.hint, "warning", unseen=True)]
 
     def lag(member: WorkerObservation) -> int | None:
         told = member.config_offset
@@ -109,7 +109,7 @@ def _problems(group: GroupObservation, before: Sequence[Problem]) -> Iterator[Pr
     yield from before
     if group.state not in (None, STABLE, EMPTY, DEAD):
         message = f"the group {group.group_id} is not stable but {group.state}; who runs what is not known now"
-        yield Problem(codes.GROUP_NOT_STABLE, message, "Run again when the rebalance is over.", "warning")
+        yield Problem(codes.GROUP_NOT_STABLE, message, "Run again when the rebalance is over.", "warning", unseen=True)
     yield from _of_the_group(group)
     for member in group.members:
         yield from member.problems
@@ -122,7 +122,11 @@ def _of_the_group(group: GroupObservation) -> Iterator[Problem]:
     urls = Counter(member.url for member in members)
     for doubt in dict.fromkeys(member.doubt for member in members if member.doubt and not member.problems):
         yield Problem(
-            codes.SHARED_URL, doubt, _own_routes([each for each in members if each.doubt == doubt], hint), "warning"
+            codes.SHARED_URL,
+            doubt,
+            _own_routes([each for each in members if each.doubt == doubt], hint),
+            "warning",
+            unseen=True,
         )
     for member in members:
         if urls[member.url] > 1 or not is_loopback_url(member.url or "") or is_this_machine(member.client_host or ""):

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from eosctl.collect.codes import TOO_LARGE
-from eosctl.core.findings import INFO, Finding
+from eosctl.core.findings import Finding, is_unseen
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import Owner, TransactionalId
-from eosctl.observation.connectors.codes import NOTHING_COMMITTED, WORKER_COMMITS_NOTHING
 from eosctl.txn.codes import NOT_CHECKED
 
 
@@ -195,15 +194,9 @@ class DoctorFacts:
         return doubtful(self.not_checked)
 
 
-_DOUBTLESS = frozenset({NOTHING_COMMITTED, WORKER_COMMITS_NOTHING, NOT_CHECKED})
-"""What was seen, and only whether it is wrong is uncertain: a source that has nothing new commits nothing. That a check
-could not run is counted by the checks.
-"""
-
-
 def unproven(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings of something that counts and could not be seen, or does not report: they allow no calm."""
-    return [each for each in findings if not each.certain and each.severity != INFO and each.code not in _DOUBTLESS]
+    """Return what could not be seen: it allows no calm. That a check could not run is counted by the checks."""
+    return [each for each in findings if is_unseen(each) and each.code != NOT_CHECKED]
 
 
 def doubtful(not_checked: Mapping[str, str]) -> list[str]:

@@ -103,7 +103,7 @@ def describe_unknown(connector: str, value: str) -> str:
 def _unknown_problem(connector: str, value: str) -> Problem:
     message = f"{describe_unknown(connector, value)}; what it has there is not looked at"
     hint = "Name that topic as a store, or by --dedicated-topic where the command takes it."
-    return Problem(codes.DEDICATED_TOPICS_UNKNOWN, message, hint=hint, severity="warning")
+    return Problem(codes.DEDICATED_TOPICS_UNKNOWN, message, hint=hint, severity="warning", unseen=True)
 
 
 def _from_workers(app: App, problems: list[Problem]) -> Configs | None:
@@ -128,6 +128,7 @@ def _from_config_topic(app: App, topics: TopicStore, problems: list[Problem]) ->
                 f"{app.target.config_topic}",
                 hint="Give --connect-url, --config-topic, or --dedicated-topic 'offsets-{connector}'.",
                 severity="warning",
+                unseen=True,
             )
         )
         return None

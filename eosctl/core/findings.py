@@ -18,7 +18,8 @@ SEVERITIES = (ERROR, WARNING, INFO)
 class Finding:
     """Something that a person should know; `code` is stable, `severity` error, warning or info.
 
-    Not `certain` is what could not be looked at, or does not report: a gate then stays unknown.
+    Not `certain` is what could not be looked at, or does not report: a gate then stays unknown, and a check has no
+    answer.
     """
 
     code: Code
@@ -46,7 +47,12 @@ def severity_counts(findings: Iterable[Finding]) -> dict[str, int]:
     return {severity: counts[severity] for severity in SEVERITIES}
 
 
+def is_unseen(finding: Finding) -> bool:
+    """Return whether a finding says that something that counts could not be seen; what only informs is no promise."""
+    return not finding.certain and finding.severity != INFO
+
+
 def is_bad(findings: Iterable[Finding], *, strict: bool) -> bool:
-    """Whether a check failed: an error among the findings; with `strict` also a warning."""
-    counts = severity_counts(findings)
+    """Return whether the answer of a check is no: a certain error among the findings; with `strict` also a warning."""
+    counts = severity_counts(each for each in findings if each.certain)
     return bool(counts[ERROR] or (strict and counts[WARNING]))

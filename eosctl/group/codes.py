@@ -9,6 +9,13 @@ WORKER_UNREACHABLE = error(
     "A worker of the group does not answer.",
     "See whether it runs; -u or --connect-map ADVERTISED=REACHABLE says where it is reached from here.",
 )
+WORKER_NOT_A_MEMBER = error(
+    "worker_not_a_member",
+    "A worker runs and is not a member of its group: most often it does not reach the brokers. It was named, or the "
+    "group's status topic names it, and it knows the group's connectors.",
+    "See its log; check its network, DNS, bootstrap.servers and credentials. It joins again when it reaches the "
+    "brokers.",
+)
 STANDALONE_WORKER = warning(
     "standalone_worker",
     "The worker is of no group: a standalone one, which does not know exactly-once.",

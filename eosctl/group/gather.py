@@ -10,8 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
+from eosctl.core.frozen import frozen
 from eosctl.core.ids import WorkerId, worker_id_of_url
-from eosctl.core.workers.url import normalised, parse_worker_url
+from eosctl.core.workers.connector_entry import ConnectorEntry
+from eosctl.core.workers.url import is_loopback_url, is_this_machine, normalised, parse_worker_url
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     EosctlError,
@@ -26,7 +28,7 @@ from eosctl.group.members import DEAD, EMPTY, STABLE, ConnectGroup, ConnectMembe
 from eosctl.group.mirror_makers import KnownNodes
 from eosctl.group.modes import Refined, files_of, mode_of_files, read_worker_file, refine_mode
 from eosctl.group.observed import GroupObservation, WorkerObservation
-from eosctl.group.ways import Way, judge_way
+from eosctl.group.ways import HEALTHY, UNHEALTHY, Way, judge_way, runs_on, why_none_of_the_members
 from eosctl.group.workers import PARALLEL_WORKERS, STANDALONE, WORKER_PATIENCE_S, WorkerView, connectors_at, view_worker
 from eosctl.machine.side_by_side import side_by_side
 from eosctl.report import Problem
@@ -38,6 +40,7 @@ REBALANCE_PATIENCE_S = 10.0
 # A worker answers REST up to a second before it joins its group (seen on 4.3.1), which is unknown (Dead) until then.
 _PATIENCE_S = {STABLE: 0.0, EMPTY: 0.0, DEAD: 2.0}
 _POLL_S = 0.25
+JOIN_PATIENCE_S = 3.0
 
 NO_REST = "is a worker of a dedicated MirrorMaker, which has no REST interface"
 NO_REST_HINT = "The group, its topics and its transactions are checked; logs and files have the rest."
@@ -193,6 +196,7 @@ def _observation(app: App, pair: _Pair, view: WorkerView, kafka_cluster_id: str 
         evidence=(*view.evidence, *_place_in_group(pair, view, kafka_cluster_id), *refined.said),
         problems=tuple(_problems_of(url, view, refined, kafka_cluster_id)),
         failure=view.failure,
+        plugins=view.plugins,
     )
     return alone if member is None else _as_member(alone, member)
 
@@ -278,11 +282,11 @@ def _proven(
         member_id, url = worker.member_id or "", worker.url or ""
         doubt = routes.doubts.get(member_id, "")
         if not doubt and member_id in routes.unproven and worker.failure is None:
-            theirs = connectors_at(app, given.get(url, url))
-            way, said = (Way.UNKNOWN, "") if theirs is None else judge_way(theirs, ours=ours, members=members)
+            told = connectors_at(app, given.get(url, url))
+            way, said = (Way.UNKNOWN, "") if told is None else judge_way(_workers(told), ours=ours, members=members)
             if way is Way.ELSEWHERE:
                 what = f"does not answer there itself: what answers {said}"
-                return _of_another_group(worker.in_doubt(f"{url}: {what}"), what)
+                return worker.in_doubt(f"{url}: {what}").of_another_group(what)
         return worker.in_doubt(doubt) if doubt else worker
 
     return tuple(side_by_side(proven, workers, most=PARALLEL_WORKERS))
@@ -291,18 +295,36 @@ def _proven(
 def _judge_strangers(
     app: App, group: ConnectGroup, workers: Sequence[WorkerObservation], given: Mapping[str, str]
 ) -> tuple[tuple[WorkerObservation, ...], tuple[WorkerObservation, ...]]:
-    """The workers, those of another group with a problem that says so; and, apart, other ways to the members."""
+    """The workers, those of no or another group with a problem that says so; and, apart, other ways to the members."""
     if all(worker.member_id is not None for worker in workers) or group.state not in (STABLE, EMPTY):
         return tuple(workers), ()
-    members = [worker.url for worker in workers if worker.member_id is not None and worker.failure is None]
-    answers = (connectors_at(app, given.get(url, url)) for url in members if url is not None)
-    ours = next((frozenset(found) for found in answers if found is not None), _assigned(group))
+    members = [worker for worker in workers if worker.member_id is not None]
+    urls = [worker.url for worker in members if worker.failure is None]
+    answers = (connectors_at(app, given.get(url, url)) for url in urls if url is not None)
+    told = next((found for found in answers if found is not None), None)
+    ours = _assigned(group) if told is None else frozenset(told)
+    is_local = all(is_this_machine(each.client_host or "") for each in members)
+    healthy = all(each.health == HEALTHY and not each.doubt for each in members)
+    seen = _Members(ours, runs_on(told or {}), healthy=healthy, is_local=is_local)
     kept: list[WorkerObservation] = []
     ways: list[WorkerObservation] = []
     for worker in workers:
-        judged, is_way = _judge_stranger(app, group, worker, ours, given)
+        judged, is_way = _judge_stranger(app, group, worker, seen, given)
         (ways if is_way else kept).append(judged)
     return tuple(kept), tuple(ways)
+
+
+@frozen
+class _Members:
+    """What the members say: their connectors (None: nobody tells), where these run, and whether all are healthy.
+
+    Unless they are all on this machine (`is_local`), localhost is not what they call a worker.
+    """
+
+    connectors: frozenset[str] | None
+    running_on: frozenset[WorkerId]
+    healthy: bool
+    is_local: bool
 
 
 def _assigned(group: ConnectGroup) -> frozenset[str] | None:
@@ -312,25 +334,57 @@ def _assigned(group: ConnectGroup) -> frozenset[str] | None:
 
 
 def _judge_stranger(
-    app: App, group: ConnectGroup, worker: WorkerObservation, ours: frozenset[str] | None, given: Mapping[str, str]
+    app: App, group: ConnectGroup, worker: WorkerObservation, seen: _Members, given: Mapping[str, str]
 ) -> tuple[WorkerObservation, bool]:
     if worker.member_id is not None or worker.failure is not None or worker.problems or worker.url is None:
         return worker, False
     if not group.members:
-        return _of_another_group(worker, f"answers, while the group {group.group_id} has no member"), False
+        if worker.health == UNHEALTHY:
+            return worker.not_a_member(f"the group {group.group_id} has no member"), False
+        return worker.of_another_group(f"answers, while the group {group.group_id} has no member"), False
     theirs = connectors_at(app, given.get(worker.url, worker.url))
     if theirs is None:
         return worker, False
-    way, said = judge_way(theirs, ours=ours, members={worker_id_of(member) for member in group.members})
+    members = {worker_id_of(member) for member in group.members}
+    way, said = judge_way(_workers(theirs), ours=seen.connectors, members=members)
     if way is Way.ELSEWHERE:
-        return _of_another_group(worker, f"is no member of the group {group.group_id} and {said}"), False
+        return worker.of_another_group(f"is no member of the group {group.group_id} and {said}"), False
+    is_known = seen.is_local or not is_loopback_url(worker.url)
+    named = seen.running_on | runs_on(theirs) if is_known else frozenset()
+    why = why_none_of_the_members(worker.url, worker.health, running_on=named, members_healthy=seen.healthy)
+    if why is not None and _stays_outside(app, worker.url):
+        return worker.not_a_member(f"it is not a member of the group {group.group_id}: {why}"), False
     return replace(worker, evidence=(*worker.evidence, said)), way is Way.IN
 
 
-def _of_another_group(worker: WorkerObservation, how: str) -> WorkerObservation:
-    message = f"the worker at {worker.url} {how}: it is of another group"
-    hint = "Compare -u, and -g with the worker's group.id. A worker that has just started joins within a second."
-    return replace(worker, problems=(*worker.problems, Problem(codes.OTHER_GROUP, message, hint, "warning")))
+def _workers(connectors: Mapping[str, ConnectorEntry]) -> dict[str, frozenset[WorkerId]]:
+    return {name: entry.workers() for name, entry in connectors.items()}
+
+
+def _stays_outside(app: App, url: str) -> bool:
+    """Whether the group stays Stable without the worker for longer than a worker that has just started takes to join.
+
+    What was seen of both may be a moment apart.
+    """
+    patience = Deadline.after(min(JOIN_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
+    for _ in patience.rounds(_POLL_S):
+        now, _cluster_id = read_group(app, gone_ok=True, wait=False)
+        if now.state != STABLE or worker_id_of_url(url) in {worker_id_of(member) for member in now.members}:
+            return False
+    return True
+
+
+def observe_former_members(app: App, seen: GroupObservation, urls: Sequence[str]) -> tuple[WorkerObservation, ...]:
+    """What answers at URLs at which members of the group were, judged like a URL that was given; reads the group anew.
+
+    No credentials go there: whoever has such an address now need not be a worker. Raises as `read_group`.
+    """
+    group, cluster_id = read_group(app, gone_ok=True, wait=False)
+    shy = replace(app, target=replace(app.target, connect=replace(app.target.connect, trust_discovered=False)))
+    there = {worker_id_of(member) for member in group.members}
+    former: list[_Pair] = [(None, url) for url in urls if worker_id_of_url(url) not in there]
+    workers = [*seen.members, *_observe(shy, former, {}, kafka_cluster_id=cluster_id)]
+    return tuple(each for each in _judge_strangers(shy, group, workers, {})[0] if (None, each.url) in former)
 
 
 def _given_urls(app: App) -> dict[str, str]:

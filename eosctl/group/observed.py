@@ -8,6 +8,7 @@ from typing import cast
 from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError
+from eosctl.group import codes
 from eosctl.group.members import STABLE
 from eosctl.group.mirror_makers import KnownNodes, NodeMember, name_nodes
 from eosctl.group.protocol import Work
@@ -23,7 +24,8 @@ class WorkerObservation:
     `config_lag` is None unless the config topic was read; `failure` is why the worker itself says nothing.
     `client_host` is the address from which the member is connected to its coordinator. `wanted_offset` is the config
     offset that the group has told it and that it does not reach, if so. Workers of a dedicated MirrorMaker have no
-    REST interface for us (`has_rest`); one that advertises no URL is a `node`.
+    REST interface for us (`has_rest`); one that advertises no URL is a `node`. `outside` is how it was seen that it
+    runs and is not a member, if so. `plugins` are the classes of the connectors that it lists.
     """
 
     url: str | None
@@ -45,14 +47,29 @@ class WorkerObservation:
     client_id: str = ""
     node: str | None = None
     doubt: str = ""
+    outside: str = ""
+    plugins: frozenset[str] | None = None
 
     def in_doubt(self, doubt: str) -> WorkerObservation:
         """The same, without what may be another worker's answer."""
         health = self.health if self.failure is not None else "unknown"
         evidence = self.evidence if self.failure is not None else ("what answers at its URL may be another worker",)
         return replace(
-            self, version=None, health=health, mode=Mode.UNKNOWN, evidence=evidence, problems=(), doubt=doubt
-        )
+            self, version=None, health=health, mode=Mode.UNKNOWN, evidence=evidence, problems=(), doubt=doubt,
+            plugins=None,
+        )  # fmt: skip
+
+    def of_another_group(self, how: str) -> WorkerObservation:
+        """The same, with the problem that it is a worker of another group."""
+        message = f"the worker at {self.url} {how}: it is of another group"
+        hint = "Compare -u, and -g with the worker's group.id. A worker that has just started joins within a second."
+        return replace(self, problems=(*self.problems, Problem(codes.OTHER_GROUP, message, hint, "warning")))
+
+    def not_a_member(self, how: str) -> WorkerObservation:
+        """The same, with the problem that it runs and is outside of its group."""
+        message = f"the worker at {self.url} runs, its health is {self.health}, and {how}"
+        problem = Problem(codes.WORKER_NOT_A_MEMBER, message, codes.WORKER_NOT_A_MEMBER.next, "warning")
+        return replace(self, problems=(*self.problems, problem), outside=how)
 
     @property
     def name(self) -> str:

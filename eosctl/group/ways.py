@@ -15,6 +15,8 @@ from enum import Enum, auto, unique
 from urllib.parse import urlsplit
 
 from eosctl.core.frozen import frozen
+from eosctl.core.ids import WorkerId, worker_id_of_url
+from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.core.workers.url import is_loopback_url, is_this_machine
 from eosctl.group.members import ConnectMember
 
@@ -154,3 +156,29 @@ def judge_way(theirs: Connectors, *, ours: Collection[str] | None, members: Coll
         f"knows other connectors (only there: {', '.join(only_there) or 'none'}; only in the group: "
         f"{', '.join(only_here) or 'none'})"
     )
+
+
+HEALTHY, UNHEALTHY, STARTING = "healthy", "unhealthy", "starting"
+"""What GET /health reports."""
+
+
+def runs_on(connectors: Mapping[str, ConnectorEntry]) -> frozenset[WorkerId]:
+    """The workers on which a part of these connectors is RUNNING, as somebody tells."""
+    parts = [part for entry in connectors.values() for part in entry.parts()]
+    return frozenset(part.worker_id for part in parts if part.worker_id and part.state == "RUNNING")
+
+
+def why_none_of_the_members(
+    url: str, health: str, *, running_on: Collection[WorkerId], members_healthy: bool
+) -> str | None:
+    """Why what answers at `url`, and knows the group's connectors, is a worker of its own and no way to a member.
+
+    None where it may be a load balancer: that has no tasks, and reports the health of a member.
+    """
+    if health == STARTING:
+        return None  # it is about to join
+    if worker_id_of_url(url) in running_on:
+        return "tasks or connectors are said to be RUNNING on it"
+    if health == UNHEALTHY and members_healthy:
+        return "it is unhealthy, and every member is healthy"
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ from eosctl.app import App
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import why_unreachable
 from eosctl.core.versions import kafka_version
+from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, UnauthorizedError, UnreachableError, UnsupportedError
@@ -23,7 +24,6 @@ from eosctl.group.modes import (
     probe_config,
     probe_plugins,
 )
-from eosctl.group.ways import Connectors
 from eosctl.machine.side_by_side import side_by_side
 from eosctl.ports import ConnectWorker
 
@@ -43,7 +43,8 @@ class WorkerView:
     """`health` is healthy, starting, unhealthy, unknown or unreachable; `evidence` is in sentences.
 
     `unloadable` are source plugins whose classes don't fit the worker, and what it says of each. `failure` is why
-    nothing is known of it: no answer, or none of a Connect worker.
+    nothing is known of it: no answer, or none of a Connect worker. `plugins` are the classes of the connectors that it
+    lists, None where it did not.
     """
 
     version: str | None = None
@@ -53,6 +54,7 @@ class WorkerView:
     evidence: tuple[str, ...] = ()
     unloadable: Mapping[str, str] = field(default_factory=dict)
     failure: EosctlError | None = None
+    plugins: frozenset[str] | None = None
 
 
 def view_worker(app: App, url: str) -> WorkerView:
@@ -68,7 +70,7 @@ def view_worker(app: App, url: str) -> WorkerView:
         silent = isinstance(exc, UnreachableError | DeadlineError) and view.health == "unknown"
         failure = exc if view.version is None else None
         return replace(view, health="unreachable" if silent else view.health, evidence=(exc.message,), failure=failure)
-    return replace(view, mode=probe.mode, evidence=(probe.reason,), unloadable=probe.unloadable)
+    return replace(view, mode=probe.mode, evidence=(probe.reason,), unloadable=probe.unloadable, plugins=probe.plugins)
 
 
 def _silence_of(app: App, url: str) -> EosctlError | None:
@@ -97,13 +99,12 @@ def refuse_unreachable(connector: str, worker: ConnectWorker) -> None:
         raise UnsupportedError(f"{reason}; nothing was changed", hint="Such a connector can't be stopped or changed.")
 
 
-def connectors_at(app: App, url: str) -> Connectors | None:
-    """The connectors that the worker at `url` knows, and the workers that they are on; None where it doesn't say."""
+def connectors_at(app: App, url: str) -> Mapping[str, ConnectorEntry] | None:
+    """The connectors that the worker at `url` knows; None where it doesn't say."""
     try:
-        found = _impatient(app).worker(url).connectors()
+        return _impatient(app).worker(url).connectors()
     except EosctlError:
         return None
-    return {name: entry.workers() for name, entry in found.items()}
 
 
 def _impatient(app: App, most_s: float = WORKER_PATIENCE_S) -> App:
@@ -113,11 +114,12 @@ def _impatient(app: App, most_s: float = WORKER_PATIENCE_S) -> App:
 
 @frozen
 class Probe:
-    """enabled, not_enabled or unknown, and the sentence that says why; `unloadable` as in WorkerView."""
+    """enabled, not_enabled or unknown, and the sentence that says why; `unloadable` and `plugins` as in WorkerView."""
 
     mode: Mode
     reason: str
     unloadable: Mapping[str, str] = field(default_factory=dict)
+    plugins: frozenset[str] | None = None
 
 
 def probe_mode(worker: ConnectWorker) -> tuple[Mode, str]:
@@ -133,7 +135,12 @@ def probe_worker(worker: ConnectWorker) -> Probe:
     nothing of the worker, and the next one is tried: of a release other than the worker's, all may fail that are first.
     Raises what `plugins` raises.
     """
-    candidates = probe_plugins(worker.plugins())
+    listed = worker.plugins()
+    probe = _probe_with(worker, probe_plugins(listed))
+    return replace(probe, plugins=frozenset(str(each.get("class")) for each in listed))
+
+
+def _probe_with(worker: ConnectWorker, candidates: Sequence[str]) -> Probe:
     if not candidates:
         return Probe(Mode.UNKNOWN, "the worker has no source plugin to validate with")
     doubts: list[str] = []

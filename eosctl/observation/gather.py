@@ -235,7 +235,7 @@ def _with_connectors(app: App, group: GroupObservation, observation: Observation
     cluster_ids: dict[str, str] = {}
     connectors: tuple[ObservedConnector, ...] | None = None
     asked = [each for each in (*group.members, *group.ways_in) if each.health != "unreachable" and each.has_rest]
-    for url in [each.url for each in asked if each.url]:
+    for url in [each.url for each in asked if each.url and not each.outside]:
         worker = app.worker(url)
         try:
             cluster_ids[url] = worker.root()["kafka_cluster_id"]

@@ -21,6 +21,7 @@ from eosctl.group.members import DEAD, ConnectGroup, connect_group
 from eosctl.group.observation.id_collisions import our_ids, rival_groups
 from eosctl.group.observation.rules import OTHER_GROUPS, Observation, ObservedConnector, OngoingTransaction, Quiet
 from eosctl.group.protocol import Work
+from eosctl.observation.timed_out import with_timed_out
 from eosctl.ports import TopicStore, TransactionAdmin
 from eosctl.task_counts.rules import MAX_LISTED_IDS
 from eosctl.txn.hanging import is_forgotten
@@ -72,6 +73,7 @@ def _with_tasks_there(app: App, observation: Observation, names: Collection[str]
     observation = _with_maximum_there(app, observation, names)
     theirs = tuple(each for each in observation.connectors or () if each.name in names)
     seen = replace(observation, connectors=theirs, crowding=None, unknown_ids=None, quiet={}, ongoing={}, unseen={})
+    seen = replace(seen, timed_out={})
     seen = _asked(app, seen, _OF_TASKS)
     if seen.crowding is None or seen.unknown_ids is None:
         reason = next(iter(seen.unseen.values()))
@@ -84,6 +86,7 @@ def _with_tasks_there(app: App, observation: Observation, names: Collection[str]
         unknown_ids=None if unknown is None else unknown | seen.unknown_ids,
         quiet={**observation.quiet, **seen.quiet},
         ongoing={**observation.ongoing, **seen.ongoing},
+        timed_out={**observation.timed_out, **seen.timed_out},
     )
 
 
@@ -167,7 +170,8 @@ def _quiet_tasks(app: App, admin: TransactionAdmin, observation: Observation) ->
         )
         if since_ms >= 0:
             quiet[transactional_id] = Quiet(max(0, now_ms - since_ms), since_start=began_ms is None)
-    return replace(observation, quiet=quiet, ongoing=ongoing)
+    seen = replace(observation, quiet=quiet, ongoing=ongoing)
+    return with_timed_out(app, seen, [each for each in described.values() if isinstance(each, TransactionDescription)])
 
 
 def running_ids(observation: Observation) -> list[TransactionalId]:

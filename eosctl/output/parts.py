@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, cast
 
 from msgspec import UNSET, UnsetType, structs
 
-from eosctl.core.findings import Finding
+from eosctl.core.findings import Finding, is_unseen
 from eosctl.output.cells import printable
 from eosctl.output.rows import Header, Printed
+from eosctl.report import Problem
 
 Counts = dict[str, int]
 """How many of each."""
@@ -66,6 +68,28 @@ class FindingRow(Printed):
     def told(self) -> str:
         """What is wrong with what, behind the code."""
         return f"{self.code}  {printable(about_subject(self.subject, self.message))}"
+
+
+class UnseenPart(Printed):
+    """Something that the check promises to judge and could not see."""
+
+    what: Annotated[str, "The code that says what it is."]
+    subject: Annotated[str, "What it is of; empty for the whole."]
+    why: Annotated[str, "Why it could not be seen."]
+    would_show: Annotated[str, "The right, or the option, that would show it."]
+
+
+UnseenParts = Annotated[list[UnseenPart], "What could not be seen: where there is some, the exit code is not 0."]
+
+
+def unseen_parts(findings: Iterable[Finding], problems: Iterable[Problem] = ()) -> list[UnseenPart]:
+    """Return what could not be seen, each once: what findings say first, then what problems say."""
+    unseen = [(str(each.code), each.subject, each.message, each.fix) for each in findings if is_unseen(each)]
+    unseen += [(str(each.code), "", each.message, each.hint or each.code.next) for each in problems if each.hides]
+    return [
+        UnseenPart(what=what, subject=subject, why=why, would_show=would_show)
+        for what, subject, why, would_show in dict.fromkeys(unseen)
+    ]
 
 
 def about_subject(subject: str, message: str) -> str:

@@ -26,12 +26,19 @@ from eosctl.group.gather import discover_urls, in_turn, read_group
 from eosctl.group.observation.absence import Recorded
 from eosctl.group.topics.config import blocked_problems, read_both_views, read_config_topic
 from eosctl.group.topics.config_reader import ConfigTopic
+from eosctl.output.parts import unseen_parts
 from eosctl.output.rows import Kind
 from eosctl.report import Problem, Report
 from eosctl.task_counts import codes
 from eosctl.task_counts.findings import Case, find_problems
 from eosctl.task_counts.report import case_row, replay_report
-from eosctl.task_counts.rows import TASK_COUNTS_LIST, TASK_COUNTS_SHOW, TASK_COUNTS_VALIDATE, TaskCountsSummary
+from eosctl.task_counts.rows import (
+    TASK_COUNTS_LIST,
+    TASK_COUNTS_SHOW,
+    TASK_COUNTS_VALIDATE,
+    TaskCountsSummary,
+    ValidateData,
+)
 from eosctl.task_counts.rules import cases
 
 
@@ -53,11 +60,17 @@ def show_task_counts(app: App, connector: str) -> Report:
 
 
 def validate_task_counts(app: App, *, strict: bool) -> Report:
-    """Connectors with their findings; exit 3 on an error or a warning, with `strict` on an info too."""
+    """Connectors with their findings; exit 3 on an error or a warning, with `strict` on an info too.
+
+    Else 7 where something could not be seen.
+    """
     report = _report(app, _observe(app), TASK_COUNTS_VALIDATE)
     summary = report.summary_of(TaskCountsSummary)
-    found = summary.error or summary.warning or (strict and summary.info)
-    return replace(report, exit_code=ExitCode.FINDINGS if found else ExitCode.OK)
+    unseen = unseen_parts((), report.problems)
+    exit_code = ExitCode.PARTIAL if unseen else ExitCode.OK
+    if summary.error or summary.warning or (strict and summary.info):
+        exit_code = ExitCode.FINDINGS
+    return replace(report, data=ValidateData(unseen=unseen), exit_code=exit_code)
 
 
 def find_task_count_problems(app: App) -> tuple[list[Finding], Sequence[Problem]]:
@@ -97,7 +110,7 @@ def _group_problems(app: App, topic: ConfigTopic, listings: Sequence[Transaction
         raise
     except EosctlError as exc:
         message = f"it is unknown whether the group {app.target.group_id} exists: {exc.message}"
-        return [Problem(codes.GROUP_UNKNOWN, message, hint=exc.hint, severity="warning")]
+        return [Problem(codes.GROUP_UNKNOWN, message, hint=exc.hint, severity="warning", unseen=True)]
     ids = [listing.transactional_id for listing in listings]
     doubt = doubt_about(app, group, topic.state.connectors, Known(ids, Recorded.of(topic.state, topic.read)))
     return [] if doubt is None else [Problem(codes.GROUP_WITHOUT_MEMBERS, doubt, severity="warning")]
@@ -110,7 +123,7 @@ def _list_transactions(app: App, problems: list[Problem]) -> Sequence[Transactio
             return admin.list_transactions().complete()
     except EosctlError as exc:
         message = f"it is unknown which transactional ids are alive: {exc.message}"
-        problems.append(Problem(codes.ALIVE_IDS_UNKNOWN, message, hint=exc.hint, severity="warning"))
+        problems.append(Problem(codes.ALIVE_IDS_UNKNOWN, message, hint=exc.hint, severity="warning", unseen=True))
         return None
 
 
@@ -135,7 +148,7 @@ def _listed_elsewhere(
             found |= dict.fromkeys(names)
     for name, reason in sorted(reasons.items()):
         message = f"{name} writes to another Kafka cluster: which of its transactional ids are alive there is unknown: "
-        problems.append(Problem(codes.ALIVE_IDS_UNKNOWN, f"{message}{reason}", severity="warning"))
+        problems.append(Problem(codes.ALIVE_IDS_UNKNOWN, f"{message}{reason}", severity="warning", unseen=True))
     return found
 
 
@@ -150,19 +163,23 @@ def _ask_connect(app: App, topic: ConfigTopic, problems: list[Problem]) -> Mappi
         return None
     if not urls:
         problems.append(_not_asked(f"the group {app.target.group_id} has no worker to compare the topic with"))
+    silent: list[Problem] = []
     for url, worker in in_turn(app, urls):
         try:
             connectors = worker.connectors()
         except EosctlError as exc:
-            problems.append(_not_asked(exc.message, exc.hint))
+            silent.append(_not_asked(exc.message, exc.hint))
             continue
+        problems += (replace(each, unseen=False) for each in silent)  # another one told it all
         problems += _foreign_topic_problems(topic, url, set(connectors))
         return {name: entry.type for name, entry in connectors.items()}
+    problems += silent
     return None
 
 
 def _not_asked(message: str, hint: str | None = None) -> Problem:
-    return Problem(connector_codes.CONNECT_NOT_ASKED, message, hint=hint, severity="warning")
+    code = connector_codes.CONNECT_NOT_ASKED
+    return Problem(code, message, hint=hint or code.next, severity="warning", unseen=True)
 
 
 def _foreign_topic_problems(topic: ConfigTopic, url: str, at_connect: set[str]) -> list[Problem]:

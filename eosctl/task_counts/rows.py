@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from eosctl.core.ids import TransactionalId
 from eosctl.output.cells import format_cell, printable, summary_lines
-from eosctl.output.parts import FindingPart
+from eosctl.output.parts import FindingPart, UnseenParts
 from eosctl.output.rows import BytesText, Header, Kind, Printed, ShownAs, Text
 from eosctl.report import Report
 
@@ -72,6 +72,12 @@ class TaskCountsSummary(Printed):
     checked_against_connect: Annotated[bool, "Whether a worker said which connectors there are."]
 
 
+class ValidateData(Printed):
+    """What could not be looked at."""
+
+    unseen: UnseenParts
+
+
 def _finding_lines(report: Report) -> Iterator[str]:
     """Every finding as `severity code subject: message`, its fix below; then the summary."""
     for row in report.rows_of(TaskCountRow):
@@ -115,6 +121,7 @@ TASK_COUNTS_VALIDATE = Kind(
     "Task-count records with what is wrong with them.",
     row=TaskCountRow,
     summary=TaskCountsSummary,
+    data=ValidateData,
     text=Text(columns=("connector", *_COLUMNS), wide=_WIDE, lines=_finding_lines, empty=_EMPTY),
 )
 

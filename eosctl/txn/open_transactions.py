@@ -51,7 +51,10 @@ def _users_of(
     ids = sorted({holder.producer_id for holder in holders})
     listings = admin.list_transactions(producer_ids=ids) if ids else TransactionListings(())
     text = "some transactional ids are not known, so nothing is said of producers without one"
-    missing = [Problem(codes.PRODUCERS_UNKNOWN, f"{text}: {fault}", severity="warning") for fault in listings.missing]
+    missing = [
+        Problem(codes.PRODUCERS_UNKNOWN, f"{text}: {fault}", severity="warning", unseen=True)
+        for fault in listings.missing
+    ]
     return {one.producer_id: one.transactional_id for one in listings.found}, missing
 
 
@@ -77,7 +80,7 @@ def _unknown_producers(answers: Mapping[Place, Sequence[ActiveProducer] | KafkaF
     for (topic, partition), answer in answers.items():
         if isinstance(answer, KafkaFault):
             message = f"the producers of {topic}-{partition} are unknown: {answer.name} {answer.message}".rstrip()
-            yield Problem(codes.PRODUCERS_UNKNOWN, message, severity="warning")
+            yield Problem(codes.PRODUCERS_UNKNOWN, message, severity="warning", unseen=True)
 
 
 def _holder(answer: Sequence[ActiveProducer] | KafkaFault) -> ActiveProducer | None:

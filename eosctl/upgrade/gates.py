@@ -21,6 +21,7 @@ from eosctl.group.observation.stale import StaleOffsets
 from eosctl.observation.connectors import rules as connectors
 from eosctl.observation.connectors.client_overrides import client_overrides
 from eosctl.observation.connectors.collisions import collisions, leader_collisions
+from eosctl.observation.connectors.exactly_once import task_audit
 from eosctl.observation.connectors.own_clusters import own_cluster
 from eosctl.upgrade import codes
 from eosctl.upgrade.gate import Gate, GateStatus, GateVerdict
@@ -174,6 +175,8 @@ def _connectors_healthy(observation: Observation) -> GateVerdict:
         for connector in observation.connectors
         for part, state in connector.unwell().items()
     ]
+    ended = (each for each, end in observation.timed_out.items() if end is not None)
+    failures += [f"the task with {each} can't write: its transaction was aborted at its timeout" for each in ended]
     untold = [each.name for each in observation.connectors if not each.states]
     if untold:
         why = observation.why_unseen(CONNECTOR_STATES)
@@ -249,7 +252,7 @@ def _id_collisions(observation: Observation) -> GateVerdict:
 def _tasks_exactly_once(observation: Observation) -> GateVerdict:
     if any(worker.mode is not Mode.ENABLED for worker in observation.workers):
         return GateVerdict("not every worker is enabled yet")
-    return _of_sources(connectors.task_audit, "the coordinators know every RUNNING task")(observation)
+    return _of_sources(task_audit, "the coordinators know every RUNNING task")(observation)
 
 
 def _property_names(observation: Observation) -> GateVerdict:

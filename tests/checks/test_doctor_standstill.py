@@ -86,14 +86,14 @@ def test_connectors_at_rest_are_said_and_no_error(invoke: Invoke) -> None:
     assert "`eosctl connectors resume 'my 1'`" in told[0]["fix"]
 
 
-def test_a_connector_of_a_group_that_is_not_enabled_and_commits_no_offset_is_a_warning(invoke: Invoke) -> None:
+def test_a_connector_of_a_group_that_is_not_enabled_and_commits_no_offset_is_told(invoke: Invoke) -> None:
     """Where there are no transactions nothing was said of it."""
     there = cluster(modes={W1: "disabled"}, records=config_records(*created("orders", 1)))
     there.topics.put(OFFSETS, b'["orders",{"f":1}]', b'{"n":1}')
     assert "nothing_committed" not in {code for _check, code, _severity in found(invoke, there, 0)}
     later(there, 600)
     row = row_of(invoke, there, "nothing_committed")
-    assert (row["subject"], row["severity"]) == ("orders", "warning")
+    assert (row["subject"], row["severity"]) == ("orders", "info")
     assert "no offset was committed for 10 m" in row["message"]
 
 

@@ -246,12 +246,12 @@ def test_the_group_is_there_while_nothing_answers() -> None:
 
 
 def test_findings_that_leave_a_doubt_are_unseen() -> None:
-    """One that may be normal, or says only that nobody asked, is none."""
+    """One that says only that nobody asked is none."""
 
     def doubt(code: Code, severity: str = WARNING) -> Finding:
         return Finding(code, severity, "orders", "", "", certain=False)
 
-    found = [doubt(codes.TASK_AUDIT_UNKNOWN), doubt(codes.NOTHING_COMMITTED), doubt(codes.SUPPORT_UNKNOWN, INFO)]
+    found = [doubt(codes.TASK_AUDIT_UNKNOWN), doubt(codes.SUPPORT_UNKNOWN, INFO)]
     facts = DoctorFacts(tuple(found), {"acls": "not_authorized"})
     assert samples(overview_of(facts), "eosctl_collection_unseen") == {("source-0",): 2.0}
     assert samples(overview_of(KafkaFacts("k", (2, 3))), "eosctl_collection_unseen") == {("source-0",): 2.0}

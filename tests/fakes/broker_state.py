@@ -244,7 +244,8 @@ class BrokerState:
         if not self.keeps_log:
             return
         partition = coordinator_partition(TransactionalId(transactional_id), len(self.topics[TOPIC].partitions))
-        value = log_value(self.transactions.get(transactional_id), client_version=client_version)
+        known = self.transactions.get(transactional_id)
+        value = log_value(known, client_version=client_version, now_ms=self.clock.now_ms())
         record = OutRecord(TOPIC, log_key(transactional_id), value)
         self.append(record, partition, (-1, -1), transactional=False)
 

@@ -130,7 +130,8 @@ class FakeConnectWorker:
 
     def plugins(self) -> Sequence[Mapping[str, object]]:
         with self._asked("plugins"):
-            return list(self.group.plugins)
+            lacking = self.group.lacking.get(self._member, ())
+            return [each for each in self.group.plugins if each["class"] not in lacking]
 
     def fence(self, connector: str, headers: Mapping[str, str]) -> None:
         with self._asked("fence", connector, headers):

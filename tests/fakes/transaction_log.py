@@ -17,8 +17,8 @@ def log_key(transactional_id: str) -> bytes:
     return struct.pack(">hh", 0, len(name)) + name
 
 
-def log_value(known: FakeTransaction | None, *, client_version: int) -> bytes | None:
-    """The state of an id; None deletes it."""
+def log_value(known: FakeTransaction | None, *, client_version: int, now_ms: int = 2_000) -> bytes | None:
+    """The state of an id as of `now_ms`; None deletes it."""
     if known is None:
         return None
     out = struct.pack(">hqhib", 1, known.producer_id, known.producer_epoch, known.timeout_ms, STATES.index(known.state))
@@ -28,5 +28,5 @@ def log_value(known: FakeTransaction | None, *, client_version: int) -> bytes | 
         numbers = sorted(number for topic, number in known.partitions if topic == name)
         out += bytes([len(name) + 1]) + name.encode() + bytes([len(numbers) + 1])
         out += b"".join(struct.pack(">i", number) for number in numbers) + b"\0"
-    out += struct.pack(">qq", 2_000, known.started_ms)
+    out += struct.pack(">qq", now_ms, known.started_ms)
     return out + b"\1\2\2" + struct.pack(">h", client_version)

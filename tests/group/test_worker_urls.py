@@ -98,6 +98,7 @@ def test_a_url_of_another_group_is_told_from_a_forwarded_port(
     there = FakeConnect({stranger: "enabled"}, kafka_cluster_id=world.cluster_id)
     for name in theirs:
         there.add(name)
+        there.connectors[name].url = there.connectors[name].tasks[0].url = W0
     for name in ours:
         world.connect.add(name)
     app = replace(

@@ -13,7 +13,6 @@ TIMEOUT = "producer.override.transaction.timeout.ms"
 OWN_TOPIC = {"offsets.storage.topic": "mine"}
 DAY_MS = 24 * 3_600_000
 AGES_THAT_PROVE_NOTHING: list[dict[str, Any]] = [
-    {"looked_ms": 7 * DAY_MS},
     {"looked_ms": None},
     {"task_sets_ms": {}},
     {"task_sets_ms": {"c": -1}},

@@ -26,10 +26,10 @@ def of_offsets(**changes: Any) -> list[Finding]:
     return [finding for each in seen.connectors or () for finding in offset_age(each, seen)]
 
 
-def test_a_connector_without_transactions_that_commits_no_offset_is_a_warning() -> None:
+def test_a_connector_without_transactions_that_commits_no_offset_is_information() -> None:
     """Only transactional ids were asked: of a group that is not enabled nothing was said."""
     [finding] = of_offsets()
-    assert (finding.code, finding.severity, finding.certain) == ("nothing_committed", "warning", False)
+    assert (finding.code, finding.severity, finding.certain) == ("nothing_committed", "info", True)
     assert (finding.subject, finding.evidence) == ("c", {"quiet_ms": 8 * MINUTE_MS})
     assert finding.message == "1 task of c RUNNING, and no offset was committed for 8 m"
     assert finding.fix.startswith("An idle source commits nothing.")

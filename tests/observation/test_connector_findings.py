@@ -15,6 +15,7 @@ from eosctl.group.modes import NOT_ENABLED_TEXT
 from eosctl.group.observation.rules import BROKER_SETTINGS, OTHER_GROUPS, OwnCluster, Quiet, WorkerFile
 from eosctl.observation.connectors.collisions import collisions, leader_collisions
 from eosctl.observation.connectors.commit_age import commit_age
+from eosctl.observation.connectors.exactly_once import task_audit
 from eosctl.observation.connectors.rules import (
     RULES,
     Rule,
@@ -28,7 +29,6 @@ from eosctl.observation.connectors.rules import (
     own_topic,
     properties,
     support,
-    task_audit,
     worker_properties,
 )
 from tests.group.observations import CURE, ENABLED, SOURCE, good, source
@@ -47,6 +47,7 @@ from tests.observation.rule_cases import (
 )
 
 QUIET = {"quiet": {"g-c-0": Quiet(8 * 60_000, since_start=False)}}
+TASK_0 = {"tasks": [0]}
 IN_WORKERS = {name.replace("override.", ""): value for name, value in CURE.items()}
 
 
@@ -154,24 +155,24 @@ IN_WORKERS = {name.replace("override.", ""): value for name, value in CURE.items
         ),
         (properties, configured(**{"exactly.once.enabled": "x"}), "idle_property", "error", True,
          {"property": "exactly.once.enabled"}),
-        (task_audit, {"unknown_ids": None}, "task_audit_unknown", "warning", False, {}),
-        (task_audit, {"group_id": None}, "task_audit_unknown", "warning", False, {}),
+        (task_audit, {"unknown_ids": None, "workers": ENABLED}, "task_audit_unknown", "warning", False, TASK_0),
+        (task_audit, {"group_id": None, "workers": ENABLED}, "task_audit_unknown", "warning", False, TASK_0),
         (
             task_audit,
-            {**UNKNOWN, "workers": ENABLED, "connectors": source(workers={"task 0": "w1:8083"})},
+            {**UNKNOWN, "workers": ENABLED, "connectors": source(workers={"task 0": "w0:8083"})},
             "task_not_exactly_once",
             "error",
             True,
-            {"transactional_id": "g-c-0", "state": "RUNNING", "worker": "w1:8083"},
+            {"transactional_id": "g-c-0", "state": "RUNNING", "worker": "w0:8083"},
         ),
         *(
             (
                 task_audit,
                 {**UNKNOWN, "workers": ENABLED, **age},
-                "task_not_exactly_once",
+                "task_audit_unknown",
                 "warning",
                 False,
-                {"transactional_id": "g-c-0", "state": "RUNNING", "worker": None},
+                TASK_0,
             )
             for age in AGES_THAT_PROVE_NOTHING
         ),
@@ -215,7 +216,7 @@ def test_a_finding(
 @pytest.mark.parametrize(
     ("rule", "changes"),
     [
-        *((rule, {}) for rule in RULES),
+        *((rule, {"workers": ENABLED}) for rule in RULES),
         (support, {"connectors": source(support_errors=(f"This worker {NOT_ENABLED_TEXT}",))}),
         (interval, configured(**{"transaction.boundary.interval.ms": "70000"})),
         (broker_maximum, {"max_transaction_timeout_ms": None, **configured(**{CLUSTER_PROPERTY: "elsewhere:9092"})}),
@@ -230,11 +231,11 @@ def test_a_finding(
         (offsets_topic, {"topics": None, **configured(**OWN_TOPIC, **{CLUSTER_PROPERTY: "elsewhere:9092"})}),
         (own_topic, configured(topic="offsets", **OWN_TOPIC)),
         (own_topic, {"connectors": source(redefines_offsets_topic=True)}),
-        (task_audit, {**UNKNOWN, "connectors": source(states={"task 0": "FAILED"})}),
+        (task_audit, {**UNKNOWN, "workers": ENABLED, "connectors": source(states={"task 0": "FAILED"})}),
         (commit_age, {**QUIET, "connectors": source(states={"task 0": "FAILED"})}),
         (commit_age, {"quiet": {"g-c-0": Quiet(299_999, since_start=False)}}),
         (commit_age, {**QUIET, **configured(**{"transaction.boundary.interval.ms": "300000"})}),
-        (task_audit, {"unknown_ids": frozenset({"g-c-1", "h-c-0"})}),
+        (task_audit, {"workers": ENABLED, "unknown_ids": frozenset({"g-c-1", "h-c-0"})}),
     ],
 )  # fmt: skip
 def test_no_finding(rule: Rule, changes: dict[str, Any]) -> None:
@@ -260,7 +261,7 @@ def test_an_offsets_topic_of_its_own_is_looked_at() -> None:
     ],
 )
 def test_a_finding_says_why_something_could_not_be_looked_at(rule: Rule, what: str, changes: dict[str, Any]) -> None:
-    [finding] = found(rule, replace(good(), **changes).without([what], "nobody may look"))
+    [finding] = found(rule, replace(good(), workers=ENABLED, **changes).without([what], "nobody may look"))
     assert finding.message.endswith(": nobody may look")
 
 
@@ -330,7 +331,7 @@ def test_a_command_for_an_offsets_topic_has_the_clients_settings() -> None:
 
 
 def test_sinks_are_passed_over_and_sources_asked_everything() -> None:
-    everything = replace(good(), unknown_ids=None, crowding=None)
+    everything = replace(good(), workers=ENABLED, unknown_ids=None, crowding=None)
     sink = replace(SOURCE, name="s", type="sink")
     said = [(each.code, each.subject) for each in connector_findings(everything, [sink, SOURCE])]
     assert said == [("task_audit_unknown", "c"), ("fencing_pace_unknown", "c")]
@@ -361,11 +362,12 @@ def test_an_offsets_topic_that_only_a_worker_can_resolve_is_unknown() -> None:
 def test_ids_on_brokers_that_can_not_be_looked_at_are_unknown(rule: Rule, code: str) -> None:
     """Those of another connector's brokers don't matter."""
     there = {"c": OwnCluster("own:9092", ids_unseen="the login there is not known")}
-    [finding] = found(rule, replace(good(), own_clusters=there))
+    seen = replace(good(), workers=ENABLED)
+    [finding] = found(rule, replace(seen, own_clusters=there))
     assert (finding.code, finding.certain) == (code, False)
     assert "the login there is not known" in finding.message
-    assert found(rule, replace(good(), own_clusters={"d": there["c"]})) == []
-    assert found(rule, replace(good(), own_clusters={"c": OwnCluster("own:9092")})) == []
+    assert found(rule, replace(seen, own_clusters={"d": there["c"]})) == []
+    assert found(rule, replace(seen, own_clusters={"c": OwnCluster("own:9092")})) == []
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ def with_config(**config: str) -> dict[str, Any]:
     return {"configs": {"orders": {name.replace("__", "."): value for name, value in config.items()}}}
 
 
+CONFIG_UNREAD = "config_topic_unread"
 TIMEOUT = "producer__override__transaction__timeout__ms"
 
 
@@ -60,11 +61,6 @@ TIMEOUT = "producer__override__transaction__timeout__ms"
         (with_config(**{TIMEOUT: "900001"}), "timeout_above_broker", "error"),
         ({"max_timeout_ms": 59_999}, "timeout_above_broker", "error"),
         ({"faults": {"broker_settings": UnauthorizedError("no")}}, "broker_maximum_unknown", "info"),
-        ({"faults": {"validate": ConnectError("no")}}, "support_unknown", "warning"),
-        ({"faults": {"describe_transactions": UnauthorizedError("no")}}, "task_audit_unknown", "warning"),
-        ({"faults": {"find_coordinators": UnauthorizedError("no")}}, "fencing_pace_unknown", "warning"),
-        ({"faults": {"describe": UnauthorizedError("no")}, **with_config(offsets__storage__topic="own")},
-         "offsets_topic_unknown", "warning"),
         (with_config(offsets__storage__topic="absent"), "topic_missing", "warning"),
         (with_config(offsets__storage__topic="bad"), "not_compacted", "error"),
         (with_config(offsets__topic="own"), "idle_property", "error"),
@@ -88,8 +84,33 @@ def test_what_is_found(invoke: Invoke, changes: dict[str, Any], code: str, sever
     assert row["message"]
     assert row["fix"]
     assert document["data"]["summary"]["counts"][severity] == 1
+    assert document["data"]["unseen"] == []
     strict = check(invoke, cluster(**changes), "--strict").exit_code
     assert strict == (0 if severity == "info" else 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "codes"),
+    [
+        ({"faults": {"validate": ConnectError("no")}}, ["task_audit_unknown", "support_unknown"]),
+        ({"faults": {"describe_transactions": UnauthorizedError("no")}}, ["task_audit_unknown"]),
+        ({"faults": {"find_coordinators": UnauthorizedError("no")}}, ["fencing_pace_unknown"]),
+        ({"faults": {"describe": UnauthorizedError("no")}, **with_config(offsets__storage__topic="own")},
+         ["offsets_topic_unknown", "config_topic_unread"]),
+        ({"faults": {"broker_settings": UnauthorizedError("no")}, **with_config(**{TIMEOUT: "900001"})},
+         ["broker_maximum_unknown"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("strict", [(), ("--strict",)])
+def test_what_could_not_be_seen_is_neither_a_yes_nor_a_no(
+    invoke: Invoke, changes: dict[str, Any], codes: list[str], strict: tuple[str, ...]
+) -> None:
+    outcome = check(invoke, cluster(**changes), "-o", "json", *strict)
+    document = envelope_of(outcome, "connectors-check", 7)
+    assert [row["code"] for row in document["data"]["rows"]] == [code for code in codes if code != CONFIG_UNREAD]
+    assert [each["code"] for each in document["errors"]] == [code for code in codes if code == CONFIG_UNREAD]
+    assert [each["what"] for each in document["data"]["unseen"]] == codes
+    assert all(each["why"] and each["would_show"] for each in document["data"]["unseen"])
 
 
 def test_two_coordinators_share_the_round(invoke: Invoke) -> None:
@@ -101,7 +122,7 @@ def test_two_coordinators_share_the_round(invoke: Invoke) -> None:
 
 def test_the_worker_that_runs_a_task_without_transactions_is_named(invoke: Invoke) -> None:
     [row] = check(invoke, cluster(known_ids=()), "-o", "json").json()["data"]["rows"]
-    assert row["message"].startswith("orders/0 is RUNNING on w1:8083, and no coordinator knows g-orders-0: ")
+    assert row["message"].startswith("orders/0 is RUNNING on w1:8083, and is not exactly-once: ")
     assert row["evidence"] == {"transactional_id": "g-orders-0", "state": "RUNNING", "worker": "w1:8083"}
 
 
@@ -189,7 +210,7 @@ def test_what_keeps_it_from_checking(
         ("Empty", None, 600_000, True),
     ],
 )
-def test_a_running_task_that_commits_nothing_is_a_warning(
+def test_a_running_task_that_commits_nothing_is_information(
     invoke: Invoke, state: str, committed_ago_s: int | None, quiet_ms: int | None, since_start: bool
 ) -> None:
     """With the source held by somebody else it was RUNNING, and nothing was found; its task set is ten minutes old."""
@@ -200,9 +221,10 @@ def test_a_running_task_that_commits_nothing_is_a_warning(
     began_ms = -1 if committed_ago_s is None else now_ms - committed_ago_s * 1000
     known = there.brokers.state.transactions["g-orders-0"]
     known.state, known.started_ms = state, began_ms
-    rows = check(invoke, there, "-o", "json").json()["data"]["rows"]
-    found = [row for row in rows if row["code"] == "nothing_committed"]
-    assert [row["severity"] for row in found] == ([] if quiet_ms is None else ["warning"])
+    outcome = check(invoke, there, "-o", "json", "--strict")
+    found = [row for row in outcome.json()["data"]["rows"] if row["code"] == "nothing_committed"]
+    assert outcome.exit_code == 0
+    assert [row["severity"] for row in found] == ([] if quiet_ms is None else ["info"])
     for row in found:
         assert abs(row["evidence"]["quiet_ms"] - quiet_ms) <= 3000, "records are a second apart"
         assert ("since it was started" in row["message"]) == since_start

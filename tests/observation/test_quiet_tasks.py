@@ -10,9 +10,9 @@ import pytest
 from eosctl.core.ids import TransactionalId
 from eosctl.group.observation.rules import Quiet
 from eosctl.observation.connectors.commit_age import commit_age
-from eosctl.observation.connectors.rules import task_audit
+from eosctl.observation.connectors.exactly_once import task_audit
 from tests.group.observations import ENABLED, good, source
-from tests.observation.rule_cases import AGES_THAT_PROVE_NOTHING, UNKNOWN, configured, found
+from tests.observation.rule_cases import DAY_MS, UNKNOWN, configured, found
 
 
 @pytest.mark.parametrize(
@@ -22,22 +22,23 @@ from tests.observation.rule_cases import AGES_THAT_PROVE_NOTHING, UNKNOWN, confi
         (True, "c/0 is RUNNING, and has committed nothing since it was started (its connector's task set is 8 m old)"),
     ],
 )
-def test_a_task_that_runs_and_commits_nothing_is_a_warning(since_start: bool, said: str) -> None:
+def test_a_task_that_runs_and_commits_nothing_is_information(since_start: bool, said: str) -> None:
     """With its replication slot held by somebody else it was RUNNING, and every check was content."""
     quiet = {TransactionalId("g-c-0"): Quiet(8 * 60_000, since_start=since_start)}
     [finding] = found(commit_age, replace(good(), quiet=quiet))
-    assert (finding.code, finding.severity, finding.certain) == ("nothing_committed", "warning", False)
+    assert (finding.code, finding.severity, finding.certain) == ("nothing_committed", "info", True)
     assert (finding.message, finding.evidence) == (
         said,
         {"transactional_id": "g-c-0", "quiet_ms": 8 * 60_000, "worker": None},
     )
 
 
-@pytest.mark.parametrize(("workers", "where"), [({"task 0": "w1:8083"}, "on w1:8083,"), ({}, "on a worker,")])
+@pytest.mark.parametrize(("workers", "where"), [({"task 0": "w0:8083"}, "on w0:8083,"), ({}, "on a worker,")])
 def test_a_task_that_writes_without_transactions_is_said_with_its_worker(workers: dict[str, str], where: str) -> None:
-    seen = replace(good(), unknown_ids=frozenset({TransactionalId("g-c-0")}), connectors=source(workers=workers))
+    changes: dict[str, Any] = {**UNKNOWN, "connectors": source(workers=workers)}
+    seen = replace(good(), workers=ENABLED, **changes)
     [finding] = found(task_audit, seen)
-    assert f"c/0 is RUNNING {where} and no coordinator knows g-c-0" in finding.message
+    assert f"c/0 is RUNNING {where} and is not exactly-once: no coordinator knows g-c-0" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_a_task_that_commits_does_not_hide_the_next_one_that_does_not() -> None:
     assert [each.subject for each in found(commit_age, replace(good(), connectors=two, quiet=quiet))] == ["c/1"]
 
 
-def test_a_task_that_was_idle_for_long_is_restarted_by_its_own_request() -> None:
-    changes: dict[str, Any] = {**UNKNOWN, **AGES_THAT_PROVE_NOTHING[0]}
-    [finding] = found(task_audit, replace(good(), workers=ENABLED, **changes))
-    assert finding.fix.startswith("`eosctl connectors restart c`: ")
+def test_a_task_of_an_enabled_worker_that_was_idle_for_a_week_is_exactly_once() -> None:
+    """Brokers forget its id, and its worker runs it with transactions all the same."""
+    changes: dict[str, Any] = {**UNKNOWN, "looked_ms": 7 * DAY_MS}
+    assert found(task_audit, replace(good(), workers=ENABLED, **changes)) == []

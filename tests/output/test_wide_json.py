@@ -88,9 +88,9 @@ def report_of(kind: str, found: list[Row]) -> Report:
     data: dict[str, Any] = {
         "via": "topic", "via_reason": "asked for", "to": "own", "connector": "c", "changes": changes(), "ignored": [],
         "left": "global", "right": "dedicated", "clusters": {}, "topics": [], "partitions": [], "rows_per_code": 1,
-        "creates": [], "overrides": [], "keys": 4, "backup": None, "undo": None, "from": "global", "state": "RUNNING",
-        "config": {"property": "p", "before": None, "after": None}, "kept_elsewhere": None, "writes": [],
-        "journal": "j",
+        "unseen": [], "creates": [], "overrides": [], "keys": 4, "backup": None, "undo": None, "from": "global",
+        "state": "RUNNING", "config": {"property": "p", "before": None, "after": None}, "kept_elsewhere": None,
+        "writes": [], "journal": "j",
         "plan": "p", "planned_at": "now", "snapshot": "s", "policy": "merge", "parts": 0, "connector_counts": {},
         "sources": [], "targets": [], "plan_file": None, "created": [], "not_created": [], "skipped": [],
     }  # fmt: skip

@@ -146,7 +146,7 @@ REPLAY, WORKERS = ("task-counts", "replay", "--topic"), ("workers", "list")
         (dead_leader, WRITE, 4, "error: no worker says which tasks run: the Connect worker at http://w0:8083"),
         (dead_leader, RESCUE, 4, "error: no worker says which tasks run: the Connect worker at http://w0:8083"),
         (dead_leader, SHOW, 0, "warning: the Connect worker at http://w0:8083 can't be reached"),
-        (dead_leader, VALIDATE, 0, "warning: the Connect worker at http://w0:8083 can't be reached"),
+        (dead_leader, VALIDATE, 7, "warning: the Connect worker at http://w0:8083 can't be reached"),
         (dead_leader, WORKERS, 4, "error: the Connect worker at http://w0:8083 can't be reached"),
         (empty_group, WRITE, 0, ""),
         (empty_group, RESCUE, 6, "error: the group g is Empty, so no task can be restarted; nothing was written"),

@@ -9,7 +9,6 @@ import pytest
 from eosctl.checks import codes
 from eosctl.codes import finding as declare
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
-from eosctl.observation.connectors.codes import NOTHING_COMMITTED
 from eosctl.offsets.lint.codes import OFFSETS_WENT_BACK
 from eosctl.watch.rules import GONE_FOR_S, SourceLook, Watched, changes, command_of, watched
 
@@ -160,7 +159,6 @@ def test_of_two_alike_the_one_that_stays_is_itself() -> None:
     [
         (Finding(ODD, WARNING, "a", "a is not known", "", certain=False), 0, "unknown"),
         (Finding(ODD, INFO, "a", "a was not asked for", "", certain=False), 0, "calm"),
-        (Finding(NOTHING_COMMITTED, WARNING, "a", "a is idle", "", certain=False), 0, "calm"),
         (Finding(ODD, WARNING, "a", "a is odd", ""), 0, "calm"),
         (Finding(ODD, WARNING, "a", "a is odd", ""), 1, "unknown"),
         (Finding(ODD, ERROR, "a", "a is odd", "", certain=False), 1, "finding"),

@@ -94,7 +94,7 @@ def _transactions(app: App) -> _Found:
 
 def _of_problems(check: str, problems: Iterable[Problem]) -> _Found:
     for each in problems:
-        yield Finding(each.code, WARNING, check, each.message, each.hint or "See the message.", certain=False)
+        yield Finding(each.code, WARNING, check, each.message, each.hint or "See the message.", certain=not each.hides)
 
 
 def _applications(app: App, wanted: ApplicationsToCheck) -> _Found:

@@ -10,7 +10,8 @@ from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.observation.connectors.commit_age import offset_age
-from eosctl.observation.connectors.rules import Rule, connector_findings, offsets_topic, properties, requires_support
+from eosctl.observation.connectors.exactly_once import requires_support
+from eosctl.observation.connectors.rules import Rule, connector_findings, offsets_topic, properties
 from eosctl.task_counts import codes as task_count_codes
 
 _RULES: Sequence[Rule] = (offset_age, offsets_topic, properties)

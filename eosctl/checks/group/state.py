@@ -6,15 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from shlex import quote
-from urllib.parse import urlsplit
 
 from eosctl.checks import codes
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import POSSIBLE, Mode
-from eosctl.group.observation.rules import Observation, ObservedConnector
-from eosctl.observation.connectors.rules import task_audit
+from eosctl.group.observation.rules import Observation
+from eosctl.observation.connectors.exactly_once import task_verdicts
 
 _MOST_NAMED = 3
 
@@ -23,7 +22,7 @@ _MOST_NAMED = 3
 class GroupState:
     """`modes` has the number of workers in each mode; counts of tasks are None where they are not known.
 
-    A task is not exactly-once where its worker is not enabled, or where `task_audit` is certain of it.
+    Which tasks are not exactly-once is what `task_verdict` says.
     """
 
     workers: int
@@ -55,25 +54,12 @@ def group_state(observation: Observation) -> GroupState:
     state = GroupState(len(members), {mode: modes[mode] for mode in Mode if modes[mode]})
     if observation.connectors is None:
         return state
-    tasks = [(each, task) for each in observation.sources() for task in each.tasks()]
-    where = {urlsplit(worker.name).netloc: worker.mode for worker in members}
-    audit = {found.subject: found.certain for each in observation.sources() for found in task_audit(each, observation)}
-    verdicts = [_is_exactly_once(each, task, where, audit) for each, task in tasks]
+    tasks = sum(len(each.tasks()) for each in observation.sources())
+    verdicts = [
+        verdict.exactly_once for each in observation.sources() for verdict in task_verdicts(each, observation).values()
+    ]
     unknown = None in verdicts
-    return GroupState(state.workers, state.modes, len(tasks), None if unknown else verdicts.count(False))
-
-
-def _is_exactly_once(
-    connector: ObservedConnector, task: int, where: Mapping[str, Mode], audit: Mapping[str, bool]
-) -> bool | None:
-    """None where it is not known; `audit` says of its subjects whether its findings are certain."""
-    mode = where.get(connector.workers.get(f"task {task}", ""))
-    if mode is not None and Mode.ENABLED not in POSSIBLE[mode]:
-        return False
-    certain = audit.get(f"{connector.name}/{task}", audit.get(connector.name))
-    if mode is not Mode.ENABLED or certain is False:
-        return None
-    return certain is None
+    return GroupState(state.workers, state.modes, tasks, None if unknown else verdicts.count(False))
 
 
 def expectation_findings(observation: Observation, expected: Mode | None) -> Iterable[Finding]:

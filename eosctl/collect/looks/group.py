@@ -15,7 +15,8 @@ from eosctl.group.gather import observe_workers
 from eosctl.group.observation.rules import VALIDATION, Observation, ObservedConnector
 from eosctl.group.observed import WorkerObservation
 from eosctl.observation.connectors import codes
-from eosctl.observation.connectors.rules import fencing_round, task_audit
+from eosctl.observation.connectors.exactly_once import task_audit
+from eosctl.observation.connectors.rules import fencing_round
 from eosctl.observation.gather import observe_connectors
 
 
@@ -54,7 +55,7 @@ class ConnectGroupLook:
 def _without_transaction(connector: ObservedConnector, seen: Observation) -> Iterable[int]:
     """The tasks that are not exactly-once and should be, as doctor judges: not those that may only be idle."""
     for found in task_audit(connector, seen):
-        if found.code == codes.TASK_NOT_EXACTLY_ONCE and found.severity == ERROR and found.certain:
+        if found.code == codes.TASK_NOT_EXACTLY_ONCE and found.severity == ERROR:
             yield int(found.subject.rpartition("/")[2])
 
 

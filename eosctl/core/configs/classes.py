@@ -5,7 +5,7 @@ Connect takes the full name, the last part of it, and that without its end: `Plu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 PROPERTY = "connector.class"
 MIRROR_SOURCE = "MirrorSourceConnector"
@@ -20,3 +20,13 @@ def pruned_class(config: Mapping[str, object]) -> str:
 def is_class(config: Mapping[str, object], name: str) -> bool:
     """Whether `connector.class` is the class of this simple name: whole, simple, or without `Connector` at its end."""
     return pruned_class(config) == name.removesuffix(_END)
+
+
+def names_one_of(config: Mapping[str, object], classes: Collection[str]) -> bool:
+    """Whether `connector.class` is one of these full names, or another way to name one of them."""
+    named = str(config.get(PROPERTY, "")).strip()
+    return (
+        named in classes
+        if "." in named
+        else pruned_class(config) in {pruned_class({PROPERTY: each}) for each in classes}
+    )

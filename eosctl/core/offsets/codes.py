@@ -26,6 +26,12 @@ NOT_COMPACTED = finding(
 DELETES_OLD_OFFSETS = finding(
     "deletes_old_offsets", "An offsets topic is compacted and also deletes.", "Set cleanup.policy=compact."
 )
+OLDEST_DELETED = finding(
+    "oldest_deleted",
+    "Records were deleted from the start of an offsets topic, by retention or DeleteRecords, which compaction never "
+    "does: offsets that were only there are gone.",
+    "Nothing, where all connectors have their offsets; see that cleanup.policy=compact.",
+)
 KEY_NULL = finding(
     "key_null",
     "A record without a key; Connect ignores it.",

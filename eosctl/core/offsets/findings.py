@@ -20,7 +20,7 @@ from eosctl.core.offsets.records import KeyFault, OffsetKey, is_nothing
 from eosctl.core.offsets.views import IgnoredOffsetRecord, Store
 from eosctl.core.open_transactions import OPEN_TRANSACTION, OpenTransaction, end_of_orphan
 from eosctl.core.record_file import encode_bytes
-from eosctl.core.records import Record, TopicDescription
+from eosctl.core.records import Bounds, Record, TopicDescription
 from eosctl.core.wording import counted
 
 CONNECT_DEFAULT_PARTITIONS = 25  # offset.storage.partitions
@@ -84,6 +84,22 @@ def _cleanup(description: TopicDescription, settings: ClientSettings | None) -> 
     elif kinds != {"compact"}:
         message = f"topic {name} also deletes (cleanup.policy={policy}): offsets vanish after retention.ms"
         yield Finding(codes.DELETES_OLD_OFFSETS, ERROR, name, f"{message}, and no worker starts on it", fix, evidence)
+
+
+def begin_findings(topic: str, bounds: Sequence[Bounds]) -> list[Finding]:
+    """Whether the log starts behind its first offset: the cleaner never moves the start of a compacted topic."""
+    gone = {str(bound.partition): bound.begin for bound in bounds if bound.begin > 0}
+    if not gone:
+        return []
+    return [
+        Finding(
+            codes.OLDEST_DELETED, INFO, topic,
+            f"records were deleted from the start of {len(gone)} of {counted(len(bounds), 'partition')} of {topic}, by "
+            "retention or DeleteRecords: offsets that were only there are gone",
+            "Nothing, if every connector has its offsets (`eosctl offsets list`); else put them back from a backup.",
+            {"topic": topic, "begin_offsets": gone},
+        )
+    ]  # fmt: skip
 
 
 def record_findings(store: Store) -> list[Finding]:

@@ -168,5 +168,4 @@ def _may_be_long(metrics: TaskMetrics, limits: TimeLimits, subject: str) -> Find
         f"one at {timeout_ms} ms{assumed}; less, if the task had pauses",
         "Look again under load; then commit more often, or raise producer.override.transaction.timeout.ms.",
         {"longest_ms": longest, "transaction_timeout_ms": timeout_ms, "assumed": limits.timeout_ms is None},
-        certain=False,
     )  # fmt: skip

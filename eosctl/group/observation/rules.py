@@ -22,6 +22,8 @@ OLDEST_VERSION = (3, 3)
 OTHER_GROUPS, BROKER_SETTINGS = "other groups", "broker settings"
 VALIDATION, CONNECTOR_STATES = "validation", "states of connectors"
 """What `Observation.unseen` calls the connectors' verdicts on their own configs, and what they do now."""
+ABORTS = "aborted transactions"
+"""What `Observation.unseen` calls the ends of transactions in the coordinators' log."""
 
 
 @frozen
@@ -96,6 +98,18 @@ class OngoingTransaction:
 
 
 @frozen
+class TimedOut:
+    """A RUNNING task's newest transaction, which its coordinator aborted at its timeout: the task can't write again.
+
+    The abort raises the producer epoch, and only a new producer gets it: its id would be Empty then.
+    """
+
+    open_ms: int
+    timeout_ms: int
+    aborted_ms: int
+
+
+@frozen
 class OwnCluster:
     """The Kafka cluster that a connector's config names, as far as it was seen; `servers` as the config spells them.
 
@@ -145,7 +159,8 @@ class Observation:
     `topics` holds the internal topics and the connectors' own offsets topics. `crowding` is, per source connector,
     how many of the ids that its next fencing round has to fence lie at one coordinator. `unknown_ids` are ids of
     RUNNING source tasks that no coordinator knows; `quiet` reports how long the others have committed nothing,
-    `ongoing` what those have open that are in a transaction now.
+    `ongoing` what those have open that are in a transaction now, `timed_out` whose newest one was aborted at its
+    timeout; None where it was aborted, and the coordinators' log does not tell when.
     `committed_ms` is when each connector's newest offset was written, in the topics that were read.
     `task_sets_ms` is when each connector's tasks were written, `looked_ms` when that was looked up. `own_clusters`
     are those of source connectors whose configs name other Kafka brokers. `way_back`: an upgrade is taken back, so
@@ -174,6 +189,7 @@ class Observation:
     unknown_ids: frozenset[TransactionalId] | None = None
     quiet: Mapping[TransactionalId, Quiet] = field(default_factory=dict)
     ongoing: Mapping[TransactionalId, OngoingTransaction] = field(default_factory=dict)
+    timed_out: Mapping[TransactionalId, TimedOut | None] = field(default_factory=dict)
     committed_ms: Mapping[str, int] = field(default_factory=dict)
     task_sets_ms: Mapping[str, int] = field(default_factory=dict)
     looked_ms: int | None = None

@@ -50,6 +50,7 @@ def blocked_problems(read: TopicRead) -> list[Problem]:
             f"{counted(bound.end - bound.lso, 'offset behind it is', 'offsets behind it are')} not visible",
             hint="If it stays open, workers hang on it too: see `eosctl txn hanging`.",
             severity="warning",
+            unseen=True,
         )
         for bound in read.blocked()
     ]

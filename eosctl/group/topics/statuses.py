@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from eosctl.core.configs.fold import ConfigState
+from eosctl.core.frozen import frozen
+from eosctl.core.ids import WorkerId
 from eosctl.core.records import Record
 from eosctl.core.workers.connector_entry import ConnectorEntry, TaskStatus, plugin_type, read_part, read_task
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
@@ -38,9 +40,63 @@ def read_statuses(records: Iterable[Record]) -> dict[Work, Mapping[str, object]]
 
 def unassigned_since(records: Iterable[Record]) -> dict[Work, int]:
     """When each connector and task that is UNASSIGNED was said to be so, which REST does not report."""
+    return _in_state_since(records, "UNASSIGNED")
+
+
+def running_since(records: Iterable[Record]) -> dict[Work, int]:
+    """When each connector and task that is RUNNING was said to be so."""
+    return _in_state_since(records, "RUNNING")
+
+
+def _in_state_since(records: Iterable[Record], state: str) -> dict[Work, int]:
     newest = {work: record for record in records if (work := _work_of(record.key)) is not None}
     told = ((work, record, _json_object(record.value)) for work, record in newest.items())
-    return {work: record.timestamp_ms for work, record, value in told if value and value.get("state") == "UNASSIGNED"}
+    return {work: record.timestamp_ms for work, record, value in told if value and value.get("state") == state}
+
+
+@frozen
+class Departure:
+    """A worker that is no member, and left without saying that its work has ended: it was killed, or cut off.
+
+    `left` is the work that is still said to be RUNNING on it, `moved` how much others have said to run since, the last
+    of it at `moved_ms`.
+    """
+
+    worker: WorkerId
+    left: tuple[Work, ...]
+    moved: int
+    moved_ms: int
+
+
+def departures(
+    records: Iterable[Record], *, members: Collection[WorkerId], connectors: Collection[str], since_ms: int
+) -> list[Departure]:
+    """The workers that have left so, as far as their work was not taken over before `since_ms`.
+
+    A worker that is stopped says UNASSIGNED of what it runs. Statuses of connectors that are gone do not count.
+    """
+    running: dict[Work, WorkerId] = {}
+    moved: dict[WorkerId, list[int]] = {}
+    for record in records:
+        work = _work_of(record.key)
+        if work is None or work[0] not in connectors:
+            continue
+        value = _json_object(record.value) or {}
+        worker, before = WorkerId(str(value.get("worker_id") or "")), running.pop(work, "")
+        if before and worker and worker != before:
+            moved.setdefault(WorkerId(before), []).append(record.timestamp_ms)
+        if worker and value.get("state") == "RUNNING":
+            running[work] = worker
+    left: dict[WorkerId, list[Work]] = {}
+    for work, worker in sorted(running.items()):
+        left.setdefault(worker, []).append(work)
+    gone = sorted((left.keys() | moved.keys()) - set(members))
+    found = [Departure(each, tuple(left.get(each, ())), *_newest(moved.get(each, ()))) for each in gone]
+    return [each for each in found if each.left or each.moved_ms >= since_ms]
+
+
+def _newest(times_ms: Sequence[int]) -> tuple[int, int]:
+    return len(times_ms), max(times_ms, default=-1)
 
 
 def _work_of(key: bytes | None) -> Work | None:

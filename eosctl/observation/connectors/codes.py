@@ -83,17 +83,25 @@ NOTHING_COMMITTED = finding(
     "can't get at it.",
     "If the source is not idle, see the worker's log.",
 )
+TRANSACTION_TIMED_OUT = finding(
+    "transaction_timed_out",
+    "A RUNNING task's coordinator aborted its newest transaction at its timeout, and the task was not started since: "
+    "nothing that it writes is taken any more, though it may stay RUNNING for ever. A warning where the coordinators' "
+    "log does not tell when the transaction was aborted.",
+    "`eosctl connectors restart C`; let the task commit more often (transaction.boundary), or raise its "
+    "transaction.timeout.ms.",
+)
 WORKER_COMMITS_NOTHING = finding(
     "worker_commits_nothing",
     "None of the tasks that are RUNNING on a worker has committed anything for five minutes or more, and tasks of "
-    "other workers have.",
+    "the same connectors on other workers have.",
     "See the worker's log; if it hangs, end its process.",
 )
 TASK_NOT_EXACTLY_ONCE = finding(
     "task_not_exactly_once",
-    "A RUNNING task whose transactional id no coordinator knows: it writes without transactions, or wrote nothing "
-    "for seven days (a warning).",
-    "Find its worker with `eosctl workers probe`, enable exactly-once there, restart the task.",
+    "A task on a worker that is not enabled, or a RUNNING one whose transactional id no coordinator knows: it writes "
+    "without transactions.",
+    "`eosctl workers probe` shows the modes, `eosctl upgrade plan --to enabled` the way to exactly-once.",
 )
 OFFSETS_TOPIC_REDEFINED = finding(
     "offsets_topic_redefined",
@@ -105,4 +113,8 @@ WRITES_OWN_OFFSETS = finding(
     "A connector writes to the topic of its own offsets, which exactly-once tasks may not.",
     "Give it another topic for one of the two.",
 )
-TASK_AUDIT_UNKNOWN = finding("task_audit_unknown", "Whether the tasks write transactions is not known.", _NOT_SEEN)
+TASK_AUDIT_UNKNOWN = finding(
+    "task_audit_unknown",
+    "Whether the tasks are exactly-once is not known: the mode of their worker, or their ids.",
+    _NOT_SEEN,
+)

@@ -1,20 +1,22 @@
 """Tasks that are RUNNING and commit nothing: for how long, and whether it is their worker that hangs.
 
 A task that writes transactions tells by its transactional id; of others only the connector's newest offset tells. An
-idle source commits nothing either, and that can't be distinguished from outside: none of this is an error.
+idle source commits nothing either, and that can't be distinguished from outside: it is information. One whose
+transaction was aborted at its timeout can't commit any more, and that is an error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from shlex import quote
 
-from eosctl.core.findings import WARNING, Finding
-from eosctl.core.ids import task_transactional_id
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.ids import TransactionalId, task_transactional_id
 from eosctl.core.wording import counted
-from eosctl.group.observation.rules import Observation, ObservedConnector
+from eosctl.group.observation.rules import ABORTS, Observation, ObservedConnector
 from eosctl.observation.connectors import codes
 from eosctl.observation.connectors.folds import under_cause
-from eosctl.observation.connectors.number_settings import commit_interval, flush_interval
+from eosctl.observation.connectors.number_settings import boundary_setting, commit_interval, flush_interval
 
 QUIET_MS = 300_000
 """For so long a task may commit nothing before it is said; one that commits by the clock, twice its interval."""
@@ -25,6 +27,10 @@ def commit_age(connector: ObservedConnector, observation: Observation) -> Iterab
     interval_ms = commit_interval(connector, observation).number
     for task in connector.running():
         transactional_id = task_transactional_id(observation.group_id or "", connector.name, task)
+        if transactional_id in observation.timed_out:
+            yield _aborted(connector, task, transactional_id, observation)
+        if observation.timed_out.get(transactional_id) is not None:
+            continue
         quiet = observation.quiet.get(transactional_id)
         if quiet is None or interval_ms is None or quiet.quiet_ms < max(QUIET_MS, 2 * interval_ms):
             continue
@@ -36,10 +42,45 @@ def commit_age(connector: ObservedConnector, observation: Observation) -> Iterab
         )
         worker = connector.workers.get(f"task {task}")
         yield Finding(
-            codes.NOTHING_COMMITTED, WARNING, f"{connector.name}/{task}",
+            codes.NOTHING_COMMITTED, INFO, f"{connector.name}/{task}",
             f"{connector.name}/{task} is RUNNING, and {words}", _IDLE,
-            {"transactional_id": transactional_id, "quiet_ms": quiet.quiet_ms, "worker": worker}, certain=False,
+            {"transactional_id": transactional_id, "quiet_ms": quiet.quiet_ms, "worker": worker},
         )  # fmt: skip
+
+
+def _aborted(
+    connector: ObservedConnector, task: int, transactional_id: TransactionalId, observation: Observation
+) -> Finding:
+    """An error: the producer epoch that the abort left is one that the task's producer is never given."""
+    subject, worker = f"{connector.name}/{task}", connector.workers.get(f"task {task}") or "its worker"
+    restart = f"`eosctl connectors restart {quote(connector.name)}` starts it again from its last committed offsets."
+    ended = observation.timed_out[transactional_id]
+    evidence = {"transactional_id": transactional_id, "worker": connector.workers.get(f"task {task}")}
+    if ended is None:
+        return Finding(
+            codes.TRANSACTION_TIMED_OUT, WARNING, subject,
+            f"the newest transaction of {subject}, which is RUNNING, was aborted, and whether at its timeout is not "
+            f"known: {observation.unseen.get(ABORTS, 'its end is too long ago')}",
+            f"See `eosctl txn log {quote(transactional_id)}`. Where its coordinator aborted it, {restart}",
+            evidence, certain=False,
+        )  # fmt: skip
+    if boundary_setting(connector) == "connector":
+        why = (
+            "Its connector says when to commit (transaction.boundary=connector), and did not in time: with "
+            "transaction.boundary=poll Connect commits what each poll gave."
+        )
+    else:
+        why = f"The log of {worker} has what kept it from committing in time."
+    return Finding(
+        codes.TRANSACTION_TIMED_OUT, ERROR, subject,
+        f"{subject} is RUNNING and can't write any more: its coordinator aborted its transaction after "
+        f"{ended.open_ms // 1000:,} s (transaction.timeout.ms={ended.timeout_ms}), and it was not started since",
+        f"{restart} {why}",
+        {
+            **evidence, "open_ms": ended.open_ms, "transaction_timeout_ms": ended.timeout_ms,
+            "aborted_ms": ended.aborted_ms,
+        },
+    )  # fmt: skip
 
 
 _IDLE = (
@@ -59,14 +100,14 @@ def offset_age(connector: ObservedConnector, observation: Observation) -> Iterab
     interval_ms = flush_interval(connector, observation).number
     if interval_ms is not None and quiet_ms >= max(QUIET_MS, 2 * interval_ms):
         yield Finding(
-            codes.NOTHING_COMMITTED, WARNING, connector.name,
+            codes.NOTHING_COMMITTED, INFO, connector.name,
             f"{counted(len(running), 'task')} of {connector.name} RUNNING, and no offset was committed for "
-            f"{quiet_ms // 60_000:,} m", _IDLE, {"quiet_ms": quiet_ms}, certain=False,
+            f"{quiet_ms // 60_000:,} m", _IDLE, {"quiet_ms": quiet_ms},
         )  # fmt: skip
 
 
 def by_worker(findings: Sequence[Finding], observation: Observation) -> list[Finding]:
-    """One finding in place of those about all tasks of a worker, where tasks of another worker do commit."""
+    """One warning in place of what is said of all tasks of a worker, where another one's of their connectors commit."""
     quiet = {each.subject: each for each in findings if each.code == codes.NOTHING_COMMITTED}
     tasks: dict[str, list[str]] = {}
     for connector in observation.sources():
@@ -75,9 +116,14 @@ def by_worker(findings: Sequence[Finding], observation: Observation) -> list[Fin
             worker = connector.workers.get(f"task {task}")
             if worker is not None and transactional_id in observation.quiet:
                 tasks.setdefault(worker, []).append(f"{connector.name}/{task}")
-    hung = {worker: of for worker, of in tasks.items() if len(of) > 1 and all(each in quiet for each in of)}
-    if len(hung) == len(tasks):
-        return list(findings)
+    committing = {each.rpartition("/")[0] for of in tasks.values() for each in of if each not in quiet}
+    hung = {
+        worker: of
+        for worker, of in tasks.items()
+        if len(of) > 1
+        and all(each in quiet for each in of)
+        and any(each.rpartition("/")[0] in committing for each in of)
+    }
     folded = {subject for of in hung.values() for subject in of}
     causes = [
         under_cause(_worker_finding(worker, len(of)), (quiet[each] for each in of)) for worker, of in hung.items()
@@ -89,6 +135,6 @@ def _worker_finding(worker: str, tasks: int) -> Finding:
     return Finding(
         codes.WORKER_COMMITS_NOTHING, WARNING, worker,
         f"none of the {tasks} tasks that are RUNNING on {worker} has committed anything for five minutes or more, and "
-        "tasks of other workers have",
-        "See its log. If it hangs, end its process: the others take its tasks over.", certain=False,
+        "tasks of the same connectors on other workers have",
+        "See its log. If it hangs, end its process: the others take its tasks over.",
     )  # fmt: skip

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from shlex import quote
 
 from eosctl.connectors.topic_rules import configured_topics
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY, own_brokers
@@ -19,7 +18,6 @@ from eosctl.core.java.properties import is_reference
 from eosctl.core.offsets.findings import missing_topic_finding, topic_findings
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.versions import kafka_version
-from eosctl.core.workers.modes import Mode
 from eosctl.fence import codes as fence_codes
 from eosctl.fence.pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.group.modes import NOT_ENABLED_TEXT, PROPERTY
@@ -29,6 +27,7 @@ from eosctl.observation.connectors import codes
 from eosctl.observation.connectors.client_overrides import client_overrides
 from eosctl.observation.connectors.collisions import collisions, leader_collisions
 from eosctl.observation.connectors.commit_age import commit_age, offset_age
+from eosctl.observation.connectors.exactly_once import ids_unseen, requires_support, task_audit
 from eosctl.observation.connectors.number_settings import (
     backoff,
     boundary_setting,
@@ -40,8 +39,6 @@ from eosctl.observation.connectors.own_clusters import own_cluster
 from eosctl.observation.connectors.property_names import idle_connector_names, idle_worker_names
 
 DEFAULT_BROKER_MAXIMUM_MS = 900_000
-IDS_KEPT_MS = 7 * 24 * 3_600_000
-"""Brokers' default of transactional.id.expiration.ms: for so long they know an id that is not used."""
 
 _ISOLATION = "isolation.level"
 NEED_NO_SUPPORT = frozenset({"MirrorHeartbeat", "MirrorCheckpoint"})
@@ -127,11 +124,6 @@ def _not_validated(observation: Observation) -> Finding:
     )  # fmt: skip
 
 
-def requires_support(connector: ObservedConnector) -> bool:
-    """Whether Connect refuses the connector unless it supports exactly-once; `requested`, the default, lets it run."""
-    return connector.config.get(PROPERTY, "").strip().lower() == "required"
-
-
 def boundary(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
     """Whether the connector takes the transaction boundary that its config asks for."""
     asks = not observation.mirror_maker or "transaction.boundary" in connector.config
@@ -192,7 +184,7 @@ def broker_maximum(connector: ObservedConnector, observation: Observation) -> It
 def _accepted_there(connector: ObservedConnector, observation: Observation) -> bool:
     """Whether brokers of the connector's own have taken the timeout: they know the ids of all its RUNNING tasks."""
     ids = {task_transactional_id(observation.group_id or "", connector.name, task) for task in connector.running()}
-    seen = observation.unknown_ids is not None and not _ids_unseen(connector, observation)
+    seen = observation.unknown_ids is not None and not ids_unseen(connector, observation)
     return seen and bool(ids) and ids.isdisjoint(observation.unknown_ids or ())
 
 
@@ -269,8 +261,8 @@ def own_topic(connector: ObservedConnector, observation: Observation) -> Iterabl
 
 def fencing_pace(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
     """How long the connector stands still at each reconfiguration, while Connect fences the recorded ids one by one."""
-    unseen = _ids_unseen(connector, observation) or observation.why_unseen("coordinators")
-    if observation.crowding is None or _ids_unseen(connector, observation):
+    unseen = ids_unseen(connector, observation) or observation.why_unseen("coordinators")
+    if observation.crowding is None or ids_unseen(connector, observation):
         yield Finding(
             fence_codes.FENCING_PACE_UNKNOWN, WARNING, connector.name,
             f"how long {connector.name} is fenced is not known: {unseen}",
@@ -340,58 +332,6 @@ def worker_properties(observation: Observation) -> Iterable[Finding]:
                 codes.IDLE_PROPERTY, ERROR, file.path, f"{file.path} sets {name}, which does nothing: it is {right}",
                 "Rename the property.", {"property": name},
             )  # fmt: skip
-
-
-def task_audit(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
-    """A RUNNING task whose transactional id no coordinator knows writes without transactions, whatever REST says."""
-    unseen = _ids_unseen(connector, observation)
-    if observation.unknown_ids is None or observation.group_id is None or unseen:
-        yield Finding(
-            codes.TASK_AUDIT_UNKNOWN, WARNING, connector.name,
-            f"whether the tasks of {connector.name} write transactions is not known: "
-            f"{unseen or observation.why_unseen('transactions')}",
-            "Needs -b, -g, and DESCRIBE on the transactional ids.", certain=False,
-        )  # fmt: skip
-        return
-    for task, state in sorted(connector.tasks().items()):
-        transactional_id = task_transactional_id(observation.group_id, connector.name, task)
-        if state == "RUNNING" and transactional_id in observation.unknown_ids:
-            severity, words, fix, certain = _audit_words(connector, observation)
-            worker = connector.workers.get(f"task {task}")
-            runs = f"is RUNNING on {worker or 'a worker'}"
-            yield Finding(
-                codes.TASK_NOT_EXACTLY_ONCE, severity, f"{connector.name}/{task}",
-                f"{connector.name}/{task} {runs}, and no coordinator knows {transactional_id}: {words}",
-                fix, {"transactional_id": transactional_id, "state": state, "worker": worker}, certain=certain,
-            )  # fmt: skip
-
-
-def _ids_unseen(connector: ObservedConnector, observation: Observation) -> str:
-    """Why the ids of a connector with brokers of its own could not be looked at there; empty for all others."""
-    seen = observation.own_clusters.get(connector.name)
-    return seen.ids_unseen if seen is not None else ""
-
-
-def _audit_words(connector: ObservedConnector, observation: Observation) -> tuple[str, str, str, bool]:
-    """Severity, meaning, fix and certainty; where no worker is enabled that is how it has to be, unless required.
-
-    A task has its id from its start on, and loses it when it was idle for so long as brokers keep ids.
-    """
-    enabled = any(worker.mode is Mode.ENABLED for worker in observation.workers)
-    restart = f"`eosctl connectors restart {quote(connector.name)}`"
-    if enabled or requires_support(connector):
-        age_ms = observation.task_set_age_ms(connector.name)
-        if age_ms is not None and age_ms < IDS_KEPT_MS:
-            fix = f"See `eosctl workers probe`, enable exactly-once on that worker, and {restart} then."
-            return ERROR, "it is not exactly-once", fix, True
-        return (
-            WARNING,
-            "it has written nothing for 7 days, for which brokers keep an id (transactional.id.expiration.ms), or it "
-            "is not exactly-once",
-            f"{restart}: an exactly-once task has its id again at once. If it has not, see `eosctl workers probe`.",
-            False,
-        )
-    return INFO, "it is not exactly-once, as no worker is proven enabled", "`eosctl upgrade plan --to enabled`.", True
 
 
 RULES: Sequence[Rule] = (

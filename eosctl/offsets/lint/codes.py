@@ -19,6 +19,14 @@ OFFSETS_TOPIC_EMPTY = finding(
     "Before any restart: `eosctl connectors stop`, `eosctl offsets merge --into dedicated`, `eosctl connectors "
     "resume`.",
 )
+OFFSETS_DELETED = finding(
+    "offsets_deleted",
+    "A source connector's tasks have committed before, it has no offset anywhere, not even a deleted one, and records "
+    "were deleted from the start of its offsets topic: its next start reads the source from the beginning. A warning "
+    "where its task-count record alone shows that its tasks ran.",
+    "Do not resume or restart it before `eosctl offsets restore` or `import` has put its offsets back. If somebody "
+    "reset them long ago: `eosctl doctor --ignore offsets_deleted:NAME`.",
+)
 OFFSETS_WENT_BACK = finding(
     "offsets_went_back",
     "An offset lies before a former one that the log still has, with no deletion (reset) in between: the source is "

@@ -10,8 +10,9 @@ from eosctl.app import App
 from eosctl.connectors import codes as connector_codes
 from eosctl.connectors.dedicated import DedicatedTopics, gather_dedicated_topics
 from eosctl.core.configs.view import without_secrets
-from eosctl.core.findings import SEVERITIES, Finding, is_bad
+from eosctl.core.findings import SEVERITIES, Finding
 from eosctl.core.offsets.findings import (
+    begin_findings,
     missing_topic_finding,
     open_transaction_finding,
     record_findings,
@@ -21,16 +22,17 @@ from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.offsets.views import Store, fold_store
 from eosctl.core.records import Bounds, Sieve, TopicDescription, TopicRead
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, ExitCode, NotFoundError, UsageError
+from eosctl.errors import EosctlError, NotFoundError, UsageError
 from eosctl.offsets.history.rules import OffsetHistory
+from eosctl.offsets.lint.deleted import find_deleted_offsets
 from eosctl.offsets.lint.lost import find_lost_offsets
 from eosctl.offsets.lint.past_writes import offsets_set_on_purpose
 from eosctl.offsets.lint.rows import OFFSETS_LINT, LintData, LintSummary
 from eosctl.offsets.lint.rules import WatchedTopic
 from eosctl.offsets.stores.own import OwnPlace, own_topics
-from eosctl.output.parts import finding_row
+from eosctl.output.parts import finding_row, unseen_parts
 from eosctl.ports import TopicStore
-from eosctl.report import Problem, Report
+from eosctl.report import Problem, Report, check_exit_code
 from eosctl.txn.open_transactions import find_open_transactions
 
 STUCK_AFTER_S = 5.0
@@ -50,6 +52,7 @@ class _Looked:
     problems: list[Problem] = field(default_factory=list)
     elsewhere: list[OwnPlace] = field(default_factory=list)
     watched: dict[str, WatchedTopic] = field(default_factory=dict)
+    bounds: dict[str, Sequence[Bounds]] = field(default_factory=dict)
     dedicated: DedicatedTopics = field(default_factory=DedicatedTopics)
 
 
@@ -93,13 +96,19 @@ def _gather(app: App, stores: Sequence[str], *, watch: bool = False) -> tuple[Ap
         else:
             looked.stores += there.stores
             looked.problems += there.problems
-    return app, looked, findings
+    if stores:
+        return app, looked, findings
+    cut = {topic for topic, bounds in looked.bounds.items() if any(bound.begin > 0 for bound in bounds)}
+    deleted, untold = find_deleted_offsets(app, looked.stores, cut, looked.dedicated)
+    looked.problems += untold
+    return app, looked, [*deleted, *findings]
 
 
 def _findings(app: App, looked: _Looked) -> list[Finding]:
     findings = [missing_topic_finding(topic, _users(looked, topic)) for topic in looked.missing]
     for store in looked.stores:
         findings += topic_findings(looked.descriptions[store.topic], app.target.client)
+        findings += begin_findings(store.topic, looked.bounds.get(store.topic, ()))
         findings += record_findings(store)
     if looked.stuck:
         now_ms = app.clock.now_ms()
@@ -146,6 +155,7 @@ def _look(app: App, stores: Sequence[str], *, watch: bool = False) -> _Looked:
             behind = topics.read_behind(name, read.blocked()) if watch and read.blocked() else ()
             store = fold_store(read, behind)
             looked.stores.append(store)
+            looked.bounds[name] = read.bounds
             looked.stuck += [(name, bound) for bound in stuck]
             if history is not None:
                 looked.watched[name] = WatchedTopic(store, history, written=any(bound.end for bound in read.bounds))
@@ -210,8 +220,12 @@ def _report(app: App, looked: _Looked, findings: Sequence[Finding], *, strict: b
             counts={severity: severities[severity] for severity in SEVERITIES},
             codes=dict(sorted(codes.items())),
         ),
-        data=LintData(topics=[store.topic for store in looked.stores], rows_per_code=MOST_ROWS_PER_CODE),
+        data=LintData(
+            topics=[store.topic for store in looked.stores],
+            rows_per_code=MOST_ROWS_PER_CODE,
+            unseen=unseen_parts(findings, looked.problems),
+        ),
         target={"kafka_cluster_id": looked.cluster_id, "group_id": app.target.group_id},
         problems=looked.problems,
-        exit_code=ExitCode.FINDINGS if is_bad(findings, strict=strict) else ExitCode.OK,
+        exit_code=check_exit_code(findings, looked.problems, strict=strict),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from eosctl.output.cells import format_cell, summary_lines
-from eosctl.output.parts import Counts, FindingRow
+from eosctl.output.parts import Counts, FindingRow, UnseenParts
 from eosctl.output.rows import Kind, Printed, Text
 from eosctl.report import Report
 
@@ -25,6 +25,7 @@ class LintData(Printed):
 
     topics: Annotated[list[str], "The topics that were looked at."]
     rows_per_code: Annotated[int, "At most so many rows of a code are printed; the counts are complete."]
+    unseen: UnseenParts
 
 
 def _lint_lines(report: Report) -> Iterator[str]:

@@ -23,7 +23,9 @@ from eosctl.offsets.history.events import lies_before
 from eosctl.offsets.history.rules import Course, OffsetHistory
 from eosctl.offsets.lint import codes
 
-BEFORE_RESTARTS = frozenset({codes.OFFSETS_HIDDEN, codes.OFFSETS_TOPIC_EMPTY, codes.OFFSETS_WENT_BACK})
+BEFORE_RESTARTS = frozenset(
+    {codes.OFFSETS_HIDDEN, codes.OFFSETS_TOPIC_EMPTY, codes.OFFSETS_WENT_BACK, codes.OFFSETS_DELETED}
+)
 """What is to be healed before anything is restarted: tasks that start go on from the wrong place."""
 ShowTime = Callable[[int], str]
 """A timestamp in ms as `offsets log` shows it, and `--as-of` takes it."""

@@ -51,7 +51,11 @@ class OwnPlace:
         message = f"{self.connector}: its config names other Kafka brokers ({self.servers}), and {why}; its own offsets"
         hint = f"Make a profile that leads there, and name the store: {self.topic}@PROFILE."
         return Problem(
-            connector_codes.OTHER_CLUSTER, f"{message} there are not looked at", hint=hint, severity="warning"
+            connector_codes.OTHER_CLUSTER,
+            f"{message} there are not looked at",
+            hint=hint,
+            severity="warning",
+            unseen=True,
         )
 
 

@@ -190,7 +190,7 @@ def _finding(name: str, target: str, origin: str) -> Finding:
         "prepared",
         f"Ask who stopped {name}. `{command} --dry-run` shows what is left of a switch to {target}, and the same "
         f"command without --dry-run goes on. Until then {name} starts on {origin}, as before.",
-        {"origin": origin, "target": target}, certain=False,
+        {"origin": origin, "target": target},
     )  # fmt: skip
 
 

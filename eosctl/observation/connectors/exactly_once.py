@@ -1,0 +1,141 @@
+"""Whether each task of a source connector is exactly-once: by the mode of the worker that runs it, then by its id.
+
+A worker in another mode than enabled runs no task with transactions, whatever the brokers still know: they keep a
+transactional id for seven days after its last use (transactional.id.expiration.ms).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from shlex import quote
+from urllib.parse import urlsplit
+
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.frozen import frozen
+from eosctl.core.ids import task_transactional_id
+from eosctl.core.workers.modes import Mode, UpgradeWorker
+from eosctl.group.modes import PROPERTY
+from eosctl.group.observation.rules import Observation, ObservedConnector
+from eosctl.observation.connectors import codes
+
+IDS_KEPT_MS = 7 * 24 * 3_600_000
+"""Brokers' default of transactional.id.expiration.ms: for so long they know an id that is not used."""
+
+
+@frozen
+class TaskVerdict:
+    """Whether a task is exactly-once, None where that is not known; `why` is a clause, and `fix` what to do next."""
+
+    exactly_once: bool | None
+    why: str = ""
+    fix: str = ""
+
+
+_UPGRADE = "`eosctl upgrade plan --to enabled` has the way to exactly-once."
+_NEEDS_MODES = "`eosctl workers probe`; -u and -w name the workers and their files."
+YES = TaskVerdict(exactly_once=True)
+
+
+def task_verdict(connector: ObservedConnector, task: int, observation: Observation) -> TaskVerdict:
+    """Return whether a task of a source connector is exactly-once."""
+    by_worker = _by_worker(connector, task, observation)
+    return _by_id(connector, task, observation) if by_worker.exactly_once else by_worker
+
+
+def _by_worker(connector: ObservedConnector, task: int, observation: Observation) -> TaskVerdict:
+    """By the mode of the worker that runs it; where all have the same, it does not matter which one that is."""
+    if observation.mirror_maker:
+        return YES  # no worker of a dedicated MirrorMaker says its mode: its ids are all that there is
+    members = [worker for worker in observation.workers if worker.mode is not Mode.ABSENT]
+    place = connector.workers.get(f"task {task}")
+    at = [worker for worker in members if place is not None and urlsplit(worker.name).netloc == place]
+    verdicts = {_of_mode(worker) for worker in at or members}
+    if len(verdicts) == 1:
+        return verdicts.pop()
+    certain = {each.exactly_once for each in verdicts}
+    if certain == {False}:
+        return TaskVerdict(False, "no worker of the group is enabled", _UPGRADE)
+    return TaskVerdict(None, f"{place or 'its worker'} is not among the workers whose mode is known", _NEEDS_MODES)
+
+
+def _of_mode(worker: UpgradeWorker) -> TaskVerdict:
+    if worker.possible == {Mode.ENABLED}:
+        return YES
+    if Mode.ENABLED in worker.possible:
+        return TaskVerdict(None, f"the mode of {worker.name} is not known", _NEEDS_MODES)
+    return TaskVerdict(False, f"{worker.name} is {worker.mode}", _UPGRADE)
+
+
+def _by_id(connector: ObservedConnector, task: int, observation: Observation) -> TaskVerdict:
+    """By its transactional id, which an exactly-once task has from its start on, and loses when it is idle for long."""
+    unseen = ids_unseen(connector, observation)
+    needs = "Needs -b, -g, and DESCRIBE on the transactional ids."
+    if observation.unknown_ids is None or observation.group_id is None or unseen:
+        return TaskVerdict(None, unseen or observation.why_unseen("transactions"), needs)
+    transactional_id = task_transactional_id(observation.group_id, connector.name, task)
+    if connector.tasks().get(task) != "RUNNING" or transactional_id not in observation.unknown_ids:
+        return YES
+    why = f"no coordinator knows {transactional_id}"
+    again = f"`eosctl connectors restart {quote(connector.name)}`: an exactly-once task has its id again at once."
+    age_ms = observation.task_set_age_ms(connector.name)
+    if age_ms is None:
+        return TaskVerdict(
+            None, f"{why}, and how old its task set is is not known", f"Grant READ on the config topic; {again}"
+        )
+    if age_ms < IDS_KEPT_MS:
+        return TaskVerdict(False, why, f"See `eosctl workers probe`, and {again}")
+    if observation.mirror_maker:
+        return TaskVerdict(None, f"{why}, as of a task that was idle for a week", "Look again when it has copied.")
+    return YES  # it runs on an enabled worker, and was idle for so long as brokers keep ids
+
+
+def ids_unseen(connector: ObservedConnector, observation: Observation) -> str:
+    """Return why the ids of a connector with brokers of its own could not be looked at there; empty for all others."""
+    seen = observation.own_clusters.get(connector.name)
+    return seen.ids_unseen if seen is not None else ""
+
+
+def requires_support(connector: ObservedConnector) -> bool:
+    """Whether Connect refuses the connector unless it supports exactly-once; `requested`, the default, lets it run."""
+    return connector.config.get(PROPERTY, "").strip().lower() == "required"
+
+
+def task_verdicts(connector: ObservedConnector, observation: Observation) -> dict[int, TaskVerdict]:
+    """Return the verdicts of all tasks that a worker has."""
+    tasks = sorted(task for task, state in connector.tasks().items() if state != "UNASSIGNED")
+    return {task: task_verdict(connector, task, observation) for task in tasks}
+
+
+def task_audit(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
+    """Return a finding for each task that is not exactly-once, and one for those of which that is not known."""
+    verdicts = task_verdicts(connector, observation)
+    for task, verdict in verdicts.items():
+        if verdict.exactly_once is False:
+            yield _not_exactly_once(connector, task, verdict, observation)
+    unknown = {task: verdict for task, verdict in verdicts.items() if verdict.exactly_once is None}
+    if unknown:
+        which = f"tasks {', '.join(map(str, unknown))}" if len(unknown) < len(verdicts) else "the tasks"
+        why = "; ".join(dict.fromkeys(each.why for each in unknown.values()))
+        yield Finding(
+            codes.TASK_AUDIT_UNKNOWN, WARNING, connector.name,
+            f"whether {which} of {connector.name} are exactly-once is not known: {why}",
+            " ".join(dict.fromkeys(each.fix for each in unknown.values())), {"tasks": list(unknown)}, certain=False,
+        )  # fmt: skip
+
+
+def _not_exactly_once(
+    connector: ObservedConnector, task: int, verdict: TaskVerdict, observation: Observation
+) -> Finding:
+    """An error where exactly-once is used or required; where no worker is enabled, that is how it has to be."""
+    is_used = observation.mirror_maker or any(worker.mode is Mode.ENABLED for worker in observation.workers)
+    worker, state = connector.workers.get(f"task {task}"), connector.tasks()[task]
+    return Finding(
+        codes.TASK_NOT_EXACTLY_ONCE, ERROR if is_used or requires_support(connector) else INFO,
+        f"{connector.name}/{task}",
+        f"{connector.name}/{task} is {state} on {worker or 'a worker'}, and is not exactly-once: {verdict.why}",
+        verdict.fix,
+        {
+            "transactional_id": task_transactional_id(observation.group_id or "", connector.name, task),
+            "state": state, "worker": worker,
+        },
+    )  # fmt: skip
