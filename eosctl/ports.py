@@ -280,6 +280,9 @@ class ConnectWorker(Protocol):
     def root(self) -> Mapping[str, str]:
         """`GET /`: version, commit, kafka_cluster_id."""
 
+    def date_ms(self) -> int | None:
+        """The time, in whole seconds, that the answer to `GET /` bears (Date); None where it bears none."""
+
     def health(self) -> str:
         """`healthy`, `starting`, `unhealthy`, or `unknown` below Kafka 3.9."""
 

@@ -17,6 +17,7 @@ from eosctl.core.configs.classes import MIRROR_SOURCE, is_class, pruned_class
 from eosctl.core.configs.fold import former_offsets_topics
 from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.frozen import frozen
+from eosctl.core.java.numbers import java_number
 from eosctl.core.records import Record
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, RefusedError, UsageError
@@ -79,8 +80,8 @@ class Scope:
     @property
     def transaction_timeout_ms(self) -> int:
         """After which a coordinator aborts a transaction of a task."""
-        given = self.config.get("producer.override.transaction.timeout.ms", "")
-        return int(given) if given.isdecimal() else 60_000
+        given = java_number(self.config.get("producer.override.transaction.timeout.ms", ""))
+        return 60_000 if given is None else given
 
 
 def copies_topics(config: Mapping[str, str]) -> bool:

@@ -175,6 +175,36 @@ MODE_NOT_PROVEN = finding(
     "It is unknown whether a worker is in the expected mode: that can't be seen from outside.",
     "Give its file with -w.",
 )
+TWO_GROUPS = finding(
+    "two_groups",
+    "A task of another Connect group writes the offsets of a connector that runs here, under a transactional id of its "
+    "own: both groups deliver every record, and none fences the other.",
+    "Stop the workers of the group that is not meant, or give it config and offsets topics of its own.",
+)
+CLOCK_DIFFERS = finding(
+    "clock_differs",
+    "The clock of a worker, by the Date of its REST answer, or that of this machine is more than a minute off the "
+    "others; brokers from 4.0 on refuse records that are dated more than an hour ahead.",
+    "Set the clock that is wrong (NTP).",
+)
+FAILS_AGAIN = finding(
+    "fails_again",
+    "A task or connector failed and was restarted three times or more in the last ten minutes, by the status topic: "
+    "another producer takes its transactional id each time, or somebody restarts it while its cause is still there.",
+    "The message says which; a restart does not last while that is so.",
+)
+CONFIG_WRITTEN_AGAIN = finding(
+    "config_written_again",
+    "The config of a connector was written ten times or more in the last ten minutes, by the config topic: each time "
+    "its tasks may stop and start.",
+    "Find who sends it (a script, an operator), and have it send a config only where it differs.",
+)
+STATUSES_UNREAD = finding(
+    "statuses_unread",
+    "The group's status topic could not be read, so nobody knows what failed and was restarted, nor since when a state "
+    "is as it is.",
+    "Name the topic (status_topic of a profile, or -w), and grant READ on it.",
+)
 AT_REST = finding(
     "at_rest",
     "Connectors are PAUSED or STOPPED: none of their tasks runs.",

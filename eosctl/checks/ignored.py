@@ -49,6 +49,8 @@ def split_ignored(
     findings: Iterable[Finding], ignored: Sequence[IgnoredFinding]
 ) -> tuple[Sequence[Finding], Sequence[Finding]]:
     """Findings that count, and those that somebody accepted."""
-    every = list(findings)
-    accepted = [each for each in every if any(one.covers(each) for one in ignored)]
-    return [each for each in every if each not in accepted], accepted
+    counting: list[Finding] = []
+    accepted: list[Finding] = []
+    for each in findings:
+        (accepted if any(one.covers(each) for one in ignored) else counting).append(each)
+    return counting, accepted

@@ -14,10 +14,12 @@ from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.causes import KAFKA, kafka_findings, under_causes, unreached
 from eosctl.checks.cluster.versions import broker_findings, worker_findings
+from eosctl.checks.group.clocks import clock_findings
 from eosctl.checks.group.departed import find_departed, not_a_member
 from eosctl.checks.group.failed_parts import with_proofs
-from eosctl.checks.group.plain_groups import NOT_WRITTEN, plain_findings, uses_exactly_once
+from eosctl.checks.group.plain_groups import needless_codes, plain_findings, uses_exactly_once
 from eosctl.checks.group.plugins import missing_plugins
+from eosctl.checks.group.repeats import find_repeats, under_repeats
 from eosctl.checks.group.rules import (
     gate_finding,
     hanging_findings,
@@ -26,13 +28,14 @@ from eosctl.checks.group.rules import (
     transaction_topic_findings,
     unread_findings,
 )
+from eosctl.checks.group.shared_offsets import find_shared_offsets
 from eosctl.checks.group.state import expectation_findings
 from eosctl.checks.group.without_tasks import find_without_tasks
 from eosctl.checks.held_topics import find_held_topics
 from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.report import CheckResults, doctor_report
 from eosctl.checks.standstill import at_rest, long_transactions, standstill_findings
-from eosctl.checks.unassigned import with_ages
+from eosctl.checks.statuses import status_findings
 from eosctl.checks.unfinished import unfinished_work
 from eosctl.checks.visit import Visit
 from eosctl.checks.workers import group_problems, silent_problem, workers_behind
@@ -96,6 +99,7 @@ def _workers(visit: Visit) -> _Found:
         *departed,
         *lacking,
         *behind,
+        *clock_findings(visit.app, visit.group(), _coordinators_ms(visit)),
         *worker_findings(visit.group()),
         *_of_problems("workers", [each for each in problems if each.code != WORKER_NOT_A_MEMBER]),
     ]
@@ -105,6 +109,14 @@ def _observation(visit: Visit) -> Observation | None:
     """None where it can't be looked at, which other checks say."""
     try:
         return visit.observation()
+    except EosctlError:
+        return None
+
+
+def _coordinators_ms(visit: Visit) -> int | None:
+    """Where the group could not be looked at no such time is known, and other checks say so."""
+    try:
+        return visit.observation().coordinators_ms
     except EosctlError:
         return None
 
@@ -144,7 +156,9 @@ def _gates(visit: Visit) -> _Found:
 def _failures(visit: Visit) -> _Found:
     seen = visit.observation()
     found = with_proofs(failure_findings(seen.connectors or _no_connectors(visit)), seen)
-    explained = with_past_fences(visit.app, with_ages(visit.app, found, seen), seen.kafka_cluster_id)
+    found = status_findings(visit.app, seen, visit.statuses(), found)
+    again = find_repeats(visit.app, seen, visit.statuses())
+    explained = with_past_fences(visit.app, under_repeats(again, found), seen.kafka_cluster_id)
     return [*explained, *find_without_tasks(visit.app, seen)]
 
 
@@ -173,7 +187,11 @@ def _held_topics(visit: Visit) -> tuple[Sequence[Finding], Sequence[Problem]]:
 
 def _task_counts(visit: Visit) -> _Found:
     findings, problems = find_task_count_problems(visit.app)
-    found = [each for each in findings if _uses(visit) or each.code not in NOT_WRITTEN]
+    try:
+        needless = needless_codes(visit.observation())
+    except EosctlError:  # which other checks say
+        needless = frozenset()
+    found = [each for each in findings if each.code not in needless]
     return [*found, *_of_problems("task_counts", problems)]
 
 
@@ -188,7 +206,13 @@ def _connectors(visit: Visit) -> _Found:
     connectors = seen.connectors or _no_connectors(visit)
     judge = connector_findings if uses_exactly_once(seen) else plain_findings
     found = by_worker(judge(seen, connectors), seen)
-    return [*found, *long_transactions(seen), *at_rest(seen), *group_findings(seen)]
+    return [
+        *find_shared_offsets(visit.app, seen),
+        *found,
+        *long_transactions(seen),
+        *at_rest(seen),
+        *group_findings(seen),
+    ]
 
 
 def _no_connectors(visit: Visit) -> tuple[()]:

@@ -122,7 +122,7 @@ def long_transactions(observation: Observation) -> Iterable[Finding]:
                 f"{subject} has a transaction open for {ongoing.open_ms // 1000:,} s ({ongoing.state}); brokers abort "
                 f"it at {ongoing.timeout_ms // 1000:,} s, and the task can't write then, FAILED or not",
                 f"See `eosctl txn describe {quote(transactional_id)}` and the log of "
-                f"{connector.workers.get(f'task {task}') or 'its worker'}. If brokers can't be written, fix that "
+                f"{connector.worker_of(f'task {task}') or 'its worker'}. If brokers can't be written, fix that "
                 "first; where its source is slow, let it commit more often (transaction.boundary), or raise its "
                 "transaction.timeout.ms.",
                 {

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from eosctl.app import App
+from eosctl.checks.statuses import StatusLog, read_status_log
 from eosctl.core.workers.modes import Mode
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.deadline import Deadline
@@ -35,6 +36,7 @@ class Visit:
         self._budget: Deadline | None = None
         self._group: GroupObservation | EosctlError | None = None
         self._observation: Observation | EosctlError | None = None
+        self._statuses: StatusLog | None = None
 
     def silent_brokers(self) -> Mapping[int, EosctlError]:
         """The brokers that are listed and do not answer; raises where none answers at all.
@@ -118,6 +120,12 @@ class Visit:
                 lambda: observe_upgrade(self.app, self.group(), Mode.ENABLED, validate=self._validate)
             )
         return _or_raise(self._observation)
+
+    def statuses(self) -> StatusLog:
+        """Return what the group's status topic has, read once."""
+        if self._statuses is None:
+            self._statuses = read_status_log(self.app)
+        return self._statuses
 
     def silent(self) -> list[tuple[WorkerObservation, EosctlError]]:
         """The workers that say nothing of themselves, each with the reason."""

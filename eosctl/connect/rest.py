@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from urllib.parse import quote
 
@@ -63,6 +64,7 @@ class _Answer:
     status: int
     body: bytes
     media_type: str
+    date: str = ""
 
     def json(self) -> object:
         """The body as JSON; None where there is none or it is something else."""
@@ -125,6 +127,13 @@ class RestConnectWorker:
         if not isinstance(found.get("version"), str) or "kafka_cluster_id" not in found:
             raise self._not_connect("GET /", "its answer has no version and no Kafka cluster id")
         return {key: str(value) for key, value in found.items()}
+
+    def date_ms(self) -> int | None:
+        """Return the time, in whole seconds, that the answer to `GET /` bears (Date); None where it bears none."""
+        try:
+            return int(parsedate_to_datetime(self._done("GET", "/").date).timestamp()) * 1000
+        except ValueError:
+            return None
 
     def health(self) -> str:
         """`healthy`, `starting`, `unhealthy`, or `unknown` below Kafka 3.9 (KIP-1017).
@@ -274,7 +283,9 @@ class RestConnectWorker:
             raise self._not_connect(f"{method} {target}", f"its answer is encoded ({exc})") from exc
         except (urllib3.exceptions.HTTPError, OSError) as exc:
             raise self._unreachable(exc) from exc
-        return _Answer(response.status, found, response.headers.get("Content-Type", "").partition(";")[0])
+        headers = response.headers
+        media_type = headers.get("Content-Type", "").partition(";")[0]
+        return _Answer(response.status, found, media_type, headers.get("Date", ""))
 
     def _unreachable(self, error: Exception) -> UnreachableError:
         if _is_cut_short(error):

@@ -34,6 +34,29 @@ UNASSIGNED = finding(
     "A connector or task has no worker; an error when it has had none for longer than a rebalance takes.",
     "Look again after the rebalance; see the leader's log.",
 )
+STUCK_RESTARTING = finding(
+    "stuck_restarting",
+    "A connector or task was restarted more than a minute ago and does not run yet, an error after two minutes: its "
+    "start failed without a word, or hangs.",
+    "See the log of the worker that the message names, then `eosctl connectors restart NAME`.",
+)
+STATUS_STALE = finding(
+    "status_stale",
+    "The status of a connector or task says that it has no worker, that it restarts, or that another worker has it, "
+    "while the group has it assigned to a worker, for longer than a rebalance.",
+    "`eosctl connectors restart NAME` has its worker write its status anew.",
+)
+STATUS_NOT_WRITTEN = finding(
+    "status_not_written",
+    "No status of what the group has assigned to a worker is that worker's own, for longer than a rebalance: it does "
+    "not write its status, or starts nothing.",
+    "See its log: its clock, and its right to write the status topic.",
+)
+STATUS_AGE_UNKNOWN = finding(
+    "status_age_unknown",
+    "A status contradicts the group's assignment, and since when is not known, as the status topic can't be read.",
+    "Name the topic (status_topic of a profile, or -w), grant READ on it, and run again.",
+)
 TASK_FAILED = finding(
     "task_failed",
     "A connector or task is FAILED for a reason that eosctl does not know.",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from shlex import quote
 
 from eosctl.connectors import codes
@@ -21,35 +20,18 @@ from eosctl.failures.rules import Match
 from eosctl.failures.stack_trace import causes_of
 from eosctl.group.observation.rules import ObservedConnector
 
-FAILED, UNASSIGNED = "FAILED", "UNASSIGNED"
-REBALANCE_DELAY_MS = 300_000
-"""Connect's default of scheduled.rebalance.max.delay.ms: for so long the work of a lost worker waits for it."""
-_REBALANCE_MS = 60_000
+FAILED, UNASSIGNED, RESTARTING = "FAILED", "UNASSIGNED", "RESTARTING"
 _DENIED = re.compile(r"Not authorized to access topics: \[([^\]]+)\]")
 
 
 def failure_findings(connectors: Iterable[ObservedConnector]) -> list[Finding]:
-    """One finding per connector or task that is FAILED or has no worker."""
+    """Return one finding per connector or task that is FAILED, or has no worker as far as is known."""
     return [
         finding
         for connector in connectors
         for part, state in connector.states.items()
         for finding in _judge(connector, part, state)
     ]
-
-
-def long_unassigned(finding: Finding, age_ms: int, *, delay_ms: int) -> Finding:
-    """The finding UNASSIGNED with how long it has been so; an error where no rebalance takes as long."""
-    minutes = age_ms // 60_000
-    if age_ms < delay_ms + _REBALANCE_MS:
-        return replace(finding, evidence={**finding.evidence, "unassigned_ms": age_ms})
-    return replace(
-        finding,
-        severity=ERROR,
-        message=f"{finding.subject} has had no worker for {minutes:,} m, longer than a rebalance takes",
-        fix="`eosctl workers list` shows the members and their lag; see the leader's log for why nobody gets it.",
-        evidence={**finding.evidence, "unassigned_ms": age_ms},
-    )
 
 
 def failures_of(connector: ObservedConnector) -> dict[str, Finding]:
@@ -59,9 +41,9 @@ def failures_of(connector: ObservedConnector) -> dict[str, Finding]:
 
 def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Finding]:
     subject = connector.name if part == "connector" else f"{connector.name}/{part.removeprefix('task ')}"
-    worker = connector.workers.get(part)
+    worker = connector.worker_of(part)
     evidence = {"state": state} if worker is None else {"state": state, "worker": worker}
-    if state == UNASSIGNED:
+    if state == UNASSIGNED and part not in (connector.holders or ()):
         yield Finding(
             codes.UNASSIGNED, WARNING, subject, f"{subject} has no worker: the group is rebalancing, or lost "
             "one and waits for scheduled.rebalance.max.delay.ms (5 min)",

@@ -13,6 +13,7 @@ from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.versions import is_older, shown_version
 from eosctl.core.wording import alike_first
+from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError
 from eosctl.group.gather import discover_urls, in_turn, no_answer, read_group
 from eosctl.group.observation.rules import ObservedConnector, observed_connector
@@ -30,7 +31,7 @@ class ConnectorNow:
     """A connector as one worker shows it; `state` is REST's, `tasks` their states, `task_workers` where they run.
 
     `url` may carry credentials, `shown_url` never does; `trace` is the first line of the first failed task's; `parts`
-    has the same by part, the connector itself and its tasks.
+    has the same by part, the connector itself and its tasks. `entry` is what the worker answered.
     """
 
     url: str
@@ -44,6 +45,7 @@ class ConnectorNow:
     task_count: int
     trace: str
     parts: ObservedConnector
+    entry: ConnectorEntry
 
     def is_stopped(self) -> bool:
         """Whether it is STOPPED and no task is left."""
@@ -124,6 +126,7 @@ def look_at(app: App, connector: str, url: str) -> ConnectorNow:
             (trace.splitlines()[0] for trace in (entry.trace, *(task.trace for task in entry.tasks)) if trace), ""
         ),
         parts=observed_connector(connector, entry),
+        entry=entry,
     )
 
 

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eosctl.app import App
-from eosctl.core.workers.connector_entry import ConnectorEntry, TaskStatus
+from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.errors import DeadlineError, EosctlError, RefusedError
 from eosctl.group.gather import discover_urls, in_turn, no_answer
 from eosctl.ports import ConnectWorker
-
-
-def running_tasks(app: App) -> Mapping[str, tuple[TaskStatus, ...]]:
-    """Every connector's tasks; raises as `connector_statuses`."""
-    return {name: status.tasks for name, status in connector_statuses(app).items()}
 
 
 def connector_statuses(app: App) -> Mapping[str, ConnectorEntry]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from eosctl.app import App
-from eosctl.connectors.ending_tasks import TasksLeft, tasks_left
+from eosctl.connectors.holders import TaskHolders, holders_of_shown
 from eosctl.connectors.look import STOPPED, ConnectorNow, look_at
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError
@@ -57,17 +57,18 @@ def await_stopped(app: App, connector: str, url: str, *, hint: str) -> Connector
 
     Tasks that REST may still show then have ended: they are none of what is returned.
     """
-    left = TasksLeft()
+    held = TaskHolders()
 
     def over(now: ConnectorNow) -> bool:
-        nonlocal left
+        nonlocal held
         if now.state != STOPPED:
             return False
-        left = tasks_left(app, [connector])
-        return not left.ending and left.disproves(now.task_workers) and look_at(app, connector, url).state == STOPPED
+        held = holders_of_shown(app, [connector], {connector: now.entry})
+        return held.is_at_rest(connector) and look_at(app, connector, url).state == STOPPED
 
     def told() -> str:
-        return "".join(f"; {each.url} has not let go of task {each.task} yet" for each in left.ending if each.url)
+        doubt = "" if held.doubt is None else f"; {held.doubt.message}"
+        return doubt + "".join(f"; {each.url} has not let go of task {each.task} yet" for each in held.ending())
 
     doing = f"waiting for {connector} to be STOPPED without tasks"
     now = await_connector(app, connector, url, over, doing=doing, hint=hint, told=told)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from eosctl.collect.codes import STALE
 from eosctl.core.frozen import frozen
 from eosctl.exporter.metrics import metric
 
@@ -113,8 +114,10 @@ def _no_worker(series: Series) -> str:
 
 
 def _stale(series: Series) -> str:
+    """Also where nobody looks any more, which the exporter calls an error of its own, `stale`."""
     age_s, interval_s = (series(f"eosctl_collection_{what}_seconds") for what in ("age", "interval"))
-    return f"{age_s} > 5 * {interval_s} + 60 unless {series('eosctl_collection_success')} == 0"
+    fails = series("eosctl_collection_error", code=f"!={STALE}")
+    return f"{age_s} > 5 * {interval_s} + 60 unless ignoring (code) {fails}"
 
 
 _OF_CONNECTOR = f"eosctl connectors check --connector {quoted_label('connector')}"

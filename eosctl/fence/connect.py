@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from eosctl.app import App
-from eosctl.connectors.ending_tasks import tasks_left
+from eosctl.connectors.holders import holders_of_shown
 from eosctl.connectors.look import unknown_connector
 from eosctl.core.fencing_rounds import ROUND_S
 from eosctl.core.ids import TransactionalId
@@ -27,9 +26,6 @@ from eosctl.group.leader import leader_worker, session_headers
 from eosctl.group.observation.override_policy import override_policy
 from eosctl.group.workers import refuse_unreachable
 from eosctl.report import Problem
-
-if TYPE_CHECKING:
-    pass
 
 _REFUSAL_S = ROUND_S / 2  # a refusal comes at once, or when our patience with a rebalance is over
 _MARGIN_S = 30.0
@@ -53,8 +49,8 @@ def check_connect_route(app: App, request: FenceRequest) -> None:
     entry = there.get(request.connector)
     if entry is None:
         raise unknown_connector(f"there is no connector {request.connector}", request.connector, there)
-    at = {task.worker_id for task in entry.tasks}
-    if entry.state != "STOPPED" or (at and not tasks_left(app, [request.connector]).disproves(at)):
+    left = holders_of_shown(app, [request.connector], there).left(request.connector)
+    if entry.state != "STOPPED" or any(task.status is not None for task in left):
         tasks = counted(len(entry.tasks), "task")
         raise RefusedError(
             f"connector {request.connector} is {entry.state} with {tasks}; --via connect needs it STOPPED",

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum, unique
 
 from eosctl.core.fencing_rounds import CURE, ROUND_S
+from eosctl.core.java.numbers import LONG_BITS, java_number
 from eosctl.group.observation.override_policy import OverridePolicy
 
 FORWARD_S = 30.0
@@ -45,7 +46,8 @@ def pause_ms(
 
 def _setting(name: str, config: Mapping[str, str], worker: Mapping[str, str], default: int) -> int:
     text = config.get(f"admin.override.{name}") or worker.get(f"admin.{name}") or ""
-    return int(text) if text.isdecimal() else default
+    number = java_number(text, bits=LONG_BITS)
+    return default if number is None or number < 0 else number  # Kafka takes none below 0
 
 
 def round_s(ids_per_coordinator: int, pause: int) -> float:

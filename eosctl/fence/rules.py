@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from enum import Enum, StrEnum, unique
+from enum import StrEnum, unique
 
 from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
 from eosctl.core.frozen import NamedTuple, frozen
@@ -37,10 +37,6 @@ MAX_ID_BYTES = 32_767  # Kafka strings have a 16-bit length
 FENCE_TRANSACTION_TIMEOUT_MS = 30_000
 _FENCING_TIMEOUTS_MS = frozenset({FENCE_TRANSACTION_TIMEOUT_MS}) | ROUND_TIMEOUTS_MS
 _LEADS = leader_transactional_id("")
-# states of a task that has no producer; a PAUSED task keeps its own, and so its id
-_NOT_HOLDING = frozenset({"FAILED", "UNASSIGNED", "DESTROYED", "STOPPED"})
-# what REST shows until a task has started, which takes a Debezium minutes: it has its producer by then
-BEFORE_ITS_START = "UNASSIGNED"
 
 Described = Mapping[TransactionalId, TransactionDescription | KafkaFault]
 
@@ -64,15 +60,6 @@ class LiveTask:
     task: int
     worker: WorkerId
     group_id: str | None = None
-
-
-@unique
-class TaskLiveness(Enum):
-    """Whether a task runs."""
-
-    RUNS = 1
-    MAY_RUN = 2
-    RUNS_NOT = 3
 
 
 class FenceItem(NamedTuple):
@@ -169,21 +156,6 @@ def _plan_item(
         return FenceItem(transactional_id, owner, FenceOutcome.FAILED, live=live, fault=fault)
     outcome = FenceOutcome.WOULD_FENCE if create_unknown else FenceOutcome.SKIPPED_UNKNOWN
     return FenceItem(transactional_id, owner, outcome, live=live)
-
-
-def judge_task(
-    state: str | None, worker: WorkerId | None, *, holders: Collection[WorkerId], members: Collection[WorkerId] | None
-) -> TaskLiveness:
-    """One task: REST says that it is in `state` at `worker`, and the group that `holders` may run it.
-
-    `state` is None where REST does not know the task, and `members` where the group does not report who is in it.
-    """
-    if worker in holders and state in _NOT_HOLDING and state != BEFORE_ITS_START:
-        return TaskLiveness.RUNS_NOT
-    if state is not None and state not in _NOT_HOLDING and (members is None or worker in members):
-        return TaskLiveness.RUNS
-    stranger = state is not None and state not in _NOT_HOLDING
-    return TaskLiveness.MAY_RUN if holders or stranger else TaskLiveness.RUNS_NOT
 
 
 def may_be_leader(transactional_id: TransactionalId, owner: Owner, groups: Collection[str] | None = None) -> bool:

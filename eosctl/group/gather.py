@@ -216,6 +216,7 @@ def _as_member(alone: WorkerObservation, member: ConnectMember) -> WorkerObserva
         has_rest=member.has_rest,
         client_id=member.client_id,
         node=None if member.has_rest or alone.url is not None else member.member_id,
+        worker_id=None if member.url is None else worker_id_of(member),
     )
 
 

@@ -26,6 +26,7 @@ class WorkerObservation:
     offset that the group has told it and that it does not reach, if so. Workers of a dedicated MirrorMaker have no
     REST interface for us (`has_rest`); one that advertises no URL is a `node`. `outside` is how it was seen that it
     runs and is not a member, if so. `plugins` are the classes of the connectors that it lists.
+    `worker_id` is how REST calls a member, by the URL that it advertises.
     """
 
     url: str | None
@@ -49,6 +50,7 @@ class WorkerObservation:
     doubt: str = ""
     outside: str = ""
     plugins: frozenset[str] | None = None
+    worker_id: str | None = None
 
     def in_doubt(self, doubt: str) -> WorkerObservation:
         """The same, without what may be another worker's answer."""

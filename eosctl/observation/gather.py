@@ -5,16 +5,16 @@ What can't be looked at is left out of the observation, with the reason; it neve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from eosctl.app import App
-from eosctl.core.configs.records import OFFSETS_TOPIC
+from eosctl.core.configs.records import OFFSETS_TOPIC, RecordKind, decode_key_text, parse_key
 from eosctl.core.configs.view import differing_connectors
 from eosctl.core.offsets.aborted import aborted_offsets
 from eosctl.core.offsets.records import newest_commits
 from eosctl.core.open_transactions import OpenTransaction
-from eosctl.core.records import Bounds
+from eosctl.core.records import Bounds, Record
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.versions import is_older
 from eosctl.core.workers.connector_entry import ConnectorEntry
@@ -23,6 +23,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, UnauthorizedError
 from eosctl.group.gather import NO_REST
 from eosctl.group.modes import files_of, read_worker_file
+from eosctl.group.observation.holders import assigned_work, with_holders
 from eosctl.group.observation.rules import (
     BROKER_SETTINGS,
     CONNECTOR_STATES,
@@ -209,11 +210,25 @@ def _with_config_state(app: App, store: TopicStore, observation: Observation) ->
     written = {record.offset: record.timestamp_ms for record in committed.read.records}
     task_sets = {name: written.get(each.commit_offset or 0, -1) for name, each in committed.state.connectors.items()}
     observation = replace(
-        observation, config_state=committed.state, task_sets_ms=task_sets, looked_ms=app.clock.now_ms()
+        observation,
+        config_state=committed.state,
+        task_sets_ms=task_sets,
+        config_records_ms=_record_times(committed.read.records),
+        looked_ms=app.clock.now_ms(),
     )
     if committed.read.blocked():
         return observation.without(("config topic",), f"an open transaction hides the end of {committed.read.topic}")
     return replace(observation, differing_connectors=tuple(differing_connectors(committed.state, uncommitted.state)))
+
+
+def _record_times(records: Iterable[Record]) -> dict[tuple[RecordKind, str], tuple[int, ...]]:
+    """Return when each connector's records that are no tombstones were written, by their kind."""
+    found: dict[tuple[RecordKind, str], list[int]] = {}
+    for record in records:
+        if record.key is not None and record.value is not None:
+            key = parse_key(decode_key_text(record.key))
+            found.setdefault((key.kind, key.name), []).append(record.timestamp_ms)
+    return {key: tuple(times) for key, times in found.items()}
 
 
 _TOPIC_PARTS: Mapping[str, _Part] = {
@@ -242,6 +257,8 @@ def _with_connectors(app: App, group: GroupObservation, observation: Observation
             connectors = _connectors(worker) if connectors is None else connectors
         except EosctlError as exc:
             reasons.append(exc.message)
+    if connectors is not None:
+        connectors = with_holders(connectors, assigned_work(group))
     observation = replace(observation, cluster_ids=cluster_ids, connectors=connectors)
     silence = f"each {NO_REST}" if group.is_mirror_maker else "no worker answers"
     return observation.without(("connectors",), "; ".join(reasons) or silence)

@@ -170,8 +170,10 @@ def _quiet_tasks(app: App, admin: TransactionAdmin, observation: Observation) ->
         )
         if since_ms >= 0:
             quiet[transactional_id] = Quiet(max(0, now_ms - since_ms), since_start=began_ms is None)
-    seen = replace(observation, quiet=quiet, ongoing=ongoing)
-    return with_timed_out(app, seen, [each for each in described.values() if isinstance(each, TransactionDescription)])
+    told = [each for each in described.values() if isinstance(each, TransactionDescription)]
+    stamps = [at_ms for each in told for at_ms in (each.started_ms, each.last_started_ms) if at_ms is not None]
+    seen = replace(observation, quiet=quiet, ongoing=ongoing, coordinators_ms=max(stamps, default=None))
+    return with_timed_out(app, seen, told)
 
 
 def running_ids(observation: Observation) -> list[TransactionalId]:

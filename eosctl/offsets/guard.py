@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from eosctl.app import App
-from eosctl.connectors.ending_tasks import ENDING_PATIENCE_S, TasksLeft, tasks_left
-from eosctl.connectors.statuses import connector_statuses
+from eosctl.connectors.holders import TaskHolders, holders_now, who_holds
 from eosctl.core.allowances import Waiver
 from eosctl.core.ids import stop_request
 from eosctl.core.wording import counted
-from eosctl.core.workers.connector_entry import ConnectorEntry
-from eosctl.deadline import Deadline
-from eosctl.errors import NotFoundError, RefusedError
+from eosctl.errors import DeadlineError, NotFoundError, RefusedError
 from eosctl.group.absent import Known, refuse_never_there, require_ever_there
 from eosctl.group.gather import discover_urls, read_group
 from eosctl.group.topics.config_reader import find_config_topic
 from eosctl.offsets import codes
 from eosctl.report import Problem
 
-_POLL_S = 0.25
 _FORCE = f"{Waiver.FORCE_RUNNING} writes all the same."
 
 
@@ -34,10 +30,17 @@ def refuse_running(app: App, connectors: Sequence[str], *, workers_down: bool, f
     if workers_down:
         _refuse_members(app, connectors)
         return
-    there = _statuses(app)
-    _refuse_not_stopped(there, connectors, None)
-    _refuse_strangers(app, [name for name in connectors if name not in there])
-    _refuse_not_stopped(there, connectors, _await_ending(app, connectors))
+    held = _answered(who_holds(_at_workers(app), connectors))
+    _refuse_not_stopped(_not_stopped(held, connectors))
+    _refuse_strangers(app, [name for name in connectors if name not in held.connectors])
+    _refuse_doubt(held)
+    if ending := held.ending():
+        raise RefusedError(
+            f"still ending: {', '.join(map(str, ending))}; nothing was written",
+            hint="REST shows them no more, but their workers have not let go of them, and they may write offsets once "
+            f"more: run again in some seconds. {_FORCE}",
+        )
+    _refuse_not_stopped(_running(held, connectors))
 
 
 def refuse_running_source(
@@ -53,8 +56,9 @@ def refuse_running_source(
     if workers_down and there.target.group_id is not None:
         _refuse_members(there, connectors)
         return
-    running = _running(_statuses_at(there, urls), connectors, tasks_left(there, connectors))
-    if running:
+    held = _answered(who_holds(_at(there, urls), connectors))
+    _refuse_doubt(held)
+    if running := _running(held, connectors):
         raise RefusedError(
             f"not stopped on the cluster of profile {profile}: {', '.join(running)}; nothing was written",
             hint=f"Stop them there ({stop_request(profile=profile)}), then run again. {_FORCE}",
@@ -76,11 +80,11 @@ def source_problem(there: App, profile: str) -> Problem | None:
 
 def running_connectors(app: App, connectors: Sequence[str]) -> list[str]:
     """Those of `connectors` that exist and are not STOPPED, or still have tasks, as `name (STATE, n tasks)`."""
-    return _running(connector_statuses(app), connectors, tasks_left(app, connectors))
+    return _running(_answered(holders_now(app, connectors)), connectors)
 
 
-def _statuses(app: App) -> Mapping[str, ConnectorEntry]:
-    """What the workers say, those that were named or else the group's.
+def _at_workers(app: App) -> App:
+    """The surroundings of the workers to ask, those that were named or else the group's.
 
     Raises RefusedError where there are none, NotFoundError where their group was never there.
     """
@@ -91,20 +95,43 @@ def _statuses(app: App) -> Mapping[str, ConnectorEntry]:
             "whether the connectors' tasks run is not known, as there is no Connect worker to ask; nothing was written",
             hint=f"Give --connect-url, or {Waiver.WORKERS_DOWN} if the whole group is stopped. {_FORCE}",
         )
-    return _statuses_at(app, urls)
+    return _at(app, urls)
 
 
-def _statuses_at(app: App, urls: Sequence[str]) -> Mapping[str, ConnectorEntry]:
-    return connector_statuses(replace(app, target=replace(app.target, connect_urls=tuple(urls))))
+def _at(app: App, urls: Sequence[str]) -> App:
+    return replace(app, target=replace(app.target, connect_urls=tuple(urls)))
 
 
-def _refuse_not_stopped(there: Mapping[str, ConnectorEntry], connectors: Sequence[str], left: TasksLeft | None) -> None:
-    running = _running(there, connectors, left)
+def _answered(held: TaskHolders) -> TaskHolders:
+    """The same; raises what the workers failed with, where none of them answered."""
+    if held.silence is not None:
+        raise held.silence
+    return held
+
+
+def _refuse_not_stopped(running: Sequence[str]) -> None:
     if running:
         raise RefusedError(
             f"not stopped: {', '.join(running)}; nothing was written",
             hint=f"Stop them ({stop_request()}), then run again. {_FORCE}",
         )
+
+
+def _refuse_doubt(held: TaskHolders) -> None:
+    """Raises where a group was named and its members do not say what they may run."""
+    doubt, group = held.doubt, held.group
+    if doubt is None and group is not None and not group.members:
+        doubt = NotFoundError(
+            f"a worker answers, and the group {group.group_id} has no member", hint="Compare -g with its group.id."
+        )
+    if doubt is None:
+        return
+    if isinstance(doubt, DeadlineError):
+        raise doubt
+    raise RefusedError(
+        f"whether a worker still runs their tasks is not known: {doubt.message}; nothing was written",
+        hint=" ".join(filter(None, [doubt.hint, _FORCE])),
+    )
 
 
 def _urls(app: App) -> list[str]:
@@ -116,17 +143,23 @@ def _urls(app: App) -> list[str]:
         return []
 
 
-def _running(there: Mapping[str, ConnectorEntry], connectors: Sequence[str], left: TasksLeft | None) -> list[str]:
-    """Those that are not STOPPED; with `left` also those of which REST shows tasks that members do not disprove."""
+def _not_stopped(held: TaskHolders, connectors: Sequence[str]) -> list[str]:
+    return [_told(held, name) for name in connectors if name in held.connectors and not held.is_stopped(name)]
+
+
+def _running(held: TaskHolders, connectors: Sequence[str]) -> list[str]:
+    """Those that are not STOPPED, and those with tasks of which it is not known that they have ended."""
     return [
-        f"{name} ({status.state}, {counted(len(status.tasks), 'task')})"
+        _told(held, name)
         for name in connectors
-        if (status := there.get(name)) is not None
-        and (
-            status.state != "STOPPED"
-            or (left is not None and status.tasks and not left.disproves({task.worker_id for task in status.tasks}))
-        )
+        if held.left(name) or (name in held.connectors and not held.is_stopped(name))
     ]
+
+
+def _told(held: TaskHolders, name: str) -> str:
+    state = held.connectors[name].state if name in held.connectors else "not known to REST"
+    shown = len(held.connectors[name].tasks) if name in held.connectors else 0
+    return f"{name} ({state}, {counted(max(shown, len(held.left(name))), 'task')})"
 
 
 def _refuse_strangers(app: App, absent: Sequence[str]) -> None:
@@ -143,20 +176,6 @@ def _refuse_strangers(app: App, absent: Sequence[str]) -> None:
             "know: it is unknown whether tasks run; nothing was written",
             hint=f"Name a worker and the config topic of the same group. {_FORCE}",
         )
-
-
-def _await_ending(app: App, connectors: Sequence[str]) -> TasksLeft:
-    """Raises RefusedError while members still hold tasks and the patience with them is over."""
-    patience = Deadline.after(min(ENDING_PATIENCE_S, app.deadline.remaining_s()), app.clock)
-    for _ in patience.rounds(_POLL_S):
-        left = tasks_left(app, connectors)
-        if not left.ending:
-            return left
-    raise RefusedError(
-        f"still ending: {', '.join(map(str, left.ending))}; nothing was written",
-        hint="REST shows them no more, but their workers have not let go of them, and they may write offsets once "
-        f"more: run again in some seconds. {_FORCE}",
-    )
 
 
 def _refuse_members(app: App, connectors: Sequence[str]) -> None:

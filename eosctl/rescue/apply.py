@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from eosctl.app import App
-from eosctl.connectors.statuses import running_tasks
+from eosctl.connectors.statuses import connector_statuses
 from eosctl.core.fencing_rounds import ROUND_S
 from eosctl.core.ids import ProducerId, TransactionalId, task_transactional_ids
 from eosctl.core.transactions import KafkaFault, TransactionDescription
@@ -36,6 +36,7 @@ from eosctl.rescue.plan import (
 from eosctl.rescue.report import Left, result_report, show_rescue
 from eosctl.state.steps import Note, Step, Work, carry_out
 from eosctl.task_counts.record import write_record
+from eosctl.task_counts.write import differs_problem
 
 _STILL_S = 5.0  # Connect's round fences one id a second and coordinator
 _POLL_S = 0.5
@@ -138,7 +139,8 @@ def _write(app: App, plan: RescuePlan, left: Left) -> str:
     if written.outcome != "written":
         reason = written.failure.message if written.failure else "something else was written at the same time"
         error = InterruptedByUserError if written.interrupted else EosctlError
-        raise error(f"the task-count record is {written.outcome}: {reason}")
+        hint = differs_problem(plan.connector).hint if written.outcome == "differs" else None
+        raise error(f"the task-count record is {written.outcome.replace('_', ' ')}: {reason}", hint=hint)
     if written.interrupted:
         raise InterruptedByUserError("interrupted when the record was written")
     assert written.now is not None  # noqa: S101 - what was written was read
@@ -165,7 +167,8 @@ def _watch(app: App, plan: RescuePlan, _left: Left) -> str:
     before = (begun.restarted if begun else None) or {}
     began_s = app.clock.monotonic_s()
     for _ in app.deadline.rounds(_POLL_S, least_s=_POLL_S):
-        tasks = running_tasks(app).get(plan.connector, ())
+        entry = connector_statuses(app).get(plan.connector)
+        tasks = entry.tasks if entry is not None else ()
         failed = [task for task in tasks if task.state == "FAILED"]
         if tasks and all(task.state == "RUNNING" for task in tasks):
             now = _touched(plan.patient.where_ids_are(app), list(before))

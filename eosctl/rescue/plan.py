@@ -11,7 +11,8 @@ from shlex import quote
 
 from eosctl.app import App
 from eosctl.connectors.elsewhere import Elsewhere, where_ids_are
-from eosctl.connectors.statuses import running_tasks
+from eosctl.connectors.holder_rules import Holding
+from eosctl.connectors.holders import holders_now
 from eosctl.core.fencing_rounds import ROUND_S
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import worker_id_of_url
@@ -123,7 +124,7 @@ def examine(app: App, name: str) -> Patient:
     with app.topics() as store:
         topic = read_config_topic(app, store)
     connector = find_connector(topic, name, group_id=group.group_id)
-    tasks = running_tasks(app).get(name, ())
+    tasks = _tasks_of(app, name)
     leader = parse_worker_url(group.leader_url).text if group.leader_url else ""
     journal = journal_of(app, "rescue", name, cluster_id=cluster_id)
     begun = unfinished_rescue(journal, connector)
@@ -136,6 +137,21 @@ def examine(app: App, name: str) -> Patient:
         begun=begun,
         at=where_ids_are(app, name, connector.config),
     )
+
+
+def _tasks_of(app: App, name: str) -> Sequence[TaskStatus]:
+    """The tasks as REST shows them; raises RefusedError where a member may run one that REST shows as FAILED."""
+    held = holders_now(app, [name])
+    if (failure := held.silence or held.doubt) is not None:
+        raise failure
+    for task in held.tasks.values():
+        if task.holding is Holding.HELD and task.status is not None and task.status.state == "FAILED":
+            raise RefusedError(
+                f"whether {task} runs is not known: REST shows it as FAILED at {task.status.worker_id}; nothing was "
+                "written",
+                hint=f"`eosctl connectors restart {quote(name)}` makes the workers report it anew; then run again.",
+            )
+    return [task.status for task in held.tasks.values() if task.status is not None]
 
 
 def require_unchanged(app: App, plan: RescuePlan) -> None:

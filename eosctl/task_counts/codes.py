@@ -80,6 +80,12 @@ NOT_WRITTEN = error(
     "Not every recorded id could be fenced, so the task-count record was not written.",
     "Read why above it, and run again.",
 )
+RECORD_DIFFERS = error(
+    "record_differs",
+    "Something else was written to the config topic at the same moment as the task-count record.",
+    "See what there is now: `eosctl task-counts show NAME`. Stop and resume the connector: the leader then writes a "
+    "record of its own.",
+)
 OTHER_CONNECTORS = warning(
     "other_connectors",
     "Topic and worker know different connectors: the topic may be another group's.",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from shlex import join, quote
 
 from eosctl.app import App
-from eosctl.connectors.statuses import running_tasks
+from eosctl.connectors.holders import HeldTask, who_holds
 from eosctl.core.allowances import Waiver
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.fencing_rounds import ROUND_S, ROUND_TIMEOUTS_MS
@@ -66,21 +66,37 @@ def says_already(connector: ConnectorState, count: int) -> bool:
 
 
 def _refuse_tasks(app: App, topic: ConfigTopic, connector: ConnectorState, *, may_run: bool) -> None:
-    at_connect = running_tasks(app)
-    if connector.name not in at_connect and connector.config is not None:
+    held = who_holds(app, [connector.name])
+    if held.silence is not None:
+        raise held.silence
+    if connector.name not in held.connectors and connector.config is not None:
         raise RefusedError(
             f"topic {topic.read.topic} has the config of {connector.name}, which the workers do not know: whether it "
             "runs is unknown; nothing was written",
             hint="Name a worker and the config topic of the same group.",
         )
-    tasks = at_connect.get(connector.name, ())
+    tasks = held.left(connector.name)
     if tasks and not may_run:
-        listed = ", ".join(f"task {task.task} is {task.state} at {task.worker_id}" for task in tasks[:_NAMED])
+        ending = tasks == held.ending()
+        listed = ", ".join(map(_told, tasks[:_NAMED]))
         raise RefusedError(
             f"connector {connector.name} has {counted(len(tasks), 'task')} ({listed}); nothing was written",
-            hint=f"Stop it ({stop_request(connector.name)}), then run again. If all of them are FAILED "
+            hint="Their workers have not let go of them: run again in some seconds."
+            if ending
+            else f"Stop it ({stop_request(connector.name)}), then run again. If all of them are FAILED "
             f"in zombie fencing: eosctl rescue --connector {quote(connector.name)}",
         )
+    if held.doubt is not None and not may_run:
+        raise RefusedError(
+            f"whether a worker runs tasks of {connector.name} is not known: {held.doubt.message}; nothing was written",
+            hint=held.doubt.hint,
+        )
+
+
+def _told(task: HeldTask) -> str:
+    if task.status is None:
+        return f"task {task.task} is still at {task.url}"
+    return f"task {task.task} is {task.status.state} at {task.status.worker_id}"
 
 
 def refuse_running_round(app: App, scene: Scene, *, there: App) -> None:

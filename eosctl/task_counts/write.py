@@ -18,6 +18,7 @@ from msgspec.structs import asdict
 from eosctl.app import App
 from eosctl.connectors.elsewhere import where_ids_are
 from eosctl.core.allowances import Waiver
+from eosctl.core.configs.cleaning import stop_and_resume
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.configs.records import task_count_key
 from eosctl.core.frozen import frozen
@@ -213,11 +214,23 @@ def _result(app: App, plan: TaskCountWritePlan, so_far: _SoFar, progress: Progre
         after, outcome = written.now, written.outcome
         data = structs.replace(data, backup=written.backup, undo=undo_command(plan.scene, plan.request))
         code = ExitCode.OK if written.outcome == "written" else ExitCode.PARTIAL
+        if written.outcome == "differs":
+            problems.append(differs_problem(plan.scene.connector.name))
         if written.failure is not None:
             problems.append(Problem.of(written.failure))
             code = ExitCode.INTERRUPTED if written.interrupted else code
     report = _report(app, TASK_COUNTS_WRITE_RESULT, plan, after, outcome, problems, data=data)
     return replace(report, exit_code=code)
+
+
+def differs_problem(connector: str) -> Problem:
+    """The moment between the last look and the commit can't be closed: a leader may write in it."""
+    show = shlex.join(["eosctl", "task-counts", "show", connector])
+    return Problem(
+        codes.RECORD_DIFFERS,
+        f"something else was written to the config topic at the same moment as the record of {connector}",
+        hint=f"See what there is now: `{show}`. {stop_and_resume(connector)}: the leader then writes its own.",
+    )
 
 
 def _recheck(app: App, then: Scene) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace as with_other
 
 from msgspec.structs import replace
@@ -11,7 +11,8 @@ from eosctl.app import App
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId, TransactionalId
 from eosctl.core.records import Record, TopicRead
-from eosctl.core.transaction_log import TOPIC, LoggedTransaction, decode_key, decode_value
+from eosctl.core.transaction_log import TOPIC, LoggedTransaction, coordinator_partition, decode_key, decode_value
+from eosctl.core.transactions import TransactionState
 from eosctl.core.wording import counted, rfc3339
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, ProtocolError
 from eosctl.output.parts import Place
@@ -24,6 +25,8 @@ from eosctl.txn.rows import TXN_LOG, LogRow, LogSummary
 from eosctl.txn.rules import LogEntry, LogLook
 
 _BAD_SHOWN = 10
+MOST_RECENT = 20_000
+"""So many offsets at the end of a partition have the last minutes of an id, unless its coordinator is very busy."""
 
 
 @frozen
@@ -151,3 +154,26 @@ def read_log_about(app: App, producer_ids: Collection[ProducerId]) -> LogLook:
     if read.missing:
         unread = f"{counted(len(read.missing), 'partition')} of {TOPIC}: {next(iter(read.missing.values()))}"
     return LogLook(tuple(entries), unread)
+
+
+def count_initialisations(
+    app: App, transactional_ids: Collection[TransactionalId], *, since_ms: int
+) -> Mapping[TransactionalId, int]:
+    """Return how many InitProducerIds of each id `__transaction_state` has since then: each leaves a record Empty.
+
+    Of each partition no more than the last MOST_RECENT offsets are read. Raises what reading raises.
+    """
+    keys = dict.fromkeys(transactional_ids, 0)
+    with app.topics() as store:
+        bounds = store.bounds(TOPIC)
+        wanted = {coordinator_partition(each, len(bounds)) for each in keys}
+        since = {
+            each.partition: max(each.begin, each.end - MOST_RECENT) if each.partition in wanted else each.end
+            for each in bounds
+        }
+        read = store.read(TOPIC, isolation="read_uncommitted", since=since)
+    for record in read.records:
+        transactional_id = decode_key(record.key or b"")
+        if transactional_id in keys and record.value is not None and record.timestamp_ms >= since_ms:
+            keys[transactional_id] += decode_value(record.value).state is TransactionState.EMPTY
+    return keys

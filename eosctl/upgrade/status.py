@@ -10,9 +10,10 @@ from eosctl.core.allowances import Waiver
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.wording import rfc3339
 from eosctl.core.workers.modes import Mode, UpgradeWorker
+from eosctl.deadline import Deadline
 from eosctl.errors import ExitCode
 from eosctl.group import codes as group_codes
-from eosctl.group.observation.rules import Observation
+from eosctl.group.observation.rules import STARTING, Observation
 from eosctl.group.rows import WorkersSummary
 from eosctl.output.parts import finding_row
 from eosctl.report import Problem, Report
@@ -21,8 +22,8 @@ from eosctl.upgrade import codes
 from eosctl.upgrade.drivers import OwnsWorkers
 from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.gates import FORBIDDABLE_GATES
-from eosctl.upgrade.look import NOTHING_KNOWN, GroupLook, lenience_of, look
-from eosctl.upgrade.memory import Brought, Roll, describe_roll
+from eosctl.upgrade.look import NOTHING_KNOWN, GroupLook, Lenience, lenience_of, look
+from eosctl.upgrade.memory import Brought, Memory, Roll, describe_roll
 from eosctl.upgrade.roll.journal import newest_roll, upgrade_journal
 from eosctl.upgrade.roll.owned import match_gates
 from eosctl.upgrade.rows import (
@@ -37,6 +38,7 @@ from eosctl.upgrade.rows import (
 )
 
 _JUDGED_PER_WORKER = codes.MODES_PROVEN
+_PATIENCE_S, _POLL_S = 20.0, 1.0
 
 
 def upgrade_status(app: App) -> Report:
@@ -70,19 +72,20 @@ def verify_upgrade(
 ) -> Report:
     """Findings that keep the group from being wholly and provably in `target`; exit 3 when there are any.
 
+    What a rebalance or the start of a task explains must last for a while.
     That the rights can't be judged, or may not be looked at, is a warning only: it says nothing of what workers do now.
     So are gates that are `accepted` as they are; with `modes_proven`, modes that nothing proves, or a file alone tells.
     With a `driver`, the members must be the workers of its platform. Raises what `observe_workers` raises.
     """
     journal, cluster_id = _journal(app)
     roll = newest_roll(journal)
-    view = look(app, target, roll.memory if roll else NOTHING_KNOWN, lenience=lenience_of(accepted, roll))
+    view = _calm_look(app, target, roll.memory if roll else NOTHING_KNOWN, lenience_of(accepted, roll))
     view = replace(view, gates=(*view.gates, *match_gates(app, driver, view.group, accepted=accepted)))
     elsewhere = [each for each in view.observation.workers if each.mode is not target or not each.confirmed]
     taken = [each for each in elsewhere if codes.MODES_PROVEN in accepted and target in each.possible]
     findings = [
         *(_worker_finding(worker, target) for worker in elsewhere if worker not in taken),
-        *(_gate_finding(gate, cluster_id) for gate in _open_gates(view)),
+        *(_gate_finding(gate, str(app.target.group_id)) for gate in _open_gates(view)),
     ]
     if not view.observation.workers:
         findings.append(
@@ -108,6 +111,26 @@ def verify_upgrade(
         ],
         exit_code=ExitCode.FINDINGS if findings else ExitCode.OK,
     )
+
+
+def _calm_look(app: App, target: Mode, memory: Memory, lenience: Lenience) -> GroupLook:
+    """Return a look; one that meets no more than a rebalance, or tasks that start, is repeated for some seconds."""
+    patience = Deadline.after(min(_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
+    view = look(app, target, memory, lenience=lenience)
+    while _is_passing(view) and patience.remaining_s() > view.took_s + _POLL_S:
+        patience.sleep(_POLL_S)
+        view = look(app, target, memory, lenience=lenience)
+    return view
+
+
+def _is_passing(view: GroupLook) -> bool:
+    """Whether gates fail, and a rebalance, or a connector that starts, may be why each of them does."""
+    failing = {gate.id for gate in _open_gates(view) if gate.status == "fail"}
+    states = {state for each in view.observation.connectors or () for state in each.unwell().values()}
+    passing = {codes.GROUP_STABLE, codes.TASK_SETS_COMPLETE}
+    if states <= STARTING:
+        passing.add(codes.CONNECTORS_HEALTHY)
+    return bool(failing) and failing <= passing
 
 
 def _journal(app: App) -> tuple[Journal, str]:
@@ -168,9 +191,9 @@ def _worker_finding(worker: UpgradeWorker, target: Mode) -> Finding:
     )
 
 
-def _gate_finding(gate: Gate, cluster_id: str) -> Finding:
+def _gate_finding(gate: Gate, group_id: str) -> Finding:
     return Finding(
-        gate.id, ERROR, cluster_id, f"gate {gate.id} {gate.verb}: {gate.evidence}", gate.fix, {"status": gate.status}
+        gate.id, ERROR, group_id, f"gate {gate.id} {gate.verb}: {gate.evidence}", gate.fix, {"status": gate.status}
     )
 
 

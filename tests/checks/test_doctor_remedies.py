@@ -98,6 +98,7 @@ def of_match(match: Match) -> Remedy:
 
 def unassigned(minutes: int) -> ConfigWorld:
     there = cluster(described=[*DEFAULT, compacted(STATUSES, 5)])
+    there.connect.delayed.add(("orders", 0))
     there.connect.connectors["orders"].tasks[0].state = "UNASSIGNED"
     there.topics.read(STATUSES)
     newest_ms = max(record.timestamp_ms for record in there.topics.records(STATUSES))

@@ -40,6 +40,12 @@ def later(there: ConfigWorld, seconds: float) -> None:
     there.time.now_s = newest_ms / 1000 + seconds
 
 
+def without_worker(there: ConfigWorld) -> None:
+    """The task waits for a worker that is lost."""
+    there.connect.delayed.add(("orders", 0))
+    there.connect.connectors["orders"].tasks[0].state = "UNASSIGNED"
+
+
 @pytest.mark.parametrize(("minutes", "severity"), [(5, "warning"), (7, "error")])
 def test_a_task_that_has_no_worker_for_longer_than_a_rebalance_is_an_error(
     invoke: Invoke, minutes: int, severity: str
@@ -47,7 +53,7 @@ def test_a_task_that_has_no_worker_for_longer_than_a_rebalance_is_an_error(
     """It was a warning to look again, also after hours."""
     topics = [compacted(CONFIG_TOPIC, 1), compacted(OFFSETS, 25), compacted(STATUSES, 5), transaction_topic()]
     there = cluster(described=topics)
-    there.connect.connectors["orders"].tasks[0].state = "UNASSIGNED"
+    without_worker(there)
     there.topics.read(STATUSES)  # which has it from now on
     later(there, minutes * 60)
     row = row_of(invoke, there, "unassigned")
@@ -58,7 +64,7 @@ def test_a_task_that_has_no_worker_for_longer_than_a_rebalance_is_an_error(
 
 def test_without_the_status_topic_it_stays_a_warning(invoke: Invoke) -> None:
     there = cluster()
-    there.connect.connectors["orders"].tasks[0].state = "UNASSIGNED"
+    without_worker(there)
     later(there, 3600)
     assert row_of(invoke, there, "unassigned")["severity"] == "warning"
 
@@ -67,7 +73,7 @@ def test_the_default_status_topic_is_not_asked_of_a_group_that_may_have_another(
     """Another group's task of the same name was UNASSIGNED there for an hour."""
     topics = [compacted("other-configs", 1), compacted(OFFSETS, 25), compacted(STATUSES, 5), transaction_topic()]
     there = cluster(described=topics, records=())
-    there.connect.connectors["orders"].tasks[0].state = "UNASSIGNED"
+    without_worker(there)
     there.topics.read(STATUSES)
     later(there, 3600)
     rows = doctor(invoke, there, "--config-topic", "other-configs", "-o", "json").json()["data"]["rows"]

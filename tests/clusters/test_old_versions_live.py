@@ -105,7 +105,7 @@ def test_a_zombie_of_a_connector_that_was_halted_ends(old: Stack, eosctl: Eosctl
         assert task_id in [each["transactional_id"] for each in open_ones], "other tests may have some, too"
         (fenced,) = rows(eosctl("fence", "--connector", name, "--yes"))
         assert (fenced["outcome"], zombie.commit()) == ("fenced", "_FENCED")
-        assert fenced["after"]["producer_epoch"] == fenced["before"]["producer_epoch"] + 2  # one for the abort
+        assert fenced["after"]["producer_epoch"] >= fenced["before"]["producer_epoch"] + 2  # one for the abort
     wait_until(lambda: rows(eosctl("txn", "describe", task_id))[0]["state"] == "Empty", what="the id to be Empty")
 
     if old_source.stops:  # the leader's own way, which leaves the timeout that tells its rounds from everybody else's

@@ -27,7 +27,7 @@ from eosctl.ports import ConnectWorker
 from eosctl.sandbox.stack import Stack
 from tests.fakes.connect import FakeConnect
 from tests.fakes.connectors import FILE_SOURCE
-from tests.sandbox_fixtures import PAIR, frozen, wait_until
+from tests.sandbox_fixtures import PAIR, PATIENCE_S, frozen, wait_until
 
 LINES = "one\ntwo\n"
 
@@ -102,8 +102,13 @@ class Group:
         (leader,) = {str(member.assignment.leader_url) for member in members}
         return leader.rstrip("/")
 
-    def wait(self, done: Callable[[], Any], what: str) -> Any:
-        return wait_until(done, what=what, clock=self.clock, scene=self.describe)
+    def led_alone_by(self, url: str) -> bool:
+        """Whether the worker at `url` is the only member and leads, by one look."""
+        members = self.members()
+        return [member.url for member in members] == [url] and str(members[0].assignment.leader_url).rstrip("/") == url
+
+    def wait(self, done: Callable[[], Any], what: str, timeout_s: float = PATIENCE_S) -> Any:
+        return wait_until(done, what=what, clock=self.clock, scene=self.describe, timeout_s=timeout_s)
 
     def at(self, url: str, timeout_s: float = 90.0) -> ConnectWorker:
         """The REST interface of one of them."""

@@ -148,6 +148,10 @@ def test_the_worker_names_its_version_and_its_cluster(subject: Subject) -> None:
     assert subject.worker.health() == "healthy"
 
 
+def test_its_answers_bear_the_time(subject: Subject) -> None:
+    assert subject.worker.date_ms() == pytest.approx(subject.clock.now_ms(), abs=10_000)
+
+
 def test_plugins_have_class_and_type(subject: Subject) -> None:
     found = {(plugin["class"], plugin["type"]) for plugin in subject.worker.plugins()}
     assert (FILE_SOURCE, "source") in found

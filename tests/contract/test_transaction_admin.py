@@ -73,12 +73,15 @@ def test_fencing_an_unknown_id_creates_it_and_again_bumps_its_epoch(subject: Sub
     with subject.admin() as admin:
         (first,) = admin.fence([name], transaction_timeout_ms=31_000)
         (second,) = admin.fence([name], transaction_timeout_ms=31_000)
-        assert (first.producer_epoch, second.producer_epoch) == (0, 1)
+        assert first.producer_epoch is not None
+        assert second.producer_epoch is not None
+        assert 0 <= first.producer_epoch < second.producer_epoch  # a lost answer is asked for again: one more
         assert first.producer_id == second.producer_id
         assert first.confirmed
         assert first.fault is None
         state = described(admin, name)
-        assert (state.state, state.producer_epoch, state.transaction_timeout_ms) == (TransactionState.EMPTY, 1, 31_000)
+        assert (state.state, state.transaction_timeout_ms) == (TransactionState.EMPTY, 31_000)
+        assert state.producer_epoch == second.producer_epoch
         assert (state.started_ms, state.partitions) == (None, ())
         assert state.coordinator == first.coordinator
 
@@ -94,7 +97,7 @@ def test_fencing_asks_the_coordinators_that_it_is_told_and_looks_up_those_that_a
         for at in (known, gone):
             (answer,) = admin.fence([name], transaction_timeout_ms=30_000, coordinators={name: at})
             assert (answer.fault, answer.confirmed, answer.coordinator) == (None, True, known)
-        assert described(admin, name).producer_epoch == 2
+        assert described(admin, name).producer_epoch >= 2
 
 
 @on_all
@@ -107,7 +110,9 @@ def test_fencing_an_open_transaction_aborts_it_and_bumps_the_epoch_twice(
         assert (before.state, before.partitions) == (TransactionState.ONGOING, ((name, 0),))
         assert before.started_ms is not None
         (answer,) = admin.fence([name], transaction_timeout_ms=30_000)
-        assert (answer.producer_id, answer.producer_epoch) == (before.producer_id, before.producer_epoch + 2)
+        assert answer.producer_id == before.producer_id
+        assert answer.producer_epoch is not None
+        assert answer.producer_epoch >= before.producer_epoch + 2  # one for the abort; a lost answer costs one more
         assert answer.attempts > 1
         assert described(admin, name).state == TransactionState.EMPTY
         producers = admin.describe_producers([(name, 0)])[(name, 0)]
@@ -121,11 +126,10 @@ def test_one_bad_id_does_not_hide_the_others(subject: Subject, name: Transaction
         empty, other = TransactionalId(""), TransactionalId(f"{name}-2")
         answers = list(admin.fence([name, empty, other], transaction_timeout_ms=30_000))
         faults = {answer.transactional_id: answer.fault for answer in answers}
-        epochs = {answer.transactional_id: answer.producer_epoch for answer in answers}
         fault = faults[empty]
         assert fault is not None
         assert fault.name == "INVALID_REQUEST"
-        assert [epochs[key] for key in (name, other)] == [0, 0]
+        assert (faults[name], faults[other]) == (None, None)
 
 
 @on_all
@@ -243,7 +247,7 @@ def test_a_plain_writer_is_an_active_producer_without_a_transaction(subject: Sub
         store.write([OutRecord(name, b"k", b"v", 0)])
         producers = admin.describe_producers([(name, 0)])[(name, 0)]
         assert not isinstance(producers, KafkaFault)
-        assert [(each.producer_epoch, each.txn_start_offset) for each in producers] == [(0, None)]
+        assert [each.txn_start_offset for each in producers] == [None]
 
 
 @on_all
@@ -260,6 +264,7 @@ def test_what_committed_is_told_with_its_end(subject: Subject, name: Transaction
         assert state.transaction_timeout_ms == 120_000
         (answer,) = admin.fence([name], transaction_timeout_ms=30_000)
         assert answer.producer_id == state.producer_id
-        assert answer.producer_epoch == state.producer_epoch + 1
+        assert answer.producer_epoch is not None
+        assert answer.producer_epoch >= state.producer_epoch + 1
         # when the last one began is the former producer's until then on 3.9.2, and nobody's on 4.3.1
         assert described(admin, name).state is TransactionState.EMPTY

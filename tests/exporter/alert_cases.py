@@ -113,10 +113,10 @@ CASES = (
         {
             'eosctl_collection_interval_seconds{source="group"}': "60x60",
             'eosctl_collection_age_seconds{source="group"}': "400x20 10x30",
-            'eosctl_collection_success{source="group"}': "1x60",
+            'eosctl_collection_error{source="group",code="stale"}': "_ 1x20 stale",
             'eosctl_collection_interval_seconds{source="failing"}': "60x60",
             'eosctl_collection_age_seconds{source="failing"}': "400x60",
-            'eosctl_collection_success{source="failing"}': "0x60",
+            'eosctl_collection_error{source="failing",code="unreachable"}': "1x60",
         },
         "6m", ("4m", "11m"), 'source="group"',
     ),

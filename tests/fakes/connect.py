@@ -43,6 +43,7 @@ class FakeConnect(FakeMembers):
     are other ways to a member: URL -> the member's; `hidden` are URLs that lead nowhere from here. `fenced` are the
     connectors whose fencing was asked for, and signed. `objections` are what connectors now have against a config of
     theirs, by property, say that the database does not answer; `definitions` what a validation tells of a property.
+    `clocks_ahead_s` is how far a member's clock is ahead of ours, None where its answers bear no date.
     """
 
     connectors: dict[str, FakeConnector] = field(default_factory=dict)
@@ -62,6 +63,7 @@ class FakeConnect(FakeMembers):
     fenced: list[str] = field(default_factory=list)
     objections: dict[str, str] = field(default_factory=dict)
     definitions: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    clocks_ahead_s: dict[str, float | None] = field(default_factory=dict)
 
     def open_worker(self, app: App, url: str) -> FakeConnectWorker:
         """App's door; `opened` keeps the URLs as they were given, credentials included."""

@@ -31,6 +31,7 @@ class FakeMembers(Faults):
     What is taken from a follower goes on until its task has ended: in LAG_S, or as many seconds as `stops_slowly` says.
     `mirror_maker`: they are a dedicated MirrorMaker's, which advertise no URL and have no REST interface; `internal`:
     theirs advertise their URLs, and answer only each other. `hosts` is from where a member is connected (by URL).
+    `delayed` is a lost worker's work, which waits for it.
     `reads_up_to` is the config offset of a member that does not reach the group's: it joins again and again with it.
 
     Events are `stop_worker`, `start_worker` and `join` (URL), `rebalance` (at its end) and `end_task` (name, task).
@@ -48,6 +49,7 @@ class FakeMembers(Faults):
     internal: bool = False
     hosts: dict[str, str] = field(default_factory=dict)
     reads_up_to: dict[str, int] = field(default_factory=dict)
+    delayed: set[Work] = field(default_factory=set)
     forgotten_after_s: float = 600.0
     rebalancing: bool = False
     stops_slowly: dict[Work, float] = field(default_factory=dict)
@@ -139,7 +141,7 @@ class FakeMembers(Faults):
 
     def _assign(self) -> None:
         """Who owns something keeps it; what nobody owns goes to those that own least of its kind."""
-        there = self.work()
+        there = [work for work in self.work() if work not in self.delayed]
         self._owners = {work: self._owners[work] for work in there if self._owners.get(work) in self.modes}
         for work in there if self.modes else ():
             if work not in self._owners and work not in self._ending:

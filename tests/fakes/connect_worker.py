@@ -36,6 +36,11 @@ class FakeConnectWorker:
         with self._asked("root"):
             return {"version": self.group.version, "commit": "abc", "kafka_cluster_id": self.group.kafka_cluster_id}
 
+    def date_ms(self) -> int | None:
+        with self._asked("date_ms"):
+            ahead_s = self.group.clocks_ahead_s.get(self._member, 0.0)
+            return None if ahead_s is None else int(self.group.time.now_s + ahead_s) * 1000
+
     def health(self) -> str:
         with self._asked("health"):
             return "starting" if self._member in self.group.starting else self.group.health

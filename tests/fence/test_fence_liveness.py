@@ -245,7 +245,7 @@ def test_a_task_that_is_about_to_end_is_waited_for(world: World, deleted: bool) 
     assert planned(world) == {"g-c-0": "would_fence"}
     assert next(looks, None) is None
     world.brokers.state.groups["g"] = held_by_w1(*HELD)
-    with pytest.raises(RefusedError, match="may run their tasks: the workers that were asked did not report them"):
+    with pytest.raises(RefusedError, match="worker w1:8083 of group g may run their tasks"):
         planned(world)
 
 

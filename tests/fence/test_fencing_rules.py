@@ -11,11 +11,9 @@ from eosctl.fence.rules import (
     FenceItem,
     FenceOutcome,
     LiveTask,
-    TaskLiveness,
     blocked_leaders,
     blocked_live,
     count_outcomes,
-    judge_task,
     may_be_prepared,
     newly_live,
     parse_id_lines,
@@ -144,41 +142,6 @@ def test_a_task_that_starts_after_the_plan_makes_it_stale_but_one_known_before_d
     items = plan({"g-c-0": state_of("g-c-0"), "g-c-1": state_of("g-c-1")}, live=before)
     now = held(LiveTask("c", 0, W1), LiveTask("c", 1, W1), LiveTask("c", 9, W1))
     assert newly_live(items, now) == [LiveTask("c", 1, W1)]
-
-
-@pytest.mark.parametrize(
-    ("state", "worker", "holders", "members", "verdict"),
-    [
-        ("RUNNING", W1, [W1], [W1, W2], TaskLiveness.RUNS),
-        ("PAUSED", W1, [W1], [W1, W2], TaskLiveness.RUNS),
-        ("FAILED", W1, [W1], [W1, W2], TaskLiveness.RUNS_NOT),
-        ("UNASSIGNED", W1, [W1], [W1, W2], TaskLiveness.MAY_RUN),  # it has a producer before REST says that it runs
-        ("UNASSIGNED", W1, [], [W1, W2], TaskLiveness.RUNS_NOT),
-        ("DESTROYED", W1, [W1], [W1, W2], TaskLiveness.RUNS_NOT),
-        ("STOPPED", W1, [W1], [W1, W2], TaskLiveness.RUNS_NOT),
-        (None, None, [W1], [W1, W2], TaskLiveness.MAY_RUN),  # REST does not know it
-        ("FAILED", W2, [W1], [W1, W2], TaskLiveness.MAY_RUN),  # it has moved since
-        ("FAILED", "x:8083", [W1], [W1], TaskLiveness.MAY_RUN),  # a worker of another group
-        ("RUNNING", W2, [W1], [W1, W2], TaskLiveness.RUNS),  # it is moving
-        ("RUNNING", "x:8083", [W1], [W1], TaskLiveness.MAY_RUN),
-        ("RUNNING", "x:8083", [], [W1], TaskLiveness.MAY_RUN),
-        ("RUNNING", W1, [], [W1], TaskLiveness.RUNS),
-        ("RUNNING", "x:8083", [], None, TaskLiveness.RUNS),  # nobody says who is a member
-        ("FAILED", "x:8083", [], None, TaskLiveness.RUNS_NOT),
-        ("FAILED", W1, [], [W1], TaskLiveness.RUNS_NOT),
-        (None, None, [], [W1], TaskLiveness.RUNS_NOT),
-        (None, None, [], [], TaskLiveness.RUNS_NOT),
-    ],
-)
-def test_whether_a_task_runs(
-    state: str | None,
-    worker: WorkerId | None,
-    holders: list[WorkerId],
-    members: list[WorkerId] | None,
-    verdict: TaskLiveness,
-) -> None:
-    """What REST says counts for members of the group; what it does not say is no proof of anything."""
-    assert judge_task(state, worker, holders=holders, members=members) is verdict
 
 
 OPEN, IDLE = TransactionState.ONGOING, TransactionState.EMPTY

@@ -8,7 +8,7 @@ from eosctl.core.configs.fold import fold_config_topic
 from eosctl.core.records import Record
 from eosctl.core.workers.connector_entry import PartStatus, read_part, read_task
 from eosctl.group.protocol import CONNECTOR_ITSELF
-from eosctl.group.topics.statuses import connectors_as_written, read_statuses, unassigned_since, version_at
+from eosctl.group.topics.statuses import WrittenStatus, connectors_as_written, read_statuses, status_history, version_at
 from tests.fakes.config_topic import config_records, created
 
 
@@ -60,11 +60,16 @@ def test_a_version_is_taken_only_where_all_that_is_owned_agrees() -> None:
     assert version_at([], statuses) is None
 
 
-def test_since_when_something_is_unassigned() -> None:
-    gone: dict[str, object] = {**RUNS, "state": "UNASSIGNED"}
+def test_what_was_written_of_each_part_since_it_was_deleted_last() -> None:
+    gone: dict[str, object] = {**RUNS, "state": "UNASSIGNED", "trace": "boom"}
     told = [
         ("status-task-c-1-0", gone), ("status-task-c-1-1", gone), ("status-connector-c-1", gone), ("other", gone),
-        ("status-task-c-1-1", RUNS), ("status-task-c-1-2", b"junk"), ("status-task-c-1-3", None),
+        ("status-task-c-1-1", RUNS), ("status-task-c-1-2", b"junk"), ("status-task-c-1-0", None),
     ]  # fmt: skip
     records = [status(key, value, at)._replace(timestamp_ms=100 + at) for at, (key, value) in enumerate(told)]
-    assert unassigned_since(records) == {("c-1", 0): 100, ("c-1", CONNECTOR_ITSELF): 102}
+    history = {work: [(each.at_ms, each.state) for each in told] for work, told in status_history(records).items()}
+    assert history == {
+        ("c-1", 1): [(101, "UNASSIGNED"), (104, "RUNNING")],
+        ("c-1", CONNECTOR_ITSELF): [(102, "UNASSIGNED")],
+    }
+    assert status_history(records)["c-1", CONNECTOR_ITSELF][0] == WrittenStatus(102, "UNASSIGNED", "h/a->b/1", "boom")

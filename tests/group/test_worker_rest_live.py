@@ -204,7 +204,8 @@ def test_a_fencing_round_is_asked_for_with_a_signature_and_needs_no_password(
     source.stop_and_wait()
     words = ("fence", "--connector", source.name, "--via", "connect", "--yes")
     (row,) = envelope_of(guarded.run(invoke, *words), "fence-result")["data"]["rows"]
-    assert (row["outcome"], row["after"]["producer_epoch"]) == ("fenced", row["before"]["producer_epoch"] + 1)
+    assert row["outcome"] == "fenced"
+    assert row["after"]["producer_epoch"] >= row["before"]["producer_epoch"] + 1
     task_id = f"{GROUP}-{source.name}-0"
     (state,) = guarded.run(invoke, "txn", "describe", task_id).json()["data"]["rows"]
     assert state["transaction_timeout_ms"] == 90_000, "the mark of Connect's own round"

@@ -10,7 +10,7 @@ import pytest
 
 from eosctl.app import App
 from eosctl.checks.workers import list_workers, probe_workers
-from eosctl.connectors.statuses import running_tasks
+from eosctl.connectors.statuses import connector_statuses
 from eosctl.core.ids import WorkerId
 from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.core.workers.url import NOT_REACHED_HINT
@@ -145,7 +145,7 @@ def test_running_tasks_come_from_the_first_worker_that_answers(world: World) -> 
     world.connect.down.add(W0)
     world.connect.add("b", {"tasks.max": "2"}, failed=(1,))
     world.connect.add("a", state="STOPPED")
-    assert running_tasks(world.app()) == {
+    assert {name: entry.tasks for name, entry in connector_statuses(world.app()).items()} == {
         "a": (),
         "b": (
             TaskStatus(0, "RUNNING", WorkerId("w0:8083")),
@@ -157,7 +157,7 @@ def test_running_tasks_come_from_the_first_worker_that_answers(world: World) -> 
 def test_running_tasks_are_not_guessed_when_no_worker_answers(world: World) -> None:
     world.connect.down |= {W0, W1}
     with pytest.raises(UnreachableError, match=f"no worker says which tasks run: .*{W0}.*{W1}"):
-        running_tasks(world.app())
+        connector_statuses(world.app())
 
 
 def test_who_is_turned_away_by_every_worker_is_not_authorized(world: World) -> None:
@@ -165,23 +165,23 @@ def test_who_is_turned_away_by_every_worker_is_not_authorized(world: World) -> N
     world.connect.modes = {W0: "enabled"}
     world.connect.fail_next("root", UnauthorizedError("not allowed: 401", hint="Give --connect-username."))
     with pytest.raises(UnauthorizedError, match="no worker says which tasks run: not allowed: 401") as caught:
-        running_tasks(world.app(connect_urls=(W0,)))
+        connector_statuses(world.app(connect_urls=(W0,)))
     assert caught.value.hint == "Give --connect-username."
 
 
 def test_an_empty_group_runs_nothing(world: World) -> None:
     world.connect.modes = {}
-    assert running_tasks(world.app()) == {}
+    assert connector_statuses(world.app()) == {}
 
 
 def test_a_group_in_a_rebalance_is_not_taken_for_an_empty_one(world: World) -> None:
     """No member tells its URL then; this used to answer "no task runs", so that a live task could be fenced."""
     world.connect.rebalance(lasts_s=math.inf)
     with pytest.raises(UnreachableError, match="PreparingRebalance"):
-        running_tasks(world.app())
+        connector_statuses(world.app())
 
 
 def test_a_worker_of_another_cluster_proves_nothing(world: World) -> None:
     world.connect.kafka_cluster_id = "elsewhere"
     with pytest.raises(RefusedError, match=f"uses Kafka cluster elsewhere, not {world.cluster_id}"):
-        running_tasks(world.app(connect_urls=(W0,)))
+        connector_statuses(world.app(connect_urls=(W0,)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosctl.checks.workers import list_workers
-from eosctl.connectors.statuses import running_tasks
+from eosctl.connectors.statuses import connector_statuses
 from eosctl.core.workers.connect_map import parse_connect_map
 from eosctl.core.workers.modes import Mode
 from eosctl.report import Report
@@ -82,4 +82,4 @@ def test_mapped_workers_are_asked_where_they_are_reached(world: World) -> None:
     report = list_workers(app)
     assert [(row.url, row.mode) for row in report.rows] == [(W0, "enabled"), (W1, "not_enabled")]
     assert (report.problems, set(world.connect.opened)) == ([], set(ports.values()))
-    assert set(running_tasks(app)) == {"c"}
+    assert set(connector_statuses(app)) == {"c"}

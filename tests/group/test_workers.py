@@ -13,7 +13,7 @@ import pytest
 
 from eosctl.app import App
 from eosctl.checks.workers import group_problems, list_workers, probe_workers
-from eosctl.connectors.statuses import running_tasks
+from eosctl.connectors.statuses import connector_statuses
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import OutRecord
 from eosctl.core.transactions import RawGroup
@@ -426,5 +426,5 @@ def test_a_real_group(stack: Any, file_source: FileSource, tmp_path: Path) -> No
     assert file_source.name in row.assigned.connectors
     assert TaskPart(connector=file_source.name, task=0) in row.assigned.tasks
     assert row.mode == "enabled"
-    (task,) = running_tasks(app)[file_source.name]
+    (task,) = connector_statuses(app)[file_source.name].tasks
     assert (task.task, task.state, f"http://{task.worker_id}") == (0, "RUNNING", file_source.url)

@@ -34,6 +34,9 @@ def over(**values: str) -> dict[str, str]:
         ({}, {f"admin.{MS}": "0", f"admin.{MAX_MS}": "0"}, (4, 3), 0),
         (over(max_ms="50"), {f"admin.{MAX_MS}": "10"}, (4, 3), 50),
         (over(max_ms="soon"), {}, (4, 3), 1000),
+        (over(max_ms=" 400 "), {}, (4, 3), 400),  # Kafka trims
+        (over(max_ms="+400"), {}, (4, 3), 400),
+        (over(max_ms="-1"), {}, (4, 3), 1000),  # it takes none below 0
     ],
 )
 def test_the_pause_between_two_ids(

@@ -231,6 +231,15 @@ def test_a_new_task_set_during_the_rescue_gets_no_record(scene: Scene) -> None:
     assert "eosctl-config-g" not in [transactional_id for transactional_id, _value in scene.records()]
 
 
+def test_a_record_that_differs_is_reported_with_what_to_do(scene: Scene) -> None:
+    """It said that the record "is differs", and no more."""
+    plan = plan_rescue(scene.app(), "c")
+    scene.topics.after("write", lambda _call: scene.commit(2))
+    report = apply_rescue(scene.app(), plan)
+    assert ("write", "failed") in steps(report)
+    assert any("`eosctl connectors stop c`" in str(problem.hint) for problem in report.problems)
+
+
 def test_unknown_connectors_are_named(scene: Scene) -> None:
     with pytest.raises(NotFoundError, match="no connector 'nope'"):
         plan_rescue(scene.app(), "nope")

@@ -266,6 +266,8 @@ def test_what_someone_else_writes_after_it_makes_it_differ(scene: Scene, key: by
     report = apply_write(scene.app(), plan)
     assert (report.exit_code, report.rows[0].outcome) == (ExitCode.PARTIAL, "differs")
     assert report.rows[0].after.task_count == count
+    (problem,) = [each for each in report.problems if each.code == "record_differs"]
+    assert "`eosctl connectors stop c`" in str(problem.hint), "it used to say that it differs, and no more"
 
 
 def test_a_task_set_that_comes_just_before_the_record_makes_it_differ(scene: Scene) -> None:

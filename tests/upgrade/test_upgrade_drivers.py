@@ -24,6 +24,7 @@ from eosctl.upgrade.drivers.programs import run_program
 from eosctl.upgrade.drivers.properties_files import edit_mode
 from eosctl.upgrade.drivers.sandboxes import SandboxDriver
 from eosctl.upgrade.drivers.systemd import SystemdDriver
+from eosctl.upgrade.drivers.templates import worker_values
 from tests.synced_files import SyncedFiles
 
 WORKER = "http://w1.example:8083"
@@ -105,15 +106,44 @@ def test_command_fills_in_words_and_no_shell_reads_them(app: App, tmp_path: Path
     program("restart")
     driver = CommandDriver(
         restart="restart '{host} {port}' ; echo $HOME", set_config="set-mode --url={url} --mode={mode} {config}",
-        properties="/etc/{host}/it's.properties",
+        properties="/etc/{host}/$(touch x);/it's.properties",
     )  # fmt: skip
-    worker = "http://w1$(touch x);:8083"
-    driver.bring(app, [worker], Mode.ENABLED)
+    driver.bring(app, [WORKER], Mode.ENABLED)
     assert calls(tmp_path) == [
-        ["set-mode", f"--url={worker}", "--mode=enabled", "/etc/w1$(touch x);/it's.properties"],
-        ["restart", "w1$(touch x); 8083", ";", "echo", "$HOME"],
+        ["set-mode", f"--url={WORKER}", "--mode=enabled", "/etc/w1.example/$(touch x);/it's.properties"],
+        ["restart", "w1.example 8083", ";", "echo", "$HOME"],
     ]
     assert driver.actions([WORKER], Mode.ENABLED)[1] == "run restart 'w1.example 8083' ';' echo '$HOME'"
+
+
+@pytest.mark.parametrize(
+    "worker",
+    [
+        "http://-oproxycommand=id:8083", "http://$(id):8083", "http://w1;id:8083", "http://w1`id`:8083", "http://..:8083",
+        "http://w1&id:8083", "http://w1:8083/$(id)", "http://w\u0131:8083",
+    ],
+)  # fmt: skip
+def test_what_a_member_calls_itself_becomes_no_option_and_no_command(worker: str) -> None:
+    """Whoever may join the group says what a member's URL is; `ssh {host} restart` ran what it said."""
+    for driver in (
+        CommandDriver(restart="ssh {host} restart", set_config="set {url}"),
+        SystemdDriver("connect", "/etc/connect.properties", "ops@{host}"),
+    ):
+        with pytest.raises(RefusedError, match="nothing was written"):
+            driver.actions([worker], Mode.ENABLED)
+
+
+@pytest.mark.parametrize(
+    ("worker", "host"),
+    [
+        ("http://W1.Example:8083", "W1.Example"),
+        ("https://[fd00::1]:8083", "fd00::1"),
+        ("http://connect_1:8083/prefix", "connect_1"),
+        ("10.0.0.7/a->b#2", "10.0.0.7"),
+    ],
+)
+def test_a_host_is_filled_in_as_it_is_written(worker: str, host: str) -> None:
+    assert worker_values(worker)["host"] == host
 
 
 def test_command_edits_the_file_itself(app: App, program: Program, properties: Path) -> None:

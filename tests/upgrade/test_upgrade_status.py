@@ -54,12 +54,30 @@ def test_a_group_without_workers_is_in_no_mode(tmp_path: Path) -> None:
     assert "no_workers" in [row.code for row in report.rows]
 
 
+def test_a_look_in_the_middle_of_a_rebalance_is_repeated(tmp_path: Path) -> None:
+    """A task that was about to start made it exit with 3."""
+    there = world(w1="enabled", w2="enabled")
+    for task in there.connector.tasks.values():
+        task.state = "UNASSIGNED"
+    there.time.later(4, there.connector.heal)
+    assert verify_upgrade(there.app(tmp_path), Mode.ENABLED).exit_code is ExitCode.OK
+
+
+def test_what_lasts_is_not_taken_for_a_rebalance(tmp_path: Path) -> None:
+    there = world(w1="enabled", w2="enabled")
+    for task in there.connector.tasks.values():
+        task.state = "UNASSIGNED"
+    report = verify_upgrade(there.app(tmp_path), Mode.ENABLED)
+    assert (report.exit_code, [row.code for row in report.rows]) == (ExitCode.FINDINGS, ["connectors_healthy"])
+
+
 def test_a_gate_that_fails_keeps_a_group_from_being_done_though_all_modes_are_right(tmp_path: Path) -> None:
     there = world(w1="enabled", w2="enabled")
     assert verify_upgrade(there.app(tmp_path), Mode.ENABLED).exit_code is ExitCode.OK
     there.connector.fail()
     report = verify_upgrade(there.app(tmp_path), Mode.ENABLED)
-    assert (report.exit_code, [row.code for row in report.rows]) == (ExitCode.FINDINGS, ["connectors_healthy"])
+    assert report.exit_code is ExitCode.FINDINGS
+    assert [(row.code, row.subject) for row in report.rows] == [("connectors_healthy", "g")]  # not the cluster's id
 
 
 def test_a_gate_that_is_accepted_is_said_and_is_no_finding(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from eosctl.checks import codes
 from eosctl.core.findings import INFO, Finding
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
-from eosctl.group.observation.rules import Observation, ObservedConnector
+from eosctl.group.observation.rules import OTHER_GROUPS, Observation, ObservedConnector
 from eosctl.observation.connectors.commit_age import offset_age
 from eosctl.observation.connectors.exactly_once import requires_support
 from eosctl.observation.connectors.rules import Rule, connector_findings, offsets_topic, properties
@@ -16,7 +16,7 @@ from eosctl.task_counts import codes as task_count_codes
 
 _RULES: Sequence[Rule] = (offset_age, offsets_topic, properties)
 _ELSEWHERE = frozenset({Mode.DISABLED, Mode.PREPARING, Mode.NOT_ENABLED, Mode.OLD_VERSION})
-NOT_WRITTEN = frozenset({task_count_codes.MISSING, task_count_codes.MIS_ORDERED})
+_NOT_WRITTEN = frozenset({task_count_codes.MISSING, task_count_codes.MIS_ORDERED})
 """Findings about task-count records that workers without exactly-once neither write nor read."""
 
 
@@ -47,3 +47,13 @@ def uses_exactly_once(observation: Observation) -> bool:
     """Whether tasks may run exactly-once: not where workers are known to be otherwise, and none to be enabled."""
     modes = {worker.mode for worker in observation.workers}
     return Mode.ENABLED in modes or not modes & _ELSEWHERE
+
+
+def needless_codes(observation: Observation) -> frozenset[str]:
+    """Return the codes of findings about task-count records that say nothing of this group.
+
+    Whose ids another group has is judged among its connectors, by what that group runs, where that is known.
+    """
+    written = frozenset[str]() if uses_exactly_once(observation) else _NOT_WRITTEN
+    are_judged = observation.rival_groups is not None and OTHER_GROUPS not in observation.forbidden
+    return written | ({task_count_codes.ID_COLLISION} if are_judged else set())

@@ -7,6 +7,7 @@ from dataclasses import field, replace
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.configs.fold import ConfigState
+from eosctl.core.configs.records import RecordKind
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.offsets.aborted import AbortedOffset
@@ -26,6 +27,10 @@ ABORTS = "aborted transactions"
 """What `Observation.unseen` calls the ends of transactions in the coordinators' log."""
 
 
+STARTING = frozenset({"UNASSIGNED", "RESTARTING"})
+"""The states of a part that a worker may be about to start."""
+
+
 @frozen
 class ObservedConnector:
     """A connector as Connect shows it; `support_errors` are those of a validation with exactly-once required.
@@ -33,7 +38,8 @@ class ObservedConnector:
     `states` are the states of connector and tasks by name (`connector`, `task 0`), `traces` what those that failed
     say, `workers` the host:port where each is. `support_errors` None: not asked. `boundary_errors` are the objections
     to its `transaction.boundary`. `redefines_offsets_topic`: it has a property of its own called
-    `offsets.storage.topic`, which Connect reads all the same.
+    `offsets.storage.topic`, which Connect reads all the same. `holders` are the host:port of the members to which the
+    group has assigned its parts, None where that is not known now.
     """
 
     name: str
@@ -45,6 +51,12 @@ class ObservedConnector:
     redefines_offsets_topic: bool = False
     traces: Mapping[str, str] = field(default_factory=dict)
     workers: Mapping[str, str] = field(default_factory=dict)
+    holders: Mapping[str, str] | None = None
+
+    def worker_of(self, part: str) -> str | None:
+        """Return the worker that holds a part by the group's assignment; where that is not known, by its status."""
+        held = None if self.holders is None else self.holders.get(part)
+        return held or self.workers.get(part)
 
     def unwell(self) -> dict[str, str]:
         """Part -> state of what does not run, and was not told to rest."""
@@ -161,11 +173,12 @@ class Observation:
     RUNNING source tasks that no coordinator knows; `quiet` reports how long the others have committed nothing,
     `ongoing` what those have open that are in a transaction now, `timed_out` whose newest one was aborted at its
     timeout; None where it was aborted, and the coordinators' log does not tell when.
-    `committed_ms` is when each connector's newest offset was written, in the topics that were read.
-    `task_sets_ms` is when each connector's tasks were written, `looked_ms` when that was looked up. `own_clusters`
-    are those of source connectors whose configs name other Kafka brokers. `way_back`: an upgrade is taken back, so
-    what failed since it began must not hold that up. `client`: how the Kafka cluster is reached. `mirror_maker`: the
-    workers are a dedicated MirrorMaker's, of which only Kafka reports.
+    `committed_ms` is when each connector's newest offset was written, in the topics that were read. `task_sets_ms` is
+    when each connector's tasks were written, `config_records_ms` when each of its records in the config topic was, by
+    their kind; `looked_ms` is when that was looked up. `coordinators_ms` is the newest time that coordinators report,
+    which their clocks have passed. `own_clusters` are those of source connectors whose configs name other Kafka
+    brokers. `way_back`: an upgrade is taken back, so what failed since it began must not hold that up. `client`: how
+    the Kafka cluster is reached. `mirror_maker`: the workers are a dedicated MirrorMaker's: only Kafka reports of them.
     """
 
     target: Mode
@@ -192,6 +205,8 @@ class Observation:
     timed_out: Mapping[TransactionalId, TimedOut | None] = field(default_factory=dict)
     committed_ms: Mapping[str, int] = field(default_factory=dict)
     task_sets_ms: Mapping[str, int] = field(default_factory=dict)
+    config_records_ms: Mapping[tuple[RecordKind, str], tuple[int, ...]] = field(default_factory=dict)
+    coordinators_ms: int | None = None
     looked_ms: int | None = None
     rival_groups: GroupWork | None = None
     rights: RightsSeen | None = None

@@ -38,20 +38,39 @@ def read_statuses(records: Iterable[Record]) -> dict[Work, Mapping[str, object]]
     return found
 
 
-def unassigned_since(records: Iterable[Record]) -> dict[Work, int]:
-    """When each connector and task that is UNASSIGNED was said to be so, which REST does not report."""
-    return _in_state_since(records, "UNASSIGNED")
+@frozen
+class WrittenStatus:
+    """One record about a connector or task: when it was written, by its timestamp, and what it says."""
+
+    at_ms: int
+    state: str
+    worker_id: str
+    trace: str
+
+
+def status_history(records: Iterable[Record]) -> dict[Work, list[WrittenStatus]]:
+    """Return what was written of each connector and task since it was deleted last, in the order of the log.
+
+    Compaction takes away all but the newest record of a key, only not in the segment to which is written.
+    """
+    found: dict[Work, list[WrittenStatus]] = {}
+    for record in records:
+        work = _work_of(record.key)
+        if work is None:
+            continue
+        value = _json_object(record.value)
+        if value is None:
+            found.pop(work, None)
+            continue
+        said = (str(value.get(name) or "") for name in ("state", "worker_id", "trace"))
+        found.setdefault(work, []).append(WrittenStatus(record.timestamp_ms, *said))
+    return found
 
 
 def running_since(records: Iterable[Record]) -> dict[Work, int]:
-    """When each connector and task that is RUNNING was said to be so."""
-    return _in_state_since(records, "RUNNING")
-
-
-def _in_state_since(records: Iterable[Record], state: str) -> dict[Work, int]:
-    newest = {work: record for record in records if (work := _work_of(record.key)) is not None}
-    told = ((work, record, _json_object(record.value)) for work, record in newest.items())
-    return {work: record.timestamp_ms for work, record, value in told if value and value.get("state") == state}
+    """Return when each connector and task that is RUNNING was said to be so."""
+    newest = {work: said[-1] for work, said in status_history(records).items()}
+    return {work: said.at_ms for work, said in newest.items() if said.state == "RUNNING"}
 
 
 @frozen

@@ -40,7 +40,7 @@ def commit_age(connector: ObservedConnector, observation: Observation) -> Iterab
             if quiet.since_start
             else f"nothing was committed for {minutes:,} m"
         )
-        worker = connector.workers.get(f"task {task}")
+        worker = connector.worker_of(f"task {task}")
         yield Finding(
             codes.NOTHING_COMMITTED, INFO, f"{connector.name}/{task}",
             f"{connector.name}/{task} is RUNNING, and {words}", _IDLE,
@@ -52,10 +52,10 @@ def _aborted(
     connector: ObservedConnector, task: int, transactional_id: TransactionalId, observation: Observation
 ) -> Finding:
     """An error: the producer epoch that the abort left is one that the task's producer is never given."""
-    subject, worker = f"{connector.name}/{task}", connector.workers.get(f"task {task}") or "its worker"
+    subject, worker = f"{connector.name}/{task}", connector.worker_of(f"task {task}") or "its worker"
     restart = f"`eosctl connectors restart {quote(connector.name)}` starts it again from its last committed offsets."
     ended = observation.timed_out[transactional_id]
-    evidence = {"transactional_id": transactional_id, "worker": connector.workers.get(f"task {task}")}
+    evidence = {"transactional_id": transactional_id, "worker": connector.worker_of(f"task {task}")}
     if ended is None:
         return Finding(
             codes.TRANSACTION_TIMED_OUT, WARNING, subject,
@@ -113,7 +113,7 @@ def by_worker(findings: Sequence[Finding], observation: Observation) -> list[Fin
     for connector in observation.sources():
         for task in connector.running():
             transactional_id = task_transactional_id(observation.group_id or "", connector.name, task)
-            worker = connector.workers.get(f"task {task}")
+            worker = connector.worker_of(f"task {task}")
             if worker is not None and transactional_id in observation.quiet:
                 tasks.setdefault(worker, []).append(f"{connector.name}/{task}")
     committing = {each.rpartition("/")[0] for of in tasks.values() for each in of if each not in quiet}

@@ -47,7 +47,7 @@ def _by_worker(connector: ObservedConnector, task: int, observation: Observation
     if observation.mirror_maker:
         return YES  # no worker of a dedicated MirrorMaker says its mode: its ids are all that there is
     members = [worker for worker in observation.workers if worker.mode is not Mode.ABSENT]
-    place = connector.workers.get(f"task {task}")
+    place = connector.worker_of(f"task {task}")
     at = [worker for worker in members if place is not None and urlsplit(worker.name).netloc == place]
     verdicts = {_of_mode(worker) for worker in at or members}
     if len(verdicts) == 1:
@@ -128,7 +128,7 @@ def _not_exactly_once(
 ) -> Finding:
     """An error where exactly-once is used or required; where no worker is enabled, that is how it has to be."""
     is_used = observation.mirror_maker or any(worker.mode is Mode.ENABLED for worker in observation.workers)
-    worker, state = connector.workers.get(f"task {task}"), connector.tasks()[task]
+    worker, state = connector.worker_of(f"task {task}"), connector.tasks()[task]
     return Finding(
         codes.TASK_NOT_EXACTLY_ONCE, ERROR if is_used or requires_support(connector) else INFO,
         f"{connector.name}/{task}",

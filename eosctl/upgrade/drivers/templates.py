@@ -7,19 +7,37 @@ import shlex
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from eosctl.errors import UsageError
+from eosctl.errors import RefusedError, UsageError
 from eosctl.group.mirror_makers import NodeName, is_node
 
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
+_HOST = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9._:-]*", re.ASCII)
+_URL = re.compile(r"[A-Za-z0-9._:/\[\]~-]+", re.ASCII)
 
 
 def worker_values(url: str) -> dict[str, str]:
-    """`url`, `host` and `port` of a worker; `host` and `number` of a node that has no URL."""
+    """`url`, `host` and `port` of a worker; `host` and `number` of a node that has no URL.
+
+    Whoever may join the group says what a member's URL is; a command may give it to a shell, or to ssh as an option.
+    Raises RefusedError for a host that is none.
+    """
     if is_node(url):
         node = NodeName.read(url)
-        return {"host": node.host, "number": str(node.number)}
+        return {"host": _checked(node.host, _HOST, url), "number": str(node.number)}
     parts = urlsplit(url)
-    return {"url": url, "host": parts.hostname or "", "port": str(parts.port or "")}
+    host = parts.netloc.rpartition("@")[2].removesuffix(f":{parts.port}").strip("[]")  # as written: not in lower case
+    _checked(url, _URL, url)
+    return {"url": url, "host": _checked(host, _HOST, url), "port": str(parts.port or "")}
+
+
+def _checked(value: str, pattern: re.Pattern[str], worker: str) -> str:
+    if not pattern.fullmatch(value):
+        raise RefusedError(
+            f"{value!r} of worker {worker} has characters that no host has, so that no command may get it; nothing was "
+            "written",
+            hint="See who joined the group: eosctl workers list. Workers name themselves by rest.advertised.host.name.",
+        )
+    return value
 
 
 def fill(template: str, values: Mapping[str, str], *, option: str) -> str:

@@ -16,6 +16,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import RefusedError, StalePlanError
 from eosctl.events import Event, OnEvent
 from eosctl.group.mirror_makers import KnownNodes
+from eosctl.group.observation.rules import STARTING
 from eosctl.plan import Plan
 from eosctl.report import Problem, Report
 from eosctl.state.steps import Note, Progress, Step, Work, carry_out
@@ -33,7 +34,6 @@ from eosctl.upgrade.roll.step import look_app
 from eosctl.upgrade.roll.undo import origin_of
 
 _POLL_S = 1.0
-_STARTING = frozenset({"UNASSIGNED", "RESTARTING"})
 """States of a part that is about to run: `AbstractStatus.State` of Connect 4.3.1."""
 
 
@@ -217,7 +217,7 @@ def _may_pass(view: GroupLook) -> bool:
     seen = view.observation
     states = {state for each in seen.connectors or () for state in each.unwell().values()}
     passing = {
-        codes.CONNECTORS_HEALTHY: bool(states) and states <= _STARTING,
+        codes.CONNECTORS_HEALTHY: bool(states) and states <= STARTING,
         codes.GROUP_STABLE: True,
         codes.MEMBERS_KNOWN: not any(each.mode is Mode.ABSENT or each.doubt for each in seen.workers),
         codes.WORKER_HEALTH: all(each.health != "unhealthy" for each in seen.workers),

@@ -1,4 +1,4 @@
-"""A config topic with several partitions, on which no worker starts: it is named first, and what it brings about below."""
+"""A config topic with several partitions, on which no worker starts: it is named first, its consequences below."""
 
 from __future__ import annotations
 

@@ -28,6 +28,13 @@ def test_a_worker_needs_its_group_its_topics_and_the_leader_id() -> None:
     assert rights("worker", mode="preparing", needed=True) == expected
 
 
+def test_an_observer_reads_the_status_topic_and_need_not() -> None:
+    """Ages of what is UNASSIGNED, and the states of a dedicated MirrorMaker, are in it alone."""
+    read = ("observer", "READ", "Topic", "status")
+    assert read in rights("observer")
+    assert read not in rights("observer", needed=True)
+
+
 @pytest.mark.parametrize("role", ["producer", "admin"])
 def test_every_task_id_is_needed_by_who_writes_and_by_who_fences(role: str) -> None:
     ids = {(operation, name) for _, operation, kind, name in rights(role) if kind == "TransactionalId"}

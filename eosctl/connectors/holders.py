@@ -1,0 +1,192 @@
+"""Who holds the tasks of connectors: the one look of all commands that must not meet a task that runs. Read-only.
+
+The members of the group report which tasks they may run, and REST which of those run or have failed. What neither says
+is not known, and never a no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import field
+
+from eosctl.app import App
+from eosctl.connectors.holder_rules import Holding, judge_task
+from eosctl.connectors.statuses import connector_statuses
+from eosctl.core.frozen import frozen
+from eosctl.core.ids import WorkerId
+from eosctl.core.workers.connector_entry import ConnectorEntry, TaskStatus
+from eosctl.deadline import Deadline
+from eosctl.errors import EosctlError, RefusedError
+from eosctl.group.gather import read_group, worker_id_of
+from eosctl.group.members import STABLE, ConnectGroup, ConnectMember
+from eosctl.group.protocol import CONNECTOR_ITSELF, Work
+
+_ENDING_PATIENCE_S = 15.0  # 5 s by default for a task to end, and the rebalance after it
+_POLL_S = 0.25
+_STOPPED = "STOPPED"
+
+
+@frozen
+class HeldTask:
+    """A task that REST shows (`status`), or that `holders` may run."""
+
+    connector: str
+    task: int
+    holding: Holding
+    status: TaskStatus | None = None
+    holders: tuple[ConnectMember, ...] = ()
+
+    @property
+    def url(self) -> str:
+        """The URL of the first worker that may run it."""
+        return next(((holder.url or "").rstrip("/") for holder in self.holders), "")
+
+    def __str__(self) -> str:
+        return f"task {self.task} of {self.connector} at {self.url}"
+
+
+@frozen
+class TaskHolders:
+    """Who holds the tasks that were asked for: `tasks` are those that somebody shows, or may run.
+
+    `connectors` are all that the workers show, and `silence` is why they show none. `group` is None where it is not
+    known: none was named, or `doubt` says why; there is a doubt, too, about a group in a rebalance.
+    """
+
+    tasks: Mapping[Work, HeldTask] = field(default_factory=dict)
+    connectors: Mapping[str, ConnectorEntry] = field(default_factory=dict)
+    group: ConnectGroup | None = None
+    silence: EosctlError | None = None
+    doubt: EosctlError | None = None
+
+    def is_stopped(self, connector: str) -> bool:
+        """Whether REST shows that it is STOPPED."""
+        entry = self.connectors.get(connector)
+        return entry is not None and entry.state == _STOPPED
+
+    def left(self, connector: str) -> list[HeldTask]:
+        """Return the tasks that may not have ended; those of a connector that is STOPPED may be known to have."""
+        stopped = self.is_stopped(connector)
+        return [
+            task
+            for task in self.tasks.values()
+            if task.connector == connector and not (stopped and task.holding is Holding.FREE)
+        ]
+
+    def is_at_rest(self, connector: str) -> bool:
+        """Whether it is STOPPED, and no worker holds a task of it; where no group was named, as far as REST shows."""
+        return self.is_stopped(connector) and self.doubt is None and not self.left(connector)
+
+    def ending(self) -> list[HeldTask]:
+        """Return the tasks that are about to end: a member holds them, and their connector is STOPPED or deleted."""
+        if not self._may_be_of_the_group():
+            return []
+        return [
+            task
+            for task in self.tasks.values()
+            if task.holders and (task.connector not in self.connectors or self.is_stopped(task.connector))
+        ]
+
+    def is_worth_waiting_for(self) -> bool:
+        """Whether tasks are about to end, and none of the others runs, or may."""
+        ending = {(task.connector, task.task) for task in self.ending()}
+        others = [task.holding for work, task in self.tasks.items() if work not in ending]
+        return bool(ending) and set(others) <= {Holding.FREE, Holding.FAILED}
+
+    def _may_be_of_the_group(self) -> bool:
+        """Whether workers have answered who do not show by their tasks that they are of another group."""
+        at = {task.worker_id for entry in self.connectors.values() for task in entry.tasks}
+        members = member_ids(self.group)
+        return self.silence is None and (not at or members is None or not at.isdisjoint(members))
+
+
+def who_holds(app: App, connectors: Collection[str]) -> TaskHolders:
+    """Ask the workers, then the members, about all tasks of `connectors`; those that are about to end are waited for.
+
+    Raises RefusedError when a worker that was named belongs to another Kafka cluster.
+    """
+    return await_ending(app, lambda: holders_now(app, connectors))
+
+
+def holders_now(app: App, connectors: Collection[str]) -> TaskHolders:
+    """Ask once, as `who_holds`."""
+    shown, silence = shown_connectors(app)
+    return holders_of_shown(app, connectors, shown) if silence is None else TaskHolders(silence=silence)
+
+
+def holders_of_shown(app: App, connectors: Collection[str], shown: Mapping[str, ConnectorEntry]) -> TaskHolders:
+    """Ask the members who holds what the workers have `shown`."""
+    if app.target.client is None or app.target.group_id is None:
+        return judge_holders(connectors, shown, None, None)
+    return judge_holders(connectors, shown, *group_or_doubt(app))
+
+
+def await_ending(app: App, look: Callable[[], TaskHolders]) -> TaskHolders:
+    """Look until no task is about to end any more, or the patience with them is over."""
+    patience = Deadline.after(min(_ENDING_PATIENCE_S, app.deadline.remaining_s() / 2), app.clock)
+    for _ in patience.rounds(_POLL_S):
+        held = look()
+        if not held.is_worth_waiting_for():
+            break
+    return held
+
+
+def shown_connectors(app: App) -> tuple[Mapping[str, ConnectorEntry], EosctlError | None]:
+    """Every connector as the workers show it, and why they show none; raises RefusedError as `connector_statuses`."""
+    try:
+        return connector_statuses(app), None
+    except RefusedError:
+        raise
+    except EosctlError as error:
+        return {}, error
+
+
+def group_or_doubt(app: App, *, wait: bool = True) -> tuple[ConnectGroup | None, EosctlError | None]:
+    """The group, and why its members do not report what they may run."""
+    try:
+        group, _cluster_id = read_group(app, gone_ok=True, wait=wait)
+    except EosctlError as error:
+        return None, error
+    if group.members and group.state != STABLE:
+        message = f"the group {group.group_id} is {group.state}, so that its members do not report what they run"
+        return group, EosctlError(message, hint="Run again when the rebalance is over.")
+    return group, None
+
+
+def member_ids(group: ConnectGroup | None) -> frozenset[WorkerId] | None:
+    """The group's workers as REST names them; None where they are not known."""
+    if group is None or (group.members and group.state != STABLE):
+        return None
+    return frozenset(map(worker_id_of, group.members))
+
+
+def judge_holders(
+    connectors: Collection[str],
+    shown: Mapping[str, ConnectorEntry],
+    group: ConnectGroup | None,
+    doubt: EosctlError | None,
+) -> TaskHolders:
+    """Judge each task of `connectors` that is shown, or held."""
+    statuses = {(name, task.task): task for name in connectors if name in shown for task in shown[name].tasks}
+    holders = holders_by_task(group)
+    tasks = {}
+    for name, number in sorted({*statuses, *(work for work in holders if work[0] in connectors)}):
+        status, at = statuses.get((name, number)), holders.get((name, number), ())
+        holding = judge_task(
+            status,
+            stopped=name in shown and shown[name].state == _STOPPED,
+            holders=[worker_id_of(member) for member in at],
+            members=member_ids(group),
+        )
+        tasks[name, number] = HeldTask(name, number, holding, status, at)
+    return TaskHolders(tasks, shown, group, doubt=doubt)
+
+
+def holders_by_task(group: ConnectGroup | None) -> dict[Work, tuple[ConnectMember, ...]]:
+    """Return each task that a member may run, and the members that may run it."""
+    holders: dict[Work, tuple[ConnectMember, ...]] = {}
+    for member in group.members if group is not None else ():
+        for work in member.held:
+            if work[1] != CONNECTOR_ITSELF:
+                holders[work] = (*holders.get(work, ()), member)
+    return holders
