@@ -15,7 +15,7 @@ from eosctl.checks.visit import Visit
 from eosctl.checks.workers import SILENT_CODES
 from eosctl.connectors import codes as connector_codes
 from eosctl.core.findings import ERROR, Finding
-from eosctl.core.ids import task_transactional_id
+from eosctl.core.ids import task_transactional_id, worker_id_of_url
 from eosctl.core.offsets import codes as offset_topic_codes
 from eosctl.errors import EosctlError
 from eosctl.failures import codes as failure_codes
@@ -63,6 +63,7 @@ def under_settings_and_rights(
     """Puts nothing below a cause that is ignored: a task that died of it would be counted as ignored, too."""
     split = {check: split_ignored(found, ignored) for check, found in findings.items()}
     told = under_settings({check: counting for check, (counting, _accepted) in split.items()})
+    told = under_missing_plugins(told)
     told = under_missing_rights(told, group_id=group_id)
     return {check: [*told[check], *accepted] for check, (_counting, accepted) in split.items()}
 
@@ -98,6 +99,30 @@ _BRINGS_ABOUT = {
     ("offsets", offset_topic_codes.DELETES_OLD_OFFSETS): frozenset({gate_codes.OFFSET_TOPIC}),
 }
 """Check and code of a setting that is wrong -> what is found because of it; that fencing is due, of dead tasks only."""
+
+
+_NO_PLUGIN = frozenset({failure_codes.PLUGIN_MISSING, failure_codes.CONNECTOR_TYPE_UNKNOWN})
+
+
+def under_missing_plugins(findings: _Findings) -> dict[str, Sequence[Finding]]:
+    """Puts what failed on a worker for lack of a class below the worker that lacks it."""
+    kept = dict(findings)
+    for cause in findings.get("workers", ()):
+        connectors = cause.evidence.get("connectors")
+        if cause.code != failure_codes.PLUGIN_MISSING or not isinstance(connectors, list):
+            continue
+        following = [
+            each
+            for each in kept["failures"]
+            if each.code in _NO_PLUGIN
+            and each.evidence.get("worker") == worker_id_of_url(cause.subject)
+            and (each.subject in connectors or each.subject.rpartition("/")[0] in connectors)
+        ]
+        if following:
+            kept["failures"] = [each for each in kept["failures"] if each not in following]
+            told = under_cause(cause, following)
+            kept["workers"] = [told if each is cause else each for each in kept["workers"]]
+    return kept
 
 
 _DENIED = frozenset({failure_codes.TASK_NOT_AUTHORIZED, failure_codes.FENCING_NOT_AUTHORIZED})

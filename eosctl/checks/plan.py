@@ -155,8 +155,7 @@ def _gates(visit: Visit) -> _Found:
 
 def _failures(visit: Visit) -> _Found:
     seen = visit.observation()
-    found = failure_findings(seen.connectors or _no_connectors(visit))
-    found = with_proofs(visit.app, found, seen, visit.group())
+    found = with_proofs(failure_findings(seen.connectors or _no_connectors(visit)), seen)
     found = status_findings(visit.app, seen, visit.statuses(), found)
     again = find_repeats(visit.app, seen, visit.statuses())
     explained = with_past_fences(visit.app, under_repeats(again, found), seen.kafka_cluster_id)

@@ -16,28 +16,26 @@ OTHER = "com.acme.OrdersSource"
 ZOMBIE = f"org.apache.kafka.connect.errors.ConnectException: {FENCING_FAILED}"
 
 
-def without_plugin() -> ConfigWorld:
-    """The config of orders is committed, and one of its two tasks runs."""
+def test_a_plugin_that_a_worker_lacks_is_no_ghost(invoke: Invoke) -> None:
+    """The fix was to delete the connector, whose config was committed, and which ran elsewhere."""
     config = {"connector.class": OTHER, "tasks.max": "2"}
     there = cluster(
         modes={W1: "enabled", W2: "enabled"}, configs={"orders": config},
         records=config_records(*created("orders", 2, record=2, config=config)),
     )  # fmt: skip
+    there.connect.plugins = [*there.connect.plugins, {"class": OTHER, "type": "source", "version": "1"}]
     there.connect.connectors["orders"].fail(1, trace=TYPE_UNKNOWN)
-    return there
+    there.connect.lacking = {there.connect.connectors["orders"].tasks[1].url: {OTHER}}
+    rows = doctor(invoke, there, "-o", "json").json()["data"]["rows"]
+    assert not any("DELETE" in row["fix"] for row in rows)
+    assert rows[0]["code"] == "plugin_missing"
+    assert [each["code"] for each in rows[0]["evidence"]["follows"]] == ["connector_type_unknown"]
 
 
-def test_a_plugin_that_a_worker_lacks_is_no_ghost(invoke: Invoke) -> None:
-    """The fix was to delete the connector, whose config was committed, and which ran elsewhere."""
-    row = row_of(invoke, without_plugin(), "connector_type_unknown")
-    assert "DELETE" not in row["fix"]
-    assert row["evidence"]["plugin_missing_on"] == [W1, W2]
-
-
-def test_workers_that_list_the_plugin_are_not_said_to_lack_it(invoke: Invoke) -> None:
-    there = without_plugin()
-    there.connect.plugins.append({"class": OTHER, "type": "source", "version": "1"})
-    assert "plugin_missing_on" not in row_of(invoke, there, "connector_type_unknown")["evidence"]
+def test_it_is_none_either_where_every_worker_lists_the_plugin(invoke: Invoke) -> None:
+    there = cluster(modes={W1: "enabled", W2: "enabled"})
+    there.connect.connectors["orders"].fail(0, trace=TYPE_UNKNOWN)
+    assert "DELETE" not in row_of(invoke, there, "connector_type_unknown")["fix"]
 
 
 def ghost(*more: Record) -> ConfigWorld:

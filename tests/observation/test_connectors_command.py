@@ -64,6 +64,7 @@ TIMEOUT = "producer__override__transaction__timeout__ms"
         (with_config(offsets__storage__topic="absent"), "topic_missing", "warning"),
         (with_config(offsets__storage__topic="bad"), "not_compacted", "error"),
         (with_config(offsets__topic="own"), "idle_property", "error"),
+        (with_config(errors__tolerance="all"), "records_dropped", "info"),
         ({"records": config_records(*created("orders", 1, record=91))}, "fencing_impossible", "error"),
         ({"records": config_records(*created("orders", 1, record=12))}, "fencing_slow", "warning"),
         (

@@ -1,7 +1,6 @@
 """What the group and its config topic prove about parts that are FAILED, beyond the words of their traces.
 
-A trace has one text for several causes, and what heals one harms another. Reads only the workers' lists of plugins, and
-those only where a plugin may be missing.
+A trace has one text for several causes, and what heals one harms another. Pure.
 """
 
 from __future__ import annotations
@@ -10,34 +9,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from shlex import quote
 
-from eosctl.app import App
 from eosctl.connectors import codes as connector_codes
-from eosctl.core.configs.classes import PROPERTY, pruned_class
 from eosctl.core.fencing_rounds import ROUND_S
 from eosctl.core.findings import Finding
 from eosctl.core.ids import WorkerId
-from eosctl.core.java.properties import is_reference
 from eosctl.core.workers.connector_entry import TaskStatus
-from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.failures import codes
 from eosctl.failures.failure import RESTART
 from eosctl.group.observation.rules import Observation, ObservedConnector
-from eosctl.group.observed import GroupObservation
 from eosctl.rescue.rules import RescueVerdict, diagnose
 
-_NO_PLUGIN = (codes.PLUGIN_MISSING, codes.CONNECTOR_TYPE_UNKNOWN)
 _RESCUED = (codes.FENCING_FORWARD_TIMEOUT, codes.FENCING_TIMED_OUT, codes.FENCING_FAILED)
 _ACCEPTED = (RescueVerdict.FENCE, RescueVerdict.RESTART)
 
 
-def with_proofs(app: App, findings: Sequence[Finding], seen: Observation, group: GroupObservation) -> list[Finding]:
+def with_proofs(findings: Sequence[Finding], seen: Observation) -> list[Finding]:
     """Return the findings; those with several causes or remedies with the one that was seen to be right."""
-    told = [_of_rescue(_of_ghost(each, seen), seen) for each in findings]
-    unclear = {_name(each) for each in told if each.code in _NO_PLUGIN}
-    lacking = {
-        each.name: _without_plugin(app, each, group) for each in seen.connectors or () if each.name in unclear
-    }  # fmt: skip
-    return [_of_plugin(each, lacking.get(_name(each), ())) if each.code in _NO_PLUGIN else each for each in told]
+    return [_of_rescue(_of_ghost(each, seen), seen) for each in findings]
 
 
 def _name(finding: Finding) -> str:
@@ -90,37 +78,3 @@ def _tasks(connector: ObservedConnector) -> list[TaskStatus]:
         for number, state in sorted(connector.tasks().items())
         if (part := f"task {number}")
     ]  # fmt: skip
-
-
-def _of_plugin(finding: Finding, lacking: Sequence[str]) -> Finding:
-    if not lacking:
-        return finding
-    message = f"{finding.message}: the plugin is not listed by {', '.join(lacking)}"
-    return replace(finding, message=message, evidence={**finding.evidence, "plugin_missing_on": list(lacking)})
-
-
-def _without_plugin(app: App, connector: ObservedConnector, group: GroupObservation) -> list[str]:
-    """Return the URLs of the workers that don't list the connector's class; those that can't be asked are left out."""
-    wanted = str(connector.config.get(PROPERTY, "")).strip()
-    if not wanted or is_reference(wanted):
-        return []
-    found = []
-    for member in group.members:
-        if member.url is None or not member.has_rest or member.failure is not None:
-            continue
-        try:
-            listed = [str(each.get("class")) for each in app.worker(member.url).plugins()]
-        except InterruptedByUserError:
-            raise
-        except EosctlError:
-            continue
-        if not any(_is_plugin(wanted, each) for each in listed):
-            found.append(member.url)
-    return found
-
-
-def _is_plugin(wanted: str, listed: str) -> bool:
-    """Whether a class of GET /connector-plugins is the one that a config names, whole or without its package."""
-    if "." in wanted:
-        return listed == wanted
-    return pruned_class({PROPERTY: listed}) == pruned_class({PROPERTY: wanted})

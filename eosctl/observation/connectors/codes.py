@@ -118,3 +118,10 @@ TASK_AUDIT_UNKNOWN = finding(
     "Whether the tasks are exactly-once is not known: the mode of their worker, or their ids.",
     _NOT_SEEN,
 )
+RECORDS_DROPPED = finding(
+    "records_dropped",
+    "errors.tolerance=all lets a source connector drop records at which a converter or transformation fails: sources "
+    "have no dead letter queue.",
+    "Nothing, if that is meant; else set errors.tolerance=none, with which the task fails instead. `eosctl audit` with "
+    "--sequence finds what is missing.",
+)

@@ -27,6 +27,7 @@ from eosctl.observation.connectors import codes
 from eosctl.observation.connectors.client_overrides import client_overrides
 from eosctl.observation.connectors.collisions import collisions, leader_collisions
 from eosctl.observation.connectors.commit_age import commit_age, offset_age
+from eosctl.observation.connectors.error_handling import tolerance
 from eosctl.observation.connectors.exactly_once import ids_unseen, requires_support, task_audit
 from eosctl.observation.connectors.number_settings import (
     backoff,
@@ -337,4 +338,5 @@ def worker_properties(observation: Observation) -> Iterable[Finding]:
 RULES: Sequence[Rule] = (
     task_audit, commit_age, offset_age, support, boundary, interval, broker_maximum, client_overrides, fencing_pace,
     collisions, own_cluster, offsets_topic, own_topic, properties,
+    tolerance,
 )  # fmt: skip
