@@ -32,12 +32,12 @@ def check_command(app: App, names: tuple[str, ...], *, strict: bool, validate: b
     Per connector: whether it declares support with its present config, its transaction boundary, the transaction
     timeout against the boundary's interval and the brokers' maximum, its own offsets topic, property names that do
     nothing, ids that another group uses too, and how long Connect needs to fence its tasks. Per task: a RUNNING task
-    whose transactional id no coordinator knows is not exactly-once, and one that has committed nothing for five
-    minutes may not get at its source. A connector that writes to another Kafka cluster is checked there, and so is
-    what its offsets need there. What could not be checked is a warning. The exit code is 3 if a finding is an error
-    (with --strict, also a warning). Nothing is changed, but each connector validates its config to report its support,
-    for which some log in to their databases (--no-validate skips this). Needs Kafka Connect 3.3 and brokers of 3.0 or
-    newer.
+    whose transactional id no coordinator knows is not exactly-once, one whose transaction was aborted at its timeout
+    can't write any more, and one that has committed nothing for five minutes may not get at its source. A connector
+    that writes to another Kafka cluster is checked there, and so is what its offsets need there. What could not be
+    checked is a warning. The exit code is 3 if a finding is an error (with --strict, also a warning). Nothing is
+    changed, but each connector validates its config to report its support, for which some log in to their databases
+    (--no-validate skips this). Needs Kafka Connect 3.3 and brokers of 3.0 or newer.
 
     Example: eosctl connectors check --connector orders -b kafka:9092 -g connect-cluster
     """

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from eosctl.app import App
+from eosctl.checks.plan import examine
+from eosctl.core.clients.settings import Secret
 from eosctl.core.ids import WorkerId
+from eosctl.core.workers.access import ConnectAccess
+from eosctl.core.workers.url import parse_worker_url
 from eosctl.group.topics.statuses import Departure, departures
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
 from tests.fakes.config_topic import CONFIG_TOPIC
 from tests.fakes.config_world import ConfigWorld, compacted
 from tests.fakes.connect import FakeConnect
+from tests.fakes.connect_worker import FakeConnectWorker
 from tests.fakes.doctor_scene import HEALTHY, OFFSETS, W1, W2, WHERE, cluster, doctor, found, transaction_topic
 from tests.fakes.world import STATUSES
 
@@ -163,7 +170,24 @@ def test_one_that_was_stopped_said_so(invoke: Invoke, states: tuple[str, ...]) -
     assert found(invoke, there, 0) == HEALTHY
 
 
-def test_who_has_the_address_now_gets_no_credentials_and_is_not_accused(invoke: Invoke) -> None:
+def test_who_has_the_address_now_gets_no_credentials() -> None:
+    """--connect-trust-discovered is about members."""
+    there = scene()
+    cut_off(there)
+    says(there, "w3:8083", "RUNNING")
+    trusted: dict[str, set[bool]] = {}
+
+    def opened(app: App, url: str) -> FakeConnectWorker:
+        trusted.setdefault(url, set()).add(app.target.connect.trusts(parse_worker_url(url)))
+        return there.open_worker(app, url)
+
+    app = there.app(connect=ConnectAccess(token=Secret("t"), trust_discovered=True))
+    examine(replace(app, open_worker=opened))
+    assert trusted[W3] == {False}
+    assert True in trusted[W1]
+
+
+def test_who_has_the_address_now_is_not_accused(invoke: Invoke) -> None:
     """A worker of another group, in a pod with the address that a pod of this one had."""
     there = scene()
     there.other_group("others", W3).add("bills")
