@@ -58,6 +58,11 @@ WORKER_LEFT = finding(
     "on it still, and for an hour information after others took that over.",
     "See whether its process runs, and its log; start it, unless it is gone for good.",
 )
+STATUS_TOPIC_UNREAD = finding(
+    "status_topic_unread",
+    "The group's status topic may not be read: whether a worker left the group, and still runs, is not known.",
+    "Grant READ on it; `eosctl workers list` shows the members.",
+)
 PLUGIN_MISSING = finding(
     "plugin_missing",
     "A connector's class is on some workers of the group only: what the others get of the connector fails there.",

@@ -16,7 +16,7 @@ from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.ids import WorkerId, worker_id_of_url
 from eosctl.core.wording import counted
 from eosctl.core.workers.url import is_loopback_url, is_this_machine
-from eosctl.errors import EosctlError, InterruptedByUserError
+from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError
 from eosctl.group import codes as group_codes
 from eosctl.group.gather import observe_former_members
 from eosctl.group.observation.rules import Observation
@@ -50,10 +50,21 @@ def find_departed(app: App, group: GroupObservation, seen: Observation) -> tuple
         runs = _running(app, group, [each.worker for each in gone][:_MOST_ASKED])
     except InterruptedByUserError:
         raise
+    except UnauthorizedError as exc:
+        return [_unread(exc, str(group.group_id))], []
     except EosctlError as exc:
         return [], [Problem.of(exc)]
     known = {worker_id_of_url(str(each.url)) for each in (*runs, *group.members)}
     return [*map(not_a_member, runs), *(_left(each, group) for each in gone if each.worker not in known)], []
+
+
+def _unread(error: UnauthorizedError, group_id: str) -> Finding:
+    """Information: nothing that only reads had this right before there was this check."""
+    return Finding(
+        codes.STATUS_TOPIC_UNREAD, INFO, group_id,
+        f"whether a worker left the group {group_id}, and still runs, is not known: {error.message}",
+        codes.STATUS_TOPIC_UNREAD.next, certain=False,
+    )  # fmt: skip
 
 
 def _departures(app: App, group: GroupObservation, seen: Observation) -> list[Departure]:

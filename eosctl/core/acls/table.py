@@ -151,7 +151,7 @@ _OBSERVER = (
     _Entry("observer", _READ, _OUTPUT, "txn producers, txn hanging"),
     _Entry("observer", _READ, _LOG, "txn log"),
     _Entry("observer", ("DESCRIBE",), _CLUSTER, "acls check"),
-    _Entry("observer", ("DESCRIBE",), _STATUS, _TO_CREATE, optional=True),
+    _Entry("observer", _READ, _STATUS, "doctor: workers that left, and since when a state lasts", optional=True),
 )  # fmt: skip
 _WRITERS = (
     _Entry("fencer", ("DESCRIBE",), _GROUP, "fence --connector: which tasks run"),

@@ -15,6 +15,7 @@ from eosctl.core.clients.settings import Secret
 from eosctl.core.ids import WorkerId
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.url import parse_worker_url
+from eosctl.errors import UnauthorizedError, UnreachableError
 from eosctl.group.topics.statuses import Departure, departures
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
@@ -194,6 +195,14 @@ def test_who_has_the_address_now_is_not_accused(invoke: Invoke) -> None:
     says(there, "w3:8083", "RUNNING")
     says(there, "w2:8083", "RUNNING")
     assert loud(rows_of(invoke, there)) == [("worker_left", "info", "w3:8083")]
+
+
+def test_a_status_topic_that_may_not_be_read_is_said(invoke: Invoke) -> None:
+    """Who only looks had no right to it before; a topic that fails otherwise is a doubt."""
+    there = cluster(described=TOPICS, faults={STATUSES: UnauthorizedError("not allowed to read")})
+    assert loud(rows_of(invoke, there)) == [("status_topic_unread", "info", "g")]
+    there = cluster(described=TOPICS, faults={STATUSES: UnreachableError("no leader")})
+    assert [row["severity"] for row in rows_of(invoke, there)] == ["warning"]
 
 
 def test_statuses_of_connectors_that_are_gone_do_not_count(invoke: Invoke) -> None:
