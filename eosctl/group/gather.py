@@ -336,7 +336,8 @@ def _assigned(group: ConnectGroup) -> frozenset[str] | None:
 def _judge_stranger(
     app: App, group: ConnectGroup, worker: WorkerObservation, seen: _Members, given: Mapping[str, str]
 ) -> tuple[WorkerObservation, bool]:
-    if worker.member_id is not None or worker.failure is not None or worker.problems or worker.url is None:
+    is_alien = any(each.code in (codes.OTHER_KAFKA_CLUSTER, codes.STANDALONE_WORKER) for each in worker.problems)
+    if worker.member_id is not None or worker.failure is not None or is_alien or worker.url is None:
         return worker, False
     if not group.members:
         if worker.health == UNHEALTHY:

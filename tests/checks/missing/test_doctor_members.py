@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eosctl.app import App
 from eosctl.checks.plan import examine
+from eosctl.collect.looks.group import ConnectGroupLook
+from eosctl.collect.overview import Overview
 from eosctl.core.clients.settings import Secret
 from eosctl.core.ids import WorkerId
 from eosctl.core.workers.access import ConnectAccess
@@ -23,7 +26,18 @@ from tests.fakes.config_topic import CONFIG_TOPIC
 from tests.fakes.config_world import ConfigWorld, compacted
 from tests.fakes.connect import FakeConnect
 from tests.fakes.connect_worker import FakeConnectWorker
-from tests.fakes.doctor_scene import HEALTHY, OFFSETS, W1, W2, WHERE, cluster, doctor, found, transaction_topic
+from tests.fakes.doctor_scene import (
+    HEALTHY,
+    OFFSETS,
+    W1,
+    W2,
+    WHERE,
+    cluster,
+    doctor,
+    found,
+    transaction_topic,
+    write_worker_file,
+)
 from tests.fakes.world import STATUSES
 
 W3 = "http://w3:8083"
@@ -76,6 +90,29 @@ def test_a_worker_that_was_named_runs_and_is_no_member(invoke: Invoke, health: s
     assert [problem["code"] for problem in document["errors"]] == ["worker_not_a_member"]
     members = {each["url"]: each["member_id"] is not None for each in document["data"]["rows"]}
     assert members == {W1: True, W2: True, W3: False}
+
+
+def test_the_exporter_has_it_too() -> None:
+    """It had no series of it."""
+    there = scene()
+    cut_off(there)
+    facts = ConnectGroupLook()(there.app(connect_urls=(W1, W2, W3)), Overview(0, 0))
+    assert [(each.name, each.health, each.is_member) for each in facts.workers] == [
+        (W1, "healthy", True), (W2, "healthy", True), (W3, "unhealthy", False),
+    ]  # fmt: skip
+
+
+def test_one_that_is_known_by_its_file_is_found_before_it_is_missed(invoke: Invoke, tmp_path: Path) -> None:
+    """The file was all that was missed, and "Start it" the remedy, for a worker that ran."""
+    there = scene()
+    cut_off(there)
+    says(there, "w3:8083", "RUNNING")
+    there.connect.connectors["orders"].tasks[0].url = W3
+    file = write_worker_file(tmp_path / "w3.properties")
+    file.write_text(f"{file.read_text()}rest.advertised.host.name=w3\nrest.advertised.port=8083\n")
+    codes = [row["code"] for row in rows_of(invoke, there, "-w", str(file)) if row["severity"] == "error"]
+    assert codes[0] == "worker_not_a_member"
+    assert "members_known" in codes[1:]
 
 
 def test_what_it_believes_of_its_connectors_counts_for_nothing(invoke: Invoke) -> None:
