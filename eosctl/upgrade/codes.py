@@ -8,8 +8,9 @@ from eosctl.core.allowances import Waiver
 MEMBERS_KNOWN = gate(
     "members_known",
     "Every worker of the group is known and answers.",
-    f"Start it; --connect-map says where it is reached; `upgrade apply {Waiver.ACCEPT_GONE}` gives up one that "
-    "an upgrade lost. Each needs an address of its own.",
+    "Start it, unless it runs: then its log says why it is not in the group, say that it does not reach the brokers. "
+    f"--connect-map says where it is reached; `upgrade apply {Waiver.ACCEPT_GONE}` gives up one that an upgrade lost. "
+    "Each needs an address of its own.",
 )
 GROUP_STABLE = gate(
     "group_stable", "The group does not rebalance.", "Start its workers, or wait for the end of the rebalance."
