@@ -18,6 +18,7 @@ from eosctl.connectors.statuses import connector_statuses
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.frozen import frozen
 from eosctl.core.java.numbers import java_number
+from eosctl.core.records import Record
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError
 from eosctl.group.gather import read_group, worker_id_of
@@ -30,6 +31,8 @@ from eosctl.group.topics.statuses import WrittenStatus, status_history
 REBALANCE_MS, REBALANCE_DELAY_MS = 60_000, 300_000
 """For how long a state may lag behind a rebalance, and Connect's default of scheduled.rebalance.max.delay.ms: for so
 long the work of a lost worker waits for it."""
+MOST_RECENT = 20_000
+"""A status topic that is compacted has a record or two of each task; what is older than so many offsets is not read."""
 _DELAY = "scheduled.rebalance.max.delay.ms"
 _PATIENCE_S, _POLL_S, _READ_S = 8.0, 2.0, 15.0
 _START_MS = 120_000
@@ -59,14 +62,20 @@ class StatusLog:
 
 
 def read_status_log(app: App) -> StatusLog:
-    """Read the group's status topic as a whole; what keeps it from being read is part of the answer."""
+    """Read the group's status topic, of each partition the last MOST_RECENT offsets at the most.
+
+    What keeps it from being read is part of the answer.
+    """
     topics = sorted(app.target.status_topics())
     if app.target.client is None or not topics:
         return StatusLog({}, "the group's status topic is not named", is_there=False)
     patient = replace(app, deadline=app.deadline.half(at_most_s=_READ_S))
+    records: list[Record] = []
     try:
         with patient.topics() as store:
-            records = [each for topic in topics for each in store.read(topic, isolation="read_uncommitted").records]
+            for topic in topics:
+                since = {each.partition: max(each.begin, each.end - MOST_RECENT) for each in store.bounds(topic)}
+                records += store.read(topic, isolation="read_uncommitted", since=since).records
     except InterruptedByUserError:
         raise
     except EosctlError as exc:
@@ -173,12 +182,13 @@ def _with_age(finding: Finding, log: StatusLog, now_ms: int, delay_ms: int | Non
         return finding
     age_ms = now_ms - newest.at_ms
     evidence = {**finding.evidence, "unassigned_ms": age_ms}
+    by = "" if finding.evidence.get("assigned") is False else " by its status"
     if age_ms < delay_ms + REBALANCE_MS:
         return replace(finding, evidence=evidence)
     return replace(
         finding,
         severity=ERROR,
-        message=f"{finding.subject} has had no worker for {age_ms // 60_000:,} m, longer than a rebalance takes",
+        message=f"{finding.subject} has had no worker{by} for {age_ms // 60_000:,} m, longer than a rebalance takes",
         fix="`eosctl workers list` shows the members and their lag; see the leader's log for why nobody gets it.",
         evidence=evidence,
     )
