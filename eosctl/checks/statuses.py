@@ -23,7 +23,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError
 from eosctl.group.gather import read_group, worker_id_of
 from eosctl.group.members import STABLE
-from eosctl.group.observation.holders import part_name, with_holders
+from eosctl.group.observation.holders import Assigned, part_name, with_holders
 from eosctl.group.observation.rules import Observation, ObservedConnector, observed_connector
 from eosctl.group.protocol import Work
 from eosctl.group.topics.statuses import WrittenStatus, status_history
@@ -164,13 +164,20 @@ def _lasting(app: App, suspects: set[_Part]) -> set[_Part]:
 
 
 def _connectors_now(app: App) -> Sequence[ObservedConnector]:
+    connectors = [observed_connector(name, entry) for name, entry in connector_statuses(app).items()]
+    return with_holders(connectors, _assigned_now(app))
+
+
+def _assigned_now(app: App) -> Assigned | None:
+    if app.target.client is None or app.target.group_id is None:
+        return None
     group, _cluster_id = read_group(app, wait=False)
-    known = group.state == STABLE and all(each.url is not None and each.owned is not None for each in group.members)
+    if group.state != STABLE or any(each.url is None or each.owned is None for each in group.members):
+        return None
     assigned: dict[str, list[Work]] = {}
     for each in group.members:
         assigned.setdefault(worker_id_of(each), []).extend(each.owned or ())
-    connectors = [observed_connector(name, entry) for name, entry in connector_statuses(app).items()]
-    return with_holders(connectors, assigned if known else None)
+    return assigned
 
 
 def _with_age(finding: Finding, log: StatusLog, now_ms: int, delay_ms: int | None) -> Finding:
