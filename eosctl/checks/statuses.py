@@ -24,7 +24,7 @@ from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError
 from eosctl.group.gather import read_group, worker_id_of
 from eosctl.group.members import STABLE
 from eosctl.group.observation.holders import Assigned, part_name, with_holders
-from eosctl.group.observation.rules import Observation, ObservedConnector, observed_connector
+from eosctl.group.observation.rules import Observation, ObservedConnector, observed_connectors
 from eosctl.group.protocol import Work
 from eosctl.group.topics.statuses import WrittenStatus, status_history
 
@@ -164,8 +164,7 @@ def _lasting(app: App, suspects: set[_Part]) -> set[_Part]:
 
 
 def _connectors_now(app: App) -> Sequence[ObservedConnector]:
-    connectors = [observed_connector(name, entry) for name, entry in connector_statuses(app).items()]
-    return with_holders(connectors, _assigned_now(app))
+    return with_holders(observed_connectors(connector_statuses(app)), _assigned_now(app))
 
 
 def _assigned_now(app: App) -> Assigned | None:
