@@ -8,8 +8,9 @@ from eosctl.core.allowances import Waiver
 MEMBERS_KNOWN = gate(
     "members_known",
     "Every worker of the group is known and answers.",
-    f"Start it; --connect-map says where it is reached; `upgrade apply {Waiver.ACCEPT_GONE}` gives up one that "
-    "an upgrade lost. Each needs an address of its own.",
+    "Start one that does not run; of one that runs its log says why it is no member: brokers that it can't reach, say. "
+    f"--connect-map says where it is reached; `upgrade apply {Waiver.ACCEPT_GONE}` gives up one that an upgrade lost. "
+    "Each needs an address of its own.",
 )
 GROUP_STABLE = gate(
     "group_stable", "The group does not rebalance.", "Start its workers, or wait for the end of the rebalance."
