@@ -13,6 +13,7 @@ from eosctl.checks.group.rules import gate_finding
 from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.visit import Visit
 from eosctl.checks.workers import SILENT_CODES
+from eosctl.connectors import codes as connector_codes
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.ids import task_transactional_id, worker_id_of_url
 from eosctl.core.offsets import codes as offset_topic_codes
@@ -95,6 +96,7 @@ _BRINGS_ABOUT = {
     ("connectors", config_check_codes.WRITES_OWN_OFFSETS): frozenset(
         {failure_codes.OWN_OFFSETS_TOPIC, task_count_codes.MIS_ORDERED}
     ),
+    ("connectors", codes.TWO_GROUPS): frozenset({connector_codes.STATUS_STALE}),
     ("offsets", offset_topic_codes.NOT_COMPACTED): frozenset({gate_codes.OFFSET_TOPIC}),
     ("offsets", offset_topic_codes.DELETES_OLD_OFFSETS): frozenset({gate_codes.OFFSET_TOPIC}),
 }

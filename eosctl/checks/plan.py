@@ -90,7 +90,7 @@ def _workers(visit: Visit) -> _Found:
     outside = [not_a_member(each) for each in visit.group().members if each.outside]
     seen = _observation(visit)
     lacking = [] if seen is None else missing_plugins(visit.group(), seen)
-    departed, untold = ((), ()) if seen is None else find_departed(visit.app, visit.group(), seen)
+    departed, untold = ((), ()) if seen is None else find_departed(visit.app, visit.group(), seen, visit.statuses())
     behind = workers_behind(visit.app, visit.group())
     problems = [*group_problems(visit.app, visit.group()), *untold]
     return [
@@ -159,7 +159,7 @@ def _failures(visit: Visit) -> _Found:
     found = status_findings(visit.app, seen, visit.statuses(), found)
     again = find_repeats(visit.app, seen, visit.statuses())
     explained = with_past_fences(visit.app, under_repeats(again, found), seen.kafka_cluster_id)
-    return [*explained, *find_without_tasks(visit.app, seen)]
+    return [*explained, *find_without_tasks(visit.app, seen, visit.statuses())]
 
 
 def _transactions(visit: Visit) -> _Found:

@@ -18,6 +18,7 @@ from eosctl.connectors.statuses import connector_statuses
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.frozen import frozen
 from eosctl.core.java.numbers import java_number
+from eosctl.core.records import Record
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError
 from eosctl.group.gather import read_group, worker_id_of
@@ -26,12 +27,15 @@ from eosctl.group.observation.holders import part_name, with_holders
 from eosctl.group.observation.rules import Observation, ObservedConnector, observed_connector
 from eosctl.group.protocol import Work
 from eosctl.group.topics.statuses import WrittenStatus, status_history
+from eosctl.ports import TopicStore
 
 REBALANCE_MS, REBALANCE_DELAY_MS = 60_000, 300_000
 """For how long a state may lag behind a rebalance, and Connect's default of scheduled.rebalance.max.delay.ms: for so
 long the work of a lost worker waits for it."""
 _DELAY = "scheduled.rebalance.max.delay.ms"
 _PATIENCE_S, _POLL_S, _READ_S = 8.0, 2.0, 15.0
+MOST_RECORDS = 50_000
+"""So many of the newest records of each partition of the status topic are read."""
 _START_MS = 120_000
 """A start takes no longer: fencing has 90 s."""
 
@@ -47,12 +51,15 @@ class StatusLog:
     unread: str = ""
     is_there: bool = True
 
+    def of(self, connector: str, part: str) -> Sequence[WrittenStatus]:
+        """Return the records of a part, the newest last."""
+        found = (told for (name, task), told in self.history.items() if (name, part_name(task)) == (connector, part))
+        return next(found, ())
+
     def newest(self, connector: str, part: str) -> WrittenStatus | None:
         """Return the newest record of a part."""
-        found = [
-            told[-1] for (name, task), told in self.history.items() if (name, part_name(task)) == (connector, part)
-        ]
-        return found[0] if found else None
+        told = self.of(connector, part)
+        return told[-1] if told else None
 
 
 def read_status_log(app: App) -> StatusLog:
@@ -63,12 +70,17 @@ def read_status_log(app: App) -> StatusLog:
     patient = replace(app, deadline=app.deadline.half(at_most_s=_READ_S))
     try:
         with patient.topics() as store:
-            records = [each for topic in topics for each in store.read(topic, isolation="read_uncommitted").records]
+            records = [each for topic in topics for each in _newest_records(store, topic)]
     except InterruptedByUserError:
         raise
     except EosctlError as exc:
         return StatusLog({}, exc.message, is_there=not isinstance(exc, NotFoundError))
     return StatusLog(status_history(records))
+
+
+def _newest_records(store: TopicStore, topic: str) -> Sequence[Record]:
+    since = {each.partition: max(each.begin, each.end - MOST_RECORDS) for each in store.bounds(topic)}
+    return store.read(topic, isolation="read_uncommitted", since=since).records
 
 
 @frozen
@@ -91,6 +103,12 @@ class _Part:
         """Whether it is the worker that holds it, as far as is known, that says RESTARTING."""
         return self.state == RESTARTING and self.holder in (None, self.worker)
 
+    def is_overwritten(self, log: StatusLog) -> bool:
+        """Whether its holder said that it runs, and then another worker wrote what the status is now."""
+        before = log.of(self.connector, self.part)[-2:-1]
+        ran_there = [each.worker_id.lower() == self.holder and each.state == "RUNNING" for each in before]
+        return self.worker != self.holder and any(ran_there)
+
 
 def status_findings(app: App, observation: Observation, log: StatusLog, findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings, those of what has no worker with its age, and what is assigned and said otherwise for long.
@@ -112,7 +130,7 @@ def _suspects(connectors: Iterable[ObservedConnector]) -> Iterable[_Part]:
     for connector in connectors:
         for name, state in connector.states.items():
             holder = None if connector.holders is None else connector.holders.get(name)
-            worker = connector.workers.get(name, "")
+            worker = connector.workers.get(name, "").lower()  # as host names in the URLs of members are here
             elsewhere = holder is not None and (worker != holder or state == UNASSIGNED)
             if elsewhere or state == RESTARTING:
                 yield _Part(connector.name, name, state, worker, holder)
@@ -123,7 +141,7 @@ def _age_ms(part: _Part, log: StatusLog, now_ms: int) -> int | None:
     newest = log.newest(part.connector, part.part)
     if newest is None:
         return None
-    return now_ms - newest.at_ms if (newest.state, newest.worker_id) == (part.state, part.worker) else 0
+    return now_ms - newest.at_ms if (newest.state, newest.worker_id.lower()) == (part.state, part.worker) else 0
 
 
 def _is_old(part: _Part, log: StatusLog, now_ms: int) -> bool:
@@ -201,7 +219,7 @@ def _stale(
     unknown = [each for each in parts if _age_ms(each, log, now_ms) is None]
     stale = [each for each in parts if each not in unknown and not each.restarts_there]
     held = Counter(holder for each in connectors for holder in (each.holders or {}).values())
-    wrong = Counter(each.holder or "" for each in stale)
+    wrong = Counter(each.holder or "" for each in stale if not each.is_overwritten(log))
     silent = [worker for worker, count in sorted(wrong.items()) if count == held[worker] > 1]
     for worker in silent:
         its = [each for each in stale if each.holder == worker]
@@ -209,7 +227,7 @@ def _stale(
         yield _not_written(worker, its, ERROR if is_long else WARNING)
     for each in stale:
         if each.holder not in silent:
-            yield _stale_finding(each, _age_ms(each, log, now_ms) or 0)
+            yield _stale_finding(each, log, _age_ms(each, log, now_ms) or 0)
     for each in unknown:
         yield _unknown_finding(each, log.unread or "the status topic has no record of it")
 
@@ -225,12 +243,17 @@ def _not_written(worker: str, parts: Sequence[_Part], severity: str) -> Finding:
     )  # fmt: skip
 
 
-def _stale_finding(part: _Part, age_ms: int) -> Finding:
+def _stale_finding(part: _Part, log: StatusLog, age_ms: int) -> Finding:
     says = part.state if part.state == UNASSIGNED else f"{part.state} on {part.worker or 'no worker'}"
+    means = (
+        f"{part.holder} had written that it runs before, so that only the status is stale"
+        if part.is_overwritten(log)
+        else f"only the status is stale, or {part.holder} can't start it or write its status"
+    )
     return Finding(
         codes.STATUS_STALE, WARNING, part.subject,
         f"the group has assigned {part.subject} to {part.holder}, and its status has said {says} for "
-        f"{age_ms // 1000:,} s: only the status is stale, or {part.holder} can't start it or write its status",
+        f"{age_ms // 1000:,} s: {means}",
         f"`eosctl connectors restart {quote(part.connector)}` has its status written anew; if not, see the log of "
         f"{part.holder}: its clock, and its right to write the status topic.",
         {"state": part.state, "worker": part.worker, "assigned_to": part.holder, "status_age_ms": age_ms},

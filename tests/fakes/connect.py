@@ -228,6 +228,7 @@ class FakeConnect(FakeMembers):
             return
         if connector.state == "RESTARTING":
             connector.state, connector.trace = SHOWN[connector.target], ""
+            connector.url = self.owner(name, CONNECTOR_ITSELF)
         for number in numbers:
             if number < connector.task_count:
                 self._start_task(name, number)

@@ -17,13 +17,14 @@ from tests.fakes.clock import PLENTY_S
 from tests.terminals import EmulatedTerminal, start
 
 WATCH = """
-import importlib, os, sys
+import importlib, os, sys, time
 from tests.fakes.doctor_scene import cluster
 from tests.fakes.faults import EVERY
 from eosctl.errors import UnreachableError
 
 incident = sys.argv.pop(1)
 there = cluster()
+there.time.now_s = time.time()  # no clock is off
 
 def look(_call):
     if os.path.exists(incident + ".down"):

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from eosctl.app import App
 from eosctl.checks import codes
+from eosctl.checks.statuses import StatusLog
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.ids import WorkerId, worker_id_of_url
 from eosctl.core.wording import counted
@@ -27,9 +28,7 @@ from eosctl.group.workers import silences_of
 from eosctl.report import Problem
 
 RECENT_MS = 3_600_000
-MOST_RECORDS = 50_000
-"""So many of the newest records of each partition of the status topic are read."""
-_ANSWER_S, _READ_S = 4.0, 10.0
+_ANSWER_S = 4.0
 _MOST_ASKED = 8
 _MOST_NAMED = 3
 
@@ -40,13 +39,20 @@ def not_a_member(worker: WorkerObservation) -> Finding:
     return Finding(problem.code, ERROR, str(worker.url), problem.message, problem.hint or "", {"health": worker.health})
 
 
-def find_departed(app: App, group: GroupObservation, seen: Observation) -> tuple[list[Finding], list[Problem]]:
+def find_departed(
+    app: App, group: GroupObservation, seen: Observation, log: StatusLog
+) -> tuple[list[Finding], list[Problem]]:
     """An error of each former member that runs, else what its leaving means; and what could not be known."""
     urls = {each.url for each in group.members if each.member_id is not None}
-    if not group.stable or seen.connectors is None or None in urls or group.is_mirror_maker:
+    if not group.stable or seen.connectors is None or None in urls or group.is_mirror_maker or log.unread:
         return [], []
+    gone = departures(
+        log.history,
+        members=_members(group),
+        connectors={each.name for each in seen.connectors},
+        since_ms=app.clock.now_ms() - RECENT_MS,
+    )
     try:
-        gone = _departures(app, group, seen)
         runs = _running(app, group, [each.worker for each in gone][:_MOST_ASKED])
     except InterruptedByUserError:
         raise
@@ -54,20 +60,6 @@ def find_departed(app: App, group: GroupObservation, seen: Observation) -> tuple
         return [], [Problem.of(exc)]
     known = {worker_id_of_url(str(each.url)) for each in (*runs, *group.members)}
     return [*map(not_a_member, runs), *(_left(each, group) for each in gone if each.worker not in known)], []
-
-
-def _departures(app: App, group: GroupObservation, seen: Observation) -> list[Departure]:
-    connectors = {each.name for each in seen.connectors or ()}
-    found: list[Departure] = []
-    patient = replace(app, deadline=app.deadline.half(at_most_s=_READ_S))
-    with patient.topics() as store:
-        for topic in sorted(store.describe(app.target.status_topics())):
-            since = {each.partition: max(each.begin, each.end - MOST_RECORDS) for each in store.bounds(topic)}
-            read = store.read(topic, isolation="read_uncommitted", since=since)
-            recently_ms = app.clock.now_ms() - RECENT_MS
-            members = _members(group)
-            found += departures(read.records, members=members, connectors=connectors, since_ms=recently_ms)
-    return found
 
 
 def _members(group: GroupObservation) -> set[WorkerId]:

@@ -7,37 +7,26 @@ from shlex import quote
 
 from eosctl.app import App
 from eosctl.checks import codes
+from eosctl.checks.statuses import StatusLog
 from eosctl.core.configs.classes import pruned_class
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.ids import worker_id_of_url
 from eosctl.core.wording import counted
-from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.group.members import STABLE
 from eosctl.group.observation.rules import Observation, ObservedConnector
-from eosctl.group.protocol import CONNECTOR_ITSELF
-from eosctl.group.topics.statuses import running_since
 
 MOMENT_MS, LONG_MS = 60_000, 300_000
 """A rebalance and a round of fencing take less than the one, but for large groups; the other is no moment anywhere."""
 
 
-def find_without_tasks(app: App, seen: Observation) -> list[Finding]:
-    """Nothing where the status topic, which alone tells since when a connector is RUNNING, can't be read."""
-    idle = [each for each in seen.sources() if _has_no_tasks(each)]
-    topics = sorted(app.target.status_topics())
-    if not idle or not topics or seen.group_state != STABLE:
+def find_without_tasks(app: App, seen: Observation, log: StatusLog) -> list[Finding]:
+    """Nothing where the status topic, which alone tells since when a connector is RUNNING, does not have it."""
+    if seen.group_state != STABLE:
         return []
-    try:
-        with app.topics() as store:
-            reads = [store.read(each, isolation="read_uncommitted", newest_per_key=True) for each in topics]
-    except InterruptedByUserError:
-        raise
-    except EosctlError:
-        return []
-    since_ms = running_since(record for read in reads for record in read.records)
     now_ms = app.clock.now_ms()
-    ages = {each.name: now_ms - since_ms.get((each.name, CONNECTOR_ITSELF), now_ms) for each in idle}
-    return [finding for each in idle if ages[each.name] >= MOMENT_MS for finding in _judge(each, ages[each.name], seen)]
+    idle = [(each, log.newest(each.name, "connector")) for each in seen.sources() if _has_no_tasks(each)]
+    ages = [(each, now_ms - told.at_ms) for each, told in idle if told is not None and told.state == "RUNNING"]
+    return [finding for each, age_ms in ages if age_ms >= MOMENT_MS for finding in _judge(each, age_ms, seen)]
 
 
 def _has_no_tasks(connector: ObservedConnector) -> bool:

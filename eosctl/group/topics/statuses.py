@@ -67,12 +67,6 @@ def status_history(records: Iterable[Record]) -> dict[Work, list[WrittenStatus]]
     return found
 
 
-def running_since(records: Iterable[Record]) -> dict[Work, int]:
-    """Return when each connector and task that is RUNNING was said to be so."""
-    newest = {work: said[-1] for work, said in status_history(records).items()}
-    return {work: said.at_ms for work, said in newest.items() if said.state == "RUNNING"}
-
-
 @frozen
 class Departure:
     """A worker that is no member, and left without saying that its work has ended: it was killed, or cut off.
@@ -88,27 +82,28 @@ class Departure:
 
 
 def departures(
-    records: Iterable[Record], *, members: Collection[WorkerId], connectors: Collection[str], since_ms: int
+    history: Mapping[Work, Sequence[WrittenStatus]],
+    *,
+    members: Collection[WorkerId],
+    connectors: Collection[str],
+    since_ms: int,
 ) -> list[Departure]:
-    """The workers that have left so, as far as their work was not taken over before `since_ms`.
+    """Return the workers that have left so, as far as their work was not taken over before `since_ms`.
 
     A worker that is stopped says UNASSIGNED of what it runs. Statuses of connectors that are gone do not count.
     """
-    running: dict[Work, WorkerId] = {}
-    moved: dict[WorkerId, list[int]] = {}
-    for record in records:
-        work = _work_of(record.key)
-        if work is None or work[0] not in connectors:
-            continue
-        value = _json_object(record.value) or {}
-        worker, before = WorkerId(str(value.get("worker_id") or "")), running.pop(work, "")
-        if before and worker and worker != before:
-            moved.setdefault(WorkerId(before), []).append(record.timestamp_ms)
-        if worker and value.get("state") == "RUNNING":
-            running[work] = worker
     left: dict[WorkerId, list[Work]] = {}
-    for work, worker in sorted(running.items()):
-        left.setdefault(worker, []).append(work)
+    moved: dict[WorkerId, list[int]] = {}
+    for work, told in sorted(history.items()):
+        if work[0] not in connectors:
+            continue
+        running = WorkerId("")
+        for each in told:
+            if running and each.worker_id and each.worker_id != running:
+                moved.setdefault(running, []).append(each.at_ms)
+            running = WorkerId(each.worker_id if each.state == "RUNNING" else "")
+        if running:
+            left.setdefault(running, []).append(work)
     gone = sorted((left.keys() | moved.keys()) - set(members))
     found = [Departure(each, tuple(left.get(each, ())), *_newest(moved.get(each, ()))) for each in gone]
     return [each for each in found if each.left or each.moved_ms >= since_ms]

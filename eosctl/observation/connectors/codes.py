@@ -83,8 +83,8 @@ NOTHING_COMMITTED = finding(
     "can't get at it.",
     "If the source is not idle, see the worker's log.",
 )
-TRANSACTION_TIMED_OUT = finding(
-    "transaction_timed_out",
+ABORTED_AT_TIMEOUT = finding(
+    "aborted_at_timeout",
     "A RUNNING task's coordinator aborted its newest transaction at its timeout, and the task was not started since: "
     "nothing that it writes is taken any more, though it may stay RUNNING for ever. A warning where the coordinators' "
     "log does not tell when the transaction was aborted.",

@@ -58,7 +58,7 @@ def _aborted(
     evidence = {"transactional_id": transactional_id, "worker": connector.worker_of(f"task {task}")}
     if ended is None:
         return Finding(
-            codes.TRANSACTION_TIMED_OUT, WARNING, subject,
+            codes.ABORTED_AT_TIMEOUT, WARNING, subject,
             f"the newest transaction of {subject}, which is RUNNING, was aborted, and whether at its timeout is not "
             f"known: {observation.unseen.get(ABORTS, 'its end is too long ago')}",
             f"See `eosctl txn log {quote(transactional_id)}`. Where its coordinator aborted it, {restart}",
@@ -72,7 +72,7 @@ def _aborted(
     else:
         why = f"The log of {worker} has what kept it from committing in time."
     return Finding(
-        codes.TRANSACTION_TIMED_OUT, ERROR, subject,
+        codes.ABORTED_AT_TIMEOUT, ERROR, subject,
         f"{subject} is RUNNING and can't write any more: its coordinator aborted its transaction after "
         f"{ended.open_ms // 1000:,} s (transaction.timeout.ms={ended.timeout_ms}), and it was not started since",
         f"{restart} {why}",

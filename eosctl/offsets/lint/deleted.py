@@ -82,12 +82,12 @@ def _one_committed(described: Iterable[object]) -> bool:
 
 def _deleted(name: str, topic: str, has_committed: bool) -> Finding:
     ran = "has committed before" if has_committed else "ran exactly-once before, and may have committed"
-    meant = quote(f"{codes.OFFSETS_DELETED}:{name}")
     return Finding(
         codes.OFFSETS_DELETED, ERROR if has_committed else WARNING, name,
         f"{name} {ran}, and has no offset anywhere: records were deleted from the start of {topic}; its next start "
         "reads its source from the beginning",
         f"Do not resume or restart {name} now. `eosctl offsets restore --help` and `eosctl offsets import --help` say "
-        f"how a backup or a file puts its offsets back. If somebody reset them: `eosctl doctor --ignore {meant}`.",
+        "how a backup or a file puts its offsets back. If somebody reset them: "
+        f"`eosctl doctor --ignore {quote(f'{codes.OFFSETS_DELETED}:{name}')}`.",
         {"connector": name, "topic": topic, "committed": has_committed}, certain=has_committed,
     )  # fmt: skip

@@ -102,7 +102,7 @@ def test_a_source_that_runs_without_tasks_is_named(
     row = row_of(invoke, there, TASKS)
     assert (row["check"], row["subject"], row["severity"]) == ("failures", "idle", severity)
     assert row["evidence"]["tasks_written"] == (written or 0)
-    assert row["evidence"]["running_ms"] == pytest.approx(seconds * 1000, abs=3000)
+    assert row["evidence"]["running_ms"] == pytest.approx(seconds * 1000, abs=15_000)
 
 
 def test_a_moment_without_tasks_is_a_rebalance(invoke: Invoke) -> None:

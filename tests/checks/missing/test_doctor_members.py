@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eosctl.core.ids import WorkerId
-from eosctl.group.topics.statuses import Departure, departures
+from eosctl.group.topics.statuses import Departure, departures, status_history
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
 from tests.fakes.config_topic import CONFIG_TOPIC
@@ -180,7 +180,7 @@ def test_statuses_of_connectors_that_are_gone_do_not_count(invoke: Invoke) -> No
 
 def _departures(there: ConfigWorld, **changes: Any) -> list[Departure]:
     asked: Mapping[str, Any] = {"members": {"w1:8083"}, "connectors": {"orders"}, "since_ms": 0, **changes}
-    return departures(there.topics.records(STATUSES), **asked)
+    return departures(status_history(there.topics.records(STATUSES)), **asked)
 
 
 def test_work_goes_from_worker_to_worker() -> None:

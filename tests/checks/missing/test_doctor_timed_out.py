@@ -16,7 +16,7 @@ from tests.fakes.doctor_scene import WHERE, cluster, doctor, found, row_of
 from tests.fakes.partitions import FakePartition
 
 ID = "g-orders-0"
-CODE = "transaction_timed_out"
+CODE = "aborted_at_timeout"
 
 
 def scene(boundary: str = "connector", **changes: Any) -> ConfigWorld:

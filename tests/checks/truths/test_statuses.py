@@ -61,15 +61,26 @@ def row_of(invoke: Invoke, there: ConfigWorld, code: str) -> Any:
 def test_a_state_that_a_lost_worker_wrote_too_late_is_stale_and_no_want_of_a_worker(invoke: Invoke) -> None:
     """It was `unassigned` for ever, an error after six minutes, while the connector ran."""
     there = two_workers()
-    there.connect.connectors["payments"].state = "UNASSIGNED"
+    payments = there.connect.connectors["payments"]
+    there.topics.read(STATUSES)
+    payments.url, payments.state = W1, "UNASSIGNED"
     written(there, 3600)
     assert told(invoke, there, 0) == [("status_stale", "payments", "warning")]
     row = row_of(invoke, there, "status_stale")
+    assert "only the status is stale" in row["message"]
     assert row["evidence"]["assigned_to"] == "w2:8083"
     assert row["evidence"]["status_age_ms"] == pytest.approx(3_600_000, abs=10_000)
     [restarted] = run_fix(invoke, there, row)
     assert restarted.exit_code == 0
     assert told(invoke, there, 0) == []
+
+
+def test_a_host_name_is_the_same_in_any_case(invoke: Invoke) -> None:
+    """Workers are named as they are advertised, and URLs are put into lower case."""
+    upper = "http://W1.Example:8083"
+    there = cluster(described=TOPICS, modes={upper: "enabled"})
+    there.connect.forwarded[upper.lower()] = upper
+    assert told(invoke, written(there, 3600), 0) == []
 
 
 @pytest.mark.parametrize("state", ["UNASSIGNED", "RESTARTING"])
