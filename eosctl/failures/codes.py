@@ -112,6 +112,11 @@ CONFIG_TOPIC_PARTITIONED = finding(
     "A worker does not start: the config topic has more than one partition.",
     "`eosctl doctor` has the commands that copy it into a topic of one partition.",
 )
+INTERNAL_TOPIC_MISSING = finding(
+    "internal_topic_missing",
+    "A worker does not start, or a task is FAILED: a topic of Connect's is missing, and workers may not create it.",
+    "Create the topic, compacted; of a connector's own offsets topic see topic_missing first.",
+)
 SIGNATURE_REFUSED = finding(
     "signature_refused",
     "A worker refuses a request of another one of its group: it was signed with another session key.",

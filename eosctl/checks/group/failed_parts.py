@@ -43,7 +43,7 @@ def _of_ghost(finding: Finding, seen: Observation) -> Finding:
     return replace(
         finding, code=connector_codes.CONNECTOR_IS_A_GHOST,
         message=f"{finding.subject} is FAILED: {seen.config_topic} has no committed config of {name}, only an aborted "
-        "one, which workers that are not enabled had read",
+        "one, which workers that are not enabled read",
         fix=f"`eosctl task-counts replay --topic` shows the record. Then create a connector {name} with "
         "initial_state STOPPED, and DELETE it, which leaves tombstones.",
     )  # fmt: skip
