@@ -37,7 +37,9 @@ def kafka_findings(visit: Visit) -> Iterable[Finding]:
         yield Finding(
             codes.BROKER_UNREACHABLE, ERROR, f"broker {broker}",
             f"broker {broker} is one of the cluster and does not answer: {failure.message}",
-            "Start it; if it runs, the address that it advertises (advertised.listeners) can't be reached from here.",
+            "See whether it runs. If so, the address that it advertises (advertised.listeners) can't be reached from "
+            "here. If not, see in the end of its log why it ended, which `eosctl explain` reads (a full disk, say), "
+            "before it is started.",
             {"broker": broker, "error": str(failure.code)},
         )  # fmt: skip
 

@@ -78,7 +78,7 @@ KAFKA_UNREACHABLE = finding(
 BROKER_UNREACHABLE = finding(
     "broker_unreachable",
     "A broker that the cluster lists does not answer; what could not be looked at stands below the first of them.",
-    "Start it, or make the address that it advertises reachable from here.",
+    "See whether it runs, and why not; or make the address that it advertises reachable from here.",
 )
 DEDICATED_MIRROR_MAKER = finding(
     "dedicated_mirror_maker",
@@ -127,7 +127,7 @@ PARTITION_WITHOUT_LEADER = finding(
 BROKER_DOWN = finding(
     "broker_down",
     "Replicas of an internal topic are on a broker that the cluster does not have now.",
-    "Start it; if it is gone for good, move its replicas.",
+    "See why it ended, and start it; if it is gone for good, move its replicas.",
 )
 TRANSACTION_OPEN_LONG = finding(
     "transaction_open_long",

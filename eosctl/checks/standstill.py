@@ -39,7 +39,8 @@ def _brokers_down(topics: Sequence[TopicDescription]) -> Iterable[Finding]:
         yield Finding(
             codes.BROKER_DOWN, ERROR, f"broker {broker}",
             f"broker {broker} is down: the cluster does not have it, and replicas of {', '.join(on_it)} are on it",
-            f"Start broker {broker}; if it is gone for good, move its replicas (kafka-reassign-partitions.sh).",
+            "See in the end of its log why it ended, which `eosctl explain` reads (a full disk, say), and start it; if "
+            "it is gone for good, move its replicas (kafka-reassign-partitions.sh).",
             {"broker": broker, "topics": on_it},
         )  # fmt: skip
 

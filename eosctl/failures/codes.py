@@ -82,9 +82,8 @@ CONNECTOR_TYPE_UNKNOWN = finding(
 )
 PLUGIN_MISSING = finding(
     "plugin_missing",
-    "A worker does not have the class of a connector: what it gets of the connector fails there.",
-    "Put the plugin into plugin.path of that worker, restart it, then `eosctl connectors restart C --failed`; or "
-    "correct connector.class.",
+    "A worker does not have the class that a connector's config names: what it gets of the connector fails there.",
+    "Put the plugin into plugin.path of every worker of the group, or correct connector.class.",
 )
 PLUGIN_DOES_NOT_FIT = finding(
     "plugin_does_not_fit",
@@ -112,6 +111,11 @@ CONFIG_TOPIC_PARTITIONED = finding(
     "config_topic_partitioned",
     "A worker does not start: the config topic has more than one partition.",
     "`eosctl doctor` has the commands that copy it into a topic of one partition.",
+)
+INTERNAL_TOPIC_MISSING = finding(
+    "internal_topic_missing",
+    "A worker does not start, or a task is FAILED: a topic of Connect's is missing, and workers may not create it.",
+    "Create the topic, compacted; of a connector's own offsets topic see topic_missing first.",
 )
 SIGNATURE_REFUSED = finding(
     "signature_refused",

@@ -16,7 +16,7 @@ from eosctl.failures.stack_trace import Cause
 from eosctl.failures.table import FAILURES
 
 _EVERYBODYS = (Family.COORDINATOR, Family.PRODUCER, Family.READER, Family.BROKER)
-_OF_A_CLASS = re.compile(r"\w*Exception")
+_OF_A_CLASS = re.compile(r"\w*(?:Exception|Error)")
 
 
 @frozen

@@ -28,7 +28,7 @@ from eosctl.group.members import STABLE
 from eosctl.group.topics.config import read_config_topic
 from eosctl.group.workers import refuse_unreachable
 from eosctl.rescue.journal import UnfinishedRescue, unfinished_rescue
-from eosctl.rescue.rules import Diagnosis, RescueVerdict, diagnose
+from eosctl.rescue.rules import Diagnosis, RescueVerdict, diagnose, stopped_instead
 from eosctl.state.journal import Journal, journal_of
 from eosctl.task_counts.record import Scene, find_connector, scene_of
 
@@ -82,8 +82,7 @@ def plan_rescue(app: App, connector: str) -> RescuePlan:
         raise RefusedError(
             f"this is no case for rescue: {connector} has {patient.diagnosis.seen}{_done_then(patient)}",
             hint="rescue is for a connector all of whose tasks are FAILED in zombie fencing. If some still wait for a "
-            f"round (REST calls them RUNNING), let it end; or stop the connector, wait {ROUND_S:g} s, and use "
-            f"`eosctl task-counts write {quote(connector)} --count 0`, which fences too. Otherwise `eosctl doctor` "
+            f"round (REST calls them RUNNING), let it end; or {stopped_instead(connector)}. Otherwise `eosctl doctor` "
             "shows why the tasks failed.",
         )
     if RESTART in _steps(patient):

@@ -165,6 +165,14 @@ def own_topic_missing() -> ConfigWorld:
     return there
 
 
+def test_a_merge_that_would_create_nothing_is_not_printed(invoke: Invoke) -> None:
+    """`offsets merge` of a connector without offsets writes nothing, and so makes no topic either."""
+    there = own_topic_missing()
+    there.topics.put(OFFSETS, b'["orders",{"f":1}]', None)
+    row = row_of(invoke, there, "topic_missing")
+    assert "offsets merge" not in row["fix"]
+
+
 def failed_of_nothing_known() -> ConfigWorld:
     there = cluster()
     there.connect.connectors["orders"].fail()

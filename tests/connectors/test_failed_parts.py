@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from eosctl.core.fencing_rounds import FENCING_FAILED
 from eosctl.core.records import Record
-from tests.conftest import Invoke
+from tests.conftest import Invoke, Outcome
 from tests.failures.manifest import FOLDER
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld
@@ -69,19 +71,21 @@ def test_rescue_is_printed_where_it_accepts(invoke: Invoke) -> None:
     row = doctor(invoke, there, "-o", "json").json()["data"]["rows"][0]
     assert row["code"] == "fencing_failed"
     assert "`eosctl rescue --connector orders`" in row["fix"]
-    assert invoke_rescue(invoke, there) == 0
+    assert rescue(invoke, there).exit_code == 0
 
 
 def test_where_rescue_refuses_what_it_takes_instead_is_printed(invoke: Invoke) -> None:
     """doctor said rescue, and rescue refused: of 96 tasks, 41 waited for the round."""
     there = behind_a_round(0)
-    assert invoke_rescue(invoke, there) == 6
+    refused = rescue(invoke, there)
+    assert refused.exit_code == 6
     row = row_of(invoke, there, "fencing_failed")
     assert "eosctl rescue" not in row["fix"]
+    printed = re.findall(r"`(eosctl [^`]*)`", row["fix"])
+    assert [line for line in printed if line not in refused.stderr] == []
     run_fix(invoke, there, row)
     assert there.connect.connectors["orders"].state == "RUNNING"
 
 
-def invoke_rescue(invoke: Invoke, there: ConfigWorld) -> int:
-    done = invoke("rescue", "--connector", "orders", "--dry-run", *WHERE, "-u", W1, **there.surroundings)
-    return done.exit_code
+def rescue(invoke: Invoke, there: ConfigWorld) -> Outcome:
+    return invoke("rescue", "--connector", "orders", "--dry-run", *WHERE, "-u", W1, **there.surroundings)

@@ -287,6 +287,10 @@ TRACES = (
         "closed-forcefully-4.3.1.txt", "producer_closed", how=_FROZEN + "commitTransaction, and close(0) meanwhile"
     ),
     _class(
+        "internal-topic-missing-4.4.0.txt", "internal_topic_missing",
+        how="KafkaTopicBasedBackingStore of connect-runtime 4.4.0",
+    ),
+    _class(
         "duplicate-sequence-errors-4.3.1.txt", "duplicate_sequence",
         how="Errors.exception() of kafka-clients 4.3.1; no class of the brokers 3.5.1, 3.9.2, 4.3.1 and 4.4.0 "
         "throws it, and no public trace of it was found",

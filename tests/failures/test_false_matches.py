@@ -8,6 +8,8 @@ import pytest
 from confluent_kafka import KafkaError
 
 from eosctl.connectors.failures import known_failure
+from eosctl.failures.recognise import recognise
+from eosctl.failures.rows import FailureRow
 from eosctl.failures.tally import judged, read_all
 
 _AT = "[2026-11-23 00:51:36,120] INFO "
@@ -42,6 +44,7 @@ def codes_of(text: str) -> list[str]:
         _AT + "[Consumer clientId=c, groupId=g] JoinGroup failed: The coordinator is loading and hence can't process "
         "requests.",
         # what other software says
+        "java.lang.NoClassDefFoundError: org/postgresql/Driver" + _FRAME,
         "java.sql.SQLException: Unable to commit transaction, connection in an invalid state" + _FRAME,
         "java.lang.RuntimeException: timed out transaction" + _FRAME,
         "org.apache.kafka.connect.errors.ConnectException: x\n"
@@ -53,6 +56,21 @@ def codes_of(text: str) -> list[str]:
 def test_it_is_no_failure(text: str) -> None:
     """INFO lines of a fencing that worked were `fencing_failed`, and consumers' were `not_coordinator`."""
     assert codes_of(text) == []
+
+
+def test_a_class_that_is_not_there_is_a_plugins_in_connect_alone() -> None:
+    said = "java.lang.NoClassDefFoundError: org/postgresql/Driver"
+    assert codes_of(f"{said}\n\tat org.apache.kafka.connect.runtime.Worker.startTask(Worker.java:1)") == [
+        "plugin_does_not_fit"
+    ]
+
+
+def test_a_handshake_that_failed_is_no_wrong_password() -> None:
+    [row] = recognise(
+        [_AT + "Connection to node 1 failed authentication due to: SSL handshake failed"], source="x"
+    ).rows
+    assert isinstance(row, FailureRow)
+    assert (row.code, "ssl.truststore" in row.entry.fix, "jaas" in row.entry.fix) == ("login_failed", True, False)
 
 
 @pytest.mark.parametrize(

@@ -250,6 +250,15 @@ def test_an_offsets_topic_of_its_own_is_looked_at() -> None:
     assert [(each.code, each.subject) for each in found(offsets_topic, seen)] == [("single_replica", "mine")]
 
 
+@pytest.mark.parametrize(("value", "creates"), [("false", False), (" False", False), ("true", True)])
+def test_a_topic_that_no_task_may_create_is_not_waited_for(value: str, creates: bool) -> None:
+    """A task of Kafka 4.4 whose workers may not create topics fails; it was said to create it when it starts."""
+    files = (file(**{"internal.topics.automatic.creation.enable": value}),)
+    [finding] = found(offsets_topic, replace(good(), files=files, **configured(**OWN_TOPIC)))
+    assert finding.evidence["is_created_by_tasks"] is creates
+    assert ("kafka-topics.sh" in finding.fix) is not creates
+
+
 @pytest.mark.parametrize(
     ("rule", "what", "changes"),
     [

@@ -247,6 +247,11 @@ def test_offsets_that_can_t_be_read_hinder_nothing(hanging: Stage) -> None:
         (["--hanging", "--force"], "--hanging takes no options"),
         (["--topic", "t"], "needs --topic and --partition"),
         (["--topic", "t", "--partition", "0", "--start-offset", "0", "--older-than", "1h"], "takes no --older-than"),
+        # as `txn hanging` calls it
+        (
+            ["--topic", "t", "--partition", "0", "--start-offset", "0", "--max-transaction-timeout", "1h"],
+            "takes no --older-than",
+        ),
         ([], "needs --topic and --partition"),
     ],
 )

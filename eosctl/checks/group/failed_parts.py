@@ -10,14 +10,13 @@ from dataclasses import replace
 from shlex import quote
 
 from eosctl.connectors import codes as connector_codes
-from eosctl.core.fencing_rounds import ROUND_S
 from eosctl.core.findings import Finding
 from eosctl.core.ids import WorkerId
 from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.failures import codes
 from eosctl.failures.failure import RESTART
 from eosctl.group.observation.rules import Observation, ObservedConnector
-from eosctl.rescue.rules import RescueVerdict, diagnose
+from eosctl.rescue.rules import RescueVerdict, diagnose, stopped_instead
 
 _RESCUED = (codes.FENCING_FORWARD_TIMEOUT, codes.FENCING_TIMED_OUT, codes.FENCING_FAILED)
 _ACCEPTED = (RescueVerdict.FENCE, RescueVerdict.RESTART)
@@ -44,7 +43,7 @@ def _of_ghost(finding: Finding, seen: Observation) -> Finding:
     return replace(
         finding, code=connector_codes.CONNECTOR_IS_A_GHOST,
         message=f"{finding.subject} is FAILED: {seen.config_topic} has no committed config of {name}, only an aborted "
-        "one, which workers that are not enabled had read",
+        "one, which workers that are not enabled read",
         fix=f"`eosctl task-counts replay --topic` shows the record. Then create a connector {name} with "
         "initial_state STOPPED, and DELETE it, which leaves tombstones.",
     )  # fmt: skip
@@ -63,10 +62,8 @@ def _of_rescue(finding: Finding, seen: Observation) -> Finding:
         return replace(finding, fix=f"See what its other tasks died of; then {RESTART.replace('{name}', quote(name))}.")
     return replace(
         finding,
-        fix="A fencing round may still go on, and tasks that wait for it are called RUNNING: look again when all "
-        f"have failed, and rescue heals it. Or now: `eosctl connectors stop {quote(name)}`, wait {ROUND_S:g} s for it "
-        f"to end, `eosctl task-counts write --connector {quote(name)} --count 0`, which fences the old tasks, and "
-        f"`eosctl connectors resume {quote(name)}`.",
+        fix="A fencing round may still go on, and tasks that wait for it are called RUNNING: look again when all have "
+        f"failed, and rescue heals it. Or now: {stopped_instead(name)}.",
     )  # fmt: skip
 
 

@@ -26,6 +26,12 @@ def only_compacted(topic: str, settings: ClientSettings | None) -> str:
     return f"`{shlex.join([*kafka_script('kafka-configs.sh', settings), *words])}`"
 
 
+def compacted_topic(topic: str, partitions: int, settings: ClientSettings | None) -> str:
+    """The line that makes a compacted topic, with the replicas that brokers give by default."""
+    words = ["--create", "--topic", topic, "--partitions", str(partitions), "--config", "cleanup.policy=compact"]
+    return f"`{shlex.join([*kafka_script('kafka-topics.sh', settings), *words])}`"
+
+
 def one_partition(topic: TopicDescription, settings: ClientSettings | None) -> str:
     """How a group gets a config topic of one partition: no topic ever loses partitions, so it takes another one.
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from shlex import join, quote
 
 from eosctl.codes import Code
-from eosctl.core.clients.kafka_scripts import only_compacted
+from eosctl.core.clients.kafka_scripts import compacted_topic, only_compacted
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
@@ -38,14 +38,36 @@ _IGNORED = {
 }
 
 
-def missing_topic_finding(topic: str, connectors: Iterable[str]) -> Finding:
-    """An offsets topic that `connectors` name and that is not there: their tasks would start from scratch."""
+def missing_topic_finding(
+    topic: str,
+    connectors: Iterable[str],
+    settings: ClientSettings | None,
+    *,
+    is_created: bool = True,
+    has_offsets: bool | None = None,
+) -> Finding:
+    """An offsets topic that `connectors` name and that is not there: their tasks would start from scratch, or not.
+
+    `is_created`: a task creates it; `has_offsets`: the global topic has offsets of these connectors, None where nobody
+    looked. A merge without any writes nothing, and creates nothing either.
+    """
     named = [word for name in sorted(connectors) for word in ("--connector", name)]
     merge = join(("eosctl", "offsets", "merge", *named, "--into", "dedicated"))
+    create = compacted_topic(topic, CONNECT_DEFAULT_PARTITIONS, settings)
+    then = "A task creates it when it starts, empty" if is_created else "No task creates it, and none starts without it"
+    if has_offsets is None:
+        shown = join(("eosctl", "offsets", "list", *named))
+        fix = f"{then}. Where `{shown}` shows offsets, `{merge}` creates it with them"
+        fix += "." if is_created else f"; else {create}."
+    elif has_offsets:
+        fix = f"{then}; `{merge}` gives it the offsets first."
+    else:
+        fix = f"{then}: there are no offsets to be copied." if is_created else f"{then}: {create}."
+    off = "" if is_created else ", and the workers' files say that workers create none (Kafka 4.4)"
     return Finding(
         codes.TOPIC_MISSING, WARNING, topic,
-        f"a connector's config names offsets topic {topic}, which does not exist yet",
-        f"A task creates it when it starts, empty; `{merge}` gives it the offsets first.",
+        f"a connector's config names offsets topic {topic}, which does not exist yet{off}", fix,
+        {"is_created_by_tasks": is_created},
     )  # fmt: skip
 
 

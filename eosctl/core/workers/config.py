@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from eosctl.core.clients.properties import ClientProperties, client_from_properties
@@ -24,6 +24,13 @@ _TAKEN = (
     *("bootstrap.servers", "group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic"),
     CONNECT_SETTING,
 )
+
+_CREATES_TOPICS = "internal.topics.automatic.creation.enable"
+
+
+def creates_topics(files: Iterable[Mapping[str, str]]) -> bool:
+    """Whether workers create the topics of offsets, as far as their files say; a setting of Kafka 4.4 and newer."""
+    return all(file.get(_CREATES_TOPICS, "").strip().lower() != "false" for file in files)
 
 
 @frozen

@@ -5,11 +5,18 @@ from __future__ import annotations
 from eosctl.failures import codes
 from eosctl.failures.failure import Failure, Family, VersionNote, sign
 
+_NO_TLS = "its TLS handshake with a broker failed"
+_MEND_TLS = (
+    "See in the message which side refused the other's certificate: compare ssl.truststore.* of the client with the "
+    "brokers' certificate and its host names, and, where brokers ask for one, ssl.keystore.* with what they trust"
+)
 LOGIN = Failure(
     code=codes.LOGIN_FAILED, family=Family.COORDINATOR, name="SaslAuthenticationException",
     signs=(
-        sign("SaslAuthenticationException"), sign("failed authentication due to"),
-        sign("SslAuthenticationException", means="brokers and client don't agree on their TLS certificates"),
+        sign("SaslAuthenticationException"),
+        sign("SslAuthenticationException", means=_NO_TLS, fix=_MEND_TLS),
+        sign("failed authentication due to", "SSL handshake failed", means=_NO_TLS, fix=_MEND_TLS),
+        sign("failed authentication due to"),
         sign("Broker: SASL Authentication failed"),
     ),
     means="brokers refuse its login",
@@ -99,7 +106,8 @@ DISK = Failure(
     explains=(codes.RECORDS_EXPIRED, codes.BROKERS_NOT_REACHED),
 )  # fmt: skip
 NOT_REACHED = Failure(
-    code=codes.BROKERS_NOT_REACHED, family=Family.BROKER, name="DisconnectException, again and again",
+    code=codes.BROKERS_NOT_REACHED, family=Family.BROKER,
+    name="DisconnectException, and brokers that are not available",
     signs=(
         sign("Node may not be available"), sign("Broker may not be available"), sign("Rebootstrapping with"),
         sign("kafka.common.errors.DisconnectException"),

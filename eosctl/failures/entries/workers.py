@@ -134,6 +134,24 @@ PARTITIONED = Failure(
     said_by=("connect-runtime: KafkaConfigBackingStore.start, 2.0 to 4.3",),
     aliases=("single partition",),
 )  # fmt: skip
+TOPIC_MISSING = Failure(
+    code=codes.INTERNAL_TOPIC_MISSING, family=Family.CONNECT,
+    name="Automatic creation of internal topics is disabled",
+    signs=(sign("so automatic creation of internal topics is disabled"),),
+    means="a topic of Connect's is missing, and its workers may not create it",
+    causes=(
+        "The workers have internal.topics.automatic.creation.enable=false, and nobody has made the topic: that of a "
+        "new connector's offsets.storage.topic, most often.",
+        "The name of the topic is mistyped.",
+    ),
+    is_not=("Not a missing right.",),
+    fix="Create the topic that the message names, with cleanup.policy=compact, and a config topic with one partition. "
+    "Of a connector's own offsets topic see first whether it has offsets in the global topic, which go with it: doctor "
+    "and `eosctl connectors check --connector {c}` have the commands (topic_missing). Then " + RESTART,
+    commands=("eosctl doctor",),
+    said_by=("connect-runtime: KafkaTopicBasedBackingStore.topicInitializer, 4.4",),
+    aliases=("internal.topics.automatic.creation.enable",),
+)  # fmt: skip
 SIGNATURE = Failure(
     code=codes.SIGNATURE_REFUSED, family=Family.CONNECT,
     name="Internal request contained invalid signature",
@@ -152,4 +170,4 @@ SIGNATURE = Failure(
     aliases=("invalid signature", "session key"),
 )  # fmt: skip
 
-WORKERS = (NOT_CLAIMED, NOT_WRITTEN, REBALANCE, READ_TIMED_OUT, PARTITIONED, SIGNATURE)
+WORKERS = (NOT_CLAIMED, NOT_WRITTEN, REBALANCE, READ_TIMED_OUT, PARTITIONED, TOPIC_MISSING, SIGNATURE)

@@ -18,6 +18,7 @@ from eosctl.core.java.properties import is_reference
 from eosctl.core.offsets.findings import missing_topic_finding, topic_findings
 from eosctl.core.topic_names import is_topic_name
 from eosctl.core.versions import kafka_version
+from eosctl.core.workers.config import creates_topics
 from eosctl.fence import codes as fence_codes
 from eosctl.fence.pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.group.modes import NOT_ENABLED_TEXT, PROPERTY
@@ -235,7 +236,14 @@ def offsets_topic(connector: ObservedConnector, observation: Observation) -> Ite
         return
     description = observation.topics.get(topic)
     yield from (
-        [missing_topic_finding(topic, [connector.name])]
+        [
+            missing_topic_finding(
+                topic,
+                [connector.name],
+                observation.client,
+                is_created=creates_topics(file.properties for file in observation.files),
+            )
+        ]
         if description is None
         else topic_findings(description, observation.client)
     )

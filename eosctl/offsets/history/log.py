@@ -14,6 +14,7 @@ from eosctl.core.offsets.findings import missing_topic_finding
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
 from eosctl.core.offsets.typed import typed_partition
 from eosctl.core.records import Bounds
+from eosctl.core.workers.config import creates_topics
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.offsets.history.events import ConnectorSieve, State, Version, versions
 from eosctl.offsets.history.rows import OFFSETS_LOG, LoggedPartition, VersionsData, VersionsSummary, version_row
@@ -167,7 +168,8 @@ def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, places
             if topic in topics.describe([topic]):
                 places.found.append((there, topic))
             else:
-                missing = missing_topic_finding(topic, [connector])
+                created = creates_topics(worker.properties.values for worker in app.target.worker_configs)
+                missing = missing_topic_finding(topic, [connector], there.target.client, is_created=created)
                 places.problems.append(Problem(missing.code, missing.message, hint=missing.fix, severity="warning"))
 
 

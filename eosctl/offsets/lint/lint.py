@@ -19,8 +19,10 @@ from eosctl.core.offsets.findings import (
     topic_findings,
 )
 from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
+from eosctl.core.offsets.records import is_nothing
 from eosctl.core.offsets.views import Store, fold_store
 from eosctl.core.records import Bounds, Sieve, TopicDescription, TopicRead
+from eosctl.core.workers.config import creates_topics
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError, UsageError
 from eosctl.offsets.history.rules import OffsetHistory
@@ -90,7 +92,7 @@ def _gather(app: App, stores: Sequence[str], *, watch: bool = False) -> tuple[Ap
             there = _look(place.there(), (place.topic,))
             findings += _findings(place.there(), there)
         except NotFoundError:
-            findings.append(missing_topic_finding(place.topic, _users(looked, place.topic)))
+            findings.append(_missing(place.there(), looked, place.topic, ()))
         except EosctlError as exc:
             looked.problems.append(place.unseen(exc.message))
         else:
@@ -105,7 +107,7 @@ def _gather(app: App, stores: Sequence[str], *, watch: bool = False) -> tuple[Ap
 
 
 def _findings(app: App, looked: _Looked) -> list[Finding]:
-    findings = [missing_topic_finding(topic, _users(looked, topic)) for topic in looked.missing]
+    findings = [_missing(app, looked, topic, looked.stores) for topic in looked.missing]
     for store in looked.stores:
         findings += topic_findings(looked.descriptions[store.topic], app.target.client)
         findings += begin_findings(store.topic, looked.bounds.get(store.topic, ()))
@@ -116,6 +118,21 @@ def _findings(app: App, looked: _Looked) -> list[Finding]:
         findings += [open_transaction_finding(each, now_ms=now_ms) for each in open_ones]
         looked.problems += unknown
     return findings
+
+
+def _missing(app: App, looked: _Looked, topic: str, stores: Sequence[Store]) -> Finding:
+    """Return what to do for a topic that is not there; `stores` tell whether there is anything to be copied."""
+    users = _users(looked, topic)
+    found = [store for store in stores if store.topic == app.target.offset_topic]
+    has_offsets = any(_has_offsets(store, name) for store in found for name in users) if found else None
+    created = creates_topics(worker.properties.values for worker in app.target.worker_configs)
+    return missing_topic_finding(topic, users, app.target.client, is_created=created, has_offsets=has_offsets)
+
+
+def _has_offsets(store: Store, connector: str) -> bool:
+    """Whether there are offsets of it, those that an open transaction hides included."""
+    live = any(not is_nothing(store.records[key.raw].value) for key in store.connectors.get(connector, ()))
+    return live or bool(store.hides_of(connector))
 
 
 def _users(looked: _Looked, topic: str) -> list[str]:

@@ -327,7 +327,10 @@ def _others_ill(begun: Roll | None, view: GroupLook, driver: Driver, lenience: L
     silent = {worker.name for worker in view.observation.workers if worker.mode is Mode.UNREACHABLE}
     ill = sorted(((begun.known - view.members.keys()) | silent) - under_way)
     text = f"{', '.join(ill)}, seen when the upgrade ran last, is no member of the group now, or does not answer"
-    fix = f"Start it; if it is gone for good, say so with {Waiver.ACCEPT_GONE} and its URL."
+    fix = (
+        "Start it if it does not run, else see its log for why it is away; if it is gone for good, say so with "
+        f"{Waiver.ACCEPT_GONE} and its URL."
+    )
     return [Gate(codes.MEMBERS_KNOWN, "fail", text, fix)] if ill else []
 
 
