@@ -178,7 +178,7 @@ def _await_outcome(app: App, plan: ChangePlan) -> ConnectorNow:
     name, url = plan.connector, plan.now.url
     hint = f"It may come later all the same: eosctl connectors trace {shlex.quote(name)}"
     if plan.verb is Verb.STOP:
-        return await_stopped(app, name, url, hint=hint)
+        return await_stopped(app, name, url, hint=hint, rest_suffices=True)
     soon = Deadline.after(min(_SHOWS_S, app.deadline.remaining_s() / 2), app.clock)
     before, seen = _shown(plan.now), set[str]()
     stuck: list[str] = []

@@ -18,6 +18,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import UsageError
 from eosctl.group.members import ConnectMember
 from eosctl.group.ways import Route, doubt_of, shared_routes, told_apart
+from eosctl.machine.side_by_side import side_by_side
 
 _PATIENCE_S = 3.0
 _PARALLEL_LOOKUPS = 8
@@ -66,13 +67,11 @@ def _unproven(routes: Iterable[Route]) -> frozenset[str]:
 
 def _addresses_of(app: App, urls: Iterable[str]) -> Mapping[str, frozenset[str]]:
     """The addresses of the URLs' hosts; what a proxy looks up is not known here."""
-    from concurrent.futures import ThreadPoolExecutor
-
     patience_s = min(_PATIENCE_S, app.deadline.remaining_s() / 4)
     hurried = replace(app, deadline=Deadline.after(patience_s, app.clock))
     names = sorted({urlsplit(url).hostname or "" for url in urls if _goes_directly(app, url)})
-    with ThreadPoolExecutor(_PARALLEL_LOOKUPS) as pool:
-        return dict(zip(names, pool.map(lambda host: app.addresses_of(hurried, host), names), strict=True))
+    found = side_by_side(lambda host: app.addresses_of(hurried, host), names, most=_PARALLEL_LOOKUPS)
+    return dict(zip(names, found, strict=True))
 
 
 def _goes_directly(app: App, url: str) -> bool:

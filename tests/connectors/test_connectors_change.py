@@ -106,6 +106,13 @@ def test_a_task_that_a_member_still_holds_is_waited_for(invoke: Invoke, world: W
     assert world.time.now_s - began_s >= 8.0
 
 
+def test_who_may_not_describe_the_group_stops_by_what_rest_shows_and_reads_that(invoke: Invoke, world: World) -> None:
+    world.brokers.deny_groups.add("g")
+    outcome = run(invoke, world, "stop", "orders", "--yes", where=(*WHERE, "-u", W0))
+    assert outcome.exit_code == 0, outcome.stderr
+    assert "whether a member still ends a task of orders is not known" in outcome.stderr
+
+
 def test_only_what_failed_is_restarted(invoke: Invoke, world: World) -> None:
     world.connect.add("orders", tasks=2, failed=(1,))
     outcome, changed = change(invoke, world, "restart", "orders", "--failed")
