@@ -13,16 +13,15 @@ from eosctl.acls.check import judge_acls
 from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.causes import KAFKA, kafka_findings, under_causes, unreached
-from eosctl.checks.cluster.versions import broker_findings, worker_findings
-from eosctl.checks.group.clocks import clock_findings
-from eosctl.checks.group.departed import find_departed, not_a_member
+from eosctl.checks.cluster.versions import broker_findings
 from eosctl.checks.group.failed_parts import with_proofs
+from eosctl.checks.group.members import member_findings
 from eosctl.checks.group.plain_groups import needless_codes, plain_findings, uses_exactly_once
-from eosctl.checks.group.plugins import missing_plugins
 from eosctl.checks.group.repeats import find_repeats, under_repeats
 from eosctl.checks.group.rules import (
     gate_finding,
     hanging_findings,
+    problem_findings,
     status_topic_findings,
     topic_findings,
     transaction_topic_findings,
@@ -38,23 +37,18 @@ from eosctl.checks.standstill import at_rest, long_transactions, standstill_find
 from eosctl.checks.statuses import status_findings
 from eosctl.checks.unfinished import unfinished_work
 from eosctl.checks.visit import Visit
-from eosctl.checks.workers import group_problems, silent_problem, workers_behind
-from eosctl.codes import Code
+from eosctl.connectors.codes import OTHER_CLUSTER
 from eosctl.connectors.failures import failure_findings
 from eosctl.core.acls.request import AclRequest
-from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.findings import INFO, WARNING, Finding
 from eosctl.core.frozen import frozen
 from eosctl.core.records import KnownBounds, TopicDescription
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
-from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.events import Event
-from eosctl.group.codes import WORKER_NOT_A_MEMBER
-from eosctl.group.observation.rules import Observation
-from eosctl.group.observed import WorkerObservation
 from eosctl.observation.connectors.commit_age import by_worker
-from eosctl.observation.connectors.folds import MOST_ALIKE, fold_alike
+from eosctl.observation.connectors.folds import fold_alike
 from eosctl.observation.connectors.rules import connector_findings, group_findings
 from eosctl.offsets.lint.lint import offset_findings
 from eosctl.offsets.lint.past_writes import with_past_fences
@@ -83,68 +77,6 @@ def _kafka(visit: Visit) -> _Found:
     return silent if silent or visit.app.target.client is None else list(broker_findings(visit.app))
 
 
-def _workers(visit: Visit) -> _Found:
-    if visit.group().is_mirror_maker:
-        return [_mirror_maker(visit), *_of_problems("workers", group_problems(visit.app, visit.group()))]
-    silent = fold_alike(_silent_finding(*each) for each in visit.silent())
-    outside = [not_a_member(each) for each in visit.group().members if each.outside]
-    seen = _observation(visit)
-    lacking = [] if seen is None else missing_plugins(visit.group(), seen)
-    departed, untold = ((), ()) if seen is None else find_departed(visit.app, visit.group(), seen, visit.statuses())
-    behind = workers_behind(visit.app, visit.group())
-    problems = [*group_problems(visit.app, visit.group()), *untold]
-    return [
-        *silent,
-        *outside,
-        *departed,
-        *lacking,
-        *behind,
-        *clock_findings(visit.app, visit.group(), _coordinators_ms(visit)),
-        *worker_findings(visit.group()),
-        *_of_problems("workers", [each for each in problems if each.code != WORKER_NOT_A_MEMBER]),
-    ]
-
-
-def _observation(visit: Visit) -> Observation | None:
-    """None where it can't be looked at, which other checks say."""
-    try:
-        return visit.observation()
-    except EosctlError:
-        return None
-
-
-def _coordinators_ms(visit: Visit) -> int | None:
-    """Where the group could not be looked at no such time is known, and other checks say so."""
-    try:
-        return visit.observation().coordinators_ms
-    except EosctlError:
-        return None
-
-
-def _mirror_maker(visit: Visit) -> Finding:
-    """Nothing is wrong with it: what needs a worker's answer is no finding."""
-    workers = counted(len(visit.group().members), "worker")
-    return Finding(
-        codes.DEDICATED_MIRROR_MAKER, INFO, str(visit.group().group_id),
-        f"{visit.group().group_id} is the group of a dedicated MirrorMaker: {workers} without a REST interface",
-        "Nothing; the modes of its workers are in its files and logs only.",
-    )  # fmt: skip
-
-
-def _silent_finding(worker: WorkerObservation, failure: EosctlError) -> Finding:
-    """An error where nothing answers: nothing can be proven of a group with such a member."""
-    problem = silent_problem(failure)
-    severity = ERROR if worker.health == "unreachable" else WARNING
-    return Finding(
-        problem.code,
-        severity,
-        str(worker.url),
-        problem.message,
-        problem.hint or "See the message.",
-        certain=severity == ERROR,
-    )
-
-
 def _gates(visit: Visit) -> _Found:
     own, _following = visit.gates()
     subject = visit.app.target.group_id or "group"
@@ -169,12 +101,12 @@ def _transactions(visit: Visit) -> _Found:
     hanging = [row for row in report.rows_of(HangingRow) if row.reason != NOT_CHECKED]
     held, untold = _held_topics(visit)
     problems = dict.fromkeys([*report.problems, *untold])
-    return [*hanging_findings(map(plain, hanging)), *held, *_of_problems("transactions", problems)]
+    return [*hanging_findings(map(plain, hanging)), *held, *problem_findings("transactions", problems)]
 
 
 def _held_topics(visit: Visit) -> tuple[Sequence[Finding], Sequence[Problem]]:
     """Nothing where the connectors can't be seen, which other checks say; what hangs is told all the same."""
-    seen = _observation(visit)
+    seen = visit.seen()
     if seen is None:
         return (), ()
     try:
@@ -192,12 +124,12 @@ def _task_counts(visit: Visit) -> _Found:
     except EosctlError:  # which other checks say
         needless = frozenset()
     found = [each for each in findings if each.code not in needless]
-    return [*found, *_of_problems("task_counts", problems)]
+    return [*found, *problem_findings("task_counts", problems)]
 
 
 def _uses(visit: Visit) -> bool:
     """Whether the group uses exactly-once, as far as that is known."""
-    seen = _observation(visit)
+    seen = visit.seen()
     return seen is None or uses_exactly_once(seen)
 
 
@@ -223,8 +155,10 @@ def _no_connectors(visit: Visit) -> tuple[()]:
 
 
 def _offsets(visit: Visit) -> _Found:
+    """That offsets are on another cluster, and were looked at there, is nothing to be warned of."""
     findings, problems = offset_findings(visit.app)
-    return [*findings, *_of_problems("offsets", problems)]
+    told = [each for each in problems if each.hides or each.code != OTHER_CLUSTER]
+    return [*findings, *problem_findings("offsets", told)]
 
 
 def _topics(visit: Visit) -> _Found:
@@ -251,7 +185,7 @@ def _topics(visit: Visit) -> _Found:
 
 def _offsets_topics(visit: Visit, *, known: Mapping[str, TopicDescription]) -> list[TopicDescription]:
     """The global one and those of connectors, as far as they could be looked at."""
-    seen = _observation(visit)
+    seen = visit.seen()
     topics = (seen.topics or {}) if seen is not None else {}
     return [topic for name, topic in topics.items() if name not in known]
 
@@ -272,7 +206,7 @@ def _acls(visit: Visit) -> _Found:
     except UsageError as exc:
         fix = "Give the worker's file (-w), which names its users; acls check takes them with --principal, too."
         return [_acls_not_checked(exc.message, fix)]
-    return [*map(_with_grant, checked.findings), *_of_problems("acls", checked.problems)]
+    return [*map(_with_grant, checked.findings), *problem_findings("acls", checked.problems)]
 
 
 def _with_grant(finding: Finding) -> Finding:
@@ -296,7 +230,7 @@ class _Check:
 CHECKS: tuple[_Check, ...] = (
     _Check(KAFKA, _kafka),
     _Check("unfinished", _unfinished),
-    _Check("workers", _workers),
+    _Check("workers", member_findings),
     _Check("gates", _gates),
     _Check("transactions", _transactions),
     _Check("failures", _failures),
@@ -387,19 +321,3 @@ def _not_checked(check: str, error: EosctlError) -> Finding:
         txn_codes.NOT_CHECKED, WARNING, check, f"{check} could not be checked: {error.message}",
         error.hint or "Run again with -v to see why.", {"error": str(error.code)}, certain=False,
     )  # fmt: skip
-
-
-def _of_problems(check: str, problems: Iterable[Problem]) -> _Found:
-    """What a check could not see is no silence either; of many of one kind the first ones, and how many there are."""
-    by_code: dict[Code, list[Problem]] = {}
-    for each in problems:
-        by_code.setdefault(each.code, []).append(each)
-    for code, alike in by_code.items():
-        for each in alike[:MOST_ALIKE]:
-            yield Finding(code, WARNING, check, each.message, each.hint or "See the message.", certain=not each.hides)
-        more = len(alike) - MOST_ALIKE
-        if more > 0:
-            fix = alike[0].hint or "See the messages of the first ones."
-            yield Finding(
-                code, WARNING, check, f"{more:,} more like these", fix, {"more": more}, certain=not alike[0].hides
-            )

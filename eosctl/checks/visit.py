@@ -121,6 +121,13 @@ class Visit:
             )
         return _or_raise(self._observation)
 
+    def seen(self) -> Observation | None:
+        """Return the observation; None where it can't be made, which other checks say."""
+        try:
+            return self.observation()
+        except EosctlError:
+            return None
+
     def statuses(self) -> StatusLog:
         """Return what the group's status topic has, read once."""
         if self._statuses is None:

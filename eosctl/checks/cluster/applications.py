@@ -9,7 +9,7 @@ from eosctl.app import App
 from eosctl.checks import codes
 from eosctl.checks.causes import KAFKA
 from eosctl.checks.cluster.versions import broker_findings
-from eosctl.checks.group.rules import hanging_findings, transaction_topic_findings
+from eosctl.checks.group.rules import hanging_findings, problem_findings, transaction_topic_findings
 from eosctl.checks.ignored import IgnoredFinding, split_ignored
 from eosctl.checks.report import CheckResults, checks_report
 from eosctl.core.acls.request import AclRequest
@@ -19,7 +19,7 @@ from eosctl.core.records import KnownBounds
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.observation.connectors.folds import fold_alike
-from eosctl.report import Problem, Report, plain
+from eosctl.report import Report, plain
 from eosctl.txn import codes as txn_codes
 from eosctl.txn.applications.report import ApplicationsRequest, list_applications
 from eosctl.txn.applications.rows import ApplicationRow
@@ -89,12 +89,7 @@ def _transactions(app: App) -> _Found:
     if not report.summary_of(HangingSummary).partitions:  # brokers leave out what one may not see, without a word
         raise UnauthorizedError("no topic can be seen, so no transaction either", hint="Grant DESCRIBE on the topics.")
     yield from hanging_findings(plain(row) for row in report.rows_of(HangingRow) if row.reason != NOT_CHECKED)
-    yield from _of_problems("transactions", report.problems)
-
-
-def _of_problems(check: str, problems: Iterable[Problem]) -> _Found:
-    for each in problems:
-        yield Finding(each.code, WARNING, check, each.message, each.hint or "See the message.", certain=not each.hides)
+    yield from problem_findings("transactions", report.problems)
 
 
 def _applications(app: App, wanted: ApplicationsToCheck) -> _Found:
@@ -102,7 +97,9 @@ def _applications(app: App, wanted: ApplicationsToCheck) -> _Found:
     report = list_applications(app, ApplicationsRequest(remember=False))
     rows = report.rows_of(ApplicationRow)
     of_product = [row for row in rows if _is_of(row, wanted)]
-    yield from _of_problems("applications", [each for each in report.problems if each.code not in txn_codes.REMARKS])
+    yield from problem_findings(
+        "applications", [each for each in report.problems if each.code not in txn_codes.REMARKS]
+    )
     # without the ids of a coordinator nobody knows which applications there are
     seen = {row.application for row in of_product} if report.exit_code is ExitCode.OK else set(wanted.applications)
     for name in wanted.applications:

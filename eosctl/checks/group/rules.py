@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from eosctl.checks import codes
+from eosctl.codes import Code
 from eosctl.core.clients.kafka_scripts import only_compacted
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
@@ -12,6 +13,8 @@ from eosctl.core.open_transactions import end_of_orphan
 from eosctl.core.records import KnownBounds, TopicDescription
 from eosctl.core.wording import counted
 from eosctl.group.observation.rules import Observation
+from eosctl.observation.connectors.folds import MOST_ALIKE
+from eosctl.report import Problem
 from eosctl.upgrade.gate import Gate
 from eosctl.upgrade.gates import SAFE_REPLICATION
 
@@ -132,3 +135,19 @@ def _hanging_finding(parts: Sequence[Mapping[str, object]]) -> Finding:
             "transactional_id": user, "partitions": names,
         },
     )  # fmt: skip
+
+
+def problem_findings(check: str, problems: Iterable[Problem]) -> Iterable[Finding]:
+    """Yield what a check could not see, or warns of; of many of one kind the first ones, and how many there are."""
+    by_code: dict[Code, list[Problem]] = {}
+    for each in problems:
+        by_code.setdefault(each.code, []).append(each)
+    for code, alike in by_code.items():
+        for each in alike[:MOST_ALIKE]:
+            yield Finding(code, WARNING, check, each.message, each.hint or "See the message.", certain=not each.hides)
+        more = len(alike) - MOST_ALIKE
+        if more > 0:
+            fix = alike[0].hint or "See the messages of the first ones."
+            yield Finding(
+                code, WARNING, check, f"{more:,} more like these", fix, {"more": more}, certain=not alike[0].hides
+            )

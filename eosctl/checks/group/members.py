@@ -1,0 +1,67 @@
+"""doctor's check of the workers: who does not answer, who left, what one lacks, whose clock is off. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eosctl.checks import codes
+from eosctl.checks.cluster.versions import worker_findings
+from eosctl.checks.group.clocks import clock_findings
+from eosctl.checks.group.departed import find_departed, not_a_member
+from eosctl.checks.group.plugins import missing_plugins
+from eosctl.checks.group.rules import problem_findings
+from eosctl.checks.visit import Visit
+from eosctl.checks.workers import group_problems, silent_problem, workers_behind
+from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.wording import counted
+from eosctl.errors import EosctlError
+from eosctl.group.codes import WORKER_NOT_A_MEMBER
+from eosctl.group.observed import WorkerObservation
+from eosctl.observation.connectors.folds import fold_alike
+
+
+def member_findings(visit: Visit) -> Iterable[Finding]:
+    """Return what is wrong with the workers of the group: silent, gone, outside, behind, or not as others are."""
+    if visit.group().is_mirror_maker:
+        return [_mirror_maker(visit), *problem_findings("workers", group_problems(visit.app, visit.group()))]
+    silent = fold_alike(_silent_finding(*each) for each in visit.silent())
+    outside = [not_a_member(each) for each in visit.group().members if each.outside]
+    seen = visit.seen()
+    lacking = [] if seen is None else missing_plugins(visit.group(), seen)
+    departed, untold = ((), ()) if seen is None else find_departed(visit.app, visit.group(), seen, visit.statuses())
+    behind = workers_behind(visit.app, visit.group())
+    problems = [*group_problems(visit.app, visit.group()), *untold]
+    return [
+        *silent,
+        *outside,
+        *departed,
+        *lacking,
+        *behind,
+        *clock_findings(visit.app, visit.group(), None if seen is None else seen.coordinators_ms),
+        *worker_findings(visit.group()),
+        *problem_findings("workers", [each for each in problems if each.code != WORKER_NOT_A_MEMBER]),
+    ]
+
+
+def _mirror_maker(visit: Visit) -> Finding:
+    """Nothing is wrong with it: what needs a worker's answer is no finding."""
+    workers = counted(len(visit.group().members), "worker")
+    return Finding(
+        codes.DEDICATED_MIRROR_MAKER, INFO, str(visit.group().group_id),
+        f"{visit.group().group_id} is the group of a dedicated MirrorMaker: {workers} without a REST interface",
+        "Nothing; the modes of its workers are in its files and logs only.",
+    )  # fmt: skip
+
+
+def _silent_finding(worker: WorkerObservation, failure: EosctlError) -> Finding:
+    """An error where nothing answers: nothing can be proven of a group with such a member."""
+    problem = silent_problem(failure)
+    severity = ERROR if worker.health == "unreachable" else WARNING
+    return Finding(
+        problem.code,
+        severity,
+        str(worker.url),
+        problem.message,
+        problem.hint or "See the message.",
+        certain=severity == ERROR,
+    )

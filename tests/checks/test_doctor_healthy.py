@@ -1,0 +1,104 @@
+"""Six kinds of healthy group, and more: no check of doctor says anything against them, with `--strict` neither."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conftest import Invoke
+from tests.envelope import envelope_of
+from tests.fakes.broker_state import FakeTransaction
+from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
+from tests.fakes.config_world import ConfigWorld, compacted
+from tests.fakes.doctor_scene import OFFSETS, W1, W2, WHERE, cluster, transaction_topic
+from tests.fakes.own_cluster import OWN_BROKERS, doors_to
+from tests.fakes.world import STATUSES, World
+
+DAY_S = 86_400
+BALANCER = "https://connect.example:443"
+TOPICS = [compacted(CONFIG_TOPIC, 1), compacted(OFFSETS, 25), compacted(STATUSES, 5), transaction_topic()]
+Surroundings = dict[str, Any]
+
+
+def after(there: ConfigWorld, seconds: float) -> ConfigWorld:
+    """So long after the newest record of its topics."""
+    newest_ms = max(record.timestamp_ms for topic in there.topics.topics for record in there.topics.records(topic))
+    there.time.now_s = newest_ms / 1000 + seconds
+    return there
+
+
+def idle_for_a_week() -> tuple[ConfigWorld, Surroundings]:
+    """Its brokers have forgotten the transactional id."""
+    there = after(cluster(described=TOPICS, known_ids=()), 8 * DAY_S)
+    return there, there.surroundings
+
+
+def made_a_minute_ago() -> tuple[ConfigWorld, Surroundings]:
+    there = after(cluster(described=TOPICS), 60)
+    return there, there.surroundings
+
+
+def sinks_only() -> tuple[ConfigWorld, Surroundings]:
+    there = cluster(described=TOPICS, connectors={"files": "sink"}, records=config_records(*created("files", 1)))
+    return there, there.surroundings
+
+
+def mirror_maker() -> tuple[ConfigWorld, Surroundings]:
+    """A dedicated one: no request reaches its workers."""
+    there = cluster(modes={W1: "enabled", W2: "enabled"})
+    there.connect.mirror_maker = True
+    there.connect.down.update({W1, W2})
+    return there, there.surroundings
+
+
+def several_groups() -> tuple[ConfigWorld, Surroundings]:
+    """Each with a connector of the same name, and topics of its own."""
+    there = cluster(described=TOPICS)
+    there.other_group("g2", "http://w3:8083").add("orders")
+    there.other_group("others", "http://w4:8083").add("bills")
+    there.brokers.state.transactions |= {"g2-orders-0": FakeTransaction(7, 0), "others-bills-0": FakeTransaction(8, 0)}
+    return there, there.surroundings
+
+
+def own_brokers() -> tuple[ConfigWorld, Surroundings]:
+    """The offsets topic of its connector is with them, as the config says."""
+    config = {**OWN_BROKERS, "offsets.storage.topic": "own-offsets"}
+    elsewhere = World(cluster_id="own-cluster")
+    elsewhere.brokers.state.add_topic("own-offsets", 25, {"cleanup.policy": "compact"}, replication_factor=3)
+    elsewhere.brokers.state.transactions["g-orders-0"] = FakeTransaction(1, 0)
+    records = config_records(*created("orders", 1, record=1, config=config))
+    there = cluster(described=TOPICS, known_ids=(), records=records, configs={"orders": config})
+    surroundings = there.surroundings
+    return there, {**surroundings, "doors": {**surroundings["doors"], **doors_to(there, elsewhere)}}
+
+
+def behind_a_balancer() -> tuple[ConfigWorld, Surroundings]:
+    """Its address, which one of the members answers, is what -u names."""
+    there = cluster(described=TOPICS, modes={W1: "enabled", W2: "enabled"})
+    there.connect.forwarded[BALANCER.removesuffix(":443")] = W1
+    there.connect.forwarded[BALANCER] = W1
+    return there, there.surroundings
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (idle_for_a_week, ()),
+        (made_a_minute_ago, ()),
+        (sinks_only, ()),
+        (mirror_maker, ()),
+        (several_groups, ()),
+        (own_brokers, ()),
+        (behind_a_balancer, ("-u", BALANCER)),
+    ],
+)
+def test_a_healthy_group_has_no_finding(
+    invoke: Invoke, kind: Callable[[], tuple[ConfigWorld, Surroundings]], words: tuple[str, ...]
+) -> None:
+    _there, surroundings = kind()
+    outcome = invoke("doctor", "--strict", *WHERE, *words, "-o", "json", **surroundings)
+    document = envelope_of(outcome, "doctor", 0)
+    assert {row["severity"] for row in document["data"]["rows"]} == {"info"}
+    assert document["data"]["unseen"] == []
