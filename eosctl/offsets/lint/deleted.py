@@ -89,6 +89,6 @@ def _deleted(name: str, topic: str, has_committed: bool) -> Finding:
         f"{name} {ran}, and has no offset anywhere: records were deleted from the start of {topic}; its next start "
         "reads its source from the beginning",
         f"Do not resume or restart {name} before its offsets are back: from an export with `eosctl offsets import`, "
-        f"from a backup with `eosctl offsets restore`. If somebody reset them: `eosctl doctor --ignore {quote(meant)}`.",
+        f"from a backup with `eosctl offsets restore`. If they were reset: `eosctl doctor --ignore {quote(meant)}`.",
         {"connector": name, "topic": topic, "committed": has_committed}, certain=has_committed,
     )  # fmt: skip
