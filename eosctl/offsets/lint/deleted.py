@@ -83,12 +83,12 @@ def _one_committed(described: Iterable[object]) -> bool:
 
 def _deleted(name: str, topic: str, has_committed: bool) -> Finding:
     ran = "has committed before" if has_committed else "ran exactly-once before, and may have committed"
+    meant = f"{codes.OFFSETS_DELETED}:{name}"
     return Finding(
         codes.OFFSETS_DELETED, ERROR if has_committed else WARNING, name,
         f"{name} {ran}, and has no offset anywhere: records were deleted from the start of {topic}; its next start "
         "reads its source from the beginning",
         f"Do not resume or restart {name} before its offsets are back: from an export with `eosctl offsets import`, "
-        "from a backup with `eosctl offsets restore`. If somebody reset them: "
-        f"`eosctl doctor --ignore {quote(f'{codes.OFFSETS_DELETED}:{name}')}`.",
+        f"from a backup with `eosctl offsets restore`. If they were reset: `eosctl doctor --ignore {quote(meant)}`.",
         {"connector": name, "topic": topic, "committed": has_committed}, certain=has_committed,
     )  # fmt: skip
