@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -60,17 +61,42 @@ def restart_failed(source: FileSource) -> None:
     wait_until(lambda: source.task_states() == ["RUNNING"], what="the task to run again")
 
 
+CAST = {
+    "transforms": "cast",
+    "transforms.cast.type": "org.apache.kafka.connect.transforms.Cast$Value",
+    "transforms.cast.spec": "int32",
+}
+"""What fails at each line that is no number."""
+
+
+@contextmanager
+def meanwhile(act: Callable[[], object], *, every_s: float) -> Iterator[None]:
+    """Somebody does this all the time."""
+    stop = threading.Event()
+
+    def again_and_again() -> None:
+        while not stop.wait(every_s):
+            act()
+
+    thread = threading.Thread(target=again_and_again)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
 @contextmanager
 def restarted_by_a_script(ground: Ground, name: str) -> Iterator[None]:
-    """The task dies of the same record each time, and runs at the moment of the look."""
-    with ground.source(name, **{"producer.override.max.request.size": "1000"}) as source:
-        for number in range(3):
-            source.append("x" * (2000 + number))
-            wait_until(lambda: source.task_states() == ["FAILED"], what="the task to fail")
-            if number < 2:
-                rest(f"{source.url}/connectors/{name}/restart?includeTasks=true&onlyFailed=true", "POST")
-                wait_until(lambda: source.task_states() != ["FAILED"], what="the restart")
-        yield
+    """The task dies of the same record each time, and runs at the moment of some looks."""
+    with ground.source(name) as source:
+        source.put(**CAST)
+        source.append("two")
+        wait_until(lambda: source.task_states() == ["FAILED"], what="the task to fail")
+        path = f"{source.url}/connectors/{name}/restart?includeTasks=true&onlyFailed=true"
+        with meanwhile(lambda: rest(path, "POST"), every_s=2):
+            yield
 
 
 @contextmanager
@@ -120,7 +146,7 @@ def test_what_repeats_is_named_whenever_one_looks(
         [row] = ground.wait_for(frozenset({("fails_again", f"{unique}/0", ERROR)}))[:1]
         print(f"{saboteur.__name__} | {row['code']} | named {time.monotonic() - began_s:.1f} s")
         evidence = row["evidence"]
-        assert evidence["failures"] == 3
+        assert evidence["failures"] >= 3
         assert (evidence["other_initialisations"] or 0) >= (others or 0)
         assert (evidence["transactional_id"] is None) == (others is None)
     ground.wait_until_quiet()
@@ -128,25 +154,13 @@ def test_what_repeats_is_named_whenever_one_looks(
 
 def test_a_config_that_a_script_puts_all_the_time(ground: Ground, unique: str) -> None:
     """`upgrade verify` is asked in the middle of it, and is about the workers."""
-    stop = threading.Event()
-
-    def put() -> None:
-        number = 0
-        while not stop.wait(0.5):
-            number += 1
-            source.put(comment=str(number))
-
+    numbers = itertools.count()
+    wanted = ("config_written_again", unique, WARNING)
     with ground.source(unique) as source:
-        script = threading.Thread(target=put)
-        script.start()
-        try:
-            wanted = ("config_written_again", unique, WARNING)
+        with meanwhile(lambda: source.put(comment=str(next(numbers))), every_s=0.5):
             wait_until(lambda: wanted in loud(ground.look()), what="doctor to count it")
             verified = ground.invoke("upgrade", "verify", "--to", "enabled")
             assert verified.exit_code == 0, verified.stdout
-        finally:
-            stop.set()
-            script.join()
         ground.wait_for(frozenset({wanted}))
     ground.wait_until_quiet()
 
