@@ -33,12 +33,12 @@ def check_command(app: App, names: tuple[str, ...], *, strict: bool, validate: b
     timeout against the boundary's interval and the brokers' maximum, its own offsets topic, property names that do
     nothing, ids that another group uses too, and how long Connect needs to fence its tasks. Per task: one on a
     worker that is not enabled is not exactly-once, nor is one that was started lately and whose transactional id no
-    coordinator knows. That a task has committed nothing for five minutes is information: its source may be idle. A
-    connector that writes to another Kafka cluster is checked there, and so is what its offsets need there. The exit
-    code is 3 if a finding is an error (with --strict, also a warning), else 7 if something could not be seen
-    (data.unseen names it). Nothing is changed, but each connector validates its config to report its support, for
-    which some log in to their databases (--no-validate skips this). Needs Kafka Connect 3.3 and brokers of 3.0 or
-    newer.
+    coordinator knows; one whose transaction was aborted at its timeout can't write any more. That a task has
+    committed nothing for five minutes is information: its source may be idle. A connector that writes to another
+    Kafka cluster is checked there, and so is what its offsets need there. The exit code is 3 if a finding is an
+    error (with --strict, also a warning), else 7 if something could not be seen (data.unseen names it). Nothing is
+    changed, but each connector validates its config to report its support, for which some log in to their databases
+    (--no-validate skips this). Needs Kafka Connect 3.3 and brokers of 3.0 or newer.
 
     Example: eosctl connectors check --connector orders -b kafka:9092 -g connect-cluster
     """

@@ -59,13 +59,14 @@ def doctor(
     The first line summarises the group: how many workers are enabled, how many source tasks are not exactly-once.
     If task-count records show that workers were enabled and none is now, that is an error; --expect sets the mode.
 
-    Checks the workers and their modes, the gates of the upgrade, hanging transactions, why tasks FAILED (and whether
-    eosctl fenced them from this machine), task-count records, source connectors and each of their tasks (also whether
-    the task, or its worker, has committed nothing for five minutes), connectors that are not running, offsets topics,
-    brokers that are down, replicas that are not in sync, replication and rights. The worst finding comes first, each
-    with its fix; offsets that tasks do not see, or that went back, come before any fix that restarts something. A check
-    that can't run has a row, too (not_checked, with the reason); rights are checked if the workers' files (-w) name the
-    principals.
+    Checks the workers and their modes, former members that the status topic names (each is asked whether it runs,
+    without credentials), classes that some workers lack, the gates of the upgrade, hanging transactions, why tasks
+    FAILED (and whether eosctl fenced them from this machine), task-count records, source connectors and each of their
+    tasks (also whether the task, or its worker, has committed nothing for five minutes, or can't), connectors that are
+    not running or have no tasks, offsets topics and what is missing from them, brokers that are down, replicas that are
+    not in sync, replication and rights. The worst finding comes first, each with its fix; offsets that tasks do not
+    see, or that went back, come before any fix that restarts something. A check that can't run has a row, too
+    (not_checked, with the reason); rights are checked if the workers' files (-w) name the principals.
 
     Nothing is changed, but source connectors validate their configs, for which some log in to their databases
     (--no-validate skips this). Use --ignore for findings that you accept, say few_replicas:__transaction_state on a

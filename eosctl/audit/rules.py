@@ -98,7 +98,7 @@ class OffsetsPartition:
             if (copied := self.of.mirrored.get(self.of.values[at])) is not None:
                 self.mirror.note(batch.producer_id, batch.producer_epoch, copied, ended_ms)
 
-    def _has(self, batch: Batch) -> Has:
+    def _has(self, batch: Batch) -> int:
         has = Has.NOTHING
         if _any_within(self.of.values, batch):
             has |= Has.OFFSET if self.is_in_use else Has.ELSEWHERE
@@ -156,7 +156,7 @@ class OffsetsPartition:
         since_ms, until_ms = self.window.since_ms, self.window.until_ms
         return (since_ms is None or part.ended_ms >= since_ms) and (until_ms is None or part.ended_ms < until_ms)
 
-    def _note(self, part: Part) -> Has:
+    def _note(self, part: Part) -> int:
         has = Has.NOTHING
         batches = self._pending.pop((part.producer_id, part.epoch), ())
         for batch in batches:

@@ -23,19 +23,18 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError
 from eosctl.group.gather import read_group, worker_id_of
 from eosctl.group.members import STABLE
-from eosctl.group.observation.holders import part_name, with_holders
-from eosctl.group.observation.rules import Observation, ObservedConnector, observed_connector
+from eosctl.group.observation.holders import Assigned, part_name, with_holders
+from eosctl.group.observation.rules import Observation, ObservedConnector, observed_connectors
 from eosctl.group.protocol import Work
 from eosctl.group.topics.statuses import WrittenStatus, status_history
-from eosctl.ports import TopicStore
 
 REBALANCE_MS, REBALANCE_DELAY_MS = 60_000, 300_000
 """For how long a state may lag behind a rebalance, and Connect's default of scheduled.rebalance.max.delay.ms: for so
 long the work of a lost worker waits for it."""
+MOST_RECENT = 20_000
+"""A status topic that is compacted has a record or two of each task; what is older than so many offsets is not read."""
 _DELAY = "scheduled.rebalance.max.delay.ms"
 _PATIENCE_S, _POLL_S, _READ_S = 8.0, 2.0, 15.0
-MOST_RECORDS = 50_000
-"""So many of the newest records of each partition of the status topic are read."""
 _START_MS = 120_000
 """A start takes no longer: fencing has 90 s."""
 
@@ -63,24 +62,25 @@ class StatusLog:
 
 
 def read_status_log(app: App) -> StatusLog:
-    """Read the group's status topic as a whole; what keeps it from being read is part of the answer."""
+    """Read the group's status topic, of each partition the last MOST_RECENT offsets at the most.
+
+    What keeps it from being read is part of the answer.
+    """
     topics = sorted(app.target.status_topics())
     if app.target.client is None or not topics:
         return StatusLog({}, "the group's status topic is not named", is_there=False)
     patient = replace(app, deadline=app.deadline.half(at_most_s=_READ_S))
+    records: list[Record] = []
     try:
         with patient.topics() as store:
-            records = [each for topic in topics for each in _newest_records(store, topic)]
+            for topic in topics:
+                since = {each.partition: max(each.begin, each.end - MOST_RECENT) for each in store.bounds(topic)}
+                records += store.read(topic, isolation="read_uncommitted", since=since).records
     except InterruptedByUserError:
         raise
     except EosctlError as exc:
         return StatusLog({}, exc.message, is_there=not isinstance(exc, NotFoundError))
     return StatusLog(status_history(records))
-
-
-def _newest_records(store: TopicStore, topic: str) -> Sequence[Record]:
-    since = {each.partition: max(each.begin, each.end - MOST_RECORDS) for each in store.bounds(topic)}
-    return store.read(topic, isolation="read_uncommitted", since=since).records
 
 
 @frozen
@@ -164,13 +164,19 @@ def _lasting(app: App, suspects: set[_Part]) -> set[_Part]:
 
 
 def _connectors_now(app: App) -> Sequence[ObservedConnector]:
+    return with_holders(observed_connectors(connector_statuses(app)), _assigned_now(app))
+
+
+def _assigned_now(app: App) -> Assigned | None:
+    if app.target.client is None or app.target.group_id is None:
+        return None
     group, _cluster_id = read_group(app, wait=False)
-    known = group.state == STABLE and all(each.url is not None and each.owned is not None for each in group.members)
+    if group.state != STABLE or any(each.url is None or each.owned is None for each in group.members):
+        return None
     assigned: dict[str, list[Work]] = {}
     for each in group.members:
         assigned.setdefault(worker_id_of(each), []).extend(each.owned or ())
-    connectors = [observed_connector(name, entry) for name, entry in connector_statuses(app).items()]
-    return with_holders(connectors, assigned if known else None)
+    return assigned
 
 
 def _with_age(finding: Finding, log: StatusLog, now_ms: int, delay_ms: int | None) -> Finding:
@@ -182,12 +188,13 @@ def _with_age(finding: Finding, log: StatusLog, now_ms: int, delay_ms: int | Non
         return finding
     age_ms = now_ms - newest.at_ms
     evidence = {**finding.evidence, "unassigned_ms": age_ms}
+    by = "" if finding.evidence.get("assigned") is False else " by its status"
     if age_ms < delay_ms + REBALANCE_MS:
         return replace(finding, evidence=evidence)
     return replace(
         finding,
         severity=ERROR,
-        message=f"{finding.subject} has had no worker for {age_ms // 60_000:,} m, longer than a rebalance takes",
+        message=f"{finding.subject} has had no worker{by} for {age_ms // 60_000:,} m, longer than a rebalance takes",
         fix="`eosctl workers list` shows the members and their lag; see the leader's log for why nobody gets it.",
         evidence=evidence,
     )

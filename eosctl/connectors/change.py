@@ -48,6 +48,7 @@ from eosctl.report import Problem, Report
 _STOPPABLE_SINCE = (3, 5)
 _SHOWS_S = 10.0  # REST shows a restart, and the first tasks after a stop, a moment later, and some never
 _AT_REST = {RUNNING, PAUSED, FAILED}
+_RESTARTING = "RESTARTING"
 
 
 _REACHED = {Verb.STOP: STOPPED, Verb.PAUSE: PAUSED, Verb.RESUME: RUNNING}
@@ -180,8 +181,14 @@ def _await_outcome(app: App, plan: ChangePlan) -> ConnectorNow:
         return await_stopped(app, name, url, hint=hint)
     soon = Deadline.after(min(_SHOWS_S, app.deadline.remaining_s() / 2), app.clock)
     before, seen = _shown(plan.now), set[str]()
+    stuck: list[str] = []
 
     def restarted(now: ConnectorNow) -> bool:
+        stuck[:] = [
+            f"{part} at {now.parts.workers.get(part, '?')}"
+            for part in plan.moved
+            if now.parts.states.get(part) == _RESTARTING
+        ]
         shown = _shown(now)
         seen.update(part for part in plan.moved if shown.get(part) != before[part])
         states = [now.parts.states.get(part, RUNNING) for part in plan.moved]
@@ -193,8 +200,17 @@ def _await_outcome(app: App, plan: ChangePlan) -> ConnectorNow:
         complete = len(now.tasks) == max(least, now.task_count)
         return complete and {now.state, *now.tasks} <= wanted
 
+    def told() -> str:
+        if not stuck:
+            return ""
+        return (
+            f"; RESTARTING is {', '.join(stuck)}: it takes long to start, or its start failed, which REST never shows"
+        )
+
     if plan.verb is Verb.RESTART:
-        return await_connector(app, name, url, restarted, doing=f"waiting for {name} to be restarted", hint=hint)
+        doing = f"waiting for {name} to be restarted"
+        if_stuck = f"What stays RESTARTING has its reason in the log of its worker. {hint}"
+        return await_connector(app, name, url, restarted, doing=doing, hint=if_stuck, told=told)
     doing = f"waiting for {name} to be {_REACHED[plan.verb]} with all its tasks"
     return await_connector(app, name, url, reached, doing=doing, hint=hint)
 

@@ -44,10 +44,13 @@ def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Find
     worker = connector.worker_of(part)
     evidence = {"state": state} if worker is None else {"state": state, "worker": worker}
     if state == UNASSIGNED and part not in (connector.holders or ()):
+        is_known = connector.holders is not None
         yield Finding(
-            codes.UNASSIGNED, WARNING, subject, f"{subject} has no worker: the group is rebalancing, or lost "
-            "one and waits for scheduled.rebalance.max.delay.ms (5 min)",
-            "`eosctl workers list` shows the members; check again after the rebalance.", evidence,
+            codes.UNASSIGNED, WARNING, subject,
+            f"{subject} {'has no worker' if is_known else 'has no worker by its status'}: the group is rebalancing, or "
+            "lost one and waits for scheduled.rebalance.max.delay.ms (5 min)",
+            "`eosctl workers list` shows the members; check again after the rebalance.",
+            {**evidence, "assigned": False if is_known else None},
         )  # fmt: skip
     elif state == FAILED:
         trace = connector.traces.get(part, "")

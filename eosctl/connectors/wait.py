@@ -10,9 +10,11 @@ from eosctl.connectors.holders import TaskHolders, holders_of_shown
 from eosctl.connectors.look import STOPPED, ConnectorNow, look_at
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError
+from eosctl.events import Event
 from eosctl.group.observation.rules import observed_connector
 
 POLL_S = 0.25
+_TOLD_AFTER_S = 10.0
 _LOOK_AGAIN_S = 5.0
 
 
@@ -28,18 +30,25 @@ def await_connector(
 ) -> ConnectorNow:
     """Polls until `arrived`; raises DeadlineError that says what was seen last, and what `told` adds.
 
+    After a while that is an event, too: nobody should wait for a minute without a word.
     A worker has one way only to report config and state at one moment, which reports all connectors: it is taken when
     the connector's own status has changed, and now and then.
     """
+    silent: Deadline | None = Deadline.after(_TOLD_AFTER_S, app.clock)
     now, again = look_at(app, connector, url), Deadline.after(_LOOK_AGAIN_S, app.clock)
     for _ in app.deadline.rounds(POLL_S, least_s=POLL_S):  # another look would fail, and report less
         if again.expired() or _has_changed(app, connector, now):
             now, again = look_at(app, connector, url), Deadline.after(_LOOK_AGAIN_S, app.clock)
         if arrived(now):
             return now
-    raise DeadlineError(
-        f"timed out while {doing}; last seen: {now.state}, tasks {', '.join(now.tasks) or 'none'}{told()}", hint=hint
-    )
+        if silent is not None and silent.expired():
+            app.on_event(Event(f"{doing}; now: {_seen(now)}{told()}"))
+            silent = None
+    raise DeadlineError(f"timed out while {doing}; last seen: {_seen(now)}{told()}", hint=hint)
+
+
+def _seen(now: ConnectorNow) -> str:
+    return f"{now.state}, tasks {', '.join(now.tasks) or 'none'}"
 
 
 def _has_changed(app: App, connector: str, seen: ConnectorNow) -> bool:

@@ -337,7 +337,8 @@ def _assigned(group: ConnectGroup) -> frozenset[str] | None:
 def _judge_stranger(
     app: App, group: ConnectGroup, worker: WorkerObservation, seen: _Members, given: Mapping[str, str]
 ) -> tuple[WorkerObservation, bool]:
-    if worker.member_id is not None or worker.failure is not None or worker.problems or worker.url is None:
+    is_alien = any(each.code in (codes.OTHER_KAFKA_CLUSTER, codes.STANDALONE_WORKER) for each in worker.problems)
+    if worker.member_id is not None or worker.failure is not None or is_alien or worker.url is None:
         return worker, False
     if not group.members:
         if worker.health == UNHEALTHY:
@@ -378,14 +379,14 @@ def _stays_outside(app: App, url: str) -> bool:
 def observe_former_members(app: App, seen: GroupObservation, urls: Sequence[str]) -> tuple[WorkerObservation, ...]:
     """What answers at URLs at which members of the group were, judged like a URL that was given; reads the group anew.
 
-    No credentials go there: whoever has such an address now need not be a worker. Raises as `read_group`.
+    Whoever has such an address now need not be a worker: credentials are for the caller to keep back. Raises as
+    `read_group`.
     """
     group, cluster_id = read_group(app, gone_ok=True, wait=False)
-    shy = replace(app, target=replace(app.target, connect=replace(app.target.connect, trust_discovered=False)))
     there = {worker_id_of(member) for member in group.members}
     former: list[_Pair] = [(None, url) for url in urls if worker_id_of_url(url) not in there]
-    workers = [*seen.members, *_observe(shy, former, {}, kafka_cluster_id=cluster_id)]
-    return tuple(each for each in _judge_strangers(shy, group, workers, {})[0] if (None, each.url) in former)
+    workers = [*seen.members, *_observe(app, former, {}, kafka_cluster_id=cluster_id)]
+    return tuple(each for each in _judge_strangers(app, group, workers, {})[0] if (None, each.url) in former)
 
 
 def _given_urls(app: App) -> dict[str, str]:

@@ -291,8 +291,8 @@ def _differ(compared: Comparison, side: str) -> Iterator[Problem]:
         wrong = "is not what the plan says" if compared.differing == 1 else "are not what the plan says"
         message = f"{compared.differing:,} of {counted(compared.compared, 'key')} in the {side} {wrong}"
         shown = len(compared.mismatches)
-        more = f"the first {shown} are shown; " if compared.differing > shown else ""
-        yield Problem(codes.PLAN_MISMATCH, message, hint=f"{more}has someone written since?")
+        more = f"The first {shown} are shown. " if compared.differing > shown else ""
+        yield Problem(codes.PLAN_MISMATCH, message, hint=f"{more}Was the plan applied, and has nobody written since?")
     if compared.hidden:
         yield hidden_problem(len(compared.hidden), compared.compared, where=f" in the {side}")
 

@@ -66,8 +66,8 @@ class StoredPlace(Printed):
     partition: Annotated[int | None, "The number of its partition; null where the key is in none."]
 
     def cell(self) -> str:
-        """As Kafka itself writes it."""
-        return f"{self.topic}-{self.partition}"
+        """As Kafka itself writes it; the topic alone for a key that is in none of its partitions."""
+        return self.topic if self.partition is None else f"{self.topic}-{self.partition}"
 
 
 class MismatchRow(Printed):

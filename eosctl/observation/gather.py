@@ -31,7 +31,7 @@ from eosctl.group.observation.rules import (
     Observation,
     ObservedConnector,
     WorkerFile,
-    observed_connector,
+    observed_connectors,
 )
 from eosctl.group.observed import GroupObservation, WorkerObservation
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
@@ -265,7 +265,7 @@ def _with_connectors(app: App, group: GroupObservation, observation: Observation
 
 
 def _connectors(worker: ConnectWorker) -> tuple[ObservedConnector, ...]:
-    return tuple(observed_connector(name, answer) for name, answer in sorted(worker.connectors().items()))
+    return observed_connectors(worker.connectors())
 
 
 def _as_written(app: App, group: GroupObservation, observation: Observation) -> Observation:
@@ -286,8 +286,7 @@ def _as_written(app: App, group: GroupObservation, observation: Observation) -> 
         return observation.without(("connectors",), exc.message)
     versions = {each.name: version_at(_owned(each), statuses) for each in group.members}
     workers = tuple(replace(each, version=versions.get(each.name)) for each in observation.workers)
-    connectors = tuple(observed_connector(name, entry) for name, entry in sorted(entries.items()))
-    return replace(observation, workers=workers, connectors=connectors)
+    return replace(observation, workers=workers, connectors=observed_connectors(entries))
 
 
 def _owned(member: WorkerObservation) -> tuple[Work, ...]:

@@ -177,8 +177,7 @@ def _append(log: FakePartition, entry: Entry, marker_ms: int) -> None:
         return
     known = log.producers.setdefault(entry.producer_id, FakeProducer(entry.epoch, int(entry.at_ms)))
     known.producer_epoch = min(known.producer_epoch, entry.epoch)
-    log.mark(producer, commit=entry.commit)
-    log.batches[-1] = log.batches[-1]._replace(first_timestamp_ms=marker_ms, max_timestamp_ms=marker_ms)
+    log.mark(producer, commit=entry.commit, now_ms=marker_ms)
 
 
 def _compact(log: FakePartition, stop: int, rng: random.Random) -> None:

@@ -151,6 +151,22 @@ def test_a_restart_that_never_comes_runs_out_of_time(invoke: Invoke, world: Worl
     assert "eosctl connectors trace orders" in outcome.stderr
 
 
+def test_a_task_whose_start_throws_is_named_with_its_worker(invoke: Invoke, world: World) -> None:
+    """It stays RESTARTING for ever: a minute went by without a word, and "timed out" was all that came then."""
+    made = world.connect.add("orders", tasks=2, failed=(1,))
+
+    def never_started(_call: Call) -> None:
+        made.tasks[1].state = "RESTARTING"
+
+    world.connect.after("start_task", never_started)
+    outcome = run(invoke, world, "restart", "orders", "--failed", "--yes")
+    assert outcome.exit_code == 4
+    waiting, timed_out = (line for line in outcome.stderr.splitlines() if "waiting for orders to be restarted" in line)
+    for line in (waiting, timed_out):
+        assert "RESTARTING is task 1 at w1:8083" in line
+    assert "the log of its worker" in outcome.stderr
+
+
 def test_a_trace_is_told_from_the_outermost_to_the_deepest_cause(invoke: Invoke, world: World) -> None:
     trace = "a.b.Outer: first\n\tat a.B.c(D.java:1)\nCaused by: a.b.Inner: deepest\n\t... 7 more\n"
     world.connect.add("orders", tasks=2).fail(1, trace=trace)

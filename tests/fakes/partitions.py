@@ -77,8 +77,14 @@ class FakePartition:
             size_bytes=70 + len(record.key or b"") + len(record.value or b""),
         )
 
-    def mark(self, producer: tuple[int, int], *, commit: bool, coordinator_epoch: int = 0) -> int:
-        """Writes the marker that ends a transaction, and returns the error code (`ProducerAppendInfo`)."""
+    def mark(
+        self, producer: tuple[int, int], *, commit: bool, coordinator_epoch: int = 0, now_ms: int | None = None
+    ) -> int:
+        """Writes the marker that ends a transaction, and returns the error code (`ProducerAppendInfo`).
+
+        Its time is `now_ms`, else as late as anything here: a broker stamps it with its own, which the fakes' records
+        don't follow.
+        """
         producer_id, epoch = producer
         known = self.producers.get(producer_id)
         if known is None:
@@ -91,13 +97,13 @@ class FakePartition:
             begun = range(known.start_offset, self.end)
             self.aborted |= {offset for offset in begun if self._writers.get(offset) == producer_id}
         known.start_offset, known.producer_epoch, known.coordinator_epoch = -1, epoch, coordinator_epoch
-        self.batches.append(self._marker(producer, commit=commit, coordinator_epoch=coordinator_epoch))
+        if now_ms is None:
+            now_ms = max((each.max_timestamp_ms for each in self.batches), default=0)
+        self.batches.append(self._marker(producer, commit=commit, coordinator_epoch=coordinator_epoch, now_ms=now_ms))
         self.end += 1
         return codes.NONE
 
-    def _marker(self, producer: tuple[int, int], *, commit: bool, coordinator_epoch: int) -> Batch:
-        """As late as anything here: a broker stamps it with its own time, which the fakes' records don't follow."""
-        now_ms = max((each.max_timestamp_ms for each in self.batches), default=0)
+    def _marker(self, producer: tuple[int, int], *, commit: bool, coordinator_epoch: int, now_ms: int) -> Batch:
         return Batch(
             topic="",
             partition=-1,

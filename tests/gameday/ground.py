@@ -94,9 +94,9 @@ class Ground:
                 (folder / name).chmod(0o755)
         return folder
 
-    def look(self) -> list[Any]:
+    def look(self, *more: str) -> list[Any]:
         """The rows of one look of doctor, whose exit code has to follow from them."""
-        done = self.invoke("doctor", "-o", "json")
+        done = self.invoke("doctor", *more, "-o", "json")
         document = envelope_of(done, "doctor", done.exit_code)
         rows: list[Any] = document["data"]["rows"]
         errors = [row for row in rows if row["severity"] == "error"]

@@ -13,9 +13,11 @@ from confluent_kafka import Producer
 
 from eosctl.core.findings import ERROR, WARNING
 from eosctl.core.ids import task_transactional_id
+from eosctl.deadline import Clock
 from eosctl.sandbox.settings import GroupSpec
 from eosctl.sandbox.stack import Stack
 from eosctl.sandbox.zombie import Zombie
+from tests.envelope import envelope_of
 from tests.gameday.ground import Ground, loud
 from tests.gameday.incident import Incident, Named, Saboteur, play
 from tests.sandbox_fixtures import FileSource, added_group, rest, wait_until
@@ -146,6 +148,17 @@ def test_a_config_that_a_script_puts_all_the_time(ground: Ground, unique: str) -
             stop.set()
             script.join()
         ground.wait_for(frozenset({wanted}))
+    ground.wait_until_quiet()
+
+
+def test_our_own_clock_is_two_hours_behind(ground: Ground, unique: str) -> None:
+    """Both workers are of one host and would be one witness; the coordinator is the other one."""
+    behind = Clock(now_s=lambda: time.time() - 7200)
+    with ground.source(unique):
+        done = ground.invoke("doctor", "-o", "json", clock=behind)
+        rows = envelope_of(done, "doctor", done.exit_code)["data"]["rows"]
+        found = [(row["subject"], row["severity"]) for row in rows if row["code"] == "clock_differs"]
+        assert found == [("this machine", WARNING)]
     ground.wait_until_quiet()
 
 

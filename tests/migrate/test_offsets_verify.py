@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.errors import EosctlError
+from eosctl.migrate.rows import StoredPlace
 from tests.conftest import Outcome
 from tests.fakes.offset_topics import IN_OWN, OffsetWorld
 
@@ -139,3 +140,9 @@ def test_lines_on_stdout_are_records(run: Run) -> None:
     for words in ([], ["-o", "ndjson"]):
         lines = run("export", "--store", "global", *words).stdout.splitlines()
         assert [json.loads(line)["key"] for line in lines] == [B.decode(), A.decode()] or len(lines) == 2
+
+
+@pytest.mark.parametrize(("partition", "cell"), [(3, "offsets-c-3"), (None, "offsets-c")])
+def test_a_key_that_is_nowhere_has_no_partition(partition: int | None, cell: str) -> None:
+    """Before the plan was applied the column had `offsets-c-None`."""
+    assert StoredPlace(topic="offsets-c", partition=partition).cell() == cell

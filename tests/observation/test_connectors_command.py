@@ -224,7 +224,9 @@ def test_a_running_task_that_commits_nothing_is_information(
     known.state, known.started_ms = state, began_ms
     outcome = check(invoke, there, "-o", "json", "--strict")
     found = [row for row in outcome.json()["data"]["rows"] if row["code"] == "nothing_committed"]
-    assert outcome.exit_code == 0
+    unseen = [each["what"] for each in outcome.json()["data"]["unseen"]]
+    assert unseen == (["aborted_at_timeout"] if state == "CompleteAbort" else []), "nothing is known of its end here"
+    assert outcome.exit_code == (7 if unseen else 0)
     assert [row["severity"] for row in found] == ([] if quiet_ms is None else ["info"])
     for row in found:
         assert abs(row["evidence"]["quiet_ms"] - quiet_ms) <= 3000, "records are a second apart"

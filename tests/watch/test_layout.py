@@ -79,10 +79,10 @@ def test_the_table_at_80_columns_has_the_command_below() -> None:
 
 def test_what_stands_for_many_has_its_code_at_80_columns() -> None:
     """It began with "56 places: 56 times, the first 3 are", and the reason was cut off."""
-    told = "56 times, the first 3 are: shop-orders-000/3 is FAILED; shop-orders-009/3 is FAILED"
+    told = "56 places: shop-orders-000/3 is FAILED; shop-orders-009/3 is FAILED; and 54 more"
     many = Finding(codes.HANGING_TRANSACTION, ERROR, "56 places", told, "", {"subjects": ["shop-orders-000/3"]})
     row = screen(of(many), Size(80, 8))[3]
-    assert row == "> error        5s    10s  hanging_transaction: 56 times, the first 3 are: shop-…"
+    assert row == "> error        5s    10s  hanging_transaction: 56 places: shop-orders-000/3 is…"
 
 
 def test_the_table_at_120_columns_has_the_code_and_the_subject() -> None:

@@ -11,7 +11,6 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import IntFlag
 
 from eosctl.audit.log.segments import Part
 from eosctl.audit.log.shared_epochs import SAME_MS, SharedEpoch
@@ -30,11 +29,12 @@ MOST_KEPT = 100_000
 """So many transactions with aborted parts are kept; `aborted_unkept` counts further parts, which leave it unproven."""
 
 
-class Has(IntFlag):
-    """What one transaction has: source offsets of the connector by kind and end, and records in output topics by end.
+class Has:
+    """Bits for what one transaction has: source offsets of the connector by kind and end, and output records by end.
 
     COMMITTED is an offsets part that was committed under an epoch of its own, RECORDS_COMMITTED such an output part.
     Of what was committed under a shared epoch nothing is in here: the last transaction of it may have it for its own.
+    They are kept in bytes, and are numbers as those are: an IntFlag's operators took a tenth of an audit.
     """
 
     NOTHING = 0
@@ -114,7 +114,7 @@ class Ledger:
 
     # -- what was read
 
-    def note_offsets(self, part: Part, has: Has) -> None:
+    def note_offsets(self, part: Part, has: int) -> None:
         """Note a part in an offsets topic: what it has of the connector; of an open one that is not certain yet."""
         if part.marker is not None and not part.is_committed:
             self._add(part, Has.OFFSETS_ABORTED if has & (_ANY_OFFSET | Has.DELETION) else Has.NOTHING)
@@ -324,10 +324,10 @@ class Ledger:
 
     # -- the bytes
 
-    def _add(self, part: Part, has: Has) -> None:
+    def _add(self, part: Part, has: int) -> None:
         self._set(part.producer_id, part.epoch, has)
 
-    def _set(self, producer_id: ProducerId, epoch: int, has: Has) -> None:
+    def _set(self, producer_id: ProducerId, epoch: int, has: int) -> None:
         if epoch < 0:
             return
         known = self._of.setdefault(producer_id, bytearray())

@@ -58,7 +58,7 @@ def find_departed(
         raise
     except EosctlError as exc:
         return [], [Problem.of(exc)]
-    known = {worker_id_of_url(str(each.url)) for each in (*runs, *group.members)}
+    known = {worker_id_of_url(str(each.url)).lower() for each in (*runs, *group.members)}
     return [*map(not_a_member, runs), *(_left(each, group) for each in gone if each.worker not in known)], []
 
 
@@ -67,7 +67,11 @@ def _members(group: GroupObservation) -> set[WorkerId]:
 
 
 def _running(app: App, group: GroupObservation, workers: Sequence[WorkerId]) -> list[WorkerObservation]:
-    """Those that answer where they said that they are reached, and are proven to be no way to a member."""
+    """Those that answer where they said that they are reached, and are proven to be no way to a member.
+
+    Whoever has such an address now need not be a worker: it gets no credentials, unless it was named.
+    """
+    app = replace(app, target=replace(app.target, connect=replace(app.target.connect, trust_discovered=False)))
     scheme = urlsplit(next((each.url for each in group.members if each.url), "") or "").scheme or "http"
     urls = {each: f"{scheme}://{each}" for each in workers}
     if not all(is_this_machine(each.client_host or "") for each in group.members):

@@ -78,7 +78,8 @@ def find_repeats(app: App, observation: Observation, log: StatusLog) -> list[Fin
     """
     now_ms = app.clock.now_ms()
     parts = failing_parts(log, now_ms)
-    fenced = [each.transactional_id(observation.group_id or "") for each in parts if each.is_fenced]
+    here = [each for each in parts if each.is_fenced and each.connector not in observation.own_clusters]
+    fenced = [each.transactional_id(observation.group_id or "") for each in here]
     unread = [_statuses_unread(log)] if log.unread and log.is_there and observation.connectors else []
     return [*unread, *repeat_findings(observation, parts, _uses_of(app, fenced, now_ms), now_ms)]
 
@@ -158,9 +159,9 @@ def repeat_findings(
 
 def _fails_again(part: FailingPart, observation: Observation, uses: IdUse, now_ms: int) -> Finding:
     transactional_id = part.transactional_id(observation.group_id or "")
-    strangers = _strangers(part, observation, uses, now_ms) if part.is_fenced else 0
+    strangers = _strangers(part, observation, uses, now_ms)
     times = f"{len(part.failed_ms)} times in the last 10 minutes, the last time {_ago(part.failed_ms[-1], now_ms)}"
-    if strangers >= LEAST_STRANGERS:
+    if strangers is not None and strangers >= max(LEAST_STRANGERS, len(part.failed_ms) // 2):
         why = (
             f"another producer took {transactional_id}, which was initialised {strangers:,} times more than the task "
             "was started"
@@ -171,10 +172,11 @@ def _fails_again(part: FailingPart, observation: Observation, uses: IdUse, now_m
             "--failed`."
         )
     else:
-        why = f"it dies of the same again, and somebody restarts it: {what_it_died_of(part.traces[-1])}"
+        why = f"somebody restarts it, and it fails again: {what_it_died_of(part.traces[-1])}"
         fix = _fix(part)
-        if part.is_fenced and uses.unread:
-            why += f"; whether another producer takes {transactional_id} is not known: {uses.unread}"
+        if part.is_fenced and strangers is None:
+            unread = uses.unread or "it is of another Kafka cluster"
+            why += f"; whether another producer takes {transactional_id} is not known: {unread}"
     return Finding(
         codes.FAILS_AGAIN, ERROR if part.goes_on else INFO, part.subject,
         f"{part.subject} failed and was restarted {times}: {why}", fix,
@@ -182,16 +184,21 @@ def _fails_again(part: FailingPart, observation: Observation, uses: IdUse, now_m
             "failures": len(part.failed_ms),
             "last_ms": part.failed_ms[-1],
             "transactional_id": transactional_id if part.is_fenced else None,
-            "other_initialisations": strangers if part.is_fenced and not uses.unread else None,
+            "other_initialisations": strangers,
         },
     )  # fmt: skip
 
 
-def _strangers(part: FailingPart, observation: Observation, uses: IdUse, now_ms: int) -> int:
-    """Return how often its id was initialised by nobody of Connect: neither a start of the task nor a fencing round."""
+def _strangers(part: FailingPart, observation: Observation, uses: IdUse, now_ms: int) -> int | None:
+    """Return how often its id was initialised by nobody of Connect: neither a start of the task nor a fencing round.
+
+    None where that was not looked at, or could not be.
+    """
+    initialised = uses.initialised.get(part.transactional_id(observation.group_id or ""))
+    if initialised is None:
+        return None
     rounds = observation.config_records_ms.get((RecordKind.TASK_COUNT, part.connector), ())
-    own = part.starts + sum(each >= now_ms - WINDOW_MS for each in rounds)
-    return max(0, uses.initialised.get(part.transactional_id(observation.group_id or ""), 0) - own)
+    return max(0, initialised - part.starts - sum(each >= now_ms - WINDOW_MS for each in rounds))
 
 
 def _fix(part: FailingPart) -> str:

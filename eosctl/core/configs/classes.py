@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 
 PROPERTY = "connector.class"
 MIRROR_SOURCE = "MirrorSourceConnector"
+MIRROR_CHECKPOINT = "MirrorCheckpointConnector"
 _END = "Connector"
 
 

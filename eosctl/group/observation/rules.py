@@ -89,6 +89,21 @@ def observed_connector(name: str, entry: ConnectorEntry) -> ObservedConnector:
     )
 
 
+def observed_connectors(entries: Mapping[str, ConnectorEntry]) -> tuple[ObservedConnector, ...]:
+    """Return all connectors, by name, as a listing shows them that has their task sets.
+
+    The last status of a task that is no more, UNASSIGNED, may be written after the leader has deleted it, and stays: it
+    is left out.
+    """
+    there = {
+        name: replace(
+            entry, tasks=tuple(each for each in entry.tasks if each.state != "UNASSIGNED" or each.task in entry.wanted)
+        )
+        for name, entry in sorted(entries.items())
+    }
+    return tuple(observed_connector(name, entry) for name, entry in there.items())
+
+
 @frozen
 class Quiet:
     """For how long a RUNNING task has committed nothing; `since_start`: not once since it was started.

@@ -91,6 +91,7 @@ def departures(
     """Return the workers that have left so, as far as their work was not taken over before `since_ms`.
 
     A worker that is stopped says UNASSIGNED of what it runs. Statuses of connectors that are gone do not count.
+    The names of hosts are in lower case.
     """
     left: dict[WorkerId, list[Work]] = {}
     moved: dict[WorkerId, list[int]] = {}
@@ -99,12 +100,13 @@ def departures(
             continue
         running = WorkerId("")
         for each in told:
-            if running and each.worker_id and each.worker_id != running:
+            worker = WorkerId(each.worker_id.lower())
+            if running and worker and worker != running:
                 moved.setdefault(running, []).append(each.at_ms)
-            running = WorkerId(each.worker_id if each.state == "RUNNING" else "")
+            running = WorkerId(worker if each.state == "RUNNING" else "")
         if running:
             left.setdefault(running, []).append(work)
-    gone = sorted((left.keys() | moved.keys()) - set(members))
+    gone = sorted((left.keys() | moved.keys()) - {each.lower() for each in members})
     found = [Departure(each, tuple(left.get(each, ())), *_newest(moved.get(each, ()))) for each in gone]
     return [each for each in found if each.left or each.moved_ms >= since_ms]
 

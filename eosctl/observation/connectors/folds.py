@@ -15,15 +15,22 @@ MOST_ACTS = 10
 """So many remedies that differ by their subject alone are shown each for itself."""
 MOST_ALIKE = 3
 """So many findings alike are shown each for itself; of more than that, as many are examples."""
+_MOST_NAMED = 10
+_BY_NAME = {
+    "few_replicas": ("topics", "have too few replicas: a lost broker may lose them"),
+    "orphan": ("deleted connectors", "have a task-count record, which Connect keeps"),
+}
+"""What two are one of already, by the code: the names are all that differs."""
 
 
 def fold_alike(findings: Iterable[Finding]) -> list[Finding]:
     """One finding in place of more than MOST_ALIKE with the same code, topic and remedy, with a count and examples.
 
     Where the remedies differ each is an act of its own, and each stays; more than MOST_ACTS that differ by their
-    subject alone are one, with the first as an example.
+    subject alone are one, with the first as an example. Some are told by their names alone.
     """
-    same_act = _fold(findings, _act, MOST_ALIKE, _folded)
+    by_name = _fold(findings, _act_by_name, 1, _named)
+    same_act = _fold(by_name, _act, MOST_ALIKE, _folded)
     return _fold(same_act, _kind_of_act, MOST_ACTS, _acts)
 
 
@@ -35,6 +42,25 @@ def _fold(
     for each in findings:
         alike.setdefault(key(each), []).append(each)
     return [left for same in alike.values() for left in (same if len(same) <= most else [one(same)])]
+
+
+def _act_by_name(each: Finding) -> object:
+    """Whatever else is known of each; another finding is alone."""
+    return (each.code, each.severity, each.fix) if each.code in _BY_NAME and "count" not in each.evidence else id(each)
+
+
+def _named(same: list[Finding]) -> Finding:
+    subjects = list(dict.fromkeys(each.subject for each in same))
+    noun, what = _BY_NAME[same[0].code]
+    more = f" and {len(subjects) - _MOST_NAMED:,} more" if len(subjects) > _MOST_NAMED else ""
+    shared = f"{len(subjects):,} {noun}"
+    message = f"{shared} {what}: {', '.join(subjects[:_MOST_NAMED])}{more}"
+    return replace(same[0], subject=shared, message=message, evidence=_evidence(same, subjects))
+
+
+def _evidence(same: Sequence[Finding], subjects: Sequence[str]) -> dict[str, object]:
+    examples = [dict(each.evidence) for each in same[:MOST_ALIKE]]
+    return {"count": len(same), "subjects": list(subjects), "examples": examples}
 
 
 def _act(each: Finding) -> object:
@@ -59,16 +85,9 @@ def _folded(same: Sequence[Finding]) -> Finding:
     topic = first.evidence.get("topic")
     shared = subjects[0] if len(subjects) == 1 else str(topic) if topic else f"{len(subjects):,} places"
     texts = (each.message if each.subject in each.message else f"{each.subject}: {each.message}" for each in examples)
-    return replace(
-        first,
-        subject=shared,
-        message=f"{len(same):,} times, the first {MOST_ALIKE} are: {'; '.join(texts)}",
-        evidence={
-            "count": len(same),
-            "subjects": subjects,
-            "examples": [dict(each.evidence) for each in examples],
-        },
-    )
+    count = shared if len(subjects) == len(same) and not topic else f"{len(same):,} times"
+    message = f"{count}: {'; '.join(texts)}; and {len(same) - MOST_ALIKE:,} more"
+    return replace(first, subject=shared, message=message, evidence=_evidence(same, subjects))
 
 
 def under_cause(cause: Finding, following: Iterable[Finding]) -> Finding:

@@ -10,6 +10,7 @@ from shlex import quote
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics
+from eosctl.core.configs.classes import MIRROR_CHECKPOINT, is_class
 from eosctl.core.configs.fold import ConnectorState
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.ids import TransactionalId, task_transactional_ids
@@ -38,7 +39,7 @@ def find_deleted_offsets(
         for name, config in sorted(configs.items())
         if (topic := dedicated.configured.get(name, app.target.offset_topic)) in cut
         and name not in there and name not in dedicated.brokers and name not in dedicated.unknown
-        and plugin_type(config) == "source"
+        and plugin_type(config) == "source" and not is_class(config, MIRROR_CHECKPOINT)
     }  # fmt: skip
     try:
         recorded = _recorded(app, lost)
@@ -86,8 +87,8 @@ def _deleted(name: str, topic: str, has_committed: bool) -> Finding:
         codes.OFFSETS_DELETED, ERROR if has_committed else WARNING, name,
         f"{name} {ran}, and has no offset anywhere: records were deleted from the start of {topic}; its next start "
         "reads its source from the beginning",
-        f"Do not resume or restart {name} now. `eosctl offsets restore --help` and `eosctl offsets import --help` say "
-        "how a backup or a file puts its offsets back. If somebody reset them: "
+        f"Do not resume or restart {name} before its offsets are back: from an export with `eosctl offsets import`, "
+        "from a backup with `eosctl offsets restore`. If somebody reset them: "
         f"`eosctl doctor --ignore {quote(f'{codes.OFFSETS_DELETED}:{name}')}`.",
         {"connector": name, "topic": topic, "committed": has_committed}, certain=has_committed,
     )  # fmt: skip

@@ -56,7 +56,7 @@ def test_a_connector_that_lost_its_offsets_is_named_before_all_that_restarts(inv
     document = envelope_of(doctor(invoke, there, "-o", "json"), "doctor", 3)
     first = document["data"]["rows"][0]
     assert (first["check"], first["code"], first["severity"], first["subject"]) == ("offsets", CODE, "error", "orders")
-    assert "resume" not in first["fix"].replace("Do not resume or restart orders now.", "")
+    assert first["fix"].startswith("Do not resume or restart orders before its offsets are back")
     lint = envelope_of(
         invoke("offsets", "lint", *WHERE, "-u", W1, "-o", "json", **there.surroundings), "offsets-lint", 3
     )
@@ -96,6 +96,11 @@ def test_a_sink_has_no_offsets_there(invoke: Invoke) -> None:
     records = config_records(*created("orders", 1, record=1, config={"connector.class": "FileStreamSink"}))
     there = scene(records=records, connectors={"orders": "sink"}, known_ids=["g-orders-0"])
     assert rows(invoke, there, CODE) == []
+
+
+def test_checkpoints_have_no_offset_without_consumer_groups(invoke: Invoke) -> None:
+    records = config_records(*created("orders", 1, record=1, config={"connector.class": "MirrorCheckpointConnector"}))
+    assert rows(invoke, scene(records=records, state="Empty"), CODE) == []
 
 
 def test_a_topic_of_its_own_is_what_counts(invoke: Invoke) -> None:

@@ -4,18 +4,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from eosctl.app import App
+from eosctl.checks.plan import examine
+from eosctl.collect.looks.group import ConnectGroupLook
+from eosctl.collect.overview import Overview
+from eosctl.core.clients.settings import Secret
 from eosctl.core.ids import WorkerId
+from eosctl.core.workers.access import ConnectAccess
+from eosctl.core.workers.url import parse_worker_url
+from eosctl.errors import UnauthorizedError, UnreachableError
 from eosctl.group.topics.statuses import Departure, departures, status_history
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
 from tests.fakes.config_topic import CONFIG_TOPIC
 from tests.fakes.config_world import ConfigWorld, compacted
 from tests.fakes.connect import FakeConnect
-from tests.fakes.doctor_scene import HEALTHY, OFFSETS, W1, W2, WHERE, cluster, doctor, found, transaction_topic
+from tests.fakes.connect_worker import FakeConnectWorker
+from tests.fakes.doctor_scene import (
+    HEALTHY,
+    OFFSETS,
+    W1,
+    W2,
+    WHERE,
+    cluster,
+    doctor,
+    found,
+    transaction_topic,
+    write_worker_file,
+)
 from tests.fakes.world import STATUSES
 
 W3 = "http://w3:8083"
@@ -68,6 +90,29 @@ def test_a_worker_that_was_named_runs_and_is_no_member(invoke: Invoke, health: s
     assert [problem["code"] for problem in document["errors"]] == ["worker_not_a_member"]
     members = {each["url"]: each["member_id"] is not None for each in document["data"]["rows"]}
     assert members == {W1: True, W2: True, W3: False}
+
+
+def test_the_exporter_has_it_too() -> None:
+    """It had no series of it."""
+    there = scene()
+    cut_off(there)
+    facts = ConnectGroupLook()(there.app(connect_urls=(W1, W2, W3)), Overview(0, 0))
+    assert [(each.name, each.health, each.is_member) for each in facts.workers] == [
+        (W1, "healthy", True), (W2, "healthy", True), (W3, "unhealthy", False),
+    ]  # fmt: skip
+
+
+def test_one_that_is_known_by_its_file_is_found_before_it_is_missed(invoke: Invoke, tmp_path: Path) -> None:
+    """The file was all that was missed, and "Start it" the remedy, for a worker that ran."""
+    there = scene()
+    cut_off(there)
+    says(there, "w3:8083", "RUNNING")
+    there.connect.connectors["orders"].tasks[0].url = W3
+    file = write_worker_file(tmp_path / "w3.properties")
+    file.write_text(f"{file.read_text()}rest.advertised.host.name=w3\nrest.advertised.port=8083\n")
+    codes = [row["code"] for row in rows_of(invoke, there, "-w", str(file)) if row["severity"] == "error"]
+    assert codes[0] == "worker_not_a_member"
+    assert "members_known" in codes[1:]
 
 
 def test_what_it_believes_of_its_connectors_counts_for_nothing(invoke: Invoke) -> None:
@@ -163,13 +208,37 @@ def test_one_that_was_stopped_said_so(invoke: Invoke, states: tuple[str, ...]) -
     assert found(invoke, there, 0) == HEALTHY
 
 
-def test_who_has_the_address_now_gets_no_credentials_and_is_not_accused(invoke: Invoke) -> None:
+def test_who_has_the_address_now_gets_no_credentials() -> None:
+    """--connect-trust-discovered is about members."""
+    there = scene()
+    cut_off(there)
+    says(there, "w3:8083", "RUNNING")
+    trusted: dict[str, set[bool]] = {}
+
+    def opened(app: App, url: str) -> FakeConnectWorker:
+        trusted.setdefault(url, set()).add(app.target.connect.trusts(parse_worker_url(url)))
+        return there.open_worker(app, url)
+
+    app = there.app(connect=ConnectAccess(token=Secret("t"), trust_discovered=True))
+    examine(replace(app, open_worker=opened))
+    assert trusted[W3] == {False}
+    assert True in trusted[W1]
+
+
+def test_who_has_the_address_now_is_not_accused(invoke: Invoke) -> None:
     """A worker of another group, in a pod with the address that a pod of this one had."""
     there = scene()
     there.other_group("others", W3).add("bills")
     says(there, "w3:8083", "RUNNING")
     says(there, "w2:8083", "RUNNING")
     assert loud(rows_of(invoke, there)) == [("worker_left", "info", "w3:8083")]
+
+
+def test_a_status_topic_that_may_not_be_read_is_said(invoke: Invoke) -> None:
+    """Who left, and what repeats, is not known then: that is no yes."""
+    for fault in (UnauthorizedError("not allowed to read"), UnreachableError("no leader")):
+        there = cluster(described=TOPICS, faults={STATUSES: fault})
+        assert found(invoke, there, 7) == [("failures", "statuses_unread", "warning"), *HEALTHY]
 
 
 def test_statuses_of_connectors_that_are_gone_do_not_count(invoke: Invoke) -> None:

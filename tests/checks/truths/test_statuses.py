@@ -75,6 +75,15 @@ def test_a_state_that_a_lost_worker_wrote_too_late_is_stale_and_no_want_of_a_wor
     assert told(invoke, there, 0) == []
 
 
+def test_what_is_left_of_a_task_that_is_no_more_has_no_worker_for_ever(invoke: Invoke) -> None:
+    """Of a connector that was stopped or has fewer tasks now: an error after six minutes, with nothing to mend."""
+    there = two_workers()
+    payments = there.connect.connectors["payments"]
+    payments.state, payments.target, payments.task_count = "STOPPED", "STOPPED", 0
+    payments.tasks[0].state = "UNASSIGNED"
+    assert told(invoke, written(there, 3600), 0) == []
+
+
 def test_a_host_name_is_the_same_in_any_case(invoke: Invoke) -> None:
     """Workers are named as they are advertised, and URLs are put into lower case."""
     upper = "http://W1.Example:8083"
