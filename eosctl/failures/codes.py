@@ -82,8 +82,9 @@ CONNECTOR_TYPE_UNKNOWN = finding(
 )
 PLUGIN_MISSING = finding(
     "plugin_missing",
-    "A worker does not have the class that a connector's config names: what it gets of the connector fails there.",
-    "Put the plugin into plugin.path of every worker of the group, or correct connector.class.",
+    "A worker does not have the class of a connector: what it gets of the connector fails there.",
+    "Put the plugin into plugin.path of that worker, restart it, then `eosctl connectors restart C --failed`; or "
+    "correct connector.class.",
 )
 PLUGIN_DOES_NOT_FIT = finding(
     "plugin_does_not_fit",

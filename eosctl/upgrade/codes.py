@@ -8,7 +8,7 @@ from eosctl.core.allowances import Waiver
 MEMBERS_KNOWN = gate(
     "members_known",
     "Every worker of the group is known and answers.",
-    "Start one that does not run; of one that runs its log says why it is no member: brokers that it can't reach, say. "
+    "Start it, unless it runs: then its log says why it is not in the group, say that it does not reach the brokers. "
     f"--connect-map says where it is reached; `upgrade apply {Waiver.ACCEPT_GONE}` gives up one that an upgrade lost. "
     "Each needs an address of its own.",
 )

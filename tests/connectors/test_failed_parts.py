@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from eosctl.core.fencing_rounds import FENCING_FAILED
 from eosctl.core.records import Record
@@ -74,9 +75,10 @@ def test_rescue_is_printed_where_it_accepts(invoke: Invoke) -> None:
     assert rescue(invoke, there).exit_code == 0
 
 
-def test_where_rescue_refuses_what_it_takes_instead_is_printed(invoke: Invoke) -> None:
+def test_where_rescue_refuses_what_it_takes_instead_is_printed(invoke: Invoke, tmp_path: Path) -> None:
     """doctor said rescue, and rescue refused: of 96 tasks, 41 waited for the round."""
     there = behind_a_round(0)
+    there.state_dir = tmp_path  # a backup is written there
     refused = rescue(invoke, there)
     assert refused.exit_code == 6
     row = row_of(invoke, there, "fencing_failed")
