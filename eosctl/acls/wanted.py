@@ -134,7 +134,7 @@ def _topics_not_named(request: AclRequest) -> Problem:
         f"without {' and '.join(lacking)}, rights on these topics are not part of this",
         hint="Name them; NAME* is a prefix.",
         severity="warning",
-        unseen=True,
+        unseen=len(lacking) == 2,  # an application may only read, or only write
     )
 
 
