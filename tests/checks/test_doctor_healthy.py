@@ -53,6 +53,23 @@ def mirror_maker() -> tuple[ConfigWorld, Surroundings]:
     return there, there.surroundings
 
 
+def plain_mirror_maker() -> tuple[ConfigWorld, Surroundings]:
+    """A dedicated one without exactly-once, which is the default: each of its tasks was an error, and exit 3.
+
+    Its states are in its status topic.
+    """
+    config = {"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector"}
+    records = config_records(*created("MirrorSourceConnector", 1, config=config))
+    connectors, configs = {"MirrorSourceConnector": "source"}, {"MirrorSourceConnector": config}
+    there = cluster(
+        described=TOPICS, modes={W1: "disabled"}, records=records, connectors=connectors, configs=configs, known_ids=()
+    )
+    there.topics.read(STATUSES)
+    there.connect.mirror_maker = True
+    there.connect.down.add(W1)
+    return there, there.surroundings
+
+
 def several_groups() -> tuple[ConfigWorld, Surroundings]:
     """Each with a connector of the same name, and topics of its own."""
     there = cluster(described=TOPICS)
@@ -89,6 +106,7 @@ def behind_a_balancer() -> tuple[ConfigWorld, Surroundings]:
         (made_a_minute_ago, ()),
         (sinks_only, ()),
         (mirror_maker, ()),
+        (plain_mirror_maker, ()),
         (several_groups, ()),
         (own_brokers, ()),
         (behind_a_balancer, ("-u", BALANCER)),

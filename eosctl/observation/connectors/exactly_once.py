@@ -100,6 +100,19 @@ def requires_support(connector: ObservedConnector) -> bool:
     return connector.config.get(PROPERTY, "").strip().lower() == "required"
 
 
+def is_in_use(observation: Observation) -> bool:
+    """Return whether a worker is enabled; of a dedicated MirrorMaker, which says no mode, its task-count records tell.
+
+    Only enabled leaders write them (KIP-618), before any task starts.
+    """
+    if any(worker.mode is Mode.ENABLED for worker in observation.workers):
+        return True
+    state = observation.config_state
+    recorded = () if state is None else [each.task_count_record for each in state.connectors.values()]
+    is_open = observation.mirror_maker and any(Mode.ENABLED in worker.possible for worker in observation.workers)
+    return is_open and (state is None or any(each is not None for each in recorded))
+
+
 def task_verdicts(connector: ObservedConnector, observation: Observation) -> dict[int, TaskVerdict]:
     """Return the verdicts of all tasks that a worker has."""
     tasks = sorted(task for task, state in connector.tasks().items() if state != "UNASSIGNED")
@@ -127,10 +140,9 @@ def _not_exactly_once(
     connector: ObservedConnector, task: int, verdict: TaskVerdict, observation: Observation
 ) -> Finding:
     """An error where exactly-once is used or required; where no worker is enabled, that is how it has to be."""
-    is_used = observation.mirror_maker or any(worker.mode is Mode.ENABLED for worker in observation.workers)
     worker, state = connector.worker_of(f"task {task}"), connector.tasks()[task]
     return Finding(
-        codes.TASK_NOT_EXACTLY_ONCE, ERROR if is_used or requires_support(connector) else INFO,
+        codes.TASK_NOT_EXACTLY_ONCE, ERROR if is_in_use(observation) or requires_support(connector) else INFO,
         f"{connector.name}/{task}",
         f"{connector.name}/{task} is {state} on {worker or 'a worker'}, and is not exactly-once: {verdict.why}",
         verdict.fix,
