@@ -70,6 +70,16 @@ def plain_mirror_maker() -> tuple[ConfigWorld, Surroundings]:
     return there, there.surroundings
 
 
+def hosts_in_capitals() -> tuple[ConfigWorld, Surroundings]:
+    """rest.advertised.host.name is as somebody wrote it."""
+    there = cluster(described=TOPICS)
+    orders = there.connect.connectors["orders"]
+    for each in (orders, *orders.tasks.values()):
+        each.url = W1.replace("w1", "W1")
+    there.topics.read(STATUSES)
+    return after(there, 600), there.surroundings
+
+
 def several_groups() -> tuple[ConfigWorld, Surroundings]:
     """Each with a connector of the same name, and topics of its own."""
     there = cluster(described=TOPICS)
@@ -107,6 +117,7 @@ def behind_a_balancer() -> tuple[ConfigWorld, Surroundings]:
         (sinks_only, ()),
         (mirror_maker, ()),
         (plain_mirror_maker, ()),
+        (hosts_in_capitals, ()),
         (several_groups, ()),
         (own_brokers, ()),
         (behind_a_balancer, ("-u", BALANCER)),

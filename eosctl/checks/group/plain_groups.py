@@ -44,7 +44,7 @@ def _not_used(observation: Observation, others: Sequence[ObservedConnector]) -> 
 
 
 def uses_exactly_once(observation: Observation) -> bool:
-    """Return whether tasks may run exactly-once: not where workers are known to be otherwise, and none to be enabled."""
+    """Return whether tasks may run exactly-once: not where workers are known not to, and none to be enabled."""
     modes = {worker.mode for worker in observation.workers}
     return is_in_use(observation) or not (observation.mirror_maker or modes & _ELSEWHERE)
 
