@@ -74,8 +74,7 @@ def hosts_in_capitals() -> tuple[ConfigWorld, Surroundings]:
     """rest.advertised.host.name is as somebody wrote it."""
     there = cluster(described=TOPICS)
     orders = there.connect.connectors["orders"]
-    for each in (orders, *orders.tasks.values()):
-        each.url = W1.replace("w1", "W1")
+    orders.url = orders.tasks[0].url = W1.replace("w1", "W1")
     there.topics.read(STATUSES)
     return after(there, 600), there.surroundings
 

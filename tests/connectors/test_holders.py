@@ -163,8 +163,9 @@ def test_rescue_does_not_believe_in_a_failure_at_a_worker_that_has_lost_the_task
 
 def test_the_name_of_a_host_is_the_same_in_any_case(scene: Scene) -> None:
     """A worker whose rest.advertised.host.name has capitals was no member: what FAILED there might run, for ever."""
-    for each in (scene.connector, *scene.connector.tasks.values()):
-        each.url = "http://W0:8083"
+    scene.connector.url = "http://W0:8083"
+    for task in scene.connector.tasks.values():
+        task.url = scene.connector.url
     held = holders_now(scene.app(), ["c"])
     assert {task.holding for task in held.tasks.values()} == {Holding.FAILED}
     assert plan_rescue(scene.app(), "c").steps
