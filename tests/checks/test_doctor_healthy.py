@@ -130,3 +130,11 @@ def test_a_healthy_group_has_no_finding(
     document = envelope_of(outcome, "doctor", 0)
     assert {row["severity"] for row in document["data"]["rows"]} == {"info"}
     assert document["data"]["unseen"] == []
+
+
+def test_the_ids_of_tasks_that_were_idle_for_a_week_are_not_waited_for(invoke: Invoke) -> None:
+    """Each look took five seconds longer, for a task that may just have started."""
+    there, surroundings = idle_for_a_week()
+    began_s = there.time.now_s
+    assert invoke("doctor", *WHERE, **surroundings).exit_code == 0
+    assert there.time.now_s - began_s < 2

@@ -77,16 +77,21 @@ def _by_id(connector: ObservedConnector, task: int, observation: Observation) ->
         return YES
     why = f"no coordinator knows {transactional_id}"
     again = f"`eosctl connectors restart {quote(connector.name)}`: an exactly-once task has its id again at once."
-    age_ms = observation.task_set_age_ms(connector.name)
-    if age_ms is None:
+    if observation.task_set_age_ms(connector.name) is None:
         return TaskVerdict(
             None, f"{why}, and how old its task set is is not known", f"Grant READ on the config topic; {again}"
         )
-    if age_ms < IDS_KEPT_MS:
+    if not is_forgotten_by_now(connector.name, observation):
         return TaskVerdict(False, why, f"See `eosctl workers probe`, and {again}")
     if observation.mirror_maker:
         return TaskVerdict(None, f"{why}, as of a task that was idle for a week", "Look again when it has copied.")
     return YES  # it runs on an enabled worker, and was idle for so long as brokers keep ids
+
+
+def is_forgotten_by_now(connector: str, observation: Observation) -> bool:
+    """Return whether the tasks are so old that brokers may have forgotten the ids of those that were idle."""
+    age_ms = observation.task_set_age_ms(connector)
+    return age_ms is not None and age_ms >= IDS_KEPT_MS
 
 
 def ids_unseen(connector: ObservedConnector, observation: Observation) -> str:
