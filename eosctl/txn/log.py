@@ -176,7 +176,9 @@ def count_initialisations(
     oldest_ms = {record.partition: record.timestamp_ms for record in reversed(read.records)}
     for each in bounds:
         if each.begin < since[each.partition] < each.end and oldest_ms.get(each.partition, since_ms) >= since_ms:
-            raise EosctlError(f"the newest {MOST_RECENT:,} records of {TOPIC}-{each.partition} do not reach back so far")
+            raise EosctlError(
+                f"the newest {MOST_RECENT:,} records of {TOPIC}-{each.partition} do not reach back so far"
+            )
     for record in read.records:
         transactional_id = decode_key(record.key or b"")
         if transactional_id in keys and record.value is not None and record.timestamp_ms >= since_ms:
