@@ -119,10 +119,8 @@ def _held_topics(visit: Visit) -> tuple[Sequence[Finding], Sequence[Problem]]:
 
 def _task_counts(visit: Visit) -> _Found:
     findings, problems = find_task_count_problems(visit.app)
-    try:
-        needless = needless_codes(visit.observation())
-    except EosctlError:  # which other checks say
-        needless = frozenset()
+    seen = visit.seen()
+    needless = frozenset[str]() if seen is None else needless_codes(seen)
     found = [each for each in findings if each.code not in needless]
     return [*found, *problem_findings("task_counts", problems)]
 

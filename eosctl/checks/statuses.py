@@ -23,16 +23,16 @@ from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError
 from eosctl.group.gather import read_group, worker_id_of
 from eosctl.group.members import STABLE
-from eosctl.group.observation.holders import Assigned, part_name, with_holders
+from eosctl.group.observation.holders import Assigned, with_holders
 from eosctl.group.observation.rules import Observation, ObservedConnector, observed_connectors
-from eosctl.group.protocol import Work
+from eosctl.group.protocol import CONNECTOR_ITSELF, Work
 from eosctl.group.topics.statuses import WrittenStatus, status_history
 
 REBALANCE_MS, REBALANCE_DELAY_MS = 60_000, 300_000
 """For how long a state may lag behind a rebalance, and Connect's default of scheduled.rebalance.max.delay.ms: for so
 long the work of a lost worker waits for it."""
-MOST_RECENT = 20_000
-"""A status topic that is compacted has a record or two of each task; what is older than so many offsets is not read."""
+MOST_RECENT = 100_000
+"""A status topic that is compacted has a record or two of each task; of one that is not, so many offsets are read."""
 _DELAY = "scheduled.rebalance.max.delay.ms"
 _PATIENCE_S, _POLL_S, _READ_S = 8.0, 2.0, 15.0
 _START_MS = 120_000
@@ -52,8 +52,8 @@ class StatusLog:
 
     def of(self, connector: str, part: str) -> Sequence[WrittenStatus]:
         """Return the records of a part, the newest last."""
-        found = (told for (name, task), told in self.history.items() if (name, part_name(task)) == (connector, part))
-        return next(found, ())
+        task = CONNECTOR_ITSELF if part == "connector" else int(part.removeprefix("task "))
+        return self.history.get((connector, task), ())
 
     def newest(self, connector: str, part: str) -> WrittenStatus | None:
         """Return the newest record of a part."""
@@ -62,7 +62,7 @@ class StatusLog:
 
 
 def read_status_log(app: App) -> StatusLog:
-    """Read the group's status topic, of each partition the last MOST_RECENT offsets at the most.
+    """Read the group's status topic, of all partitions together the last MOST_RECENT offsets at the most.
 
     What keeps it from being read is part of the answer.
     """
@@ -74,7 +74,9 @@ def read_status_log(app: App) -> StatusLog:
     try:
         with patient.topics() as store:
             for topic in topics:
-                since = {each.partition: max(each.begin, each.end - MOST_RECENT) for each in store.bounds(topic)}
+                bounds = store.bounds(topic)
+                most = MOST_RECENT // len(bounds)
+                since = {each.partition: max(each.begin, each.end - most) for each in bounds}
                 records += store.read(topic, isolation="read_uncommitted", since=since).records
     except InterruptedByUserError:
         raise
@@ -106,7 +108,7 @@ class _Part:
     def is_overwritten(self, log: StatusLog) -> bool:
         """Whether its holder said that it runs, and then another worker wrote what the status is now."""
         before = log.of(self.connector, self.part)[-2:-1]
-        ran_there = [each.worker_id.lower() == self.holder and each.state == "RUNNING" for each in before]
+        ran_there = [each.worker_id == self.holder and each.state == "RUNNING" for each in before]
         return self.worker != self.holder and any(ran_there)
 
 
@@ -130,7 +132,7 @@ def _suspects(connectors: Iterable[ObservedConnector]) -> Iterable[_Part]:
     for connector in connectors:
         for name, state in connector.states.items():
             holder = None if connector.holders is None else connector.holders.get(name)
-            worker = connector.workers.get(name, "").lower()  # as host names in the URLs of members are here
+            worker = connector.workers.get(name, "")
             elsewhere = holder is not None and (worker != holder or state == UNASSIGNED)
             if elsewhere or state == RESTARTING:
                 yield _Part(connector.name, name, state, worker, holder)
@@ -141,7 +143,7 @@ def _age_ms(part: _Part, log: StatusLog, now_ms: int) -> int | None:
     newest = log.newest(part.connector, part.part)
     if newest is None:
         return None
-    return now_ms - newest.at_ms if (newest.state, newest.worker_id.lower()) == (part.state, part.worker) else 0
+    return now_ms - newest.at_ms if (newest.state, newest.worker_id) == (part.state, part.worker) else 0
 
 
 def _is_old(part: _Part, log: StatusLog, now_ms: int) -> bool:
@@ -182,7 +184,7 @@ def _assigned_now(app: App) -> Assigned | None:
 def _with_age(finding: Finding, log: StatusLog, now_ms: int, delay_ms: int | None) -> Finding:
     """Return the finding that something has no worker with how long it has been so; an error after a rebalance."""
     connector, _slash, task = finding.subject.rpartition("/")
-    newest = log.newest(connector, f"task {task}") if connector else None
+    newest = log.newest(connector, f"task {task}") if connector and task.isdecimal() else None
     newest = newest or log.newest(finding.subject, "connector")
     if newest is None or newest.state != UNASSIGNED or delay_ms is None:  # only the workers know the delay
         return finding
@@ -236,7 +238,7 @@ def _stale(
         if each.holder not in silent:
             yield _stale_finding(each, log, _age_ms(each, log, now_ms) or 0)
     for each in unknown:
-        yield _unknown_finding(each, log.unread or "the status topic has no record of it")
+        yield _unknown_finding(each, log.unread or "the newest records of the status topic do not have it")
 
 
 def _not_written(worker: str, parts: Sequence[_Part], severity: str) -> Finding:

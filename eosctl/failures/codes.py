@@ -310,8 +310,8 @@ PRODUCER_CLOSED = finding(
 )
 DISK_FAILED = finding(
     "disk_failed",
-    "A broker can't write to its disk, most often because that is full.",
-    "Give the file systems of log.dirs room; start the broker then.",
+    "A disk can't be written, most often because it is full: a broker's, or that of the machine of a task.",
+    "See whose it is and give it room: of a broker the file systems of log.dirs, and start it then.",
 )
 BROKERS_NOT_REACHED = finding(
     "brokers_not_reached",

@@ -21,6 +21,7 @@ from eosctl.group.members import DEAD, ConnectGroup, connect_group
 from eosctl.group.observation.id_collisions import our_ids, rival_groups
 from eosctl.group.observation.rules import OTHER_GROUPS, Observation, ObservedConnector, OngoingTransaction, Quiet
 from eosctl.group.protocol import Work
+from eosctl.observation.connectors.exactly_once import is_forgotten_by_now
 from eosctl.observation.timed_out import with_timed_out
 from eosctl.ports import TopicStore, TransactionAdmin
 from eosctl.task_counts.rules import MAX_LISTED_IDS
@@ -140,13 +141,18 @@ def _ids_to_fence(connector: ObservedConnector, observation: Observation) -> lis
 
 
 def _unknown_ids(app: App, admin: TransactionAdmin, observation: Observation) -> Observation:
-    """Ids of RUNNING source tasks that no coordinator knows, also after a while where workers are enabled."""
+    """Ids of RUNNING source tasks that no coordinator knows, also after a while where workers are enabled.
+
+    For tasks so old that brokers may have forgotten their ids nobody waits.
+    """
     unknown = running_ids(observation)
+    running = _running_by_connector(observation).items()
+    old = {each for name, ids in running if is_forgotten_by_now(name, observation) for each in ids}
     eager = any(worker.mode is Mode.ENABLED for worker in observation.workers)
     patience = Deadline.after(min(START_PATIENCE_S if eager else 0.0, app.deadline.remaining_s()), app.clock)
     for _ in patience.rounds(_POLL_S):
         unknown = _not_known(admin, unknown)
-        if not unknown:
+        if old.issuperset(unknown):
             break
     return replace(observation, unknown_ids=frozenset(unknown))
 

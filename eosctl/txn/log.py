@@ -161,7 +161,8 @@ def count_initialisations(
 ) -> Mapping[TransactionalId, int]:
     """Return how many InitProducerIds of each id `__transaction_state` has since then: each leaves a record Empty.
 
-    Of each partition no more than the last MOST_RECENT offsets are read. Raises what reading raises.
+    Of each partition no more than the last MOST_RECENT offsets are read. Raises what reading raises, and EosctlError
+    where these do not reach back so far.
     """
     keys = dict.fromkeys(transactional_ids, 0)
     with app.topics() as store:
@@ -172,6 +173,12 @@ def count_initialisations(
             for each in bounds
         }
         read = store.read(TOPIC, isolation="read_uncommitted", since=since)
+    oldest_ms = {record.partition: record.timestamp_ms for record in reversed(read.records)}
+    for each in bounds:
+        if each.begin < since[each.partition] < each.end and oldest_ms.get(each.partition, since_ms) >= since_ms:
+            raise EosctlError(
+                f"the newest {MOST_RECENT:,} records of {TOPIC}-{each.partition} do not reach back so far"
+            )
     for record in read.records:
         transactional_id = decode_key(record.key or b"")
         if transactional_id in keys and record.value is not None and record.timestamp_ms >= since_ms:

@@ -42,7 +42,7 @@ MODES_PROVEN = gate(
 NO_MIXED_MODES = gate(
     "no_mixed_modes",
     "No worker is enabled while another is disabled.",
-    "Go through with the first pass of this plan without delay.",
+    "Go through with the first pass of `eosctl upgrade plan` without delay.",
 )
 WORKER_FILES = gate(
     "worker_files",

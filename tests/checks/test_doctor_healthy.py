@@ -53,6 +53,32 @@ def mirror_maker() -> tuple[ConfigWorld, Surroundings]:
     return there, there.surroundings
 
 
+def plain_mirror_maker() -> tuple[ConfigWorld, Surroundings]:
+    """A dedicated one without exactly-once, which is the default: each of its tasks was an error, and exit 3.
+
+    Its states are in its status topic.
+    """
+    config = {"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector"}
+    records = config_records(*created("MirrorSourceConnector", 1, config=config))
+    connectors, configs = {"MirrorSourceConnector": "source"}, {"MirrorSourceConnector": config}
+    there = cluster(
+        described=TOPICS, modes={W1: "disabled"}, records=records, connectors=connectors, configs=configs, known_ids=()
+    )
+    there.topics.read(STATUSES)
+    there.connect.mirror_maker = True
+    there.connect.down.add(W1)
+    return there, there.surroundings
+
+
+def hosts_in_capitals() -> tuple[ConfigWorld, Surroundings]:
+    """rest.advertised.host.name is as somebody wrote it."""
+    there = cluster(described=TOPICS)
+    orders = there.connect.connectors["orders"]
+    orders.url = orders.tasks[0].url = W1.replace("w1", "W1")
+    there.topics.read(STATUSES)
+    return after(there, 600), there.surroundings
+
+
 def several_groups() -> tuple[ConfigWorld, Surroundings]:
     """Each with a connector of the same name, and topics of its own."""
     there = cluster(described=TOPICS)
@@ -89,6 +115,8 @@ def behind_a_balancer() -> tuple[ConfigWorld, Surroundings]:
         (made_a_minute_ago, ()),
         (sinks_only, ()),
         (mirror_maker, ()),
+        (plain_mirror_maker, ()),
+        (hosts_in_capitals, ()),
         (several_groups, ()),
         (own_brokers, ()),
         (behind_a_balancer, ("-u", BALANCER)),
@@ -102,3 +130,11 @@ def test_a_healthy_group_has_no_finding(
     document = envelope_of(outcome, "doctor", 0)
     assert {row["severity"] for row in document["data"]["rows"]} == {"info"}
     assert document["data"]["unseen"] == []
+
+
+def test_the_ids_of_tasks_that_were_idle_for_a_week_are_not_waited_for(invoke: Invoke) -> None:
+    """Each look took five seconds longer, for a task that may just have started."""
+    there, surroundings = idle_for_a_week()
+    began_s = there.time.now_s
+    assert invoke("doctor", *WHERE, **surroundings).exit_code == 0
+    assert there.time.now_s - began_s < 2

@@ -92,7 +92,7 @@ def test_every_command_meets_a_task_that_rest_shows_no_more(ending: Scene) -> No
     assert ending.records() == []
 
 
-def test_a_task_that_ends_in_time_is_waited_for_by_every_command(scene: Scene) -> None:
+def test_a_task_that_ends_in_time_is_waited_for_by_every_command(scene: Scene, tmp_path: Path) -> None:
     scene.connect.modes[FOLLOWER] = "enabled"
     stop(scene)
     scene.connect.stops_slowly["c", 0] = 4.0
@@ -102,7 +102,7 @@ def test_a_task_that_ends_in_time_is_waited_for_by_every_command(scene: Scene) -
     plan = plan_write(scene.app(), WriteRequest("c", 5, fence=False))
     assert scene.time.now_s - began_s >= 4.0
     refuse_running(scene.app(), ["c"], workers_down=False, force_running=False)
-    assert apply_write(scene.app(), plan).exit_code == 0
+    assert apply_write(scene.app(tmp_path), plan).exit_code == 0
 
 
 def test_a_task_that_a_follower_took_since_the_plan_stops_the_record(scene: Scene, tmp_path: Path) -> None:
@@ -159,6 +159,16 @@ def test_rescue_does_not_believe_in_a_failure_at_a_worker_that_has_lost_the_task
     scene.connector.tasks[0].url = "http://w0:8083"
     with pytest.raises(RefusedError, match="whether task 0 of c at http://w9:8083 runs is not known"):
         plan_rescue(scene.app(), "c")
+
+
+def test_the_name_of_a_host_is_the_same_in_any_case(scene: Scene) -> None:
+    """A worker whose rest.advertised.host.name has capitals was no member: what FAILED there might run, for ever."""
+    scene.connector.url = "http://W0:8083"
+    for task in scene.connector.tasks.values():
+        task.url = scene.connector.url
+    held = holders_now(scene.app(), ["c"])
+    assert {task.holding for task in held.tasks.values()} == {Holding.FAILED}
+    assert plan_rescue(scene.app(), "c").steps
 
 
 def test_connectors_that_are_not_asked_for_are_not_judged() -> None:

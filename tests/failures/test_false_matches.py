@@ -143,3 +143,10 @@ def test_a_log_after_an_answer_of_rest_is_nobodys_in_particular() -> None:
     logged = json.dumps({"level": "ERROR", "message": ID_DENIED})
     assert codes_of(f"{answer}\n{logged}") == ["id_not_authorized"]
     assert codes_of(f"{answer}\n[2026-11-23 00:51:36,120] ERROR {ID_DENIED}") == ["id_not_authorized"]
+
+
+def test_a_full_disk_in_the_trace_of_a_task_is_no_brokers() -> None:
+    """Its remedy was to make room in log.dirs and to start a broker, where a worker's disk or a database's is full."""
+    match = known_failure(f"java.io.IOException: No space left on device{_FRAME}")
+    assert match is not None
+    assert (match.means, "log.dirs" in match.fix) == ("a file system is full", False)

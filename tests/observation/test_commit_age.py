@@ -104,9 +104,20 @@ def test_tasks_of_a_worker_that_commits_nothing_are_one_finding() -> None:
         {"0": 8, "1": 1, "2": 8, "3": 1},
         {"0": 1, "2": 8},  # of one task on w2 nobody can say so
         {"2": 8, "3": 8},
+        {"0": 1, "1": 1, "2": 8, "3": 95},  # what they read is quiet, each since its own time: a hang has one
     ],
 )
 def test_where_no_worker_stands_out_each_task_stays_a_finding(minutes: dict[str, int]) -> None:
     seen, found = on_workers(minutes)
     assert len(found) > 0
+    assert by_worker(found, seen) == found
+
+
+def test_tasks_that_were_started_together_and_have_had_nothing_to_do_since_are_no_worker_that_hangs() -> None:
+    seen, _found = on_workers({"0": 1, "1": 1, "2": 90, "3": 90})
+    quiet = {
+        each: replace(known, since_start=known.quiet_ms > 90 * MINUTE_MS - 1) for each, known in seen.quiet.items()
+    }
+    seen = replace(seen, quiet=quiet)
+    found = list(commit_age(seen.sources()[0], seen))
     assert by_worker(found, seen) == found

@@ -58,7 +58,7 @@ def find_departed(
         raise
     except EosctlError as exc:
         return [], [Problem.of(exc)]
-    known = {worker_id_of_url(str(each.url)).lower() for each in (*runs, *group.members)}
+    known = {worker_id_of_url(str(each.url)) for each in (*runs, *group.members)}
     return [*map(not_a_member, runs), *(_left(each, group) for each in gone if each.worker not in known)], []
 
 

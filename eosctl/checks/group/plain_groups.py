@@ -10,7 +10,7 @@ from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.group.observation.rules import OTHER_GROUPS, Observation, ObservedConnector
 from eosctl.observation.connectors.commit_age import offset_age
-from eosctl.observation.connectors.exactly_once import requires_support
+from eosctl.observation.connectors.exactly_once import is_in_use, requires_support
 from eosctl.observation.connectors.rules import Rule, connector_findings, offsets_topic, properties
 from eosctl.task_counts import codes as task_count_codes
 
@@ -44,9 +44,9 @@ def _not_used(observation: Observation, others: Sequence[ObservedConnector]) -> 
 
 
 def uses_exactly_once(observation: Observation) -> bool:
-    """Whether tasks may run exactly-once: not where workers are known to be otherwise, and none to be enabled."""
+    """Return whether tasks may run exactly-once: not where workers are known not to, and none to be enabled."""
     modes = {worker.mode for worker in observation.workers}
-    return Mode.ENABLED in modes or not modes & _ELSEWHERE
+    return is_in_use(observation) or not (observation.mirror_maker or modes & _ELSEWHERE)
 
 
 def needless_codes(observation: Observation) -> frozenset[str]:

@@ -91,10 +91,9 @@ def read_entry(entry: Mapping[str, object]) -> ConnectorEntry:
 
 
 def read_part(said: Mapping[str, object]) -> PartStatus:
-    """The connector's own status, as REST and the status topic spell it."""
-    return PartStatus(
-        str(said.get("state", UNTOLD)), WorkerId(str(said.get("worker_id") or "")), str(said.get("trace") or "")
-    )
+    """The connector's own status, as REST and the status topic spell it; its host in lower case, as in URLs here."""
+    worker_id = WorkerId(str(said.get("worker_id") or "").lower())
+    return PartStatus(str(said.get("state", UNTOLD)), worker_id, str(said.get("trace") or ""))
 
 
 def read_task(number: int, said: Mapping[str, object]) -> TaskStatus:

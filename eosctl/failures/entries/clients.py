@@ -85,7 +85,13 @@ CLOSED = Failure(
 DISK = Failure(
     code=codes.DISK_FAILED, family=Family.BROKER, name="KafkaStorageException",
     signs=(
-        sign("No space left on device", means="a file system is full"), sign("KafkaStorageException"),
+        sign(
+            "No space left on device", means="a file system is full",
+            fix="See whose it is. In a broker's log it is that of a log directory: give that room and start the broker "
+            "then, but delete no file in it by hand. In the trace of a task or an application it is one of its own "
+            "machine, or of the database that it reads: give that room",
+        ),
+        sign("KafkaStorageException"),
         sign("because all log dirs in", "have failed"), sign("Broker: Disk error when trying to access log file"),
     ),
     means="a broker can't write to its disk",

@@ -25,10 +25,8 @@ VALIDATION, CONNECTOR_STATES = "validation", "states of connectors"
 """What `Observation.unseen` calls the connectors' verdicts on their own configs, and what they do now."""
 ABORTS = "aborted transactions"
 """What `Observation.unseen` calls the ends of transactions in the coordinators' log."""
-
-
 STARTING = frozenset({"UNASSIGNED", "RESTARTING"})
-"""The states of a part that a worker may be about to start."""
+"""The states of a part that a worker may be about to start: `AbstractStatus.State` of Connect 4.3.1."""
 
 
 @frozen

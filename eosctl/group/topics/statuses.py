@@ -44,7 +44,7 @@ class WrittenStatus:
 
     at_ms: int
     state: str
-    worker_id: str
+    worker_id: WorkerId
     trace: str
 
 
@@ -62,8 +62,8 @@ def status_history(records: Iterable[Record]) -> dict[Work, list[WrittenStatus]]
         if value is None:
             found.pop(work, None)
             continue
-        said = (str(value.get(name) or "") for name in ("state", "worker_id", "trace"))
-        found.setdefault(work, []).append(WrittenStatus(record.timestamp_ms, *said))
+        said = read_part(value)
+        found.setdefault(work, []).append(WrittenStatus(record.timestamp_ms, said.state, said.worker_id, said.trace))
     return found
 
 
@@ -91,7 +91,6 @@ def departures(
     """Return the workers that have left so, as far as their work was not taken over before `since_ms`.
 
     A worker that is stopped says UNASSIGNED of what it runs. Statuses of connectors that are gone do not count.
-    The names of hosts are in lower case.
     """
     left: dict[WorkerId, list[Work]] = {}
     moved: dict[WorkerId, list[int]] = {}
@@ -100,13 +99,13 @@ def departures(
             continue
         running = WorkerId("")
         for each in told:
-            worker = WorkerId(each.worker_id.lower())
+            worker = each.worker_id
             if running and worker and worker != running:
                 moved.setdefault(running, []).append(each.at_ms)
             running = WorkerId(worker if each.state == "RUNNING" else "")
         if running:
             left.setdefault(running, []).append(work)
-    gone = sorted((left.keys() | moved.keys()) - {each.lower() for each in members})
+    gone = sorted((left.keys() | moved.keys()) - set(members))
     found = [Departure(each, tuple(left.get(each, ())), *_newest(moved.get(each, ()))) for each in gone]
     return [each for each in found if each.left or each.moved_ms >= since_ms]
 

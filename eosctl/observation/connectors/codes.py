@@ -93,8 +93,8 @@ ABORTED_AT_TIMEOUT = finding(
 )
 WORKER_COMMITS_NOTHING = finding(
     "worker_commits_nothing",
-    "None of the tasks that are RUNNING on a worker has committed anything for five minutes or more, and tasks of "
-    "the same connectors on other workers have.",
+    "None of the tasks that are RUNNING on a worker has committed anything for five minutes or more: they stopped "
+    "within a minute, and tasks of the same connectors on other workers go on.",
     "See the worker's log; if it hangs, end its process.",
 )
 TASK_NOT_EXACTLY_ONCE = finding(

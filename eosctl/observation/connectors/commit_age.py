@@ -7,19 +7,21 @@ transaction was aborted at its timeout can't commit any more, and that is an err
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from shlex import quote
 
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.ids import TransactionalId, task_transactional_id
 from eosctl.core.wording import counted
-from eosctl.group.observation.rules import ABORTS, Observation, ObservedConnector
+from eosctl.group.observation.rules import ABORTS, Observation, ObservedConnector, Quiet
 from eosctl.observation.connectors import codes
 from eosctl.observation.connectors.folds import under_cause
 from eosctl.observation.connectors.number_settings import boundary_setting, commit_interval, flush_interval
 
 QUIET_MS = 300_000
 """For so long a task may commit nothing before it is said; one that commits by the clock, twice its interval."""
+_TOGETHER_MS = 60_000
+"""The tasks of a worker that hangs stop at one time; those whose sources are idle, each at its own."""
 
 
 def commit_age(connector: ObservedConnector, observation: Observation) -> Iterable[Finding]:
@@ -109,19 +111,20 @@ def offset_age(connector: ObservedConnector, observation: Observation) -> Iterab
 def by_worker(findings: Sequence[Finding], observation: Observation) -> list[Finding]:
     """One warning in place of what is said of all tasks of a worker, where another one's of their connectors commit."""
     quiet = {each.subject: each for each in findings if each.code == codes.NOTHING_COMMITTED}
-    tasks: dict[str, list[str]] = {}
+    tasks: dict[str, dict[str, Quiet]] = {}
     for connector in observation.sources():
         for task in connector.running():
             transactional_id = task_transactional_id(observation.group_id or "", connector.name, task)
             worker = connector.worker_of(f"task {task}")
             if worker is not None and transactional_id in observation.quiet:
-                tasks.setdefault(worker, []).append(f"{connector.name}/{task}")
+                tasks.setdefault(worker, {})[f"{connector.name}/{task}"] = observation.quiet[transactional_id]
     committing = {each.rpartition("/")[0] for of in tasks.values() for each in of if each not in quiet}
     hung = {
         worker: of
         for worker, of in tasks.items()
         if len(of) > 1
         and all(each in quiet for each in of)
+        and _stopped_together(of.values())
         and any(each.rpartition("/")[0] in committing for each in of)
     }
     folded = {subject for of in hung.values() for subject in of}
@@ -131,10 +134,16 @@ def by_worker(findings: Sequence[Finding], observation: Observation) -> list[Fin
     return [*causes, *(each for each in findings if quiet.get(each.subject) is not each or each.subject not in folded)]
 
 
+def _stopped_together(quiet: Collection[Quiet]) -> bool:
+    """Return whether all of them had committed something, and the last time at about the same time."""
+    ages_ms = [each.quiet_ms for each in quiet]
+    return max(ages_ms) - min(ages_ms) <= _TOGETHER_MS and not any(each.since_start for each in quiet)
+
+
 def _worker_finding(worker: str, tasks: int) -> Finding:
     return Finding(
         codes.WORKER_COMMITS_NOTHING, WARNING, worker,
-        f"none of the {tasks} tasks that are RUNNING on {worker} has committed anything for five minutes or more, and "
-        "tasks of the same connectors on other workers have",
+        f"none of the {tasks} tasks that are RUNNING on {worker} has committed anything for five minutes or more; "
+        "they stopped within a minute, and tasks of the same connectors on other workers go on",
         "See its log. If it hangs, end its process: the others take its tasks over.",
     )  # fmt: skip

@@ -77,16 +77,21 @@ def _by_id(connector: ObservedConnector, task: int, observation: Observation) ->
         return YES
     why = f"no coordinator knows {transactional_id}"
     again = f"`eosctl connectors restart {quote(connector.name)}`: an exactly-once task has its id again at once."
-    age_ms = observation.task_set_age_ms(connector.name)
-    if age_ms is None:
+    if observation.task_set_age_ms(connector.name) is None:
         return TaskVerdict(
             None, f"{why}, and how old its task set is is not known", f"Grant READ on the config topic; {again}"
         )
-    if age_ms < IDS_KEPT_MS:
+    if not is_forgotten_by_now(connector.name, observation):
         return TaskVerdict(False, why, f"See `eosctl workers probe`, and {again}")
     if observation.mirror_maker:
         return TaskVerdict(None, f"{why}, as of a task that was idle for a week", "Look again when it has copied.")
     return YES  # it runs on an enabled worker, and was idle for so long as brokers keep ids
+
+
+def is_forgotten_by_now(connector: str, observation: Observation) -> bool:
+    """Return whether the tasks are so old that brokers may have forgotten the ids of those that were idle."""
+    age_ms = observation.task_set_age_ms(connector)
+    return age_ms is not None and age_ms >= IDS_KEPT_MS
 
 
 def ids_unseen(connector: ObservedConnector, observation: Observation) -> str:
@@ -98,6 +103,19 @@ def ids_unseen(connector: ObservedConnector, observation: Observation) -> str:
 def requires_support(connector: ObservedConnector) -> bool:
     """Whether Connect refuses the connector unless it supports exactly-once; `requested`, the default, lets it run."""
     return connector.config.get(PROPERTY, "").strip().lower() == "required"
+
+
+def is_in_use(observation: Observation) -> bool:
+    """Return whether a worker is enabled; of a dedicated MirrorMaker, which says no mode, its task-count records tell.
+
+    Only enabled leaders write them (KIP-618), before any task starts.
+    """
+    if any(worker.mode is Mode.ENABLED for worker in observation.workers):
+        return True
+    state = observation.config_state
+    recorded = () if state is None else [each.task_count_record for each in state.connectors.values()]
+    is_open = observation.mirror_maker and any(Mode.ENABLED in worker.possible for worker in observation.workers)
+    return is_open and (state is None or any(each is not None for each in recorded))
 
 
 def task_verdicts(connector: ObservedConnector, observation: Observation) -> dict[int, TaskVerdict]:
@@ -127,10 +145,9 @@ def _not_exactly_once(
     connector: ObservedConnector, task: int, verdict: TaskVerdict, observation: Observation
 ) -> Finding:
     """An error where exactly-once is used or required; where no worker is enabled, that is how it has to be."""
-    is_used = observation.mirror_maker or any(worker.mode is Mode.ENABLED for worker in observation.workers)
     worker, state = connector.worker_of(f"task {task}"), connector.tasks()[task]
     return Finding(
-        codes.TASK_NOT_EXACTLY_ONCE, ERROR if is_used or requires_support(connector) else INFO,
+        codes.TASK_NOT_EXACTLY_ONCE, ERROR if is_in_use(observation) or requires_support(connector) else INFO,
         f"{connector.name}/{task}",
         f"{connector.name}/{task} is {state} on {worker or 'a worker'}, and is not exactly-once: {verdict.why}",
         verdict.fix,

@@ -34,7 +34,6 @@ from eosctl.upgrade.roll.step import look_app
 from eosctl.upgrade.roll.undo import origin_of
 
 _POLL_S = 1.0
-"""States of a part that is about to run: `AbstractStatus.State` of Connect 4.3.1."""
 
 
 def prepare_upgrade(app: App, roll: PreparedRoll, *, watching: bool) -> Plan:

@@ -8,14 +8,18 @@ from typing import Any
 
 import pytest
 
+from eosctl.core.ids import TransactionalId
 from eosctl.core.records import OutRecord
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
+from eosctl.core.transaction_log import coordinator_partition
 from eosctl.errors import UnauthorizedError
+from eosctl.txn.log import MOST_RECENT
 from tests.checks.truths.test_statuses import TOPICS, row_of, told
 from tests.conftest import Invoke
 from tests.fakes.config_topic import config_records, created
 from tests.fakes.config_world import ConfigWorld
 from tests.fakes.doctor_scene import cluster
+from tests.fakes.transaction_log import log_key
 from tests.fakes.world import STATUSES
 
 FENCED = "org.apache.kafka.common.errors.ProducerFencedException: There is a newer producer"
@@ -134,6 +138,18 @@ def test_a_log_that_can_not_be_read_accuses_nobody(invoke: Invoke) -> None:
     row = row_of(invoke, there, "fails_again")
     assert row["evidence"]["other_initialisations"] is None
     assert "is not known: READ is denied" in row["message"]
+
+
+def test_a_coordinator_too_busy_for_its_log_to_be_read_that_far_back_acquits_nobody(invoke: Invoke) -> None:
+    """What lay before the records that are read was none: somebody was said to restart the task."""
+    there = scene()
+    said(there, [*LOOP * 6, "RUNNING"], every_s=5, trace=FENCED)
+    initialised(there, 14)
+    partition, now_ms = coordinator_partition(TransactionalId(ID), 50), int(there.time.now_s * 1000)
+    there.topics.write([OutRecord(TRANSACTION_LOG, log_key("busy"), None, partition, now_ms)] * MOST_RECENT)
+    row = row_of(invoke, there, "fails_again")
+    assert row["evidence"]["other_initialisations"] is None
+    assert f"whether another producer takes {ID} is not known" in row["message"]
 
 
 def test_the_log_of_coordinators_is_not_read_of_a_group_that_is_well(invoke: Invoke) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from eosctl.checks.statuses import MOST_RECENT, read_status_log
 from eosctl.errors import UnauthorizedError
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
@@ -166,3 +168,24 @@ def test_whose_log_is_to_be_read_the_assignment_tells(invoke: Invoke) -> None:
     there.brokers.state.open_transaction("g-payments-0", (OFFSETS, 3))
     there.time.now_s += 50
     assert "the log of w2:8083" in row_of(invoke, there, "transaction_open_long")["fix"]
+
+
+def test_of_a_status_topic_that_is_not_compacted_so_many_records_are_read_whatever_its_partitions_are() -> None:
+    """It was so many of each partition: with 25 of them and long traces, gigabytes."""
+    there = cluster(described=[*TOPICS[:2], compacted(STATUSES, 25)])
+    most = MOST_RECENT // 25
+    for number in range(most + 50):
+        status = {"state": "RUNNING", "worker_id": "w1:8083", "generation": number}
+        there.topics.put(STATUSES, b"status-connector-orders", json.dumps(status).encode(), partition=3)
+    log = read_status_log(there.app())
+    assert (log.unread, most <= len(log.of("orders", "connector")) <= most + 1) == ("", True)
+
+
+@pytest.mark.parametrize("name", ["a/b", ",x", "a-b"])
+def test_a_connector_without_a_worker_may_have_any_name(invoke: Invoke, name: str) -> None:
+    there = cluster(described=TOPICS, connectors={name: "source"}, records=config_records(*created(name, 1, record=1)))
+    there.connect.delayed |= {(name, -1), (name, 0)}
+    there.connect.connectors[name].state = there.connect.connectors[name].tasks[0].state = "UNASSIGNED"
+    rows = doctor(invoke, written(there, 3600), "-o", "json").json()["data"]["rows"]
+    ages = {row["subject"]: row["evidence"]["unassigned_ms"] // 60_000 for row in rows if row["code"] == "unassigned"}
+    assert ages == {name: 60, f"{name}/0": 60}
