@@ -16,14 +16,11 @@ def log_dir_findings(log_dirs: Mapping[int, Sequence[LogDir]]) -> Iterator[Findi
     """Yield the directories that brokers took out of use, and those on volumes with little room left."""
     for broker, found in sorted(log_dirs.items()):
         for each in found:
+            usable, total = each.usable_bytes, each.total_bytes
             if each.is_offline:
                 yield _failed(broker, each)
-            elif each.usable_bytes is not None and each.total_bytes and _is_nearly_full(each):
-                yield _nearly_full(broker, each.path, usable=each.usable_bytes, total=each.total_bytes)
-
-
-def _is_nearly_full(log_dir: LogDir) -> bool:
-    return (log_dir.usable_bytes or 0) < NEARLY_FULL * (log_dir.total_bytes or 0)
+            elif usable is not None and total is not None and usable < NEARLY_FULL * total:
+                yield _nearly_full(broker, each.path, usable=usable, total=total)
 
 
 def _failed(broker: int, log_dir: LogDir) -> Finding:

@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from eosctl.app import App
 from eosctl.checks.cluster.log_dirs import log_dir_findings
 from eosctl.checks.cluster.rules import broker_releases, bug_findings, transaction_version_findings
+from eosctl.checks.visit import BROKER_PATIENCE_S
 from eosctl.core.findings import Finding
 from eosctl.core.records import LogDir
 from eosctl.core.versions import BrokerFeatures, kafka_version
 from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.group.observed import GroupObservation
-
-LOG_DIR_PATIENCE_S = 5.0
 
 
 def worker_findings(group: GroupObservation) -> Iterator[Finding]:
@@ -42,7 +41,7 @@ def _seen(app: App, silent: Collection[int]) -> tuple[Mapping[int, BrokerFeature
         with app.transactions() as admin:
             if not silent:
                 features = admin.features()
-            log_dirs = admin.log_dirs(patience_s=LOG_DIR_PATIENCE_S, besides=silent)
+            log_dirs = admin.log_dirs(patience_s=BROKER_PATIENCE_S, besides=silent)
     except InterruptedByUserError:
         raise
     except EosctlError:

@@ -47,6 +47,7 @@ def rows(invoke: Invoke, there: ConfigWorld) -> list[dict[str, Any]]:
         (disk(GIB // 10, GIB), None),  # a small disk is not nearly full for ever
         (disk(GIB // 100, GIB), "log_dir_nearly_full"),
         (disk(None, None), None),
+        (disk(0, 0), None),
         (LogDir("/kafka/data", is_offline=True), "log_dir_failed"),
     ],
 )
