@@ -63,10 +63,11 @@ def doctor(
     without credentials), classes that some workers lack, the gates of the upgrade, hanging transactions, why tasks
     FAILED (and whether eosctl fenced them from this machine), task-count records, source connectors and each of their
     tasks (also whether the task, or its worker, has committed nothing for five minutes, or can't), connectors that are
-    not running or have no tasks, offsets topics and what is missing from them, brokers that are down, replicas that are
-    not in sync, replication and rights. The worst finding comes first, each with its fix; offsets that tasks do not
-    see, or that went back, come before any fix that restarts something. A check that can't run has a row, too
-    (not_checked, with the reason); rights are checked if the workers' files (-w) name the principals.
+    not running or have no tasks, offsets topics and what is missing from them, brokers that are down or whose disks are
+    nearly full, replicas that are not in sync, replication and rights. The worst finding comes first, each with its
+    fix; offsets that tasks do not see, or that went back, come before any fix that restarts something. A check that
+    can't run has a row, too (not_checked, with the reason); rights are checked if the workers' files (-w) name the
+    principals.
 
     Nothing is changed, but source connectors validate their configs, for which some log in to their databases
     (--no-validate skips this). Use --ignore for findings that you accept, say few_replicas:__transaction_state on a

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from eosctl.core.records import (
         Bounds,
         KnownBounds,
+        LogDir,
         NewTopic,
         OutRecord,
         Record,
@@ -54,6 +55,11 @@ class TransactionAdmin(Protocol):
 
     def silent_brokers(self, *, patience_s: float) -> Mapping[int, EosctlError]:
         """Brokers that the cluster lists and that do not answer within `patience_s`, asked side by side, and why."""
+
+    def log_dirs(self, *, patience_s: float, besides: Collection[int] = ()) -> Mapping[int, Sequence[LogDir]]:
+        """The log directories of each broker that reports them within `patience_s`, by broker id; `besides` says whom
+        not to ask. It takes DESCRIBE on the cluster, and brokers from 3.3 on to know how full they are.
+        """
 
     def features(self) -> Mapping[int, BrokerFeatures]:
         """The features of each broker that answers (KIP-584), by node id; raises UnreachableError where none does."""

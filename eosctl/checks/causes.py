@@ -31,9 +31,9 @@ _NO_LEADER = "LEADER_NOT_AVAILABLE"  # the name of the Kafka error, which messag
 _Findings = Mapping[str, Sequence[Finding]]
 
 
-def kafka_findings(visit: Visit) -> Iterable[Finding]:
-    """Brokers that are listed and do not answer; raises where none does."""
-    for broker, failure in sorted(visit.silent_brokers().items()):
+def kafka_findings(silent: Mapping[int, EosctlError]) -> Iterable[Finding]:
+    """Brokers that are listed and do not answer."""
+    for broker, failure in sorted(silent.items()):
         yield Finding(
             codes.BROKER_UNREACHABLE, ERROR, f"broker {broker}",
             f"broker {broker} is one of the cluster and does not answer: {failure.message}",
@@ -173,10 +173,10 @@ def _is_of(cause: Finding, other: Finding) -> bool:
 
 def _under_brokers(findings: _Findings) -> dict[str, Sequence[Finding]]:
     """What could not be looked at while brokers are silent is put down to them."""
-    causes = findings[KAFKA]
+    causes = [each for each in findings[KAFKA] if each.code == codes.BROKER_UNREACHABLE]
     if not causes:
         return dict(findings)
-    first, *others = causes
+    first, others = causes[0], [each for each in findings[KAFKA] if each is not causes[0]]
     silent = {each.subject for each in causes}
 
     def caused(each: Finding) -> bool:

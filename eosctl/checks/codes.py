@@ -129,6 +129,18 @@ BROKER_DOWN = finding(
     "Replicas of an internal topic are on a broker that the cluster does not have now.",
     "See why it ended, and start it; if it is gone for good, move its replicas.",
 )
+LOG_DIR_FAILED = finding(
+    "log_dir_failed",
+    "A broker can't use one of its log directories: the disk failed or is full.",
+    "See the broker's log. Free space on the disk or replace it, then restart the broker.",
+)
+LOG_DIR_NEARLY_FULL = finding(
+    "log_dir_nearly_full",
+    "Less than 5 percent of the disk of a broker's log directory is usable: a broker stops using a directory that it "
+    "can't write to, and ends when it has no other. Brokers report that from Kafka 3.3 on, to those who may DESCRIBE "
+    "the cluster.",
+    "Free space, move replicas to other brokers, or lower retention.ms or retention.bytes of large topics.",
+)
 TRANSACTION_OPEN_LONG = finding(
     "transaction_open_long",
     "A RUNNING task has had a transaction open for more than half of its timeout; when that is over, brokers abort "

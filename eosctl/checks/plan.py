@@ -72,9 +72,11 @@ def _unfinished(visit: Visit) -> _Found:
 
 
 def _kafka(visit: Visit) -> _Found:
-    """Brokers that do not answer; where all do, what is known of their versions: a silent one is waited for once."""
-    silent = list(kafka_findings(visit))
-    return silent if silent or visit.app.target.client is None else list(broker_findings(visit.app))
+    """Brokers that do not answer, and what the others report of themselves: a silent one is waited for once."""
+    if visit.app.target.client is None:
+        return []
+    silent = visit.silent_brokers()
+    return [*kafka_findings(silent), *broker_findings(visit.app, silent=silent)]
 
 
 def _gates(visit: Visit) -> _Found:

@@ -134,3 +134,16 @@ class TopicDescription:
     replication_factor: int
     config: Mapping[str, str] = field(default_factory=dict)
     placements: tuple[Placement, ...] = ()
+
+
+@frozen
+class LogDir:
+    """A log directory of a broker; the bytes are those of its volume, None where the broker does not report them.
+
+    One that `is_offline` is out of use: its disk failed or is full.
+    """
+
+    path: str
+    is_offline: bool = False
+    total_bytes: int | None = None
+    usable_bytes: int | None = None

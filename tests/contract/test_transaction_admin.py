@@ -207,6 +207,21 @@ def test_partitions_that_do_not_exist_are_faults_beside_those_that_do(subject: S
 
 
 @on_all
+def test_each_broker_reports_its_log_directories_and_their_room(subject: Subject) -> None:
+    with subject.admin() as admin:
+        found = admin.log_dirs(patience_s=20)
+        assert set(found) == set(admin.features())
+        [first, *_others] = found
+        assert set(admin.log_dirs(patience_s=20, besides=[first])) == set(found) - {first}
+    for [log_dir] in found.values():
+        assert log_dir.path.startswith("/")
+        assert not log_dir.is_offline
+        assert log_dir.total_bytes is not None
+        assert log_dir.usable_bytes is not None
+        assert 0 < log_dir.usable_bytes <= log_dir.total_bytes
+
+
+@on_all
 def test_an_unknown_group_is_dead_and_empty(subject: Subject, name: str) -> None:
     with subject.admin() as admin:
         group = admin.describe_group(name)

@@ -108,6 +108,7 @@ class FakeTransactionAdmin(NativeTransactionAdmin):
     describe_group = _told(NativeTransactionAdmin.describe_group)
     hidden_groups = _told(NativeTransactionAdmin.hidden_groups)
     list_groups = _told(NativeTransactionAdmin.list_groups)
+    log_dirs = _told(NativeTransactionAdmin.log_dirs)
 
     def fence(
         self,

@@ -30,6 +30,7 @@ from eosctl.wire.group_listing_messages import LIST_GROUPS
 from eosctl.wire.group_messages import DESCRIBE_GROUPS
 from eosctl.wire.log.fetch_messages import FETCH
 from eosctl.wire.log.offset_messages import LIST_OFFSETS
+from eosctl.wire.log_dir_messages import DESCRIBE_LOG_DIRS
 from eosctl.wire.producer_messages import DESCRIBE_PRODUCERS, WRITE_TXN_MARKERS
 from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, INIT_PRODUCER_ID
@@ -55,6 +56,7 @@ APIS: Mapping[int, Api[Any, Any]] = {
         LIST_GROUPS,
         LIST_OFFSETS,
         FETCH,
+        DESCRIBE_LOG_DIRS,
     )
 }
 _CORRELATION = slice(4, 8)

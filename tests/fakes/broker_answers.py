@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from eosctl.core.records import LogDir
 from eosctl.wire import cluster_messages as cluster_api
 from eosctl.wire import error_codes as codes
 from eosctl.wire import group_listing_messages as group_listings
 from eosctl.wire import group_messages as groups
+from eosctl.wire import log_dir_messages as disks
 from eosctl.wire import producer_messages as leaders
 from eosctl.wire import sasl_messages as sasl_api
 from eosctl.wire import transaction_listing_messages as listings
@@ -316,6 +318,21 @@ def _described_group(asked: Asked, name: str) -> groups.DescribedGroup:
     )
 
 
+def _describe_log_dirs(asked: Asked, request: disks.DescribeLogDirsRequest) -> disks.DescribeLogDirsResponse:
+    assert request.topics == (), "the fake knows no sizes of topics"
+    if asked.error:
+        return disks.DescribeLogDirsResponse(error_code=asked.error)
+    return disks.DescribeLogDirsResponse(results=tuple(map(_log_dir, asked.cluster.state.log_dirs_of(asked.node))))
+
+
+def _log_dir(each: LogDir) -> disks.DescribedLogDir:
+    """One that is offline has no sizes."""
+    if each.is_offline:
+        return disks.DescribedLogDir(codes.KAFKA_STORAGE_ERROR, each.path)
+    total, usable = (-1 if size is None else size for size in (each.total_bytes, each.usable_bytes))
+    return disks.DescribedLogDir(log_dir=each.path, total_bytes=total, usable_bytes=usable)
+
+
 HANDLERS: dict[str, Callable[[Asked, Any], Any]] = {
     "ApiVersions": _api_versions,
     "SaslHandshake": _sasl_handshake,
@@ -331,4 +348,5 @@ HANDLERS: dict[str, Callable[[Asked, Any], Any]] = {
     "ListGroups": _list_groups,
     "ListOffsets": log_answers.list_offsets,
     "Fetch": log_answers.fetch,
+    "DescribeLogDirs": _describe_log_dirs,
 }

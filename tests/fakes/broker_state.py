@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from eosctl.core.ids import TransactionalId
-from eosctl.core.records import OutRecord, Placement, Record
+from eosctl.core.records import LogDir, OutRecord, Placement, Record
 from eosctl.core.transaction_log import TOPIC, coordinator_partition
 from eosctl.core.transactions import RawGroup
 from eosctl.deadline import Clock
@@ -47,7 +47,8 @@ class BrokerState:
     between the answer to its end and its markers: 0 writes them at once. `stamp_ms` is the time of the last record, and
     each is a second younger. `loading` are partitions of `__transaction_state` that are not read yet; no broker leads
     the `leaderless` ones of any topic. Replicas are on brokers that are `gone`, or are `lagging`: not in sync. A group
-    may be a function that tells who is in it now. With `keeps_log` coordinators write `__transaction_state`.
+    may be a function that tells who is in it now. With `keeps_log` coordinators write `__transaction_state`. `log_dirs`
+    are those of a node where they are not one directory on a disk that is half full.
     """
 
     def __init__(self, *, cluster_id: str = "fake-cluster-id", brokers: int = 1, clock: Clock | None = None) -> None:
@@ -66,6 +67,7 @@ class BrokerState:
         self.gone: set[int] = set()
         self.lagging: dict[tuple[str, int], set[int]] = {}
         self.keeps_log = False
+        self.log_dirs: dict[int, tuple[LogDir, ...]] = {}
         self.stamp_ms = 1_700_000_000_000
         self.rolled_s: dict[str, float] = {}
         self._producer_ids, self._topic_numbers = itertools.count(1000), itertools.count()
@@ -114,6 +116,10 @@ class BrokerState:
         """The group as its coordinator has it now; None for one that it does not know."""
         known = self.groups.get(group_id)
         return known() if callable(known) else known
+
+    def log_dirs_of(self, node: int) -> tuple[LogDir, ...]:
+        """The log directories of a node."""
+        return self.log_dirs.get(node, (LogDir("/var/lib/kafka", total_bytes=100 << 30, usable_bytes=50 << 30),))
 
     # -- topics and their logs
 

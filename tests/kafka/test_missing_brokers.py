@@ -132,6 +132,18 @@ def test_brokers_that_do_not_answer_are_named_with_the_reason(cluster: FakeClust
         assert set(admin.silent_brokers(patience_s=3)) == {LOST}
 
 
+def test_a_broker_that_does_not_answer_hides_the_log_directories_of_no_other(cluster: FakeCluster) -> None:
+    others = {*cluster.state.nodes} - {LOST}
+    with in_memory(cluster) as admin:
+        assert set(admin.log_dirs(patience_s=3)) == {*others, LOST}
+        cluster.frozen.add(LOST)
+        before_s = time_left(admin)
+        assert set(admin.log_dirs(patience_s=3, besides=[LOST])) == others
+        assert time_left(admin) == before_s
+        cluster.stop_broker(LOST, noticed=False)
+        assert set(admin.log_dirs(patience_s=3)) == others
+
+
 def listed(listings: TransactionListings) -> set[str]:
     return {each.transactional_id for each in listings.found}
 

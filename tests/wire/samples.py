@@ -17,6 +17,7 @@ from eosctl.wire.group_listing_messages import LIST_GROUPS
 from eosctl.wire.group_messages import DESCRIBE_GROUPS
 from eosctl.wire.log.fetch_messages import FETCH
 from eosctl.wire.log.offset_messages import LIST_OFFSETS
+from eosctl.wire.log_dir_messages import DESCRIBE_LOG_DIRS
 from eosctl.wire.producer_messages import DESCRIBE_PRODUCERS, WRITE_TXN_MARKERS
 from eosctl.wire.sasl_messages import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from eosctl.wire.schema import Array, Struct, WireType
@@ -38,6 +39,7 @@ APIS: tuple[Api[Any, Any], ...] = (
     LIST_GROUPS,
     LIST_OFFSETS,
     FETCH,
+    DESCRIBE_LOG_DIRS,
 )
 VERSIONS = [(api, version) for api in APIS for version in range(api.oldest, api.newest + 1)]
 _LAST_OF_ITS_LENGTH = "\x7f\u07ff\uffff\U0010ffff"  # in UTF-8: of one byte, two, three and four

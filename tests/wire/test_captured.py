@@ -78,6 +78,19 @@ def test_groups_are_listed_with_their_protocol_by_every_broker(kafka: str, newes
         assert answer.error_code == 0
 
 
+@pytest.mark.parametrize(("kafka", "names_topics"), [("3.5.1", True), ("3.9.2", False), ("4.3.1", False)])
+def test_log_directories_are_reported_without_the_sizes_of_topics(kafka: str, *, names_topics: bool) -> None:
+    """Older brokers name topics that were not asked for, none with a partition; the volume is in version 4."""
+    for version in range(1, 5):
+        answer = answer_of(kafka, "DescribeLogDirs", version)
+        [found] = answer.results
+        assert (answer.error_code, found.error_code, found.log_dir[:1]) == (0, 0, "/")
+        assert bool(found.topics) == names_topics
+        assert not any(topic.partitions for topic in found.topics)
+        sizes = (found.total_bytes, found.usable_bytes)
+        assert 0 < found.usable_bytes < found.total_bytes if version >= 4 else sizes == (-1, -1)
+
+
 def test_features_of_the_newest_broker_are_read_from_tags() -> None:
     features = {item.name: item.max_version_level for item in answer_of("4.3.1", "ApiVersions", 3).finalized_features}
     assert features["transaction.version"] == 2

@@ -150,7 +150,7 @@ _OBSERVER = (
     _Entry("observer", ("DESCRIBE",), _TASKS, "txn, task-counts: what one may not describe is left out"),
     _Entry("observer", _READ, _OUTPUT, "txn producers, txn hanging"),
     _Entry("observer", _READ, _LOG, "txn log"),
-    _Entry("observer", ("DESCRIBE",), _CLUSTER, "acls check"),
+    _Entry("observer", ("DESCRIBE",), _CLUSTER, "acls check; doctor: how full the disks of brokers are"),
     _Entry("observer", _READ, _STATUS, f"doctor, workers: states, and their ages; {_TO_CREATE}", optional=True),
 )  # fmt: skip
 _WRITERS = (

@@ -106,7 +106,13 @@ DISK = Failure(
     ),
     fix="Look at the file systems of log.dirs (`df`): give them room, or replace the disk; start the broker then. "
     "Delete no file in them by hand: shorten the retention of a large topic on the brokers that run",
-    versions=(VersionNote("3.3 and newer", "`kafka-log-dirs.sh --describe` shows total and usable bytes (KIP-827)"),),
+    versions=(
+        VersionNote(
+            "3.3 and newer",
+            "`kafka-log-dirs.sh --describe` shows total and usable bytes (KIP-827), and `eosctl doctor` names a disk "
+            "that is nearly full (log_dir_nearly_full)",
+        ),
+    ),
     said_by=("storage: LogDirFailureChannel, LogManager, 1.0 to 4.4", "kafka-clients: Errors.KAFKA_STORAGE_ERROR (56)"),
     aliases=("KafkaStorage", "KAFKA_STORAGE_ERROR", "disk full", "No space left"),
     explains=(codes.RECORDS_EXPIRED, codes.BROKERS_NOT_REACHED),

@@ -40,6 +40,7 @@ from eosctl.wire.group_listing_messages import LIST_GROUPS, ListGroupsRequest
 from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest
 
 if TYPE_CHECKING:
+    from eosctl.core.records import LogDir
     from eosctl.core.versions import BrokerFeatures
     from eosctl.kafka.topics.partition_leaders import Partition
 
@@ -70,8 +71,14 @@ class NativeTransactionAdmin:
         """Brokers that the cluster lists and that do not answer within `patience_s`, asked side by side, and why."""
         from eosctl.kafka.silent_brokers import silent_among
 
-        brokers = {each.node_id: Address(each.host, each.port) for each in self._cluster.metadata().brokers}
-        return silent_among(self._cluster, brokers, deadline=self._deadline.half(at_most_s=patience_s))
+        return silent_among(self._cluster, self._brokers(), deadline=self._deadline.half(at_most_s=patience_s))
+
+    def log_dirs(self, *, patience_s: float, besides: Collection[int] = ()) -> Mapping[int, Sequence[LogDir]]:
+        """The log directories of each broker that reports them within `patience_s`, asked side by side."""
+        from eosctl.kafka.log_dirs import log_dirs_of
+
+        asked = {broker: address for broker, address in self._brokers().items() if broker not in besides}
+        return log_dirs_of(self._cluster, asked, deadline=self._deadline.half(at_most_s=patience_s))
 
     def features(self) -> Mapping[int, BrokerFeatures]:
         """The features of each broker that answers (KIP-584), by node id; raises UnreachableError where none does."""
@@ -205,6 +212,9 @@ class NativeTransactionAdmin:
         """ListGroups on every broker, complete or not at all: group id -> protocol type; hidden groups are absent."""
         answers = self._settled([""], lambda _: {"": self._list_groups_once()}, retriable=COORDINATOR_RETRIES)
         return _value_or_raise(answers[""], "list groups")
+
+    def _brokers(self) -> dict[int, Address]:
+        return {each.node_id: Address(each.host, each.port) for each in self._cluster.metadata().brokers}
 
     # -- one round each; `_settled` repeats them
 

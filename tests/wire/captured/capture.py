@@ -20,6 +20,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from eosctl.wire import cluster_messages as cluster_api
 from eosctl.wire import group_listing_messages as group_listings
 from eosctl.wire import group_messages as groups
+from eosctl.wire import log_dir_messages as disks
 from eosctl.wire import primitives
 from eosctl.wire import producer_messages as leaders
 from eosctl.wire import transaction_listing_messages as listings
@@ -56,6 +57,7 @@ def request_of(api: Api[Any, Any], version: int, producer_id: int, topic_id: uui
         "ListGroups": group_listings.ListGroupsRequest(),
         "ListOffsets": offsets.ListOffsetsRequest(topics=(offsets.TopicOffsetLookups(LOG, queries),)),
         "Fetch": fetching.FetchRequest(max_bytes=1 << 20, topics=(fetching.TopicFetch(LOG, topic_id, fetches),)),
+        "DescribeLogDirs": disks.DescribeLogDirsRequest(),
         "DescribeGroups": groups.DescribeGroupsRequest((GROUP, "captured-none")),
     }[api.name]
 
@@ -117,6 +119,7 @@ def _exchange(connection: socket.socket) -> Any:
         groups.DESCRIBE_GROUPS,
         offsets.LIST_OFFSETS,
         fetching.FETCH,
+        disks.DESCRIBE_LOG_DIRS,
     ]
     frames, number, offered, producer_id, topic_id = FrameBuffer(), 0, {18: (0, 4)}, 0, primitives.NO_ID
     for api in apis:
