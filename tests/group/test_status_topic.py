@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from eosctl.core.configs.fold import fold_config_topic
+from eosctl.core.ids import WorkerId
 from eosctl.core.records import Record
 from eosctl.core.workers.connector_entry import PartStatus, read_part, read_task
 from eosctl.group.protocol import CONNECTOR_ITSELF
@@ -72,4 +73,6 @@ def test_what_was_written_of_each_part_since_it_was_deleted_last() -> None:
         ("c-1", 1): [(101, "UNASSIGNED"), (104, "RUNNING")],
         ("c-1", CONNECTOR_ITSELF): [(102, "UNASSIGNED")],
     }
-    assert status_history(records)["c-1", CONNECTOR_ITSELF][0] == WrittenStatus(102, "UNASSIGNED", "h/a->b/1", "boom")
+    assert status_history(records)["c-1", CONNECTOR_ITSELF][0] == WrittenStatus(
+        102, "UNASSIGNED", WorkerId("h/a->b/1"), "boom"
+    )
