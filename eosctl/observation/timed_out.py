@@ -23,7 +23,7 @@ _READ_S = 10.0
 
 
 def with_timed_out(app: App, observation: Observation, described: Iterable[TransactionDescription]) -> Observation:
-    """Adds those among the transactions of RUNNING tasks; None for one of which the log does not tell how it ended."""
+    """Return the observation with those of RUNNING tasks; None for one of which the log does not tell how it ended."""
     aborted = {each.transactional_id for each in described if each.state is TransactionState.COMPLETE_ABORT}
     if not aborted:
         return observation
@@ -48,7 +48,7 @@ def _timed_out(logged: LoggedTransaction) -> TimedOut | None:
 
 
 def _newest(app: App, ids: set[TransactionalId]) -> dict[TransactionalId, LoggedTransaction]:
-    """The newest record of each id, as far as it is among the newest ones of its partition."""
+    """Return the newest record of each id, as far as it is among the newest ones of its partition."""
     names = {each.encode() for each in ids}
 
     def about(records: Sequence[Record]) -> list[Record]:

@@ -34,7 +34,7 @@ _MOST_NAMED = 3
 
 
 def not_a_member(worker: WorkerObservation) -> Finding:
-    """The error of a worker that runs and is outside of its group."""
+    """Return the error of a worker that runs and is outside of its group."""
     [problem] = [each for each in worker.problems if each.code == group_codes.WORKER_NOT_A_MEMBER]
     return Finding(problem.code, ERROR, str(worker.url), problem.message, problem.hint or "", {"health": worker.health})
 
@@ -42,7 +42,7 @@ def not_a_member(worker: WorkerObservation) -> Finding:
 def find_departed(
     app: App, group: GroupObservation, seen: Observation, log: StatusLog
 ) -> tuple[list[Finding], list[Problem]]:
-    """An error of each former member that runs, else what its leaving means; and what could not be known."""
+    """Return an error of each former member that runs, else what its leaving means; and what could not be known."""
     urls = {each.url for each in group.members if each.member_id is not None}
     if not group.stable or seen.connectors is None or None in urls or group.is_mirror_maker or log.unread:
         return [], []
@@ -67,7 +67,7 @@ def _members(group: GroupObservation) -> set[WorkerId]:
 
 
 def _running(app: App, group: GroupObservation, workers: Sequence[WorkerId]) -> list[WorkerObservation]:
-    """Those that answer where they said that they are reached, and are proven to be no way to a member.
+    """Return those that answer where they said that they are reached, and are proven to be no way to a member.
 
     Whoever has such an address now need not be a worker: it gets no credentials, unless it was named.
     """

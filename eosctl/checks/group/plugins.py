@@ -15,7 +15,7 @@ from eosctl.group.observed import GroupObservation, WorkerObservation
 
 
 def missing_plugins(group: GroupObservation, seen: Observation) -> Iterable[Finding]:
-    """An error per member that lacks what another one lists.
+    """Yield an error for each member that lacks what another one lists.
 
     Of a class that no member lists nothing is said: workers leave a few of Kafka's own out of the list.
     """
@@ -28,7 +28,7 @@ def missing_plugins(group: GroupObservation, seen: Observation) -> Iterable[Find
 
 
 def _has(worker: WorkerObservation, connector: ObservedConnector) -> bool | None:
-    """None where the config names no class that one could look for."""
+    """Return whether it lists the connector's class; None where the config names none that one could look for."""
     named = connector.config.get(PROPERTY, "")
     return names_one_of(connector.config, worker.plugins or ()) if named and not is_reference(named) else None
 

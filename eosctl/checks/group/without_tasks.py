@@ -20,7 +20,7 @@ MOMENT_MS, LONG_MS = 60_000, 300_000
 
 
 def find_without_tasks(app: App, seen: Observation, log: StatusLog) -> list[Finding]:
-    """Nothing where the status topic, which alone tells since when a connector is RUNNING, does not have it."""
+    """Return a finding for each; none where the status topic, which alone tells since when it runs, has nothing."""
     if seen.group_state != STABLE:
         return []
     now_ms = app.clock.now_ms()
@@ -30,7 +30,7 @@ def find_without_tasks(app: App, seen: Observation, log: StatusLog) -> list[Find
 
 
 def _has_no_tasks(connector: ObservedConnector) -> bool:
-    """MirrorMaker's connectors have none as long as there is nothing to copy."""
+    """Return whether it should have tasks and has none: MirrorMaker's have none as long as there is nothing to copy."""
     is_mirror = pruned_class(connector.config).startswith("Mirror")
     return connector.states.get("connector") == "RUNNING" and not connector.tasks() and not is_mirror
 

@@ -27,7 +27,7 @@ def only_compacted(topic: str, settings: ClientSettings | None) -> str:
 
 
 def compacted_topic(topic: str, partitions: int, settings: ClientSettings | None) -> str:
-    """The line that makes a compacted topic, with the replicas that brokers give by default."""
+    """Return the line that makes a compacted topic, with the replicas that brokers give by default."""
     words = ["--create", "--topic", topic, "--partitions", str(partitions), "--config", "cleanup.policy=compact"]
     return f"`{shlex.join([*kafka_script('kafka-topics.sh', settings), *words])}`"
 

@@ -24,7 +24,7 @@ def is_class(config: Mapping[str, object], name: str) -> bool:
 
 
 def names_one_of(config: Mapping[str, object], classes: Collection[str]) -> bool:
-    """Whether `connector.class` is one of these full names, or another way to name one of them."""
+    """Return whether `connector.class` is one of these full names, or another way to name one of them."""
     named = str(config.get(PROPERTY, "")).strip()
     return (
         named in classes

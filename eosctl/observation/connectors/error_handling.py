@@ -12,7 +12,7 @@ _TOLERANCE = "errors.tolerance"
 
 
 def tolerance(connector: ObservedConnector, _observation: Observation) -> Iterable[Finding]:
-    """Whether records are dropped: a source has no dead letter queue, and the offset behind a record is committed.
+    """Say where records are dropped: a source has no dead letter queue, and the offset behind a record is committed.
 
     It is what its user chose, and so no warning.
     """

@@ -29,7 +29,7 @@ _MOST_IDS = 100
 def find_deleted_offsets(
     app: App, stores: Sequence[Store], cut: Collection[str], dedicated: DedicatedTopics
 ) -> tuple[list[Finding], list[Problem]]:
-    """About source connectors without any offset in `stores`; `cut` are the topics whose start was deleted."""
+    """Judge source connectors without any offset in `stores`; `cut` are the topics whose start was deleted."""
     group_id, configs = app.target.group_id, dedicated.configs
     if group_id is None or not cut:
         return [], []
@@ -52,7 +52,7 @@ def find_deleted_offsets(
 
 
 def _recorded(app: App, names: Collection[str]) -> dict[str, ConnectorState]:
-    """Those whose tasks ran exactly-once, by their task-count record."""
+    """Return those whose tasks ran exactly-once, by their task-count record."""
     if not names:
         return {}
     with app.topics() as store:
@@ -62,7 +62,7 @@ def _recorded(app: App, names: Collection[str]) -> dict[str, ConnectorState]:
 
 
 def _committed(app: App, group_id: str, recorded: Mapping[str, ConnectorState]) -> set[str]:
-    """Those of whose tasks one has committed its newest transaction."""
+    """Return those of whose tasks one has committed its newest transaction."""
     ids = {name: _ids(group_id, name, state) for name, state in recorded.items()}
     if not ids:
         return set()
