@@ -136,7 +136,9 @@ def test_it_is_named_and_the_printed_remedy_heals(incident: Incident, ground: Gr
 
 
 @pytest.mark.parametrize(
-    ("saboteur", "others"), [(restarted_by_a_script, None), (id_taken_again_and_again, 6)], ids=lambda each: str(each)
+    ("saboteur", "others"),
+    [(restarted_by_a_script, None), (id_taken_again_and_again, 6)],
+    ids=["a script restarts it", "another producer takes its id"],
 )
 def test_what_repeats_is_named_whenever_one_looks(
     saboteur: Saboteur, others: int | None, ground: Ground, unique: str
