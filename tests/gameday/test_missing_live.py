@@ -141,6 +141,10 @@ def _with(ground: Ground, code: str) -> list[dict[str, object]]:
     return rows if any(row["code"] == code for row in rows) else []
 
 
+STEADY = 6
+"""So many looks, half a second apart, have to be alike."""
+
+
 @contextmanager
 def never_committed(ground: Ground, name: str) -> Iterator[None]:
     """Its transaction is due in an hour, and brokers abort it after five seconds; the task does not notice."""
@@ -162,6 +166,14 @@ def commit_at_each_poll(ground: Ground) -> None:
     [name] = rest(f"{ground.urls[0]}/connectors")
     config = rest(f"{ground.urls[0]}/connectors/{name}")["config"]
     rest(f"{ground.urls[0]}/connectors/{name}/config", "PUT", config | {"transaction.boundary": "poll"})
+    looks: list[object] = []
+
+    def is_steady() -> bool:
+        """A plan that is made while the worker takes the config up is refused, rightly."""
+        looks.append(rest(f"{ground.urls[0]}/connectors/{name}/status"))
+        return len(looks) > STEADY and all(each == looks[-1] for each in looks[-STEADY:])
+
+    wait_until(is_steady, what="the new config to be taken up", poll_s=0.5)
 
 
 ABORTED = Incident(
