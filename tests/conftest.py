@@ -30,7 +30,7 @@ gc.disable()  # until all tests are collected: modules and tests stay, and were 
 
 # The same examples on every run, however slow the machine: what fails here fails everywhere.
 settings.register_profile(
-    "eosctl", deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    "eosctl", max_examples=50, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
 settings.register_profile("few", parent=settings.get_profile("eosctl"), max_examples=30)  # of `--fast`
 settings.load_profile("eosctl")

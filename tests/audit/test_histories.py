@@ -29,7 +29,7 @@ PARTS = 10
 
 def count(parts: int) -> range:
     """How many of `parts`: all in a full run, a tenth with --fast."""
-    return range((ALL if settings().max_examples >= 100 else FEW) // parts)
+    return range((ALL if settings().max_examples >= 50 else FEW) // parts)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -130,15 +130,14 @@ def test_every_command_tells_what_is_left_and_what_is_missing(cluster: Cluster) 
     )
 
 
-def standstill(cluster: Cluster) -> list[tuple[str, str, object]]:
+def standstill(cluster: Cluster) -> list[tuple[str, object, object]]:
     """What doctor says of topic t, whose partitions have one replica each."""
     settings = ClientSettings(tuple(cluster.stack.bootstrap_servers.split(",")))
     with KafkaTopicStore(settings, deadline=Deadline.after(60)) as store:
         found = standstill_findings(list(store.describe(["t"]).values()))
-    return [(each.code, each.fix.partition(";")[0].rstrip("."), each.evidence.get("partitions")) for each in found]
+    return [(each.code, each.evidence.get("broker"), each.evidence.get("partitions")) for each in found]
 
 
-def told_of(partitions: set[int]) -> list[tuple[str, str, object]]:
-    """Partitions without a leader, each with its only replica on the broker that is down."""
-    start = f"Start broker {KILLED}"
-    return [("broker_down", start, None), ("partition_without_leader", start, sorted(partitions))]
+def told_of(partitions: set[int]) -> list[tuple[str, object, object]]:
+    """The broker that is down, and the partitions that are without a leader for it."""
+    return [("broker_down", KILLED, None), ("partition_without_leader", None, sorted(partitions))]

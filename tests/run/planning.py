@@ -150,7 +150,7 @@ def never_run(outcomes: Sequence[Outcomes]) -> list[str]:
 def unit_part(files: Mapping[str, int], processes: int, *, fast: bool = False) -> Part:
     """What needs no broker, no worker and no Spark, of files and their bytes, in that many processes (`sharing`).
 
-    `fast`: with 30 examples for each property that asks for no other number, a third of what a full run has.
+    `fast`: with 30 examples for each property that asks for no other number, where a full run has 50.
     """
     ranks = {file: rank for rank, file in enumerate(_LONG_UNITS)}
     in_order = sorted(files, key=lambda file: (ranks.get(file, len(ranks)), -files[file], file))
