@@ -55,7 +55,7 @@ class Problem:
     unseen: bool = False
 
     @property
-    def hides(self) -> bool:
+    def is_unseen(self) -> bool:
         """Whether something could not be seen: what failed of a check's parts was not seen either."""
         return self.unseen or self.severity == "error"
 
@@ -184,7 +184,7 @@ def check_exit_code(findings: Collection[Finding], problems: Iterable[Problem] =
     """
     if is_bad(findings, strict=strict):
         return ExitCode.FINDINGS
-    is_partial = any(map(is_unseen, findings)) or any(each.hides for each in problems)
+    is_partial = any(map(is_unseen, findings)) or any(each.is_unseen for each in problems)
     return ExitCode.PARTIAL if is_partial else ExitCode.OK
 
 

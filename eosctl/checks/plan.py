@@ -157,7 +157,7 @@ def _no_connectors(visit: Visit) -> tuple[()]:
 def _offsets(visit: Visit) -> _Found:
     """That offsets are on another cluster, and were looked at there, is nothing to be warned of."""
     findings, problems = offset_findings(visit.app)
-    told = [each for each in problems if each.hides or each.code != OTHER_CLUSTER]
+    told = [each for each in problems if each.is_unseen or each.code != OTHER_CLUSTER]
     return [*findings, *problem_findings("offsets", told)]
 
 

@@ -28,7 +28,7 @@ from eosctl.group.topics.config import blocked_problems, read_both_views, read_c
 from eosctl.group.topics.config_reader import ConfigTopic
 from eosctl.output.parts import unseen_parts
 from eosctl.output.rows import Kind
-from eosctl.report import Problem, Report
+from eosctl.report import Problem, Report, check_exit_code
 from eosctl.task_counts import codes
 from eosctl.task_counts.findings import Case, find_problems
 from eosctl.task_counts.report import case_row, replay_report
@@ -60,17 +60,16 @@ def show_task_counts(app: App, connector: str) -> Report:
 
 
 def validate_task_counts(app: App, *, strict: bool) -> Report:
-    """Connectors with their findings; exit 3 on an error or a warning, with `strict` on an info too.
+    """Return connectors with their findings; exit 3 on an error or a warning, with `strict` on an info too.
 
     Else 7 where something could not be seen.
     """
     report = _report(app, _observe(app), TASK_COUNTS_VALIDATE)
     summary = report.summary_of(TaskCountsSummary)
-    unseen = unseen_parts((), report.problems)
-    exit_code = ExitCode.PARTIAL if unseen else ExitCode.OK
+    exit_code = check_exit_code((), report.problems, strict=strict)
     if summary.error or summary.warning or (strict and summary.info):
         exit_code = ExitCode.FINDINGS
-    return replace(report, data=ValidateData(unseen=unseen), exit_code=exit_code)
+    return replace(report, data=ValidateData(unseen=unseen_parts((), report.problems)), exit_code=exit_code)
 
 
 def find_task_count_problems(app: App) -> tuple[list[Finding], Sequence[Problem]]:

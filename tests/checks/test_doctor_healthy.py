@@ -12,7 +12,7 @@ from tests.envelope import envelope_of
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_topic import CONFIG_TOPIC, config_records, created
 from tests.fakes.config_world import ConfigWorld, compacted
-from tests.fakes.doctor_scene import OFFSETS, W1, W2, WHERE, cluster, transaction_topic
+from tests.fakes.doctor_scene import OFFSETS, W1, W2, WHERE, cluster, later, transaction_topic
 from tests.fakes.own_cluster import OWN_BROKERS, doors_to
 from tests.fakes.world import STATUSES, World
 
@@ -22,21 +22,16 @@ TOPICS = [compacted(CONFIG_TOPIC, 1), compacted(OFFSETS, 25), compacted(STATUSES
 Surroundings = dict[str, Any]
 
 
-def after(there: ConfigWorld, seconds: float) -> ConfigWorld:
-    """So long after the newest record of its topics."""
-    newest_ms = max(record.timestamp_ms for topic in there.topics.topics for record in there.topics.records(topic))
-    there.time.now_s = newest_ms / 1000 + seconds
-    return there
-
-
 def idle_for_a_week() -> tuple[ConfigWorld, Surroundings]:
     """Its brokers have forgotten the transactional id."""
-    there = after(cluster(described=TOPICS, known_ids=()), 8 * DAY_S)
+    there = cluster(described=TOPICS, known_ids=())
+    later(there, 8 * DAY_S)
     return there, there.surroundings
 
 
 def made_a_minute_ago() -> tuple[ConfigWorld, Surroundings]:
-    there = after(cluster(described=TOPICS), 60)
+    there = cluster(described=TOPICS)
+    later(there, 60)
     return there, there.surroundings
 
 
@@ -76,7 +71,8 @@ def hosts_in_capitals() -> tuple[ConfigWorld, Surroundings]:
     orders = there.connect.connectors["orders"]
     orders.url = orders.tasks[0].url = W1.replace("w1", "W1")
     there.topics.read(STATUSES)
-    return after(there, 600), there.surroundings
+    later(there, 600)
+    return there, there.surroundings
 
 
 def several_groups() -> tuple[ConfigWorld, Surroundings]:

@@ -26,18 +26,13 @@ from tests.fakes.doctor_scene import (
     cluster,
     doctor,
     found,
+    later,
     row_of,
     run_fix,
     transaction_topic,
 )
 from tests.fakes.faults import Call
 from tests.fakes.world import STATUSES
-
-
-def later(there: ConfigWorld, seconds: float) -> None:
-    """So long after the newest record of the topics."""
-    newest_ms = max(record.timestamp_ms for topic in there.topics.topics for record in there.topics.records(topic))
-    there.time.now_s = newest_ms / 1000 + seconds
 
 
 def without_worker(there: ConfigWorld) -> None:

@@ -41,6 +41,12 @@ def cluster(**changes: Any) -> ConfigWorld:
     return ConfigWorld(**{**values, **changes})
 
 
+def later(there: ConfigWorld, seconds: float) -> None:
+    """Make it so long after the newest record of the topics."""
+    newest_ms = max(record.timestamp_ms for topic in there.topics.topics for record in there.topics.records(topic))
+    there.time.now_s = newest_ms / 1000 + seconds
+
+
 def doctor(invoke: Invoke, there: ConfigWorld, *more: str) -> Outcome:
     return invoke("doctor", *more, *WHERE, **there.surroundings)
 

@@ -144,10 +144,12 @@ def problem_findings(check: str, problems: Iterable[Problem]) -> Iterable[Findin
         by_code.setdefault(each.code, []).append(each)
     for code, alike in by_code.items():
         for each in alike[:MOST_ALIKE]:
-            yield Finding(code, WARNING, check, each.message, each.hint or "See the message.", certain=not each.hides)
+            yield Finding(
+                code, WARNING, check, each.message, each.hint or "See the message.", certain=not each.is_unseen
+            )
         more = len(alike) - MOST_ALIKE
         if more > 0:
             fix = alike[0].hint or "See the messages of the first ones."
             yield Finding(
-                code, WARNING, check, f"{more:,} more like these", fix, {"more": more}, certain=not alike[0].hides
+                code, WARNING, check, f"{more:,} more like these", fix, {"more": more}, certain=not alike[0].is_unseen
             )

@@ -24,18 +24,22 @@ _UNTOLD: Mapping[str, object] = {"state": "UNASSIGNED"}
 
 
 def read_statuses(records: Iterable[Record]) -> dict[Work, Mapping[str, object]]:
-    """The newest state of each connector and task: `state`, `worker_id`, `trace` and, since 4.1, `version`."""
+    """Return the newest state of each connector and task: `state`, `worker_id`, `trace` and, since 4.1, `version`."""
     found: dict[Work, Mapping[str, object]] = {}
-    for record in records:
-        work = _work_of(record.key)
-        if work is None:
-            continue
-        value = _json_object(record.value)
+    for work, _at_ms, value in _told(records):
         if value is None:
             found.pop(work, None)
         else:
             found[work] = value
     return found
+
+
+def _told(records: Iterable[Record]) -> Iterator[tuple[Work, int, Mapping[str, object] | None]]:
+    """Yield what each record is about, when it was written, and what it says; None where it deletes."""
+    for record in records:
+        work = _work_of(record.key)
+        if work is not None:
+            yield work, record.timestamp_ms, _json_object(record.value)
 
 
 @frozen
@@ -54,16 +58,12 @@ def status_history(records: Iterable[Record]) -> dict[Work, list[WrittenStatus]]
     Compaction takes away all but the newest record of a key, only not in the segment to which is written.
     """
     found: dict[Work, list[WrittenStatus]] = {}
-    for record in records:
-        work = _work_of(record.key)
-        if work is None:
-            continue
-        value = _json_object(record.value)
+    for work, at_ms, value in _told(records):
         if value is None:
             found.pop(work, None)
-            continue
-        said = read_part(value)
-        found.setdefault(work, []).append(WrittenStatus(record.timestamp_ms, said.state, said.worker_id, said.trace))
+        else:
+            said = read_part(value)
+            found.setdefault(work, []).append(WrittenStatus(at_ms, said.state, said.worker_id, said.trace))
     return found
 
 
