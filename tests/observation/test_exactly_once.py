@@ -34,7 +34,8 @@ def group(*modes: Mode, at: str | None, known: bool = True, **changes: object) -
     [
         (group(ENABLED, at="w0"), True),
         (group(ENABLED, at=None), True),
-        (group(ENABLED, ENABLED, at="w9"), True),
+        # who is no member may run in any mode
+        (group(ENABLED, ENABLED, at="w9"), None),
         # the id is known from before: brokers keep it for seven days
         (group(ENABLED, NOT_ENABLED, at="w1"), False),
         (group(ENABLED, NOT_ENABLED, at="w1", looked_ms=30 * DAY_MS, known=False), False),

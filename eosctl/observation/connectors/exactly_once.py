@@ -43,13 +43,13 @@ def task_verdict(connector: ObservedConnector, task: int, observation: Observati
 
 
 def _by_worker(connector: ObservedConnector, task: int, observation: Observation) -> TaskVerdict:
-    """By the mode of the worker that runs it; where all have the same, it does not matter which one that is."""
+    """Judge by the mode of the worker that runs it; where nobody says which one, all have to have the same."""
     if observation.mirror_maker:
         return YES  # no worker of a dedicated MirrorMaker says its mode: its ids are all that there is
     members = [worker for worker in observation.workers if worker.mode is not Mode.ABSENT]
     place = connector.worker_of(f"task {task}")
     at = [worker for worker in members if place is not None and urlsplit(worker.name).netloc == place]
-    verdicts = {_of_mode(worker) for worker in at or members}
+    verdicts = {_of_mode(worker) for worker in (members if place is None else at)}
     if len(verdicts) == 1:
         return verdicts.pop()
     certain = {each.exactly_once for each in verdicts}
@@ -67,7 +67,7 @@ def _of_mode(worker: UpgradeWorker) -> TaskVerdict:
 
 
 def _by_id(connector: ObservedConnector, task: int, observation: Observation) -> TaskVerdict:
-    """By its transactional id, which an exactly-once task has from its start on, and loses when it is idle for long."""
+    """Judge by its transactional id, which an exactly-once task has from its start on, and loses when it is idle for long."""
     unseen = ids_unseen(connector, observation)
     needs = "Needs -b, -g, and DESCRIBE on the transactional ids."
     if observation.unknown_ids is None or observation.group_id is None or unseen:
