@@ -67,7 +67,7 @@ def _of_mode(worker: UpgradeWorker) -> TaskVerdict:
 
 
 def _by_id(connector: ObservedConnector, task: int, observation: Observation) -> TaskVerdict:
-    """Judge by its transactional id, which an exactly-once task has from its start on, and loses when it is idle for long."""
+    """Judge by its transactional id: an exactly-once task has one from its start on, until it is idle for long."""
     unseen = ids_unseen(connector, observation)
     needs = "Needs -b, -g, and DESCRIBE on the transactional ids."
     if observation.unknown_ids is None or observation.group_id is None or unseen:
