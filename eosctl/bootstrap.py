@@ -42,7 +42,7 @@ def ensure_venv(*, extras: Sequence[str]) -> Path:
             code=_CONFIG,
         )
     if not (CHECKOUT / "pyproject.toml").exists():
-        _give_up("eosctl is not in a checkout here.", "Install it with: pip install 'eosctl[spark]'", code=_CONFIG)
+        _give_up("eosctl is not in a checkout here.", "In a clone of it: pip install '.[spark]'", code=_CONFIG)
     wanted = set(extras) | _java_extra(extras)
     venv = CHECKOUT / ".venv"
     with _locked(CHECKOUT / ".venv.lock"):
@@ -73,7 +73,9 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _digest() -> str:
-    return hashlib.sha256((CHECKOUT / "pyproject.toml").read_bytes()).hexdigest()
+    """Return one sha256 of all that says what to install."""
+    files = [CHECKOUT / "pyproject.toml", *sorted(CHECKOUT.glob("requirements/*.txt"))]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _stamp(venv: Path) -> dict[str, object]:
@@ -107,8 +109,8 @@ def _install(venv: Path, extras: set[str]) -> None:
         _make_venv(venv)
     _say(f"installing eosctl[{','.join(sorted(extras))}] into {venv} (once; about a minute)")
     log = venv / "install.log"
-    failed = _run_pip(venv, [*_install_words(), "--editable", f"{CHECKOUT}[{','.join(sorted(extras))}]"], log)
-    if failed:
+    log.unlink(missing_ok=True)
+    if any(_run_pip(venv, [*_install_words(), *words], log) for words in _installs(extras)):
         lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
         _give_up(
             "pip could not install eosctl's dependencies:\n  " + "\n  ".join(lines[-4:]),
@@ -116,6 +118,21 @@ def _install(venv: Path, extras: set[str]) -> None:
             code=_UNAVAILABLE,
         )
     (venv / _STAMP).write_text(json.dumps({"digest": _digest(), "extras": sorted(extras)}))
+
+
+def _installs(extras: set[str]) -> list[list[str]]:
+    """Return what pip is asked for, one call after the other: only files of a known sha256, then eosctl itself.
+
+    What builds a source archive is installed first: in a build environment of its own pip would fetch it unchecked.
+    """
+    known = ["--require-hashes", "--no-build-isolation", "--use-pep517"]
+    lists = [word for name in ["eosctl", *sorted(extras)] for word in ("--requirement", f"requirements/{name}.txt")]
+    own = f"{CHECKOUT}[{','.join(sorted(extras))}]"
+    return [
+        [*known, "--requirement", "requirements/build.txt"],
+        [*known, *lists],
+        ["--no-deps", "--no-build-isolation", "--editable", own],
+    ]
 
 
 def _install_words() -> list[str]:
@@ -127,14 +144,14 @@ def _install_words() -> list[str]:
 
 
 def _run_pip(venv: Path, words: Sequence[str], log: Path) -> int:
-    """pip's exit code; what it says is in `log`. A wheel that it must build is packed without compression."""
+    """Return pip's exit code; add what it says to `log`. A wheel that it must build is packed without compression."""
     settings = venv / "build.cfg"
     settings.write_text(_BUILD_SETTINGS, encoding="ascii")
     environ = {"DIST_EXTRA_CONFIG": str(settings), **os.environ}
     command = [str(venv / "bin" / "python"), "-m", "pip", *words]
-    with log.open("wb") as output:
+    with log.open("ab") as output:
         return subprocess.run(
-            command, env=environ, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+            command, cwd=CHECKOUT, env=environ, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
         ).returncode
 
 

@@ -24,6 +24,7 @@ from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, UnsupportedError
 from eosctl.events import Event
+from eosctl.machine.packages import install_hint
 from eosctl.ports import ConnectWorker
 from eosctl.report import Report
 from eosctl.sandbox.lock import DEFAULT_VERSION
@@ -122,7 +123,7 @@ def demo_on_a_fresh_sandbox(app: App, *, environ: Mapping[str, str], kafka_versi
     Raises UnsupportedError before anything is started where the Spark job of its third step could not run.
     """
     if importlib.util.find_spec("pyspark") is None:
-        raise UnsupportedError("the demo runs a Spark job, and pyspark is missing", hint="pip install 'eosctl[spark]'")
+        raise UnsupportedError("the demo runs a Spark job, and pyspark is missing", hint=install_hint("spark"))
     name = f"demo-{os.getpid()}"
     old = GroupSpec(OLD_GROUP, (Mode.DISABLED, Mode.DISABLED), topic_prefix=OLD_GROUP)
     spec = StackSpec(kafka_version=kafka_version or DEFAULT_VERSION, groups=(GroupSpec(GROUP), old))

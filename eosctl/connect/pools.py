@@ -14,6 +14,7 @@ from eosctl.core.workers.proxies import Proxy
 from eosctl.deadline import Deadline
 from eosctl.errors import UnreachableError, UnsupportedError
 from eosctl.machine.answers import response_within
+from eosctl.machine.packages import install_hint
 from eosctl.machine.resolving import resolve
 
 _DEFAULT_PROXY_PORTS = {"http": 80, "https": 443}
@@ -64,7 +65,7 @@ def _socks_pool(proxy: Proxy, context: ssl.SSLContext | None) -> urllib3.PoolMan
     except ImportError as exc:
         raise UnsupportedError(
             f"${proxy.variable} names a SOCKS proxy ({proxy.shown}), and the Python package PySocks is not installed",
-            hint="pip install 'eosctl[socks]'",
+            hint=install_hint("socks"),
         ) from exc
     return SOCKSProxyManager(
         proxy.url.reveal(), retries=False, maxsize=_CONNECTIONS, cert_reqs="CERT_REQUIRED", ssl_context=context

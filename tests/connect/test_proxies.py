@@ -186,4 +186,4 @@ def test_without_the_package_for_socks_it_is_said(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UnsupportedError, match="PySocks is not installed") as caught:
         worker(f"http://{NAME}:8083", {"all_proxy": "socks5://proxy:1080"})
-    assert caught.value.hint == "pip install 'eosctl[socks]'"
+    assert caught.value.hint == "pip install 'urllib3[socks]>=2.7'"

@@ -140,7 +140,7 @@ def test_the_demo_needs_pyspark_before_it_starts_anything(invoke: Any, monkeypat
     monkeypatch.setitem(sys.modules, "pyspark", None)
     outcome = invoke("demo")
     assert (outcome.exit_code, outcome.stdout) == (1, "")
-    assert "pip install 'eosctl[spark]'" in outcome.stderr
+    assert "pip install 'pyspark<4.4,>=4.3'" in outcome.stderr
     assert "starting" not in outcome.stderr
 
 

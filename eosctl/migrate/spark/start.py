@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.errors import UnsupportedError
 from eosctl.machine.java import require_java, spark_java_home
+from eosctl.machine.packages import install_hint
 from eosctl.sandbox.downloads.jars import cache_dir
 from eosctl.state.work_folders import work_folder
 
@@ -40,7 +41,7 @@ def spark_job(
     if missing:
         raise UnsupportedError(
             f"offsets migrate runs on Spark; not installed: {', '.join(missing)}",
-            hint="pip install 'eosctl[spark]'. `eosctl offsets merge` works without, within one cluster.",
+            hint=f"{install_hint('spark')}. `eosctl offsets merge` works without, within one cluster.",
         )
     from eosctl.migrate.spark.job import MigrationJob
     from eosctl.migrate.spark.rehearsal import rehearse

@@ -20,6 +20,7 @@ from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, UnreachableError, UnsupportedError
 from eosctl.events import Event, OnEvent
 from eosctl.machine.java import Java
+from eosctl.machine.packages import install_hint
 from eosctl.sandbox.downloads.truststore import trust_options
 from eosctl.sandbox.lock import Jar
 
@@ -137,7 +138,7 @@ def _ivy_jar() -> Path:
     locations = list(spec.submodule_search_locations or []) if spec else []
     found = [path for location in locations for path in sorted(Path(location).glob("jars/ivy-*.jar"))]
     if not found:
-        raise UnsupportedError("fetching Kafka's jars needs pyspark", hint="pip install 'eosctl[spark]'")
+        raise UnsupportedError("fetching Kafka's jars needs pyspark", hint=install_hint("spark"))
     return found[0]
 
 
