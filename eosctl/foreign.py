@@ -13,7 +13,7 @@ from shlex import quote
 from typing import Self
 
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7e]+")
-_PLAIN_WORD = re.compile(r"[\w%+./:@][\w%+./:@=-]*")
+_PLAIN_WORD = re.compile(r"[\w+./:@][\w+./:@=-]*")
 _NO_ARGUMENT = re.compile("[\x00\ud800-\udfff]")  # what no argument of a program can hold
 
 
