@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from shlex import quote
 
 from eosctl.core.frozen import frozen
 from eosctl.errors import InputFileError
+from eosctl.foreign import arguments
 from eosctl.profiles.sources import SECRET_SUFFIXES, Said, Section, Sources, as_list, mapping, strings
 from eosctl.target import DEFAULT_TOPICS
 
@@ -85,7 +85,7 @@ def load_profile(sources: Sources) -> Said | None:
             return None
         raise InputFileError(
             f"there is no profile {name.value}: {exc.message}",
-            hint=f"Make it: eosctl profile set {quote(name.value)} bootstrap_server=HOST:PORT",
+            hint=f"Make it: eosctl profile set {arguments(name.value)} bootstrap_server=HOST:PORT",
         ) from exc
     chosen = name or (Said(file.current, path) if file.current else None)
     if chosen is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,6 +14,7 @@ from eosctl.core.clients.hidden_secrets import shown_line
 from eosctl.core.frozen import frozen
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
+from eosctl.foreign import shell_words
 from eosctl.upgrade.drivers.kubernetes.patient_looks import PatientLooks
 from eosctl.upgrade.drivers.manifests.fields import Manifest, Patch
 from eosctl.upgrade.drivers.programs import ProgramError, run_program
@@ -46,7 +46,7 @@ class Kubectl:
 
     def line(self, *words: str) -> str:
         """The command to be pasted."""
-        return shlex.join(self.words(*words))
+        return shell_words(*self.words(*words))
 
     def run(self, app: App, *words: str, stdin: bytes = b"") -> bytes:
         """Runs it; raises UnauthorizedError, UnreachableError, and what `run_program` raises, with all that it said."""
