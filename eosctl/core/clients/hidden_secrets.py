@@ -128,8 +128,8 @@ def without_logins(text: str) -> str:
 
 def _without_login(url: str) -> str:
     scheme, _colon, rest = url.partition("://")
-    place, mark, _query = rest.partition("?")
-    login, at, place = place.rpartition("@")
+    login, at, place = rest.rpartition("@")  # a password may have any character
+    place, mark, _query = place.partition("?")
     return f"{scheme}://{HIDDEN if login else ''}{at}{place}{'?…' if mark else ''}"
 
 

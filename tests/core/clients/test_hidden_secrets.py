@@ -113,6 +113,8 @@ def test_a_long_value_takes_no_long_time(name: str, piece: str) -> None:
     ("text", "shown"),
     [
         ("https://u:hunter2@w:8083/x?sig=hunter2", "https://***@w:8083/x?…"),
+        ("https://u:hun?ter2@w:8083/x", "https://***@w:8083/x"),
+        ("https://u:hun/ter2@w:8083/x", "https://***@w:8083/x"),
         ("u:hunter2@w:8083", "***@w:8083"),
         ('{"ns":"mongodb://db:27017/shop.orders"}', '{"ns":"mongodb://db:27017/shop.orders"}'),
         ("jdbc:pg://u:p@db/x", "jdbc:pg://***@db/x"),
