@@ -78,7 +78,7 @@ def _by_hand_problems(driver: OwnsWorkers) -> list[Problem]:
 def _hidden_problems(count: int) -> list[Problem]:
     if not count:
         return []
-    message = f"{counted(count, 'patch', 'patches')} would show passwords: only the change is shown"
+    message = f"{counted(count, 'patch', 'patches')} may show secrets: only the change is shown"
     hint = "--with-secrets prints the whole patch: keep it out of logs."
     return [Problem(file_codes.SECRETS_HIDDEN, message, hint=hint, severity="warning")]
 
