@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from eosctl import bootstrap  # noqa: E402 - the checkout must be importable first
+from eosctl import bootstrap
 
 
 def main() -> int:

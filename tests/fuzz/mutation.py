@@ -18,7 +18,7 @@ _DIGITS = (
     *(b"18446744073709551616", b"NaN", b"Infinity", b"1_000", "٣".encode()),
 )
 _VALUES = (
-    *(b"null", b"true", b"false", b"[]", b"{}", b'""', b"[null]", b'[[]]', b'{"a":null}', b'{"":{}}', b'[1,"x",{}]'),
+    *(b"null", b"true", b"false", b"[]", b"{}", b'""', b"[null]", b"[[]]", b'{"a":null}', b'{"":{}}', b'[1,"x",{}]'),
     *(b'"\\ud800"', b'"\\udfff\\ud800"', b'"a\\u0000b"', b'"\\u009b2J"', b'"\\u202e"', b'"a\\nb"', b'"--x"', b'","'),
     *(b"[" * _DEEP, b"[" * _DEEP + b"]" * _DEEP, b'{"a":' * _DEEP + b"1" + b"}" * _DEEP),
 )

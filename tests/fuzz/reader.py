@@ -20,6 +20,7 @@ from tests.fuzz.mutation import mutated
 CORPUS = Path(__file__).parent / "corpus"
 SEED = 1
 
+
 class DisagreementError(Exception):
     """Two readers of the same thing, or a reader and what writes it, do not agree."""
 

@@ -148,6 +148,8 @@ def _logs() -> list[bytes]:
 ANSWERS = [
     Reader("rest", _read_rest, lambda: [json.dumps(each).encode() for each in _DOCUMENTS]),
     Reader("prometheus", _metrics_reader(lambda client: client.read_prometheus(_URL)), lambda: [_PROMETHEUS]),
-    Reader("jolokia", _metrics_reader(lambda client: client.read_jolokia(_URL)), lambda: [json.dumps(_JOLOKIA).encode()]),
+    Reader(
+        "jolokia", _metrics_reader(lambda client: client.read_jolokia(_URL)), lambda: [json.dumps(_JOLOKIA).encode()]
+    ),
     Reader("explain", _read_log, _logs, most_s=2),
 ]

@@ -24,11 +24,11 @@ from eosctl.migrate.spark.files import folds_of
 from eosctl.offsets import journal as offsets_journal
 from eosctl.offsets.files.offsets_file import parse_offsets_file
 from eosctl.offsets.switch import journal as switch_journal
+from eosctl.output import render_report
 from eosctl.rescue import journal as rescue_journal
 from eosctl.state.audit import AuditLog
 from eosctl.state.history import read_history
 from eosctl.state.journal import Journal
-from eosctl.output import render_report
 from eosctl.task_counts import clean
 from eosctl.upgrade import plan_file as upgrade_plan
 from eosctl.upgrade.roll.journal import newest_roll
@@ -160,7 +160,9 @@ def _read_record_file(data: bytes) -> object:
     """All three readers find the same records, or all refuse the file."""
     lines = data.splitlines(keepends=True)
     one_by_one = _taken(lambda: [record for _n, _d, record in numbered_documents(lines, name="f")])
-    columns = _taken(lambda: [Record(*row[1:]) for some in read_columns(lines, name="f") for row in zip(*some, strict=True)])
+    columns = _taken(
+        lambda: [Record(*row[1:]) for some in read_columns(lines, name="f") for row in zip(*some, strict=True)]
+    )
     entries = _taken(lambda: [entry.before for entry in read_backup_lines(lines, name="f")])
     as_bytes = columns and [_with_bytes(record) for record in columns]
     if one_by_one != as_bytes or (entries is not None and entries != one_by_one):
@@ -192,7 +194,9 @@ def _record_files() -> list[bytes]:
     ]
     extra = {"written": "x", "cluster_id": "k"}
     lines = [record_line(each, more).encode() + b"\n" for each in records for more in ({}, extra)]
-    body = b'{"offsets": [{"partition": {"filename": "a"}, "offset": {"position": 1}}, {"partition": {}, "offset": null}]}'
+    body = (
+        b'{"offsets": [{"partition": {"filename": "a"}, "offset": {"position": 1}}, {"partition": {}, "offset": null}]}'
+    )
     return [b"".join(lines), *lines, body, b"".join(lines[:2]) + b"\n\r\n" + lines[0]]
 
 
@@ -224,8 +228,16 @@ def _parquets() -> list[bytes]:
 
 
 KEPT = [
-    Reader("migration-plan", _plan_reader(_use_migration, migration.plan_file_text), lambda: [migration.plan_file_text(PLAN).encode()]),
-    Reader("upgrade-plan", _plan_reader(upgrade_plan.read_plan, upgrade_plan.plan_file_text), lambda: [upgrade_plan.plan_file_text(UPGRADE_PLAN).encode()]),
+    Reader(
+        "migration-plan",
+        _plan_reader(_use_migration, migration.plan_file_text),
+        lambda: [migration.plan_file_text(PLAN).encode()],
+    ),
+    Reader(
+        "upgrade-plan",
+        _plan_reader(upgrade_plan.read_plan, upgrade_plan.plan_file_text),
+        lambda: [upgrade_plan.plan_file_text(UPGRADE_PLAN).encode()],
+    ),
     Reader("journal", _read_journal, _journals),
     Reader("audit-log", _read_audit, _audit_logs),
     Reader("record-file", _read_record_file, _record_files),

@@ -170,6 +170,11 @@ SETTINGS = [
     Reader("jaas", _read_jaas, _jaas),
     Reader("jks", _read_store, lambda: _stores("jks")),
     Reader("pkcs12", _read_store, lambda: _stores("p12"), most_s=5),
-    Reader("profiles", _read_profiles, lambda: [_PROFILES.encode(), _LAUGHS.encode() + b"profiles: {a: {connect_url: *i}}"], most_s=3),
+    Reader(
+        "profiles",
+        _read_profiles,
+        lambda: [_PROFILES.encode(), _LAUGHS.encode() + b"profiles: {a: {connect_url: *i}}"],
+        most_s=3,
+    ),
     Reader("web-config", lambda data: read_web_config(put("web.yml", data)), _web_configs, most_s=3),
 ]

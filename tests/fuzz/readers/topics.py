@@ -10,6 +10,7 @@ import pyarrow as pa
 from eosctl.core.configs.fold import fold_config_topic
 from eosctl.core.configs.view import aborted_records, differing_connectors, state_document, without_secrets
 from eosctl.core.ids import WorkerId
+from eosctl.core.offsets.findings import record_findings
 from eosctl.core.offsets.keys import key_owner, renamed_key
 from eosctl.core.offsets.records import (
     OffsetKey,
@@ -22,9 +23,8 @@ from eosctl.core.offsets.records import (
     shown_value,
 )
 from eosctl.core.offsets.typed import typed_offset, typed_partition
-from eosctl.core.records import Bounds, Record, TopicRead
-from eosctl.core.offsets.findings import record_findings
 from eosctl.core.offsets.views import fold_store, offset_views
+from eosctl.core.records import Bounds, Record, TopicRead
 from eosctl.engine.columns import VALUES, nothings
 from eosctl.engine.keys.owners import owners_of, renamed
 from eosctl.engine.listed import Listed, in_order
@@ -87,7 +87,10 @@ def _read_status(data: bytes) -> object:
 
 
 _STATUS = [
-    (b"status-connector-src", b'{"state":"RUNNING","trace":null,"worker_id":"W1:8083","generation":3,"version":"4.3.1"}'),
+    (
+        b"status-connector-src",
+        b'{"state":"RUNNING","trace":null,"worker_id":"W1:8083","generation":3,"version":"4.3.1"}',
+    ),
     (b"status-task-src-0", b'{"state":"RUNNING","trace":null,"worker_id":"w2:8083","generation":3}'),
     (b"status-task-src-1", b'{"state":"FAILED","trace":"a\\n\\tat b","worker_id":"w1:8083","generation":3}'),
     (b"status-task-src-0", b'{"state":"RUNNING","worker_id":"w1:8083","generation":4}'),
@@ -131,7 +134,10 @@ def _read_store(data: bytes) -> object:
     """The records of an offsets topic as views and findings show them."""
     records = tuple(_records(data))
     store = fold_store(TopicRead("t", (Bounds(0, 0, len(records), len(records)),), records, len(records)))
-    views = [list(offset_views({"global": store}, connector, dedicated_in_use=False)) for connector in sorted(store.connectors)]
+    views = [
+        list(offset_views({"global": store}, connector, dedicated_in_use=False))
+        for connector in sorted(store.connectors)
+    ]
     return views, _shown([each.message for each in record_findings(store)])
 
 

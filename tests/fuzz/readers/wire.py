@@ -29,6 +29,7 @@ from tests.fuzz.mutation import BETWEEN
 from tests.fuzz.reader import DisagreementError, Reader
 from tests.wire.samples import VERSIONS, messages
 
+
 def _read_answer(data: bytes) -> object:
     """The first byte says of which API and version; each answer is the one to the request that it names."""
     api, version = VERSIONS[data[0] % len(VERSIONS) if data else 0]
@@ -64,7 +65,10 @@ def _read_batches(data: bytes) -> object:
         rows += len(piece.columns)
         raws = piece.columns["headers"]
         texts = headers_texts(raws)
-        if sum(len(headers_in(raw)) > 0 for raw in raws.to_pylist() if raw is not None) != len(texts) - texts.null_count:
+        if (
+            sum(len(headers_in(raw)) > 0 for raw in raws.to_pylist() if raw is not None)
+            != len(texts) - texts.null_count
+        ):
             raise DisagreementError("headers")
     return heads, rows
 
@@ -112,7 +116,13 @@ def _transaction_log() -> list[bytes]:
     classic += b"\0\x01t" + struct.pack(">iii", 2, 0, 1) + struct.pack(">qq", 2_000, -1)
     flexible = struct.pack(">hqhib", 1, 7, 3, 60_000, 1) + b"\x02\x02t\x03" + struct.pack(">ii", 0, 1) + b"\0"
     flexible += struct.pack(">qq", 2_000, 1_000)
-    tags = b"\x04\x00\x08" + struct.pack(">q", 6) + b"\x01\x08" + struct.pack(">q", 8) + b"\x02\x02\x00\x02\x03\x02\x00\x01"
+    tags = (
+        b"\x04\x00\x08"
+        + struct.pack(">q", 6)
+        + b"\x01\x08"
+        + struct.pack(">q", 8)
+        + b"\x02\x02\x00\x02\x03\x02\x00\x01"
+    )
     return [key + classic, key + flexible + b"\0", key + flexible + tags]
 
 
