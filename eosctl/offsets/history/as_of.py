@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from eosctl.app import App
 from eosctl.core.frozen import frozen
+from eosctl.core.java.numbers import whole_number
 from eosctl.core.offsets.records import json_text
 from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
@@ -34,8 +35,9 @@ class AsOf:
 
 def as_of(text: str, clock: Clock, partitions: Sequence[str] = (), *, store: str | None = None) -> AsOf:
     """What `--as-of` says: a number is an offset of the log, all else a time; raises UsageError."""
-    if text.isascii() and text.isdecimal():
-        return AsOf(None, int(text), tuple(partitions), store)
+    offset = whole_number(text)
+    if offset is not None:
+        return AsOf(None, offset, tuple(partitions), store)
     return AsOf(since_ms(text, clock), None, tuple(partitions), store)
 
 

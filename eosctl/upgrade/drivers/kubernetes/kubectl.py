@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -12,6 +11,7 @@ from typing import cast
 from eosctl.app import App
 from eosctl.core.clients.hidden_secrets import shown_line
 from eosctl.core.frozen import frozen
+from eosctl.core.kept.typed_json import json_of
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
 from eosctl.foreign import shell_words
@@ -121,7 +121,7 @@ class Kubectl:
 
 def _object(said: bytes, what: str) -> Manifest:
     try:
-        found = json.loads(said)
+        found = json_of(said)
     except ValueError as exc:
         raise EosctlError(f"kubectl get {what} answered with something else than JSON") from exc
     if not isinstance(found, dict):
