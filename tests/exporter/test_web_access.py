@@ -38,6 +38,7 @@ HASH = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
 def put(folder: Path, config: object) -> Path:
     path = folder / "web.yml"
     path.write_text(config if isinstance(config, str) else yaml.safe_dump(config))
+    path.chmod(0o600)
     return path
 
 
@@ -71,6 +72,7 @@ def write_pair(folder: Path, authority: trustme.CA, *names: str) -> None:
     pair = authority.issue_cert(*(names or ("127.0.0.1",)))
     for name, blob in (("server.key", pair.private_key_pem), ("server.crt", pair.cert_chain_pems[0])):
         blob.write_to_path(str(folder / f"{name}.new"))
+        (folder / f"{name}.new").chmod(0o600)
         (folder / f"{name}.new").replace(folder / name)
 
 
@@ -428,4 +430,4 @@ def test_a_file_that_is_wrong_ends_the_exporter_with_a_usage_error(invoke: Invok
     assert done.exit_code == 2
     assert f"{path}: basic_auth_users: the password of prom is no bcrypt hash" in done.stderr
     gone = invoke("exporter", *flags, "--web-config-file", str(tmp_path / "none"))
-    assert (gone.exit_code, "none: cannot be read" in gone.stderr) == (2, True)
+    assert (gone.exit_code, f"cannot read {tmp_path / 'none'}" in gone.stderr) == (2, True)
