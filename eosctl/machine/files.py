@@ -152,12 +152,15 @@ def own_folder(base: Path, *below: str) -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it for their owner only, as the XDG specification asks."""
-    if folder.exists():
+    """Make a folder and those above it, for their owner only, as the XDG specification asks; raises OSError."""
+    if folder.is_dir():
         return
     make_folder(folder.parent)
-    with suppress(FileExistsError):  # another eosctl was quicker
+    try:
         folder.mkdir(mode=0o700)
+    except FileExistsError:
+        if not folder.is_dir():  # else another eosctl was quicker
+            raise
 
 
 class NamedFiles:

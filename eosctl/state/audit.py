@@ -123,9 +123,14 @@ class AuditLog:
         Return what was left alone, for others could have put it there. Raises OSError.
         """
         others: list[NotOursError] = []
-        for path in sorted(self.pending.glob("*.json")):
-            try:
+        paths = sorted(self.pending.glob("*.json"))
+        try:
+            if paths:
                 own_folder(self.pending)
+        except NotOursError as exc:
+            return [exc]
+        for path in paths:
+            try:
                 descriptor = open_own(path)
             except NotOursError as exc:
                 others.append(exc)

@@ -46,6 +46,7 @@ fi
 mv -fT -- old "$f"."$2".bak
 mv -fT -- new "$f"
 sync -- "${f%/*}/" || true
+printf %s "$f"."$2".bak
 """
 
 
@@ -124,10 +125,9 @@ class SystemdDriver:
         after = with_mode(before, mode, source=f"{file}{self._where(worker)}")
         if after == before:
             return None
-        moment = stamp(app.clock)
         digests = [hashlib.sha256(content).hexdigest() for content in (after, before)]
-        self._run(app, worker, ["sh", "-c", _REPLACE, "sh", file, moment, str(len(after)), *digests], stdin=after)
-        backup = f"{file}.{moment}.bak"
+        words = ["sh", "-c", _REPLACE, "sh", file, stamp(app.clock), str(len(after)), *digests]
+        backup = os.fsdecode(self._run(app, worker, words, stdin=after))
         return backup if self.ssh is None else f"{self._destination(worker)}:{backup}"
 
     def _run(self, app: App, worker: str, words: list[str], *, stdin: bytes = b"") -> bytes:
