@@ -17,6 +17,7 @@ from pathlib import Path
 
 from eosctl.core.frozen import frozen
 from eosctl.errors import UnsupportedError
+from eosctl.machine.files import own_folder, read_own, write_whole
 
 OLDEST = 17
 NO_JAVA = f"No Java {OLDEST} or newer was found; a real broker, a real Connect worker and Spark need one."
@@ -102,12 +103,9 @@ def spark_java_home(java: Java, folder: Path, spare: Path | None = None) -> Path
     script = home / "bin" / "java"
     text = _SHIM.format(module=_VECTOR_MODULE, java=java.executable)
     try:
-        script.parent.mkdir(parents=True, exist_ok=True)
-        if not script.exists() or script.read_text(encoding="utf-8") != text:
-            draft = script.with_name(f"java.{os.getpid()}")
-            draft.write_text(text, encoding="utf-8")
-            draft.chmod(0o755)
-            draft.replace(script)
+        own_folder(home, "bin")
+        if not script.exists() or read_own(script) != text.encode():
+            write_whole(script, lambda file: file.write(text.encode()), mode=0o755)
     except OSError:
         if spare is None:
             raise

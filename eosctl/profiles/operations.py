@@ -34,7 +34,7 @@ from eosctl.profiles.rows import (
     ValuesSummary,
 )
 from eosctl.report import Json, Report
-from eosctl.state.backups import write_lines
+from eosctl.state.backups import write_blocks
 from eosctl.target import Target
 
 _SECTIONS = ("client", "connect", "expect")
@@ -183,9 +183,10 @@ def import_settings(
 def _write(file: ConfigFile, text: str, profile: str) -> Report:
     changed = parse_config(text, file.path)
     values = changed.profile(profile) if profile in changed.profiles else {}
-    path = Path(file.path).expanduser().resolve()
+    path = Path(file.path).expanduser().absolute()
     if text != file.text:
-        write_lines(path, text.splitlines(), make_directory=True)
+        whole = text if text.endswith("\n") else f"{text}\n"
+        write_blocks(path, [whole.encode()], like=path.stat() if path.exists() else None)
     rows = [
         ValueRow(name=f"{name}.{member}" if member else name, value=value)
         for name, section in values.items()

@@ -261,7 +261,7 @@ def test_a_command_shows_itself_to_a_worker(
         (["--connect-token-file", "SECRET"], {"EOSCTL_CONNECT_PASSWORD": "canary-pw"}, 2, "a token (flag) and a pass"),
         (["--connect-token-file", "SHARED"], {}, 6, "chmod 600"),
         (["--connect-token-file", "/nowhere"], {}, 2, "cannot read /nowhere"),
-        (["--connect-certificate", "SHARED"], {}, 6, "holds a private key and has mode 0640"),
+        (["--connect-certificate", "SHARED"], {}, 6, "holds a private key and has mode 0644"),
     ],
 )
 def test_what_is_refused(
@@ -269,7 +269,7 @@ def test_what_is_refused(
 ) -> None:
     shared = secret_file.with_name("shared")
     shared.write_text("canary-pw")
-    shared.chmod(0o640)
+    shared.chmod(0o644)
     files = {"SECRET": str(secret_file), "SHARED": str(shared)}
     done = invoke("workers", "list", *(files.get(word, word) for word in args), environ=environ)
     assert done.exit_code == exit_code, done.stderr

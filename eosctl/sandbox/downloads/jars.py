@@ -20,6 +20,7 @@ from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, UnreachableError, UnsupportedError
 from eosctl.events import Event, OnEvent
 from eosctl.foreign import Lines
+from eosctl.machine.files import make_folder, open_regular
 from eosctl.machine.java import Java
 from eosctl.machine.packages import install_hint
 from eosctl.sandbox.downloads.truststore import trust_options
@@ -68,7 +69,7 @@ def ensure_jars(
     java_options: Sequence[str] = (),
     ca_file: Path | None = None,
 ) -> list[Path]:
-    """The paths of all `jars` in the cache, fetching those that are missing or have the wrong size.
+    """The paths of all `jars` in the cache, fetching those that are missing or are not what the lock says.
 
     `maven_url` (http, https or file) replaces Ivy's own idea of where Maven Central is; `java_options` are for the
     JVM that fetches (see `proxy_options`), `ca_file` the PEM bundle it is to trust in place of Java's own. Raises
@@ -76,7 +77,7 @@ def ensure_jars(
     installed.
     """
     store = cache / "jars"
-    store.mkdir(parents=True, exist_ok=True)
+    make_folder(store)
     with locked(store / ".lock"):
         missing = [jar for jar in jars if not _is_there(_path(store, jar), jar)]
         if missing:
@@ -98,15 +99,20 @@ def _path(store: Path, jar: Jar) -> Path:
 
 def _is_there(path: Path, jar: Jar) -> bool:
     try:
-        return path.stat().st_size == jar.size
+        return path.stat().st_size == jar.size and _digest(path) == jar.sha256
     except OSError:
         return False
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Holds the lock file at `path`; waits for whoever has it."""
-    with path.open("w") as handle:
+    with open(open_regular(path, os.O_RDWR | os.O_CREAT)[0], "wb") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
@@ -169,7 +175,7 @@ def _settings_xml(maven_url: str | None) -> str:
 def _install(jars: Sequence[Jar], directory: Path, store: Path) -> None:
     """Moves fetched jars into the store, after the sha256 of every one of them was right."""
     for jar in jars:
-        digest = hashlib.sha256((directory / "out" / jar.file_name).read_bytes()).hexdigest()
+        digest = _digest(directory / "out" / jar.file_name)
         if digest != jar.sha256:
             raise EosctlError(
                 f"{jar.file_name}: sha256 {digest[:12]}…, but the lock says {jar.sha256[:12]}…; nothing was installed",
