@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,15 @@ from tests.conftest import Invoke, Outcome
 from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.canaries import World, canary_world
 
-CONTROLS = "x y\nundo: touch PWNED\r\nerror: PWNED\x85fix: PWNED\u2028warning: PWNED\x1b[31m\x9b2J\u202e<b>&\"'[red]"
-OPTION = "--prefix=connect-cluster-PWNED"
-SHELL = "-p;touch${IFS}PWNED;$(touch PWNED)`touch PWNED`'\\{name}"
+CONTROLS = "x y\nundo: touch pwned\r\nerror: pwned\x85fix: pwned\u2028warning: pwned\x1b[31m\x9b2J\u202e<b>&\"'[red]"
+OPTION = "--prefix=connect-cluster-pwned"
+SHELL = "-p;touch${IFS}pwned;$(touch pwned)`touch pwned`'\\{name}"
 VALUES = {"controls": CONTROLS, "option": OPTION, "shell": SHELL}
 OUTPUTS = {"text": VALUES, "wide": {"controls"}, "json": VALUES, "ndjson": {"controls"}, "yaml": {"controls"}}
-_OWN_LINE = re.compile(r"^\s*(?:undo: touch|error: PWNED|fix: PWNED|warning: PWNED)", re.MULTILINE)
-_COMMAND = re.compile(r"`(eosctl [^`]*)`|^(?:undo: |\s*fix: |\s*)(eosctl .*)$|(?:: )(eosctl [^`]*)$", re.MULTILINE)
+_BASH = shutil.which("bash") or "bash"
+_OWN_LINE = re.compile(r"^\s*(?:undo: touch|error: pwned|fix: pwned|warning: pwned)", re.MULTILINE)
+_COMMAND = re.compile(r"`(eosctl [^`\n]*)`|^(?:undo: |\s*fix: |\s*)(eosctl .*)$|: (eosctl [^`\n]*)$", re.MULTILINE)
+_PLACEHOLDER = re.compile(r"(?:^| )[A-Z]+\b|\{\{")
 
 
 @pytest.fixture
@@ -64,15 +67,16 @@ def unsafe(text: str) -> list[str]:
 
 
 def commands(text: str) -> list[str]:
-    """The commands that are printed to be pasted."""
-    return [next(filter(None, found.groups())) for found in _COMMAND.finditer(text)]
+    """The commands with something of others that are printed to be pasted."""
+    found = [next(filter(None, match.groups())) for match in _COMMAND.finditer(text)]
+    return [command for command in found if "pwned" in command and _PLACEHOLDER.search(command) is None]
 
 
 def argv_of(command: str, folder: Path) -> list[str]:
     """What eosctl gets where somebody pastes this into bash; nothing else is run."""
     record = 'eosctl() { printf "%s\\0" "$@"; }; '
     ran = subprocess.run(
-        ["bash", "-c", record + command], cwd=folder, env={"PATH": "/nowhere"}, capture_output=True, check=False
+        [_BASH, "-c", record + command], cwd=folder, env={"PATH": "/nowhere"}, capture_output=True, check=False
     )
     assert (ran.returncode, ran.stderr) == (0, b""), command
     return ran.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]
@@ -84,6 +88,16 @@ def given(argv: list[str]) -> dict[str, Any]:
     command = leaves()[leaf]
     with command.make_context(leaf, argv[len(leaf.split()) :], parent=None, obj=None) as context:
         return context.params
+
+
+def flat(found: Iterable[Any]) -> list[str]:
+    """The texts that options and arguments were given."""
+    return [text for each in found for text in (flat(each) if isinstance(each, list | tuple) else [str(each)])]
+
+
+def is_of(value: str, word: str) -> bool:
+    """Whether a word has the whole of a value: as it is, in JSON or in a regular expression."""
+    return any(each in word for each in (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]))
 
 
 def everything(outcome: Outcome, directory: Path) -> dict[str, str]:
@@ -107,8 +121,8 @@ def test_no_value_of_others_does_anything(
     for where, text in everything(outcome, tmp_path).items():
         assert unsafe(text) == [], where
         for command in commands(text) if output in ("text", "wide") else ():
-            found = given(argv_of(command, folder))
-            assert "prefix" not in found or "PWNED" not in str(found["prefix"]), command
+            words = flat(given(argv_of(command, folder)).values())
+            assert [word for word in words if "pwned" in word and not is_of(VALUES[value], word)] == [], command
     assert list(folder.iterdir()) == []
     assert "unexpected" not in outcome.stderr
     if line.document and output == "json":
