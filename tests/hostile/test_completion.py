@@ -52,10 +52,10 @@ _PATIENCE_S = 60.0
 @contextmanager
 def _shell(argv: list[str], environ: dict[str, str], directory: Path) -> Iterator[int]:
     terminal, slave = pty.openpty()
-    ends = {"stdin": slave, "stdout": slave, "stderr": slave}
     started = subprocess.Popen(
-        argv, env=environ, cwd=directory, start_new_session=True, preexec_fn=take_terminal, **ends
-    )
+        argv, env=environ, cwd=directory, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+        preexec_fn=take_terminal,
+    )  # fmt: skip
     os.close(slave)
     try:
         yield terminal

@@ -1,8 +1,8 @@
 """Values that others choose, in each place where they enter; and a search of everything that each command prints.
 
 A connector, its class, ids, groups, keys, traces, principals and messages are called so. No output has a control
-character, a mark of direction or a line of theirs; and each command that is printed does, in a real shell and by our own
-options, what it says and nothing else.
+character, a mark of direction or a line of theirs; and each command that is printed does, in a real shell and by our
+own options, what it says and nothing else.
 """
 
 from __future__ import annotations
