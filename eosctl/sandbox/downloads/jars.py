@@ -19,6 +19,7 @@ from xml.sax.saxutils import quoteattr
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, UnreachableError, UnsupportedError
 from eosctl.events import Event, OnEvent
+from eosctl.machine.children import child_environ
 from eosctl.machine.java import Java
 from eosctl.sandbox.downloads.truststore import trust_options
 from eosctl.sandbox.lock import Jar
@@ -120,7 +121,7 @@ def _retrieve(
     command += ["-settings", str(settings), "-ivy", str(ivy_file), "-cache", str(directory / "cache")]
     command += ["-confs", "default", "-types", "jar"]
     command += ["-retrieve", f"{directory}/out/[artifact]-[revision].[ext]"]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=child_environ())
     absent = [jar for jar in jars if not (directory / "out" / jar.file_name).exists()]
     if absent:
         reason = _REASON.search(done.stdout + done.stderr)
