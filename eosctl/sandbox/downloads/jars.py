@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
 from eosctl.core.wording import counted
+from eosctl.core.workers.proxies import check_proxy, proxies_of
 from eosctl.errors import EosctlError, UnreachableError, UnsupportedError
 from eosctl.events import Event, OnEvent
 from eosctl.machine.children import child_environ
@@ -43,12 +44,15 @@ def ca_file(environ: Mapping[str, str]) -> Path | None:
 
 
 def proxy_options(environ: Mapping[str, str]) -> list[str]:
-    """$http_proxy, $https_proxy and $no_proxy (either case) as the system properties that Java reads instead."""
-    options = []
+    """$http_proxy, $https_proxy and $no_proxy (either case) as the system properties that Java reads instead.
+
+    Raises UsageError for a proxy that can't be one.
+    """
+    options, named = list[str](), proxies_of(environ).by_scheme
     for scheme in ("http", "https"):
-        proxy = environ.get(f"{scheme}_proxy") or environ.get(f"{scheme.upper()}_PROXY")
-        if proxy:
-            address = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        if proxy := named.get(scheme):
+            check_proxy(proxy)
+            address = urlsplit(proxy.shown)
             options += [f"-D{scheme}.proxyHost={address.hostname}", f"-D{scheme}.proxyPort={address.port or 80}"]
     direct = environ.get("no_proxy") or environ.get("NO_PROXY")
     if options and direct:
