@@ -198,7 +198,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             body, content_type = expose(self.server.overview, self.headers.get("Accept", ""), top=self.server.top)
         except Exception as exc:
-            message = f"the metrics can't be made: unexpected {type(exc).__name__}: {exc}\n"
+            message = f"the metrics can't be made: unexpected {type(exc).__name__}\n"
             self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, message.encode("utf-8", "backslashreplace"))
             return
         self._answer(HTTPStatus.OK, body, content_type)
