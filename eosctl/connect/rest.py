@@ -16,6 +16,7 @@ from urllib.parse import quote
 import urllib3
 
 from eosctl.connect.pools import open_pool, resolve_url
+from eosctl.core.clients.hidden_secrets import without_values
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import RISKY_IN_PATH, connector_path
 from eosctl.core.kept.typed_json import json_of
@@ -152,7 +153,7 @@ class RestConnectWorker:
         if isinstance(document, dict) and document.get("status") in ("healthy", "starting", "unhealthy"):
             return str(document["status"])
         if answer.status != HTTPStatus.NOT_FOUND:
-            raise self._failure("GET /health", answer)
+            raise self._failure("GET /health", answer, None)
         return "starting" if (kafka_version(self.root()["version"]) or (0, 0)) >= HEALTH_SINCE else "unknown"
 
     def connectors(self) -> Mapping[str, ConnectorEntry]:
@@ -258,7 +259,7 @@ class RestConnectWorker:
             if HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
                 return answer
             if not answer.asks_for_patience() or patience.remaining_s() <= backoff_s:
-                raise self._failure(f"{method} {target}", answer)
+                raise self._failure(f"{method} {target}", answer, body)
             patience.sleep(backoff_s)
             backoff_s = min(_LONGEST_BACKOFF_S, backoff_s * 2)
 
@@ -327,9 +328,11 @@ class RestConnectWorker:
             return "--connect-ca names a file of the authorities that the worker's certificate is from."
         return "Does it speak https? It may also want a certificate of yours: --connect-certificate."
 
-    def _failure(self, request: str, answer: _Answer) -> EosctlError:
-        """The error that an answer without success stands for."""
+    def _failure(self, request: str, answer: _Answer, body: object) -> EosctlError:
+        """The error that an answer without success stands for; of a config that was sent its secrets are hidden."""
         message = answer.message()
+        if message is not None and isinstance(body, Mapping):
+            message = without_values(message, body)
         where = f"{request} at {self.url}"
         if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             return UnauthorizedError(

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from eosctl.core.frozen import frozen
 from eosctl.errors import UnsupportedError
+from eosctl.machine.children import child_environ
 from eosctl.machine.files import own_folder, read_own, write_whole
 
 OLDEST = 17
@@ -84,7 +85,7 @@ def _make_own_archive(java: Java) -> None:
         return
     words = [str(java.executable), f"-XX:SharedArchiveFile={draft}", "-Xshare:dump"]
     with suppress(OSError):
-        if subprocess.run(words, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0:
+        if subprocess.run(words, capture_output=True, stdin=subprocess.DEVNULL, env=child_environ()).returncode == 0:
             draft.replace(archive)
         draft.unlink(missing_ok=True)
 
@@ -96,7 +97,9 @@ def spark_java_home(java: Java, folder: Path, spare: Path | None = None) -> Path
     """
     if _is_shim(java.executable):
         return java.home  # $JAVA_HOME of Spark's own process: a shim of that one would start itself
-    modules = subprocess.run([java.executable, "--list-modules"], capture_output=True, text=True).stdout
+    modules = subprocess.run(
+        [java.executable, "--list-modules"], capture_output=True, text=True, env=child_environ()
+    ).stdout
     if _VECTOR_MODULE in modules:
         return java.home
     home = folder / "spark-java-home"
@@ -138,7 +141,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 def _major_version(executable: Path) -> int | None:
     """The feature release that `java -version` names (`1.8` counts as 8); None when it can't be run."""
     try:
-        done = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=20)
+        done = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=20, env=child_environ())
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = re.search(r'version "(\d+)(?:\.(\d+))?', done.stderr + done.stdout)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
+from eosctl.core.clients.hidden_secrets import hide_secrets, without_logins
 from eosctl.core.clients.properties import client_from_properties
-from eosctl.core.clients.settings import ClientSettings, Secret
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.java.lists import split_list
 from eosctl.core.java.properties import parse_properties
 from eosctl.core.workers.access import ConnectAccess
@@ -110,9 +112,9 @@ def _fields(section: str, settings: ClientSettings | ConnectAccess, origin: str)
 
 
 def _shown(value: object) -> Json:
-    if isinstance(value, Secret):
-        return str(value)
-    return value if isinstance(value, bool | int | dict) else str(value)
+    if isinstance(value, Mapping):
+        return cast("Json", hide_secrets(value))
+    return value if isinstance(value, bool | int) else without_logins(str(value))
 
 
 def set_values(file: ConfigFile, profile: str, assignments: Sequence[str]) -> Report:

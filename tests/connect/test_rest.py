@@ -374,3 +374,12 @@ def test_credentials_of_the_url_are_sent_and_never_shown(server: Server) -> None
     assert worker.url == f"{server.url}/x"
     assert "p@ss" not in caught.value.message
     assert "p%40ss" not in caught.value.message
+
+
+def test_an_answer_about_a_config_has_no_secret_of_it(server: Server) -> None:
+    config = {"connection.url": "jdbc:x://db/s?password=canary-1", "db.pw": "canary-2", "topics": "orders"}
+    message = "Invalid value canary-2 for db.pw: jdbc:x://db/s?password=canary-1 of orders"
+    server.answer("/connectors/c/config", (400, {"error_code": 400, "message": message}))
+    with pytest.raises(ConnectError, match=r"Invalid value .* of orders") as caught:
+        _worker(server.url).put_connector_config("c", config)
+    assert "canary" not in caught.value.message

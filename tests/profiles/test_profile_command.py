@@ -179,6 +179,21 @@ def test_show_tells_who_won(profile: Profile, commented: Path, tmp_path: Path) -
     assert "flag:1" in plain
 
 
+def test_show_has_no_password_of_a_url(profile: Profile, tmp_path: Path) -> None:
+    """`https://client:password@…` of the token endpoint was shown as it is."""
+    client = tmp_path / "c.properties"
+    client.write_text(
+        "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\nsome.new.setting=canary-1\nmetadata.max.age.ms=50000\n"
+        "sasl.oauthbearer.token.endpoint.url=https://client:canary-2@idp/token?key=canary-3\n"
+    )
+    client.chmod(0o600)
+    done = profile("show", "-b", "b:1", "--command-config", str(client), "-o", "json")
+    rows = {row["name"]: row["value"] for row in done.json()["data"]["rows"]}
+    assert rows["client.oauth_token_endpoint_url"] == "https://***@idp/token?…"
+    assert "50000" in rows["client.extra"].values()
+    assert "canary" not in done.stdout + done.stderr
+
+
 def test_show_runs_no_command(profile: Profile, file: Path, tmp_path: Path) -> None:
     marker = tmp_path / "ran"
     client = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "me"}

@@ -17,9 +17,11 @@ from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
 from eosctl.core.wording import counted
+from eosctl.core.workers.proxies import check_proxy, proxies_of
 from eosctl.errors import EosctlError, UnreachableError, UnsupportedError
 from eosctl.events import Event, OnEvent
 from eosctl.foreign import Lines
+from eosctl.machine.children import child_environ
 from eosctl.machine.files import make_folder, open_regular
 from eosctl.machine.java import Java
 from eosctl.machine.packages import install_hint
@@ -45,12 +47,15 @@ def ca_file(environ: Mapping[str, str]) -> Path | None:
 
 
 def proxy_options(environ: Mapping[str, str]) -> list[str]:
-    """$http_proxy, $https_proxy and $no_proxy (either case) as the system properties that Java reads instead."""
-    options = []
+    """$http_proxy, $https_proxy and $no_proxy (either case) as the system properties that Java reads instead.
+
+    Raises UsageError for a proxy that can't be one.
+    """
+    options, named = list[str](), proxies_of(environ).by_scheme
     for scheme in ("http", "https"):
-        proxy = environ.get(f"{scheme}_proxy") or environ.get(f"{scheme.upper()}_PROXY")
-        if proxy:
-            address = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        if proxy := named.get(scheme):
+            check_proxy(proxy)
+            address = urlsplit(proxy.shown)
             options += [f"-D{scheme}.proxyHost={address.hostname}", f"-D{scheme}.proxyPort={address.port or 80}"]
     direct = environ.get("no_proxy") or environ.get("NO_PROXY")
     if options and direct:
@@ -128,7 +133,7 @@ def _retrieve(
     command += ["-settings", str(settings), "-ivy", str(ivy_file), "-cache", str(directory / "cache")]
     command += ["-confs", "default", "-types", "jar"]
     command += ["-retrieve", f"{directory}/out/[artifact]-[revision].[ext]"]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=child_environ())
     absent = [jar for jar in jars if not (directory / "out" / jar.file_name).exists()]
     if absent:
         reason = _REASON.search(done.stdout + done.stderr)

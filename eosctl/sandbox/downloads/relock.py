@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from eosctl.machine.children import child_environ
 from eosctl.sandbox.lock import AGENT
 
 # what a broker, a worker, the file and mirror connectors, SMTs and Kafka's own tools (for parity tests) come from
@@ -75,7 +76,7 @@ def _resolve(kafka_version: str, directory: Path) -> Path:
     (directory / "pom.xml").write_text(_POM.format(dependencies=dependencies), encoding="utf-8")
     goals = ["dependency:copy-dependencies", "-DincludeScope=runtime", "-Dmdep.useRepositoryLayout=true"]
     command = ["mvn", "--quiet", "--batch-mode", *goals, f"-DoutputDirectory={directory / 'repository'}"]
-    subprocess.run(command, cwd=directory, check=True, stdin=subprocess.DEVNULL)
+    subprocess.run(command, cwd=directory, check=True, stdin=subprocess.DEVNULL, env=child_environ())
     return directory / "repository"
 
 

@@ -105,6 +105,16 @@ def test_a_config_that_connect_would_not_take_stops_nothing(app: App, world: Swi
     assert (world.connector.state, world.calls) == ("RUNNING", [])
 
 
+def test_what_connect_says_of_a_config_has_no_secret_of_it(app: App, world: SwitchWorld) -> None:
+    """Drivers repeat the URL that they can't open, with its password; a validation names the settings that are some."""
+    world.place("RUNNING", connection_url="jdbc:x://db/s?password=canary-1", shop_name="canary-2")
+    world.connect.definitions["shop.name"] = {"type": "PASSWORD"}
+    world.connect.objections["connection.url"] = "can't open jdbc:x://db/s?password=canary-1 as canary-2"
+    with pytest.raises(RefusedError, match=r"can't open jdbc:x://db… as \*\*\*") as caught:
+        plan_switch(app, SwitchRequest(NAME, OWN))
+    assert "canary" not in f"{caught.value.message} {caught.value.hint}"
+
+
 def test_a_source_that_goes_down_meanwhile_leaves_a_way_back(app: App, world: SwitchWorld) -> None:
     """What was left was STOPPED, which nothing said, and the way back needs nothing of the source."""
     down = {"database.hostname": "Unable to connect"}
