@@ -249,6 +249,13 @@ def test_json_of_another_shape_is_not_connect(
         call(_worker(server.url))
 
 
+def test_json_that_connect_does_not_write_is_not_connect(server: Server) -> None:
+    """Half of a surrogate pair in a plugin's name used to be a UnicodeEncodeError of the request that is made of it."""
+    server.answer("/connector-plugins", (200, [{"class": "a.\ud800Source"}]))
+    with pytest.raises(ConnectError, match="JSON that Connect does not write"):
+        _worker(server.url).plugins()
+
+
 def test_a_task_without_a_number_is_not_of_connect(server: Server) -> None:
     """It used to end the command as a fault of eosctl's own."""
     server.answer("/connectors", (200, {"c": {"status": {"tasks": [{"state": "RUNNING"}]}}}))
