@@ -58,7 +58,10 @@ def up_sandbox(
     """
     directory = _directory(state_dir, name)
     group = GroupSpec(modes=tuple(Mode(mode) for mode in modes))
-    spec = StackSpec(kafka_version=kafka_version or DEFAULT_VERSION, groups=(group,), metrics=metrics)
+    spec = StackSpec(
+        kafka_version=kafka_version or DEFAULT_VERSION, groups=(group,), metrics=metrics,
+        rest_login=True, broker_login=secure,
+    )  # fmt: skip
     spec = secured(spec) if secure else spec
     with _alone(state_dir, name):
         there = Stack.find(directory)
@@ -156,7 +159,8 @@ def _report(kind: Kind, stack: Stack) -> Report:
 def _environ(stack: Stack, groups: Sequence[str]) -> dict[str, str]:
     """What points eosctl at the sandbox; at a secured one it is the super user."""
     super_user = stack.state.command_configs.get(SUPER_USER)
-    environ = {"EOSCTL_BOOTSTRAP_SERVER": stack.secure_bootstrap_servers if super_user else stack.bootstrap_servers}
+    servers = stack.secure_bootstrap_servers if super_user else stack.bootstrap_servers
+    environ = {"EOSCTL_BOOTSTRAP_SERVER": servers, **stack.login.environ()}
     if super_user:
         environ["EOSCTL_COMMAND_CONFIG"] = super_user
         environ["EOSCTL_WORKER_CONFIG"] = ",".join(node.config for node in stack.state.of_kind("worker"))
