@@ -67,8 +67,8 @@ class SystemdDriver:
         (worker,) = workers
         where = self._where(worker)
         return [
-            f"set {SETTING}={mode.value} in {self._properties(worker)}{where}",
-            f"{'sudo ' if self.sudo else ''}systemctl restart {self._unit(worker)}{where}",
+            f"set {SETTING}={mode.value} in {shlex.quote(self._properties(worker))}{where}",
+            f"{'sudo ' if self.sudo else ''}systemctl restart {shlex.quote(self._unit(worker))}{where}",
         ]
 
     def check(self, app: App, workers: Sequence[str]) -> None:
@@ -106,7 +106,7 @@ class SystemdDriver:
         return Acted(words, str(backup) if backup else None)
 
     def _where(self, worker: str) -> str:
-        return "" if self.ssh is None else f" on {self._destination(worker)}"
+        return "" if self.ssh is None else f" on {shlex.quote(self._destination(worker))}"
 
     def _edit_by_shell(self, app: App, worker: str, mode: Mode) -> str | None:
         file = self._properties(worker)
