@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import NotFoundError, RefusedError
-from eosctl.events import OnEvent
+from eosctl.events import Event, OnEvent
 from eosctl.output.rows import Kind
 from eosctl.report import Report
 from eosctl.sandbox.lock import DEFAULT_VERSION, connect_version, supported_versions
@@ -63,6 +64,8 @@ def up_sandbox(
         rest_login=True, broker_login=secure,
     )  # fmt: skip
     spec = secured(spec) if secure else spec
+    if os.geteuid() == 0 and not secure:
+        on_event(Event("Each user of this machine can use its brokers, and run connectors as root: see --secure."))
     with _alone(state_dir, name):
         there = Stack.find(directory)
         if there is not None and there.alive():
