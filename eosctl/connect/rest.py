@@ -1,7 +1,7 @@
 """One Connect worker's REST interface over urllib3.
 
 It maps every answer to a value or an error of eosctl and waits out rebalances (409). It decides nothing, follows no
-redirect, and sends credentials only where its ConnectAccess lets them go.
+redirect, and sends credentials, connectors' configs and signatures only where its ConnectAccess lets them go.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import ssl
 from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
+from functools import partial
 from http import HTTPStatus
 from urllib.parse import quote
 
@@ -21,7 +22,7 @@ from eosctl.core.frozen import frozen
 from eosctl.core.ids import RISKY_IN_PATH, connector_path
 from eosctl.core.kept.typed_json import json_of
 from eosctl.core.versions import HEALTH_SINCE, kafka_version
-from eosctl.core.workers.access import ConnectAccess
+from eosctl.core.workers.access import CONNECTOR_CONFIG, SIGNATURE, ConnectAccess
 from eosctl.core.workers.connector_entry import ConnectorEntry, read_entry
 from eosctl.core.workers.url import NOT_REACHED_HINT, parse_worker_url
 from eosctl.deadline import Deadline
@@ -106,13 +107,14 @@ class RestConnectWorker:
     """Fits `eosctl.ports.ConnectWorker`; `url` is the normalised URL, without credentials."""
 
     def __init__(self, url: str, *, deadline: Deadline, access: ConnectAccess | None = None) -> None:
-        """Connects to nothing yet.
+        """Connects to nothing yet. Without `access` there are no credentials, and whoever gave the URL trusts it.
 
         Raises UsageError for an unusable URL, of the worker or its proxy, InputFileError for unusable certificates,
         UnsupportedError where the proxy takes a package that is missing.
         """
-        parsed, access = parse_worker_url(url), access or ConnectAccess()
+        parsed, access = parse_worker_url(url), access or ConnectAccess(trust_discovered=True)
         self.url = parsed.text
+        self._require_trust = partial(access.require_trust, parsed.text)
         self._deadline = deadline
         # A command makes a handful of requests: closing after each one leaves no socket for the caller to close.
         self._headers = {"Accept": "application/json", "Connection": "close", "User-Agent": "eosctl"}
@@ -191,6 +193,7 @@ class RestConnectWorker:
 
     def put_connector_config(self, connector: str, config: Mapping[str, str]) -> None:
         """`PUT /connectors/{c}/config`: creates or changes; an invalid config raises ConnectError with its errors."""
+        self._require_trust(CONNECTOR_CONFIG)
         self._done("PUT", f"{_path(connector)}/config", body=dict(config))
 
     def delete_connector(self, connector: str) -> None:
@@ -231,6 +234,7 @@ class RestConnectWorker:
 
     def fence(self, connector: str, headers: Mapping[str, str]) -> None:
         """`PUT /connectors/{c}/fence` (3.3+, internal): works on the leader only; `headers` sign an empty body."""
+        self._require_trust(SIGNATURE)
         self._done("PUT", f"{_path(connector)}/fence", headers=headers)
 
     def _mapping(self, method: str, target: str, *, body: object = None) -> Mapping[str, object]:

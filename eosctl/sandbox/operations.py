@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, NotFoundError, RefusedError
-from eosctl.events import OnEvent
+from eosctl.events import Event, OnEvent
 from eosctl.foreign import shell_word
 from eosctl.machine.files import open_own, own_folder
 from eosctl.output.rows import Kind
@@ -60,8 +60,13 @@ def up_sandbox(
     """
     directory = _directory(state_dir, name)
     group = GroupSpec(modes=tuple(Mode(mode) for mode in modes))
-    spec = StackSpec(kafka_version=kafka_version or DEFAULT_VERSION, groups=(group,), metrics=metrics)
+    spec = StackSpec(
+        kafka_version=kafka_version or DEFAULT_VERSION, groups=(group,), metrics=metrics,
+        rest_login=True, broker_login=secure,
+    )  # fmt: skip
     spec = secured(spec) if secure else spec
+    if os.geteuid() == 0 and not secure:
+        on_event(Event("Each user of this machine can use its brokers, and run connectors as root: see --secure."))
     with _alone(state_dir, name):
         there = Stack.find(directory)
         if there is not None and there.alive():
@@ -161,7 +166,8 @@ def _report(kind: Kind, stack: Stack) -> Report:
 def _environ(stack: Stack, groups: Sequence[str]) -> dict[str, str]:
     """What points eosctl at the sandbox; at a secured one it is the super user."""
     super_user = stack.state.command_configs.get(SUPER_USER)
-    environ = {"EOSCTL_BOOTSTRAP_SERVER": stack.secure_bootstrap_servers if super_user else stack.bootstrap_servers}
+    servers = stack.secure_bootstrap_servers if super_user else stack.bootstrap_servers
+    environ = {"EOSCTL_BOOTSTRAP_SERVER": servers, **stack.login.environ()}
     if super_user:
         environ["EOSCTL_COMMAND_CONFIG"] = super_user
         environ["EOSCTL_WORKER_CONFIG"] = ",".join(node.config for node in stack.state.of_kind("worker"))

@@ -13,7 +13,7 @@ from eosctl.app import App
 from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, RefusedError
-from eosctl.foreign import arguments
+from eosctl.foreign import arguments, shell_word
 from eosctl.upgrade.drivers import SETTING, Acted, require_own
 from eosctl.upgrade.drivers.programs import run_program
 from eosctl.upgrade.drivers.properties_files import edit_mode, stamp, with_mode
@@ -79,7 +79,7 @@ class SystemdDriver:
         (worker,) = workers
         where = self._where(worker)
         return [
-            f"set {SETTING}={mode.value} in {self._properties(worker)}{where}",
+            f"set {SETTING}={mode.value} in {shell_word(self._properties(worker))}{where}",
             f"{'sudo ' if self.sudo else ''}systemctl restart {arguments(self._unit(worker))}{where}",
         ]
 
@@ -118,7 +118,7 @@ class SystemdDriver:
         return Acted(words, str(backup) if backup else None)
 
     def _where(self, worker: str) -> str:
-        return "" if self.ssh is None else f" on {self._destination(worker)}"
+        return "" if self.ssh is None else f" on {shell_word(self._destination(worker))}"
 
     def _edit_by_shell(self, app: App, worker: str, mode: Mode) -> str | None:
         file = self._properties(worker)

@@ -10,6 +10,7 @@ import pytest
 
 from eosctl.app import App
 from eosctl.core.offsets.names import GLOBAL as GLOBAL_STORE
+from eosctl.core.workers.access import ConnectAccess
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     ConnectError,
@@ -43,6 +44,17 @@ def test_what_was_deleted_in_the_topic_in_use_is_not_lacking_there(app: App, wor
     world.topics.put(OWN, KEY, None)
     assert world.stored(GLOBAL, KEY) == 3
     assert plan_switch(app, SwitchRequest(NAME, OWN)).steps == ()
+
+
+def test_a_worker_that_nobody_named_does_not_get_the_config(world: SwitchWorld) -> None:
+    """It got all of it, passwords included, while the user's own password was withheld; nothing is stopped, either."""
+    other = ConnectAccess(named=frozenset({"https://w1:8083"}))
+    with pytest.raises(RefusedError) as caught:
+        plan_switch(world.app(connect_urls=(), connect=other), SwitchRequest(NAME, OWN))
+    assert f"-u {URL}." in str(caught.value.hint)
+    assert world.calls == []
+    trusting = world.app(connect_urls=(), connect=replace(other, trust_discovered=True))
+    assert plan_switch(trusting, SwitchRequest(NAME, OWN)).steps
 
 
 def configured_by_hand(world: SwitchWorld) -> None:
