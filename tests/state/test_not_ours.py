@@ -8,6 +8,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
@@ -96,7 +97,7 @@ def test_the_line_of_a_killed_write_goes_into_the_log_whatever_its_file_says(log
 def test_lines_are_not_added_where_anothers_link_leads(victim: Path, what: str) -> None:
     with shared_folder(0o777) as folder:
         link = link_for(NOBODY, folder / "log", victim)
-        open_it = {
+        open_it: dict[str, Callable[[], object]] = {
             "audit log": lambda: AuditLog(link, folder / "writes", Clock()).require_writable(),
             "log file": lambda: LogFile(link, Clock()),
         }
@@ -142,7 +143,7 @@ def test_a_state_folder_that_others_can_change_is_refused(app: App, folder: str)
     there.mkdir(exist_ok=True)
     there.chmod(0o777)
     log = AuditLog(app.state_dir / "audit.jsonl", app.state_dir / "writes", Clock(), app.state_dir)
-    acts = {
+    acts: dict[str, Callable[[], object]] = {
         "": log.require_writable,
         "backups": lambda: keep_record_backup(app, Record("t", 0, 1, 0, b"k", b"v"), b"9", name="x", cluster_id="k"),
         "journals": lambda: Journal(there / "j.ndjson", Clock()).write("begin"),

@@ -15,6 +15,7 @@ from eosctl.core.java.property_edit import set_property
 from eosctl.core.workers.config import parse_worker_config
 from eosctl.errors import EosctlError, InputFileError
 from eosctl.exporter.web.config import read_web_config
+from eosctl.machine.files import NamedFiles
 from eosctl.profiles.config_file import parse_config
 from eosctl.profiles.edits import edit_yaml
 from eosctl.profiles.java_stores import with_stores
@@ -89,6 +90,17 @@ def _jaas() -> list[bytes]:
 _STORE_SECRET = Secret("store-secret")
 
 
+class _OneFile(NamedFiles):
+    """A file of any name."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__()
+        self._data = data
+
+    def read(self, _path: object) -> bytes:
+        return self._data
+
+
 def _read_store(data: bytes) -> object:
     """As a truststore or a keystore; without a password, too, as then no digest hides what is damaged."""
     found = []
@@ -96,7 +108,7 @@ def _read_store(data: bytes) -> object:
         file = StoreFile("f", ("truststore", "keystore")[len(data) % 2], "store", password, Secret("key-secret"))
         try:
             client = ClientProperties(ClientSettings(()), stores=(file,))
-            found.append(with_stores(client, lambda _path: data))
+            found.append(with_stores(client, _OneFile(data)))
         except InputFileError:
             continue
     return found
