@@ -16,7 +16,6 @@ from urllib.parse import quote
 import urllib3
 
 from eosctl.connect.pools import open_pool, resolve_url
-from eosctl.core.clients.hidden_secrets import without_values
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import RISKY_IN_PATH, connector_path
 from eosctl.core.versions import HEALTH_SINCE, kafka_version
@@ -326,6 +325,8 @@ class RestConnectWorker:
         """The error that an answer without success stands for; of a config that was sent its secrets are hidden."""
         message = answer.message()
         if message is not None and isinstance(body, Mapping):
+            from eosctl.core.clients.hidden_secrets import without_values
+
             message = without_values(message, body)
         where = f"{request} at {self.url}"
         if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
