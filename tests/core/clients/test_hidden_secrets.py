@@ -16,7 +16,8 @@ from eosctl.core.clients.hidden_secrets import (
     without_logins,
     without_values,
 )
-from tests.core.clients.connector_settings import PEM, SETTINGS
+from tests.core.clients.connector_settings import SETTINGS
+from tests.core.clients.debezium_settings import PEM
 
 PARTS = ("hunter2", "PRIVATE", "MIIE", "AKIA", "wJalr", "q2lk", "dTpo", "eyJ", "3MVG9")
 
