@@ -17,7 +17,6 @@ from urllib.parse import quote
 import urllib3
 
 from eosctl.connect.pools import open_pool, resolve_url
-from eosctl.core.clients.hidden_secrets import without_values
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import RISKY_IN_PATH, connector_path
 from eosctl.core.kept.typed_json import json_of
@@ -336,6 +335,8 @@ class RestConnectWorker:
         """The error that an answer without success stands for; of a config that was sent its secrets are hidden."""
         message = answer.message()
         if message is not None and isinstance(body, Mapping):
+            from eosctl.core.clients.hidden_secrets import without_values
+
             message = without_values(message, body)
         where = f"{request} at {self.url}"
         if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):

@@ -13,7 +13,6 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from eosctl.core.clients.hidden_secrets import without_logins
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.clients.tokens import checked_token, is_token, seconds_of, token_end_s
 from eosctl.core.frozen import frozen
@@ -123,6 +122,8 @@ def _request_token(settings: ClientSettings, url: str, deadline: Deadline) -> To
 
     The endpoint is another server than the brokers: it is known by authorities of its own, or those of the system.
     """
+    from eosctl.core.clients.hidden_secrets import without_logins
+
     parts, shown = _endpoint_of(url), without_logins(url)
     deadline.check(f"asking {shown} for a token")
     secret = settings.oauth_client_secret.reveal() if settings.oauth_client_secret else ""
@@ -164,6 +165,8 @@ def _endpoint_of(url: str) -> urllib.parse.SplitResult:
         reason = "its host or port can't be one"
     if reason is None:
         return parts
+    from eosctl.core.clients.hidden_secrets import without_logins
+
     shown = without_logins("".join(url.split()))
     raise UsageError(
         f"the token endpoint {shown} can't be used: {reason}",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from eosctl.core.clients.harmless_settings import sounds_secret
-
 _OURS = "EOSCTL_"
 
 
@@ -20,4 +18,8 @@ def child_environ(environ: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    return name.startswith(_OURS) and (sounds_secret(name) or "@" in value)
+    if not name.startswith(_OURS):
+        return False
+    from eosctl.core.clients.harmless_settings import sounds_secret
+
+    return sounds_secret(name) or "@" in value

@@ -14,7 +14,8 @@ _SECRET = re.compile(
     r"passw|passphrase|passcode|secret|token|credential|jaas|webhook|private|signature|certificate|authori[sz]ation"
     r"|connect(ion)?\.?string|user\.?info|keyfile|keytab|api\.?key|(access|account|master|shared|signing)\.?key"
     r"|key$|key\.(id|json|pem|base64|content|value|material)$"
-    r"|(^|\.)(pwd|pw|pass|pin|otp|sas|sig|auth|dsn|salt|hmac|cookie|licen[cs]e|jwt|pem|code)$"
+    r"|(^|\.)(pwd|pw|pass|pin|otp|sas|sig|auth|dsn|salt|hmac|cookie|licen[cs]e|jwt|pem|headers?)$"
+    r"|(^|\.)headers\.|(^|\.)(api|https?|url|uri|request|endpoint)\.path$"
 )
 _NO_SECRET = re.compile(
     r"(?:.*\.)?(?:credentials\.(?:source|provider\.class)|ssl\.client\.auth|output\.format\.key"
@@ -47,7 +48,7 @@ _ENDINGS = r"""
 _HARMLESS = re.compile(rf"(?:^|.*\.)(?:{'|'.join(ending for ending in _ENDINGS.split())})")
 _ADDRESS = re.compile(r".*(?:^|\.)(?:url|urls|uri|uris|endpoints?|address(?:es)?|url\.name|listeners)")
 _PATH = re.compile(
-    r".*(?:^|\.)(?:file|path|location|dir|directory|folder|filename|(?:key|trust)\.?store"
+    r".*(?:^|(?<!api)(?<!http)(?<!https)(?<!url)(?<!uri)(?<!request)(?<!endpoint)\.)(?:file|path|location|dir|directory|folder|filename|(?:key|trust)\.?store"
     r"|keytab|sslcert|sslrootcert)"
 )
 _PAIRS = re.compile(

@@ -35,7 +35,7 @@ _SECRET_SHAPE = re.compile(
     re.I | re.S,
 )
 _BLOB = re.compile(r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)(?!/)[A-Za-z0-9+/]{40,}={0,2}")
-_PAIR = re.compile(r"[^\s:/,\\()\[\]{}|*]+:(?!\d+$)[^\s,/]+")
+_PAIR = re.compile(r"[^\s:/,\\()\[\]{}|*]+:(?!\d+(?:\s*,|$))[^\\].*", re.S)
 _SALT = re.compile(r"(?<=\.with\.salt\.).+", re.S)  # Debezium's column.mask.hash.ALGORITHM.with.salt.SALT
 _NAMES = re.compile(r"""(?<![\w.-])([\w.-]+)["']?\s*[=:]""")
 _NAMED = re.compile(r"""(?<![\w.-])([\w.-]+)(?:\s*=|["']\s*:)\s*""")
@@ -80,13 +80,14 @@ def shown_value(name: str, value: object) -> object:
 
 def without_values(text: str, config: Mapping[str, object], *, secret: Container[str] = ()) -> str:
     """Return what a worker said of a config without the config's values that are not shown, and those of `secret`."""
-    shown = {
-        value.strip(): HIDDEN if name in secret else str(shown_value(name, value))
-        for name, value in config.items()
-        if isinstance(value, str) and (len(value.strip()) >= _SHORTEST or (value.strip() and sounds_secret(name)))
-    }
-    for value in sorted(shown, key=len, reverse=True):
-        text = text.replace(value, shown[value])
+    shown = dict[str, str]()
+    for name, value in config.items():
+        found = value.strip() if isinstance(value, str) else ""
+        if len(found) >= _SHORTEST or (found and sounds_secret(name)):
+            fit = HIDDEN if name in secret else str(shown_value(name, found))
+            shown |= {found: fit} if fit != found else {}
+    for each in sorted(shown, key=len, reverse=True):
+        text = text.replace(each, shown[each])
     return text
 
 

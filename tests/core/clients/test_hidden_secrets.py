@@ -16,7 +16,8 @@ from eosctl.core.clients.hidden_secrets import (
     without_logins,
     without_values,
 )
-from tests.core.clients.connector_settings import PEM, SETTINGS
+from tests.core.clients.connector_settings import SETTINGS
+from tests.core.clients.debezium_settings import PEM
 
 PARTS = ("hunter2", "PRIVATE", "MIIE", "AKIA", "wJalr", "q2lk", "dTpo", "eyJ", "3MVG9")
 
@@ -67,7 +68,12 @@ def test_what_an_operator_needs_is_shown_as_it_is(connector: str) -> None:
         ("topic.prefix", '{"private_key": "hunter2"}', "***"),
         ("topic.prefix", "Bearer hunter2", "***"),
         ("topic.prefix", "user:hunter2", "***"),
+        ("topic.prefix", "user:hun,ter2", "***"),
+        ("topic.prefix", "user: hunter2", "***"),
         ("topic.prefix", "user:hunter2@host", "***"),
+        ("headers.list", "X-Custom:hunter2", "***"),
+        ("http.api.path", "/services/hunter2", "***"),
+        ("servers", "k1:9092, [::1]:9092", "k1:9092, [::1]:9092"),
         ("topic.prefix", "AKIAIOSFODNN7EXAMPLE", "***"),
         ("topic.prefix", "a=1;password=hunter2", "***"),
         ("connection.url", "jdbc:oracle:thin:@db:1521:ORCL", "jdbc:oracle:thin:@db:1521…"),
@@ -133,7 +139,14 @@ def test_a_text_without_logins(text: str, shown: str) -> None:
 
 
 def test_a_text_about_a_config_has_no_secret_of_it() -> None:
-    config = {"a.password": "pw", "no.one.knows": "hunter2", "x": "to", "topics": "orders", "of.plugin": "Word"}
+    config = {
+        "a.password": "pw",
+        "no.one.knows": "hunter2",
+        "x": "to",
+        "topics": "orders",
+        "of.plugin": "Word",
+        "prefix": "hunter2",
+    }
     text = without_values("orders: hunter2 and pw to Word", config, secret={"of.plugin"})
     assert text == "orders: *** and *** to ***"
 
