@@ -8,6 +8,7 @@ from eosctl.checks import codes
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import task_transactional_id
+from eosctl.core.java.numbers import whole_number
 from eosctl.core.java.properties import is_reference
 from eosctl.core.records import Bounds, Placement, TopicDescription
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
@@ -47,7 +48,7 @@ def _brokers_down(topics: Sequence[TopicDescription]) -> Iterable[Finding]:
 
 def _below_min_isr(topic: TopicDescription) -> Iterable[Finding]:
     setting = topic.config.get("min.insync.replicas", "")
-    least = int(setting) if setting.isdecimal() else 0
+    least = whole_number(setting) or 0
     never = least > topic.replication_factor
     if never and topic.name == TRANSACTION_LOG:
         return  # which is a finding of its own

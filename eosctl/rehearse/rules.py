@@ -10,6 +10,7 @@ from dataclasses import field
 from eosctl.core.clients.hidden_secrets import shown_address, shown_value
 from eosctl.core.configs.classes import MIRROR_SOURCE, is_class
 from eosctl.core.frozen import frozen
+from eosctl.core.java.numbers import java_number
 from eosctl.core.java.properties import Properties
 from eosctl.core.kept.typed_json import json_of
 from eosctl.errors import InputFileError, RefusedError
@@ -149,7 +150,7 @@ def fit_connector(given: GivenConnector, *, brokers: int, kafka_version: tuple[i
     for name in (*overrides, *secured):
         del config[name]
     for name, value in config.items():
-        if name.endswith("replication.factor") and value.strip().isdigit() and int(value) > brokers:
+        if name.endswith("replication.factor") and (java_number(value) or 0) > brokers:
             config[name] = str(brokers)
             changed.append(f"{name}: {brokers}, as there are no more brokers")
     return FitConnector(

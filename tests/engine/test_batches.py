@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import resource
 import struct
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 
 from eosctl.core.records import Headers
 from eosctl.engine.reading.batches import BatchDecoder, Piece
+from eosctl.engine.reading.compression import decompressed
 from eosctl.engine.reading.headers import headers_in
 from eosctl.engine.reading.heads import HEAD, batches_in
 from eosctl.errors import ProtocolError
@@ -246,3 +249,17 @@ def test_a_batch_that_lacks_a_record_is_refused() -> None:
     struct.pack_into(">i", fewer, 57, len(LINES) - 1)
     with pytest.raises(ProtocolError):
         read(bytes(fewer))
+
+
+def test_what_cannot_be_decompressed_leaves_nothing_in_memory() -> None:
+    """A MiB used to stay for each: the exporter reads a damaged batch again at every look."""
+    cut = pa.Codec("gzip").compress(b"x" * 100, asbytes=True)[:-9]
+
+    def read_them() -> int:
+        for _each in range(300):
+            with pytest.raises(ProtocolError):
+                list(decompressed([(memoryview(cut), 1)]))
+        return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() >> 20
+
+    before = read_them()
+    assert read_them() - before < 100

@@ -72,6 +72,7 @@ _WITH = {
 }
 # What takes longest without a broker, waits included: it is begun first, the others by their size.
 _LONG_UNITS = (
+    "tests/fuzz/test_fuzz.py",
     "tests/audit/test_histories.py",
     "tests/watch/test_screen.py",
     "tests/exporter/test_exporter_command.py",

@@ -9,6 +9,7 @@ from eosctl.codes import Code
 from eosctl.core.clients.kafka_scripts import only_compacted
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.core.java.numbers import whole_number
 from eosctl.core.open_transactions import end_of_orphan
 from eosctl.core.records import KnownBounds, TopicDescription
 from eosctl.core.wording import counted
@@ -71,20 +72,21 @@ def topic_findings(topics: Iterable[TopicDescription]) -> Iterable[Finding]:
 
 def transaction_topic_findings(topic: TopicDescription, bounds: KnownBounds) -> Iterable[Finding]:
     """The coordinators' own log, `__transaction_state`: what keeps its partitions from being written."""
-    replicas, least = topic.replication_factor, topic.config.get("min.insync.replicas", "")
-    evidence = {"replication_factor": replicas, "min.insync.replicas": least}
-    text = f"topic {topic.name} has {counted(replicas, 'replica')} and min.insync.replicas={least}"
-    if least.isdecimal() and int(least) > replicas:
+    replicas, setting = topic.replication_factor, topic.config.get("min.insync.replicas", "")
+    evidence = {"replication_factor": replicas, "min.insync.replicas": setting}
+    text = f"topic {topic.name} has {counted(replicas, 'replica')} and min.insync.replicas={setting}"
+    least = whole_number(setting) or 0
+    if least > replicas:
         yield Finding(
             codes.TOO_FEW_REPLICAS, ERROR, topic.name, f"{text}: no transaction can begin or end",
             "Add replicas (kafka-reassign-partitions.sh), or lower min.insync.replicas.", evidence,
         )  # fmt: skip
-    elif least.isdecimal() and int(least) == replicas > 1:
+    elif least == replicas > 1:
         yield Finding(
             codes.NO_SPARE_REPLICA, WARNING, topic.name, f"{text}: one lost broker stops transactions",
             "Add a replica (kafka-reassign-partitions.sh), or lower min.insync.replicas by one.", evidence,
         )  # fmt: skip
-    elif least == "1" and replicas > 1:
+    elif least == 1 and replicas > 1:
         yield Finding(
             codes.ONE_INSYNC_REPLICA, WARNING, topic.name, f"{text}: a lost broker may lose transactions",
             "Set min.insync.replicas=2 (kafka-configs.sh).", evidence,

@@ -94,11 +94,11 @@ def _between(name: str) -> bytes:
 
 
 def _of_stream(data: bytes | memoryview, name: str, most: int) -> bytes:
-    found = list[bytes]()
+    found = list[pa.Buffer]()
     with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(data)), name) as stream:
-        while block := stream.read(_BLOCK_BYTES):
+        while (block := stream.read_buffer(_BLOCK_BYTES)).size:  # `read` keeps its memory for ever where it fails
             found.append(block)
-            most -= len(block)
+            most -= block.size
             if most < 0:
                 raise _TooMuchError
     return b"".join(found)

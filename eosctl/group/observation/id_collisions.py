@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId, leader_transactional_id, task_transactional_id
+from eosctl.core.java.numbers import whole_number
 from eosctl.group.protocol import Work
 
 GroupWork = Mapping[str, tuple[Work, ...] | None]
@@ -36,12 +37,13 @@ def readings(transactional_id: TransactionalId) -> Iterator[Reading]:
     if transactional_id.startswith(prefix) and transactional_id != prefix:
         yield Reading(transactional_id.removeprefix(prefix))
     head, _dash, tail = transactional_id.rpartition("-")
-    if not (tail.isascii() and tail.isdigit() and tail == str(int(tail))):
+    number = whole_number(tail)
+    if number is None or tail != str(number):
         return
     at = head.find("-")
     while at >= 0:
         if head[:at] and head[at + 1 :]:
-            yield Reading(head[:at], head[at + 1 :], int(tail))
+            yield Reading(head[:at], head[at + 1 :], number)
         at = head.find("-", at + 1)
 
 

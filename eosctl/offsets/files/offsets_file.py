@@ -128,14 +128,15 @@ def _offsets_of(text: bytes, *, name: str) -> list[object] | None:
     Raises InputFileError for a body that is not read alike by everybody, as `offsets set` refuses it.
     """
     try:
-        document = json.loads(text)
+        decoded = text.decode()
+        document = json.loads(decoded)
     except (ValueError, RecursionError):
         return _NO_JSON
     offsets = document.get("offsets") if isinstance(document, dict) else None
     if not isinstance(offsets, list) or "topic" in document:
         return None
     try:
-        strict_json(text.decode())
+        strict_json(decoded)
     except TwoReadingsError as exc:
         raise InputFileError(f"{name}: {exc}", hint="Different programs would read different offsets.") from exc
     return offsets

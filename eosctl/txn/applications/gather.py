@@ -8,6 +8,7 @@ from dataclasses import field
 from eosctl.app import App
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
+from eosctl.core.java.numbers import whole_number
 from eosctl.core.transactions import (
     OPEN_STATES,
     PROTOCOL_TYPE,
@@ -100,7 +101,8 @@ def broker_limits(app: App, problems: list[Problem]) -> BrokerLimits:
 
 
 def _smallest(values: Mapping[int, str]) -> int | None:
-    return min((int(text) for text in values.values() if text.isdecimal()), default=None)
+    numbers = map(whole_number, values.values())
+    return min((number for number in numbers if number is not None), default=None)
 
 
 def _unread(what: str, error: EosctlError) -> Problem:

@@ -7,6 +7,7 @@ from tests.fuzz.readers.kept import KEPT
 from tests.fuzz.readers.names import NAMES
 from tests.fuzz.readers.settings import SETTINGS
 from tests.fuzz.readers.topics import TOPICS
+from tests.fuzz.readers.values import VALUES
 from tests.fuzz.readers.wire import WIRE
 
-READERS = {each.name: each for each in (*WIRE, *TOPICS, *SETTINGS, *NAMES, *KEPT, *ANSWERS)}
+READERS = {each.name: each for each in (*WIRE, *TOPICS, *SETTINGS, *NAMES, *KEPT, *ANSWERS, *VALUES)}

@@ -139,7 +139,8 @@ def _read_audit(data: bytes) -> object:
     """As `eosctl history` prints it, in each format."""
     path = put("audit.jsonl", data)
     found = []
-    for since_ms, command, outputs in ((None, None, ("text", "wide", "json", "yaml")), (1, "offsets import", ())):
+    shown = (("text", "json"), ("wide", "yaml"))[len(data) % 2]  # YAML takes as long as all else
+    for since_ms, command, outputs in ((None, None, shown), (1, "offsets import", ())):
         report = read_history(AuditLog(path, path.with_name("none"), Clock()), since_ms=since_ms, command=command)
         for output in outputs:
             out = io.StringIO()

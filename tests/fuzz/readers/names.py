@@ -18,6 +18,7 @@ from eosctl.errors import EosctlError
 from eosctl.exporter.server import parse_listen
 from eosctl.fence.rules import parse_id_lines
 from eosctl.group.mirror_makers import NodeName
+from eosctl.group.observation.id_collisions import readings
 from eosctl.kafka.topics.stream import parse_address
 from eosctl.offsets.history.as_of import as_of
 from eosctl.offsets.history.changes import offset_changes, went_back
@@ -36,7 +37,7 @@ def _ids(text: str) -> object:
     own = TransactionalId(text)
     if not text:
         return None
-    asked = (application_of, groups_of_task, is_own_id, may_be_task)
+    asked = (application_of, groups_of_task, is_own_id, may_be_task, lambda each: list(readings(each)))
     return readings_of(own, _KNOWN), task_of(own, "connect-cluster"), [ask(own) for ask in asked]
 
 

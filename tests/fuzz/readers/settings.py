@@ -151,7 +151,7 @@ def _read_profiles(data: bytes) -> object:
     for name in file.profiles:
         try:
             found.append(file.profile(name))
-            if len(found) == 1:
+            if len(found) == 1 and len(data) % 2:
                 edit_yaml(text, ["profiles", name, "group_id"], "new", source="f")
         except EosctlError:
             continue
