@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UsageError
+from eosctl.foreign import printable
 
 from .options import global_options
 from .session import Session, asked_output
@@ -85,6 +86,7 @@ class RootGroup(click.Group):
             _require_utf8(argv)
             code = super().main(argv, prog_name, complete_var, standalone_mode=False, **extra)
         except click.UsageError as exc:
+            exc.message = printable(exc.message)
             exc.show()
             code = _failure(UsageError(exc.format_message()), session, argv, with_problems=False)
         except EosctlError as exc:
@@ -129,8 +131,6 @@ def _show_traceback(exc: Exception, session: Session) -> None:
 def _traceback_lines(exc: BaseException, *, with_text: bool) -> list[str]:
     """The traceback, no line of which begins as one of eosctl's does, whatever the exception says."""
     import traceback
-
-    from eosctl.foreign import printable
 
     head, frames = "Traceback (most recent call last):", traceback.format_tb(exc.__traceback__)
     parts = traceback.format_exception(exc) if with_text else [head, *frames, type(exc).__name__]
