@@ -14,7 +14,7 @@ from tests.test_layers import ROOT
 
 _GROUPS = sorted(importlib.import_module("eosctl.commands.frame.root").COMMANDS)
 _COMMAND = re.compile(  # up to the backtick that closes it; else to the end of its line, which may be too far
-    rf"\b(?:eosctl (?:{'|'.join(_GROUPS)})|kafka-[a-z-]+\.sh|chmod|curl|keytool|openssl|export)\b[^`\n]*"
+    rf"\b(?:eosctl (?:-|{'|'.join(_GROUPS)})|kafka-[a-z-]+\.sh|chmod|curl|keytool|openssl|export)\b[^`\n]*"
 )
 _NAMED = {"arguments"}  # last in a command, behind -- where it must
 _QUOTING = _NAMED | {"shell_word", "shell_words", "resume_command", "undo_command", "_url_of", "quoted_label"}

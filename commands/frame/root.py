@@ -86,8 +86,7 @@ class RootGroup(click.Group):
             _require_utf8(argv)
             code = super().main(argv, prog_name, complete_var, standalone_mode=False, **extra)
         except click.UsageError as exc:
-            exc.message = printable(exc.message)
-            exc.show()
+            _show_usage(exc)
             code = _failure(UsageError(exc.format_message()), session, argv, with_problems=False)
         except EosctlError as exc:
             code = _failure(exc, session, argv)
@@ -113,6 +112,12 @@ def _require_utf8(argv: Sequence[str]) -> None:
             raise UsageError(
                 f"argument {number} is not UTF-8: {shown}", hint="Nothing was done. Is the terminal set to UTF-8?"
             )
+
+
+def _show_usage(exc: click.UsageError) -> None:
+    """A word that was refused may be a name, pasted as it was; choices that are missing have lines of their own."""
+    is_own = isinstance(exc, click.MissingParameter)
+    (exc if is_own else click.UsageError(printable(exc.format_message()), exc.ctx)).show()
 
 
 def _show_traceback(exc: Exception, session: Session) -> None:

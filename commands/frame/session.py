@@ -14,7 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from eosctl.foreign import shell_word
+from eosctl.foreign import printable, shell_word
 
 if TYPE_CHECKING:
     from eosctl.app import App
@@ -221,7 +221,7 @@ class Session:
 
 
 def _print_line(row: Any) -> None:
-    sys.stdout.write(f"{row.line()}\n")
+    sys.stdout.write(f"{printable(row.line())}\n")
     sys.stdout.flush()
 
 
