@@ -102,7 +102,7 @@ def test_the_search_finds_what_is_not_quoted(source: str, parts: list[str]) -> N
     [
         ("f'See `eosctl fence {shell_word(name)}` now'", ["shell_word(name)"]),
         ("f'See `eosctl fence {arguments(name)}` now'", []),
-        ("f'See `eosctl connectors restart --failed {arguments(name)}`'", ["arguments(name)"]),
+        ("f'See `eosctl connectors restart {arguments(name)} --failed`'", ["arguments(name)"]),
         ("f'See `eosctl fence --connector {shell_word(name)} --yes`'", []),
         ("f'See `chmod 600 {shell_word(name)}`'", []),
     ],
