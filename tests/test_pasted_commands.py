@@ -14,7 +14,7 @@ from tests.test_layers import ROOT
 
 _GROUPS = sorted(importlib.import_module("eosctl.commands.frame.root").COMMANDS)
 _COMMAND = re.compile(  # up to the backtick that closes it; else to the end of its line, which may be too far
-    rf"\b(?:eosctl (?:{'|'.join(_GROUPS)})|kafka-[a-z-]+\.sh|chmod|curl|keytool|openssl|export)\b[^`\n]*"
+    rf"\b(?:eosctl (?:-|{'|'.join(_GROUPS)})|kafka-[a-z-]+\.sh|chmod|curl|keytool|openssl|export)\b[^`\n]*"
 )
 _NAMED = {"arguments"}  # last in a command, behind -- where it must
 _QUOTING = _NAMED | {"shell_word", "shell_words", "resume_command", "undo_command", "_url_of", "quoted_label"}
@@ -102,7 +102,7 @@ def test_the_search_finds_what_is_not_quoted(source: str, parts: list[str]) -> N
     [
         ("f'See `eosctl fence {shell_word(name)}` now'", ["shell_word(name)"]),
         ("f'See `eosctl fence {arguments(name)}` now'", []),
-        ("f'See `eosctl connectors restart --failed {arguments(name)}`'", ["arguments(name)"]),
+        ("f'See `eosctl connectors restart {arguments(name)} --failed`'", ["arguments(name)"]),
         ("f'See `eosctl fence --connector {shell_word(name)} --yes`'", []),
         ("f'See `chmod 600 {shell_word(name)}`'", []),
     ],

@@ -11,6 +11,7 @@ import click
 
 from eosctl.core.allowances import Waiver
 from eosctl.errors import EosctlError, InterruptedByUserError, RefusedError, UnconfirmedError, UsageError
+from eosctl.foreign import printable
 from eosctl.output import render_problems, render_report
 from eosctl.report import Problem, Report
 
@@ -91,7 +92,7 @@ def _ask(question: str, session: Session) -> None:
         )
     try:
         with session.stopwatch().stopped():  # reading a plan takes its time, which is not the cluster's
-            agreed = click.confirm(question, default=False, err=True)
+            agreed = click.confirm(printable(question), default=False, err=True)
     except click.Abort as exc:
         click.echo(err=True)  # the cursor is still behind the question
         if isinstance(exc.__context__, KeyboardInterrupt):  # click makes one of Ctrl-C and of the end of input

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError, UsageError
+from eosctl.foreign import printable
 
 from .options import global_options
 from .session import Session, asked_output
@@ -85,7 +86,7 @@ class RootGroup(click.Group):
             _require_utf8(argv)
             code = super().main(argv, prog_name, complete_var, standalone_mode=False, **extra)
         except click.UsageError as exc:
-            exc.show()
+            _show_usage(exc)
             code = _failure(UsageError(exc.format_message()), session, argv, with_problems=False)
         except EosctlError as exc:
             code = _failure(exc, session, argv)
@@ -113,6 +114,12 @@ def _require_utf8(argv: Sequence[str]) -> None:
             )
 
 
+def _show_usage(exc: click.UsageError) -> None:
+    """A word that was refused may be a name, pasted as it was; choices that are missing have lines of their own."""
+    is_own = isinstance(exc, click.MissingParameter)
+    (exc if is_own else click.UsageError(printable(exc.format_message()), exc.ctx)).show()
+
+
 def _show_traceback(exc: Exception, session: Session) -> None:
     """On stderr with -vv, and always in the log file; what the exception says is there with -vv only."""
     log = session.log()
@@ -129,8 +136,6 @@ def _show_traceback(exc: Exception, session: Session) -> None:
 def _traceback_lines(exc: BaseException, *, with_text: bool) -> list[str]:
     """The traceback, no line of which begins as one of eosctl's does, whatever the exception says."""
     import traceback
-
-    from eosctl.foreign import printable
 
     head, frames = "Traceback (most recent call last):", traceback.format_tb(exc.__traceback__)
     parts = traceback.format_exception(exc) if with_text else [head, *frames, type(exc).__name__]

@@ -15,6 +15,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from eosctl.foreign import printable
+
 if TYPE_CHECKING:
     from eosctl.app import App
     from eosctl.deadline import Clock, Stopwatch
@@ -233,7 +235,7 @@ class Session:
 
 
 def _print_line(row: Any) -> None:
-    sys.stdout.write(f"{row.line()}\n")
+    sys.stdout.write(f"{printable(row.line())}\n")
     sys.stdout.flush()
 
 

@@ -74,7 +74,7 @@ def test_a_task_that_lacked_a_right_stands_below_the_right(cause: Finding, faile
     found = under_missing_rights({"failures": [failed, other], "acls": [right("Group", "x"), cause]}, group_id="g")
     assert found["failures"] == [other]
     told = found["acls"][1]
-    assert told.fix == "`eosctl acls apply --all`\nThen `eosctl connectors restart 'c 1' --failed`."
+    assert told.fix == "`eosctl acls apply --all`\nThen `eosctl connectors restart --failed 'c 1'`."
     follows = told.evidence["follows"]
     assert isinstance(follows, list)
     assert [(each["code"], each["subject"]) for each in follows] == [(failed.code, "c 1/0")]

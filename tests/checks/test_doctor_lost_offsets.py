@@ -65,7 +65,9 @@ def test_offsets_that_tasks_would_not_see_come_before_all_that_restarts(invoke: 
         "Before any restart: `eosctl connectors stop orders`, `eosctl offsets merge --connector orders --into "
         "dedicated`, `eosctl connectors resume orders`."
     )
-    assert [row["code"] for row in rest if "restart orders" in row["fix"]], "else nothing is proven about the order"
+    assert [row["code"] for row in rest if "restart --failed orders" in row["fix"]], (
+        "else nothing is proven about the order"
+    )
 
 
 def test_the_merge_that_is_printed_heals_it(invoke: Invoke) -> None:

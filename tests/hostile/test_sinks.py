@@ -176,3 +176,11 @@ def test_a_brokers_answer_prints_no_line_of_its_own(invoke: Invoke, line: str) -
     for text in (outcome.stdout, outcome.stderr):
         assert all(each.isprintable() for each in text.split("\n"))
         assert not [each for each in text.splitlines() if each.lstrip().startswith(("undo:", "fix: x"))]
+
+
+@pytest.mark.parametrize("word", ["--x\nundo: y\x9b", "--timeout=x\nundo: y\x9b"])
+def test_a_word_that_is_no_option_prints_no_line_of_its_own(invoke: Invoke, word: str) -> None:
+    """A name that was pasted as it was."""
+    outcome = invoke("connectors", "stop", word)
+    assert outcome.exit_code == 2
+    assert all(each.isprintable() and not each.startswith("undo:") for each in outcome.stderr.split("\n"))

@@ -22,9 +22,16 @@ from eosctl.rehearse.faults.fault import Simple
 from eosctl.rehearse.page import page_of
 from eosctl.rehearse.plan import RehearsalPlan, RehearsalRequest
 from eosctl.rehearse.proof import Asked, AuditSaid
-from eosctl.rehearse.rows import REHEARSE_RESULT, FaultRow, FaultVerdict, FoundPart
+from eosctl.rehearse.rows import (
+    REHEARSE_RESULT,
+    FaultRow,
+    FaultVerdict,
+    FoundPart,
+    RehearsalSummary,
+    Surroundings,
+)
 from eosctl.rehearse.run import rehearse_on
-from eosctl.report import Report
+from eosctl.report import Problem, Report
 from eosctl.target import Target
 from tests.fakes.clock import FakeTime
 from tests.schema_check import faults_of
@@ -403,6 +410,27 @@ def test_the_page_stands_alone(golden: Callable[[str, str], None]) -> None:
     assert "<b>" not in page
     assert "://" not in page
     assert "not exactly once" in page
+
+
+def test_the_page_shows_nothing_of_others_as_it_is() -> None:
+    """Marks of direction and control characters stood in the page."""
+    import msgspec
+
+    nasty = "a\n<script>b</script>\x9b\u202e\x1b[2J"
+    done = run(Fine)
+    plain = page_of(done.report)
+    row = msgspec.structs.replace(done.rows["fine"], fault=nasty, evidence=nasty)
+    data = msgspec.structs.replace(
+        done.report.data_of(Surroundings), connector_class=nasty, outside={nasty: nasty}, shared={nasty: nasty},
+        changed=[nasty], taken=[nasty], not_taken=[nasty], repeat=nasty,
+    )  # fmt: skip
+    summary = msgspec.structs.replace(done.report.summary_of(RehearsalSummary), connector=nasty, kafka_version=nasty)
+    problem = Problem(EosctlError.code, nasty)
+    page = page_of(replace(done.report, rows=[row], summary=summary, data=data, problems=[problem]))
+    assert "<script" not in page
+    assert all(line.isprintable() for line in page.split("\n"))
+    assert page.count("&lt;script&gt;") >= 13
+    assert len(page.split("\n")) <= len(plain.split("\n")) + 7  # a line for each fact that is there now
 
 
 def replace_message(row: FaultRow, message: str) -> FaultRow:

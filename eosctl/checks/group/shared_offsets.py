@@ -16,6 +16,7 @@ from eosctl.core.frozen import frozen
 from eosctl.core.ids import ProducerId, TransactionalId, task_transactional_id
 from eosctl.core.transactions import PROTOCOL_TYPE, ActiveProducer, KafkaFault
 from eosctl.errors import BrokerError, EosctlError, InterruptedByUserError, UnsupportedError
+from eosctl.foreign import shell_word
 from eosctl.group.gather import worker_id_of
 from eosctl.group.members import STABLE, ConnectGroup, connect_group
 from eosctl.group.observation.rules import Observation
@@ -129,8 +130,8 @@ def _finding(
         codes.TWO_GROUPS, ERROR if is_certain else WARNING, connector,
         f"the groups {group_id} and {other.group_id} both write the offsets of {connector} in {topic}: {ids[0]} wrote "
         f"there {age_s:,} s ago, from {at}; each delivers every record, in its own transactions{doubt}",
-        f"Stop the workers of the group that is not meant (`eosctl -g {other.group_id} workers list`), or give it a "
-        "config.storage.topic and an offset.storage.topic of its own.",
+        f"Stop the workers of the group that is not meant (`eosctl workers list -g {shell_word(other.group_id)}`), or "
+        "give it a config.storage.topic and an offset.storage.topic of its own.",
         {"group_id": other.group_id, "transactional_ids": ids, "topic": topic, "workers": holders},
         certain=is_certain,
     )  # fmt: skip
