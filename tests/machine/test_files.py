@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import stat
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -49,6 +50,10 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+def is_ours(path: Path) -> bool:
+    return why_not_ours(path.stat()) is None
+
+
 @pytest.mark.parametrize(
     ("uid", "gid", "mode", "ours"),
     [
@@ -78,7 +83,7 @@ def test_a_file_is_ours_where_nobody_else_can_change_it(
 
 def test_another_user_takes_roots_files_and_their_own_and_no_others(shared: Path) -> None:
     made = [make_for(uid, shared / str(uid), b"x") for uid in (0, NOBODY, OTHER)]
-    assert [as_user(NOBODY, lambda path=path: why_not_ours(path.stat()) is None) for path in made] == [
+    assert [as_user(NOBODY, partial(is_ours, path)) for path in made] == [
         True, True, False,
     ]  # fmt: skip
     assert as_user(NOBODY, lambda: (read_own(made[0]), read_own(made[1]))) == (b"x", b"x")
