@@ -91,6 +91,15 @@ def test_another_user_takes_roots_files_and_their_own_and_no_others(shared: Path
         as_user(NOBODY, lambda: read_own(made[2]))
 
 
+@pytest.mark.parametrize(("gid", "ours"), [(OTHER, True), (0, True), (NOBODY, False), (OTHER + 1, False)])
+def test_a_group_that_is_the_pods_alone_may_write(shared: Path, gid: int, ours: bool) -> None:
+    """Kubernetes lets the group of a pod's volumes write all that is in them, and nobody else has that group."""
+    path = make_for(OTHER, shared / "f", b"x")
+    os.chown(path, OTHER, gid)
+    path.chmod(0o660)
+    assert as_user(OTHER, partial(is_ours, path)) is ours
+
+
 def test_who_became_root_by_sudo_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_UID", str(OTHER))
     assert own_users() == {0, OTHER}
