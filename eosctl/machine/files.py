@@ -50,25 +50,32 @@ def why_not_ours(status: os.stat_result, owners: Collection[int] = ()) -> str | 
 
 
 def _is_private_group(status: os.stat_result) -> bool:
-    """Whether the group is its owner's alone: where each user has such a group, the umask lets it write new files."""
+    """Return whether the group has no members but the owner and root, so that it may write.
+
+    Many systems give each user a group of that name, which the umask lets write new files; Kubernetes gives a pod's
+    volumes a group that no one has a name for; OpenShift's are root's.
+    """
     import grp
     import pwd
 
     try:
-        owner, group = pwd.getpwuid(status.st_uid), grp.getgrgid(status.st_gid)
+        group = grp.getgrgid(status.st_gid)
     except KeyError:
-        return False
-    is_named_so = owner.pw_gid == group.gr_gid and owner.pw_name == group.gr_name
-    return is_named_so and set(group.gr_mem) <= {owner.pw_name}
+        return status.st_gid in (os.getegid(), *os.getgroups())
+    try:
+        owner = pwd.getpwuid(status.st_uid).pw_name
+    except KeyError:
+        owner = ""
+    return (status.st_gid == 0 or group.gr_name == owner) and set(group.gr_mem) <= {owner, "root"}
 
 
 def _require_ours(path: Path, status: os.stat_result, what: str) -> None:
     why = why_not_ours(status)
     if why is not None:
+        change = "chmod go-w" if status.st_uid in own_users() else f"chown {os.geteuid()}"
         raise NotOursError(
             f"the {what} {path} {why}",
-            f"Look at what is in it. If it is right: chown {os.geteuid()} and chmod go-w {shlex.quote(str(path))}; "
-            "else remove it, or name another.",
+            f"Look at what is in it. If that is right: {change} {shlex.quote(str(path))}; else remove it.",
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from eosctl.core.frozen import frozen
@@ -90,13 +90,14 @@ def edited_config(sources: Sources, clock: Clock) -> Iterator[ConfigFile]:
         raise InputFileError(f"cannot write {path}: {exc.strerror or exc}", hint=hint) from exc
     try:
         deadline = Deadline.after(_EDIT_S, clock)
-        while not lock_now(folder):
-            if deadline.expired():
-                raise RefusedError(
-                    f"another process has locked {path.parent}; nothing was written",
-                    hint="It may be another `eosctl profile`: wait for it, or end it.",
-                )
-            clock.sleep_s(_POLL_S)
+        with suppress(OSError):  # some file systems have no locks
+            while not lock_now(folder):
+                if deadline.expired():
+                    raise RefusedError(
+                        f"another process has locked {path.parent}; nothing was written",
+                        hint="It may be another `eosctl profile`: wait for it, or end it.",
+                    )
+                clock.sleep_s(_POLL_S)
         yield open_config(sources)
     finally:
         os.close(folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from eosctl.core.kept.typed_json import json_of
 from eosctl.machine.files import make_folder, open_own, sync_directory
 from eosctl.report import Json
 
+_LOOKS, _LOOK_S = 5000, 0.001
 AuditEntry = Mapping[str, Any]
 """A line of the log, of this version of eosctl or of an older one."""
 
@@ -75,10 +77,13 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 def lock_now(descriptor: int) -> bool:
     """Take the lock on an open file; return False where another process has it. One that only looks is waited for."""
-    while not _lock(descriptor, fcntl.LOCK_EX):
+    for _ in range(_LOOKS):
+        if _lock(descriptor, fcntl.LOCK_EX):
+            return True
         if not _lock(descriptor, fcntl.LOCK_SH):  # beside one that looks there is room
             return False
-    return True
+        time.sleep(_LOOK_S)
+    return False
 
 
 def is_locked(descriptor: int) -> bool:

@@ -50,6 +50,10 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+def is_ours(path: Path) -> bool:
+    return why_not_ours(path.stat()) is None
+
+
 @pytest.mark.parametrize(
     ("uid", "gid", "mode", "ours"),
     [
@@ -77,18 +81,23 @@ def test_a_file_is_ours_where_nobody_else_can_change_it(
             read_own(path)
 
 
-def _is_ours(path: Path) -> bool:
-    return why_not_ours(path.stat()) is None
-
-
 def test_another_user_takes_roots_files_and_their_own_and_no_others(shared: Path) -> None:
     made = [make_for(uid, shared / str(uid), b"x") for uid in (0, NOBODY, OTHER)]
-    assert [as_user(NOBODY, partial(_is_ours, path)) for path in made] == [
+    assert [as_user(NOBODY, partial(is_ours, path)) for path in made] == [
         True, True, False,
     ]  # fmt: skip
     assert as_user(NOBODY, lambda: (read_own(made[0]), read_own(made[1]))) == (b"x", b"x")
     with pytest.raises(OSError, match=f"belongs to user {OTHER}"):
         as_user(NOBODY, lambda: read_own(made[2]))
+
+
+@pytest.mark.parametrize(("gid", "ours"), [(OTHER, True), (0, True), (NOBODY, False), (OTHER + 1, False)])
+def test_a_group_that_is_the_pods_alone_may_write(shared: Path, gid: int, ours: bool) -> None:
+    """Kubernetes lets the group of a pod's volumes write all that is in them, and nobody else has that group."""
+    path = make_for(OTHER, shared / "f", b"x")
+    os.chown(path, OTHER, gid)
+    path.chmod(0o660)
+    assert as_user(OTHER, partial(is_ours, path)) is ours
 
 
 def test_who_became_root_by_sudo_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
