@@ -62,6 +62,13 @@ class Target:
             named.add(self.status_topic)
         return frozenset(named)
 
+    def trusts(self, url: str) -> bool:
+        """Whether the worker that is known as `url` may have what is secret, where it is reached from here."""
+        from eosctl.core.workers.connect_map import reachable_url
+        from eosctl.core.workers.url import parse_worker_url
+
+        return self.connect.trusts(parse_worker_url(reachable_url(url, self.connect_map)))
+
     def require_client(self) -> ClientSettings:
         """The Kafka client settings; raises UsageError when no bootstrap server was given."""
         if self.client is None:

@@ -58,8 +58,8 @@ def up(
     """Start a broker and workers, and wait until they answer.
 
     Without --secure the brokers ask for no login: each user of this machine can read and write all topics, and through
-    the config topic run connectors as you. The workers ask for a password; the lines that are printed give it to
-    eosctl, and `curl --netrc-file` takes the file login/rest.netrc of the sandbox's directory.
+    the config topic run connectors as you. The workers ask for a password; the lines that are printed lead eosctl to
+    it, and `curl --netrc-file` takes the file login/rest.netrc of the sandbox's directory.
 
     With --secure all clients log in at a SASL_SSL listener, and have the rights that ACLs grant: the worker as
     User:worker, the clients of its connectors as User:producer, User:consumer and User:admin, each with the rights of

@@ -13,7 +13,6 @@ from eosctl.app import App
 from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.frozen import frozen
 from eosctl.core.workers.connector_entry import mapping_of
-from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import EosctlError
 from eosctl.group.gather import NO_REST
 from eosctl.group.observation.rules import VALIDATION, Observation, ObservedConnector
@@ -41,9 +40,8 @@ def with_validations(app: App, observation: Observation) -> Observation:
     """
     if observation.mirror_maker:
         return observation.without((VALIDATION,), f"each {NO_REST}")
-    reached = {url: app.worker(url).url for url in observation.cluster_ids}
-    trusted = [url for url, text in reached.items() if app.target.connect.trusts(parse_worker_url(text))]
-    url, is_trusted = next(iter([*trusted, *reached]), None), bool(trusted)
+    trusted = [url for url in observation.cluster_ids if app.target.trusts(url)]
+    url, is_trusted = next(iter([*trusted, *observation.cluster_ids]), None), bool(trusted)
     sources = observation.sources()
     if url is None or observation.connectors is None or not sources:
         return observation

@@ -155,7 +155,7 @@ def narrow_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sta
     spec = StackSpec(
         groups=(),
         secure=SecureListener({USER: "narrow-pass"}, hosts=("elsewhere.example",)),
-        broker_config={"sasl.enabled.mechanisms": "PLAIN"},
+        broker_config={"listener.name.sasl_ssl.sasl.enabled.mechanisms": "PLAIN"},
     )
     stack = Stack.up(spec, directory / "stack", name="narrow", environ=os.environ)
     try:

@@ -114,6 +114,8 @@ def test_a_secured_sandbox_says_which_file_is_whose_and_no_password(invoke: Any,
         assert {Path(file).stat().st_mode & 0o777 for file in files} == {0o600}
 
         passwords = [path.read_text().split('password="')[1].split('"')[0] for path in configs.values()]
+        made = Path(data["directory"]) / "login"
+        passwords += [(made / name).read_text() for name in ("rest.password", "brokers.password")]
         assert len(set(passwords)) == len(passwords)
         status = invoke("sandbox", "status", "--name", name, environ=environ)
         assert f"User:worker: --command-config {configs['User:worker']}" in status.stdout
