@@ -13,8 +13,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -190,4 +191,8 @@ def _keep(path: Path, found: Sequence[str]) -> None:
 
     with contextlib.suppress(OSError):
         own_folder(path.parent)
-        write_whole(path, lambda file: file.write(json.dumps(found).encode()))
+        write_whole(path, partial(_write_names, found))
+
+
+def _write_names(found: Sequence[str], file: IO[bytes]) -> None:
+    file.write(json.dumps(found).encode())

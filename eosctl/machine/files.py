@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shlex
 import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -19,6 +18,7 @@ from typing import IO
 from uuid import uuid4
 
 from eosctl.errors import InputFileError, RefusedError
+from eosctl.foreign import shell_word
 
 _BEGIN_EVERY_BYTES = 1 << 24
 _MOST_LINKS = 40
@@ -75,7 +75,7 @@ def _require_ours(path: Path, status: os.stat_result, what: str) -> None:
         change = "chmod go-w" if status.st_uid in own_users() else f"chown {os.geteuid()}"
         raise NotOursError(
             f"the {what} {path} {why}",
-            f"Look at what is in it. If that is right: {change} {shlex.quote(str(path))}; else remove it.",
+            f"Look at what is in it. If that is right: {change} {shell_word(str(path))}; else remove it.",
         )
 
 
@@ -207,7 +207,7 @@ class NamedFiles:
             why, change = (f"has mode {mode}: others on this machine can get at it" if is_open else None), "600"
         if why is None:
             return
-        own = f"chmod {change} {shlex.quote(str(where))}, or name a copy of your own with that mode."
+        own = f"chmod {change} {shell_word(str(where))}, or name a copy of your own with that mode."
         raise RefusedError(
             f"{path} holds {holds} and {why}",
             hint=own if not readable or found.st_uid in own_users() else "Name a copy of your own.",

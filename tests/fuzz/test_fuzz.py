@@ -60,10 +60,11 @@ def _takes_memory(data: bytes) -> object:
 
 
 @pytest.mark.parametrize(
-    ("read", "error"), [(_raises, "ValueError"), (_takes_long, "TooSlowError"), (_takes_memory, "TooLargeError")]
+    ("read", "error", "most_s"),
+    [(_raises, "ValueError", 60), (_takes_long, "TooSlowError", 0.05), (_takes_memory, "TooLargeError", 60)],
 )
-def test_the_fuzzer_sees_errors_and_what_takes_too_long_or_too_much(read: object, error: str) -> None:
-    reader = Reader("planted", read, lambda: [b"1", b"22"], most_s=0.05, most_mib=50)  # type: ignore[arg-type]
+def test_the_fuzzer_sees_errors_and_what_takes_too_long_or_too_much(read: object, error: str, most_s: float) -> None:
+    reader = Reader("planted", read, lambda: [b"1", b"22"], most_s=most_s, most_mib=50)  # type: ignore[arg-type]
     found = next(faults(reader, 500))
     assert type(found.fault).__name__ == error
     assert type(reader.fault(found.data)).__name__ == error

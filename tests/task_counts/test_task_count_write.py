@@ -55,7 +55,7 @@ def test_write_fences_first_then_writes_under_an_id_of_its_own(scene: Scene) -> 
     assert (report.exit_code, report.rows[0].outcome) == (ExitCode.OK, "written")
     assert scene.timeouts() == [FENCE_TRANSACTION_TIMEOUT_MS] * 3
     assert scene.records() == [("eosctl-config-g", b'{"task-count":0}')]
-    assert report.data.undo == "eosctl task-counts write c --count 3"
+    assert report.data.undo == "eosctl task-counts write --count 3 c"
     (line,) = Path(str(report.data.backup)).read_text().splitlines()
     kept = json.loads(line)
     assert (kept["key"], kept["value"], kept["offset"]) == ("tasks-fencing-c", '{"task-count": 3}', 5)
