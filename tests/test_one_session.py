@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import TransactionalId
+from eosctl.core.transactions import Coordinator
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import DeadlineError
 from eosctl.kafka.session import KafkaSession
@@ -51,19 +52,22 @@ class Asked:
             self.settings, deadline=Deadline.after(timeout_s, Clock()), connections=connections
         )
 
-    def fence(self) -> int:
+    def fence(self, known: Mapping[TransactionalId, Coordinator]) -> int:
         with self.admin() as admin:
-            [answer] = admin.fence([TransactionalId("g-orders-0")], transaction_timeout_ms=1000)
+            [answer] = admin.fence(list(known), transaction_timeout_ms=1000, coordinators=known)
         assert answer.fault is None
         return answer.attempts
 
 
 def test_connections_that_brokers_ended_meanwhile_are_not_used(asked: Asked) -> None:
     """A fence over an idle connection that had ended would have been "unconfirmed", though it was never sent."""
-    assert asked.fence() == 1
+    wanted = TransactionalId("g-orders-0")
+    with asked.admin() as admin:
+        coordinator = admin.find_coordinators([wanted])[wanted]
+    assert isinstance(coordinator, Coordinator)
     asked.cluster.drop_connections()
     time.sleep(0.05)
-    assert asked.fence() == 1
+    assert asked.fence({wanted: coordinator}) == 1
     assert asked.cluster.accepted.total() == 2
 
 
