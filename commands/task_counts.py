@@ -82,7 +82,7 @@ def replay_command(app: App, file: IO[bytes] | None, topic: bool) -> Report:
 
     FILE holds one JSON object per record and line ({"topic", "partition", "offset", "key", "value"}); - is stdin.
     --topic also lists each record of an aborted transaction with the committed record that counts instead: preparing
-    and disabled workers read both. Secret-looking config values are shown as ***, the session key never.
+    and disabled workers read both. Config values that are not known to be harmless are shown as ***.
 
     Example: eosctl task-counts replay connect-configs.ndjson -o json
     """

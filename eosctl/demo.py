@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -24,6 +23,7 @@ from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, UnsupportedError
 from eosctl.events import Event
+from eosctl.foreign import Lines, shell_word, shell_words
 from eosctl.machine.packages import install_hint
 from eosctl.ports import ConnectWorker
 from eosctl.report import Report
@@ -49,9 +49,9 @@ class Walk:
     environ: Mapping[str, str]
     rows: list[DemoRow] = field(default_factory=list)
 
-    def say(self, text: str) -> None:
-        """One line of narration."""
-        self.app.on_event(Event(text))
+    def say(self, *lines: str) -> None:
+        """Narrate."""
+        self.app.on_event(Event(Lines.of(*lines)))
 
     def prove(self, step: str, what: str, *, expected: object, actual: object) -> None:
         """Keeps one row of the report, and says it."""
@@ -72,7 +72,7 @@ class Walk:
 
     def eosctl(self, *words: str, group: str = GROUP, expect: int = 0) -> None:
         """Prints and runs one eosctl command as a user would; raises when it does not exit as expected."""
-        self.say(f"\n   $ eosctl {shlex.join(words)}")
+        self.say("", f"   $ eosctl {shell_words(*words)}")
         command = [sys.executable, "-m", "eosctl", *words]
         state = {"XDG_STATE_HOME": str(self.stack.directory / "state")}  # backups go when the sandbox goes
         patience = {"EOSCTL_TIMEOUT": f"{_COMMAND_TIMEOUT_S:g}"}  # Spark's first start on a busy machine
@@ -81,7 +81,7 @@ class Walk:
         for line in (done.stderr + done.stdout).splitlines():
             self.say(f"   {line}")
         if done.returncode != expect:
-            raise EosctlError(f"eosctl {shlex.join(words)} exited with {done.returncode}, not {expect}")
+            raise EosctlError(f"eosctl {shell_words(*words)} exited with {done.returncode}, not {expect}")
 
     @property
     def files(self) -> Path:
@@ -133,9 +133,13 @@ def demo_on_a_fresh_sandbox(app: App, *, environ: Mapping[str, str], kafka_versi
         return walk_through(app, stack, environ=environ)
     finally:
         if keep:
-            app.on_event(Event(f"\nThe sandbox stays up. Stop it with: eosctl sandbox down --name {shlex.quote(name)}"))
+            app.on_event(
+                Event(
+                    Lines.of("", f"The sandbox stays up. Stop it with: eosctl sandbox down --name {shell_word(name)}")
+                )
+            )
         else:
-            app.on_event(Event("\nstopping the sandbox"))
+            app.on_event(Event(Lines.of("", "stopping the sandbox")))
             stack.down()
 
 
@@ -151,9 +155,9 @@ def walk_through(app: App, stack: Stack, *, environ: Mapping[str, str]) -> Repor
     )
     walk = Walk(replace(app, target=target), stack, environ)
     walk.files.mkdir(exist_ok=True)
-    walk.say("\nTo repeat a command by hand, export these first:")
+    walk.say("", "To repeat a command by hand, export these first:")
     for name, value in walk.exports(GROUP).items():
-        walk.say(f"   export {shlex.quote(name)}={shlex.quote(value)}")
+        walk.say(f"   export {shell_word(name)}={shell_word(value)}")
     for step in (_deliver, _switch_naively, _migrate_and_switch, _fence_a_zombie, _look_at_upgrade):
         step(walk)
     right = sum(1 for row in walk.rows if row.ok)
@@ -190,20 +194,20 @@ def _config(walk: Walk, connector: str, **more: str) -> dict[str, str]:
 def _put_config(walk: Walk, connector: str, **more: str) -> None:
     """PUT of the connector's configuration, with the curl line that does the same by hand."""
     config, worker = _config(walk, connector, **more), walk.worker()
-    url = shlex.quote(f"{worker.url}/connectors/{connector}/config")
-    walk.say(f"\n   $ curl -X PUT -H 'Content-Type: application/json' {url} -d \\")
-    walk.say(f"       {shlex.quote(json.dumps(config))}")
+    url = shell_word(f"{worker.url}/connectors/{connector}/config")
+    walk.say("", f"   $ curl -X PUT -H 'Content-Type: application/json' {url} -d \\")
+    walk.say(f"       {shell_word(json.dumps(config))}")
     worker.put_connector_config(connector, config)
 
 
 def _set_state(walk: Walk, connector: str, verb: str) -> None:
     worker = walk.worker()
-    walk.say(f"\n   $ curl -X PUT {shlex.quote(f'{worker.url}/connectors/{connector}/{verb}')}")
+    walk.say("", f"   $ curl -X PUT {shell_word(f'{worker.url}/connectors/{connector}/{verb}')}")
     worker.set_state(connector, verb)
 
 
 def _deliver(walk: Walk) -> None:
-    walk.say(f"\n1. Three FileStreamSource connectors deliver {FIRST_LINES} lines each, exactly once.")
+    walk.say("", f"1. Three FileStreamSource connectors deliver {FIRST_LINES} lines each, exactly once.")
     for connector in (NAIVE, *MOVED):
         _append_lines(walk, connector, 0, FIRST_LINES)
         _put_config(walk, connector)
@@ -216,7 +220,7 @@ def _deliver(walk: Walk) -> None:
 
 def _switch_naively(walk: Walk) -> None:
     walk.say(
-        f"\n2. {NAIVE} is given an offsets topic of its own, the naive way: its configuration is changed, no more."
+        "", f"2. {NAIVE} is given an offsets topic of its own, the naive way: its configuration is changed, no more."
     )
     walk.say("   The documentation promises a fallback to the global offsets; no version of Kafka has it.")
     _put_config(walk, NAIVE, **{"offsets.storage.topic": f"offsets-{NAIVE}"})
@@ -228,7 +232,7 @@ def _switch_naively(walk: Walk) -> None:
 
 
 def _migrate_and_switch(walk: Walk) -> None:
-    walk.say(f"\n3. {' and '.join(MOVED)} are moved by eosctl: stop, migrate (a Spark job), switch, resume.")
+    walk.say("", f"3. {' and '.join(MOVED)} are moved by eosctl: stop, migrate (a Spark job), switch, resume.")
     for connector in MOVED:
         _set_state(walk, connector, "stop")
     walk.wait_for("the tasks to stop", lambda: not any(_tasks(walk, connector) for connector in MOVED))
@@ -255,7 +259,7 @@ def _migrate_and_switch(walk: Walk) -> None:
 def _fence_a_zombie(walk: Walk) -> None:
     connector = MOVED[0]
     walk.say(
-        f"\n4. A zombie: a producer takes the transactional id of {connector}'s task and leaves a transaction open."
+        "", f"4. A zombie: a producer takes the transactional id of {connector}'s task and leaves a transaction open."
     )
     _set_state(walk, connector, "stop")
     walk.wait_for("the task to stop", lambda: not _tasks(walk, connector))
@@ -277,7 +281,7 @@ def _fence_a_zombie(walk: Walk) -> None:
 
 
 def _look_at_upgrade(walk: Walk) -> None:
-    walk.say("\n5. What the workers will decide, and what a second group, two disabled workers, has before it.")
+    walk.say("", "5. What the workers will decide, and what a second group, two disabled workers, has before it.")
     walk.eosctl("task-counts", "list")
     walk.eosctl("upgrade", "plan", "--to", "enabled", group=OLD_GROUP)
 

@@ -6,15 +6,19 @@ so that a traceback (-vv) is printed.
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from eosctl.core.clients.settings import Secret
+from eosctl.core.clients.settings import Secret, revealed
+from eosctl.report import plain
 from eosctl.target import Target
 from tests.command_lines import LINES, REFUSED, RESULTS, WITHOUT_LINE, Line, prepare, run_line
 from tests.command_tree import leaves
@@ -142,5 +146,33 @@ def test_the_search_finds_what_is_there(tmp_path: Path, caplog: pytest.LogCaptur
 
 def test_a_secret_hides_itself() -> None:
     secret = Secret("canary")
-    for text in (repr(secret), str(secret), f"{secret}", f"{secret:>9}", repr([secret])):
+    for text in (repr(secret), str(secret), f"{secret}", f"{secret:>9}", repr([secret]), "%s" % secret):  # noqa: UP031
         assert "canary" not in text
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda secret: "x" + secret,
+        lambda secret: "".join([secret]),
+        lambda secret: secret[:],
+        lambda secret: secret.strip(),
+        lambda secret: json.dumps({"a": secret}),
+        lambda secret: plain({"a": secret}),
+        lambda secret: msgspec.json.encode({"a": secret}),
+        lambda secret: secret in "canary",
+        bytes,
+    ],
+)
+def test_a_secret_is_no_string(use: Any) -> None:
+    """It was one, and json.dumps, a row of a report, `+` and slices showed it."""
+    with pytest.raises((TypeError, AttributeError, NotImplementedError)) as caught:
+        use(Secret("canary"))
+    assert "canary" not in str(caught.value)
+
+
+def test_secrets_are_compared_and_copied_as_values() -> None:
+    secret = Secret("canary")
+    assert (pickle.loads(pickle.dumps(secret)), copy.deepcopy(secret)) == (secret, secret)  # noqa: S301 - one's own
+    assert len({secret, Secret("canary"), Secret("other")}) == 2
+    assert (bool(Secret("")), revealed(Secret("")), revealed(None)) == (False, "", None)

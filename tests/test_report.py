@@ -12,8 +12,9 @@ from msgspec import UNSET, UnsetType
 
 from eosctl.codes import warning
 from eosctl.errors import EosctlError, ExitCode, RefusedError
+from eosctl.foreign import printable
 from eosctl.output import render_problems, render_report
-from eosctl.output.cells import Column, format_cell, printable
+from eosctl.output.cells import Column, format_cell
 from eosctl.output.rows import Printed
 from eosctl.output.text import plain_table
 from eosctl.report import Problem, Report, Row, error_report, json_bytes, plain, row_texts

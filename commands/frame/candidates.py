@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eosctl.foreign import is_plain_word
+
 from .session import Session
 
 if TYPE_CHECKING:
@@ -65,12 +67,15 @@ def offer_names(parameters: Sequence[click.Parameter]) -> None:
 
 
 def names(what: str, session: Session) -> list[str]:
-    """All names of one sort, sorted; none where they can't be known in time."""
+    """All names of one sort that each shell takes unquoted, sorted; none where they can't be known in time.
+
+    click's script for bash inserts a candidate as it is: anybody's name would be code, further words or an option.
+    """
     found: list[str] = []
 
     def ask() -> None:
         with contextlib.suppress(Exception):
-            found.extend(sorted(_SOURCES[what](session)))
+            found.extend(sorted(filter(is_plain_word, _SOURCES[what](session))))
 
     with contextlib.redirect_stderr(io.StringIO()):
         asking = threading.Thread(target=ask, daemon=True)  # a name server that is silent can't be interrupted

@@ -93,9 +93,8 @@ class RootGroup(click.Group):
             code = _failure(InterruptedByUserError("interrupted"), session, argv)
         except Exception as exc:
             _show_traceback(exc, session)
-            failure = EosctlError(
-                f"unexpected {type(exc).__name__}: {exc}", hint="Run again with -vv for the traceback."
-            )
+            hint = "Run again with -vv for the traceback and the exception's text, which may hold secrets."
+            failure = EosctlError(f"unexpected {type(exc).__name__}", hint=hint)
             code = _failure(failure, session, argv)
         finally:
             session.close()
@@ -115,14 +114,27 @@ def _require_utf8(argv: Sequence[str]) -> None:
 
 
 def _show_traceback(exc: Exception, session: Session) -> None:
-    """On stderr with -vv, and always in the log file."""
-    if session.verbosity > 1:
-        sys.excepthook(type(exc), exc, exc.__traceback__)
+    """On stderr with -vv, and always in the log file; what the exception says is there with -vv only."""
     log = session.log()
+    with_text = session.verbosity > 1
+    if log is None and not with_text:
+        return
+    lines = _traceback_lines(exc, with_text=with_text)
+    if with_text:
+        sys.stderr.writelines(lines)
     if log is not None:
-        import traceback
+        log.writelines(lines)
 
-        log.write("".join(traceback.format_exception(exc)))
+
+def _traceback_lines(exc: BaseException, *, with_text: bool) -> list[str]:
+    """The traceback, no line of which begins as one of eosctl's does, whatever the exception says."""
+    import traceback
+
+    from eosctl.foreign import printable
+
+    head, frames = "Traceback (most recent call last):", traceback.format_tb(exc.__traceback__)
+    parts = traceback.format_exception(exc) if with_text else [head, *frames, type(exc).__name__]
+    return [f"| {printable(line)}\n" for part in parts for line in part.rstrip("\n").split("\n")]
 
 
 def _failure(error: EosctlError, session: Session, argv: Sequence[str], *, with_problems: bool = True) -> int:

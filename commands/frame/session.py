@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+from eosctl.foreign import shell_word
 
 if TYPE_CHECKING:
     from eosctl.app import App
@@ -277,7 +278,7 @@ def require_private(path: str | Path, holds: str, *, readable: bool = False) -> 
         raise RefusedError(
             f"{path} holds {holds} and has mode {stat.S_IMODE(found.st_mode):04o}: others on this machine can "
             f"{'change it' if readable else 'get at it'}",
-            hint=f"chmod {change} {shlex.quote(str(where))}, or name a copy of your own with that mode.",
+            hint=f"chmod {change} {shell_word(str(where))}, or name a copy of your own with that mode.",
         )
     if readable and os.geteuid() not in (0, found.st_uid) and found.st_uid != 0:
         raise RefusedError(

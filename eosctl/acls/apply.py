@@ -38,6 +38,7 @@ from eosctl.errors import (
     UnreachableError,
 )
 from eosctl.events import Event
+from eosctl.foreign import Lines
 from eosctl.output.rows import Kind
 from eosctl.plan import Plan
 from eosctl.ports import AclStore
@@ -81,7 +82,7 @@ def _denied(app: App, denied: Sequence[RightJudgement]) -> RefusedError:
     lines = kafka_acls_lines(because, settings=app.target.client, remove=True)
     return RefusedError(
         f"{first.principal} is denied {first.right.operation} on {first.right.resource}: no added ACL changes that",
-        hint="\n".join(["Take the DENY away first:", *lines]),
+        hint=Lines.of("Take the DENY away first:", *lines),
     )
 
 
@@ -166,7 +167,7 @@ def _apply_report(
         kind=kind,
         rows=rows,
         summary=ActionsSummary(counts=counts),
-        data=UndoData(undo="\n".join(undo)) if undo else UndoData(),
+        data=UndoData(undo=Lines.of(*undo)) if undo else UndoData(),
         target={"kafka_cluster_id": plan.cluster_id, "group_id": app.target.group_id},
         problems=problems,
         exit_code=ExitCode.PARTIAL if unconfirmed or refused else ExitCode.OK,

@@ -29,6 +29,7 @@ from eosctl.core.acls.table import Right
 from eosctl.core.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
 from eosctl.core.frozen import frozen
 from eosctl.errors import EosctlError, UnauthorizedError, UnsupportedError
+from eosctl.foreign import Lines
 from eosctl.output.parts import finding_part, unseen_parts
 from eosctl.report import Problem, Report, check_exit_code, plain
 
@@ -61,7 +62,7 @@ def generate_acls(app: App, request: AclRequest, *, script: str | None = None) -
         kind=ACLS_SCRIPT if script else ACLS_GENERATE,
         rows=[right_row(right, wanted.principals.get(right.role)) for right in wanted.rights],
         summary=RightsSummary(rights=len(wanted.rights)),
-        data=ScriptData(script="\n".join(_SCRIPTS[script](app, acls))) if script else ScriptData(),
+        data=ScriptData(script=Lines.of(*_SCRIPTS[script](app, acls))) if script else ScriptData(),
         target={"kafka_cluster_id": None, "group_id": app.target.group_id},
         problems=wanted.problems,
     )
@@ -193,7 +194,7 @@ def _finding(app: App, alike: Sequence[RightJudgement]) -> Finding:
         subject=f"{right.role} {first.principal}",
         message=f"{_LACKING[verdict].format(what)}: {right.note}",
         evidence=plain(judged_row(first)) | {"operations": operations},
-        fix="\n".join(kafka_acls_lines(acls, settings=app.target.client, remove=denied)),
+        fix=Lines.of(*kafka_acls_lines(acls, settings=app.target.client, remove=denied)),
     )
 
 

@@ -9,7 +9,8 @@ from typing import Annotated
 from msgspec import UNSET, UnsetType
 
 from eosctl.acls.rules import RightVerdict
-from eosctl.output.cells import format_cell, printable, summary_lines
+from eosctl.foreign import lines_of, printable
+from eosctl.output.cells import format_cell, summary_lines
 from eosctl.output.parts import Counts, FindingPart, UnseenParts
 from eosctl.output.rows import Header, Kind, Printed, Schema, Text
 from eosctl.report import Report
@@ -130,7 +131,7 @@ def _findings(report: Report) -> Iterable[str]:
     """Each finding with its fix; then the summary."""
     for row in report.rows_of(FindingPart):
         yield f"{row.severity} {row.code} {format_cell(row.subject)}: {printable(row.message)}"
-        yield from (f"  fix: {printable(line)}" for line in row.fix.splitlines())
+        yield from (f"  fix: {line}" for line in lines_of(row.fix))
     yield from summary_lines(report)
 
 
@@ -138,11 +139,11 @@ def _undo(report: Report) -> Iterable[str]:
     """The summary, and a line to paste for every line that takes back what was added."""
     yield from summary_lines(replace(report, data={}))
     undo = report.data_of(UndoData).undo
-    yield from (f"undo: {printable(line)}" for line in (undo or "").splitlines())
+    yield from (f"undo: {line}" for line in lines_of(undo or ""))
 
 
 def _script(report: Report) -> Iterable[str]:
-    yield from (printable(line) for line in (report.data_of(ScriptData).script or "").splitlines())
+    yield from lines_of(report.data_of(ScriptData).script or "")
 
 
 _RIGHT = ("role", "principal", "operation", "resource")

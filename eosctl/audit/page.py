@@ -6,7 +6,6 @@ What comes from topics and configs is escaped. The page is there whole or not at
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
@@ -16,6 +15,7 @@ from eosctl.audit.rows import AuditedConnector, AuditRow, Verdict, proven_text
 from eosctl.audit.verdict import KnownProducer, Whose
 from eosctl.core.findings import SEVERITIES
 from eosctl.core.wording import counted, rfc3339
+from eosctl.foreign import html_text
 from eosctl.state.backups import write_blocks
 
 _WIDTH, _HEIGHT = 1000, 28
@@ -94,14 +94,14 @@ def page_lines(done: Shown, *, where: Mapping[str, str | None], made_ms: int) ->
     audited = done.connector
     yield '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>Audit of {escape(audited.connector)}: {_words(audited.verdict)}</title>"
+    yield f"<title>Audit of {html_text(audited.connector)}: {_words(audited.verdict)}</title>"
     yield f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>"
     yield from _head(audited, where)
     yield from _timelines(done.producers)
     yield from _findings(done.rows)
     yield from _unseen(audited)
     yield from _producers(done.producers)
-    yield f"<footer>Made by eosctl {escape(version('eosctl'))} at {rfc3339(made_ms)}. Times are UTC.</footer>"
+    yield f"<footer>Made by eosctl {html_text(version('eosctl'))} at {rfc3339(made_ms)}. Times are UTC.</footer>"
     yield "</main>\n</body>\n</html>"
 
 
@@ -110,9 +110,9 @@ def _words(verdict: Verdict) -> str:
 
 
 def _head(audited: AuditedConnector, where: Mapping[str, str | None]) -> Iterator[str]:
-    yield f"<h1>Audit of connector {escape(audited.connector)}</h1>"
+    yield f"<h1>Audit of connector {html_text(audited.connector)}</h1>"
     yield f'<p><span class="verdict {audited.verdict}">{_words(audited.verdict)}</span></p>'
-    yield f"<p>{escape(audited.why)}</p>\n<dl>"
+    yield f"<p>{html_text(audited.why)}</p>\n<dl>"
     window, transactions = audited.window, audited.transactions
     asked = f"from {rfc3339(window.since_ms) or 'the beginning'} to {rfc3339(window.until_ms) or 'the end of the log'}"
     facts = {
@@ -126,7 +126,7 @@ def _head(audited: AuditedConnector, where: Mapping[str, str | None]) -> Iterato
         "Records": f"{audited.records:,} committed by its tasks; {audited.bytes:,} bytes were read",
         **{name: value for name, value in where.items() if value},
     }
-    yield from (f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
+    yield from (f"<dt>{html_text(name)}</dt><dd>{html_text(value)}</dd>" for name, value in facts.items())
     yield "</dl>"
 
 
@@ -162,8 +162,8 @@ def _timeline(label: str, line: Timeline, begin_ms: int, end_ms: int) -> Iterato
     scale = _WIDTH / (end_ms - begin_ms)
     counts = {state: sum(count for _at_ms, there, count in steps if there == state) for state in _STATES}
     told = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count)
-    yield f'<div class="task"><code>{escape(label)}</code>'
-    yield f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{escape(told)}">'
+    yield f'<div class="task"><code>{html_text(label)}</code>'
+    yield f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{html_text(told)}">'
     for state in _STATES:  # what is rarer, and matters more, lies above
         for at_ms, there, count in steps:
             if there == state:
@@ -187,13 +187,14 @@ def _findings(rows: Sequence[AuditRow]) -> Iterator[str]:
     yield from _table(("Severity", "Code", "First at", "What"), (_finding_cells(row) for row in rows))
     yield "<h2>What to do</h2>\n<dl>"
     for code, fix in {row.code: row.fix for row in rows if row.fix}.items():
-        yield f"<dt><code>{escape(code)}</code></dt><dd>{escape(fix)}</dd>"
+        yield f"<dt><code>{html_text(code)}</code></dt><dd>{html_text(fix)}</dd>"
     yield "</dl>"
 
 
 def _finding_cells(row: AuditRow) -> Iterator[str]:
-    yield f'<td class="fixed {row.severity}">{row.severity}</td><td class="fixed"><code>{escape(row.code)}</code></td>'
-    yield f'<td class="fixed">{row.at or ""}</td><td>{escape(row.message)}</td>'
+    yield f'<td class="fixed {row.severity}">{row.severity}</td>'
+    yield f'<td class="fixed"><code>{html_text(row.code)}</code></td>'
+    yield f'<td class="fixed">{row.at or ""}</td><td>{html_text(row.message)}</td>'
 
 
 def _unseen(audited: AuditedConnector) -> Iterator[str]:
@@ -202,7 +203,7 @@ def _unseen(audited: AuditedConnector) -> Iterator[str]:
     if not texts:
         yield "<p>Every batch of the window was there.</p>"
         return
-    yield f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>"
+    yield f"<ul>{''.join(f'<li>{html_text(text)}</li>' for text in texts)}</ul>"
 
 
 def _producers(producers: Sequence[KnownProducer]) -> Iterator[str]:
@@ -222,8 +223,8 @@ def _producer_cells(producer: KnownProducer) -> Iterator[str]:
         part.transactional_id or "", part.producer_id, first if first == last else f"{first} to {last}",
         f"{part.records:,}", rfc3339(part.from_ms) or "", rfc3339(part.to_ms) or "", part.owner, part.identified_by,
     )  # fmt: skip
-    yield f"<td>{escape(str(cells[0]))}</td>"
-    yield from (f'<td class="fixed">{escape(str(cell))}</td>' for cell in cells[1:])
+    yield f"<td>{html_text(str(cells[0]))}</td>"
+    yield from (f'<td class="fixed">{html_text(str(cell))}</td>' for cell in cells[1:])
 
 
 def _table(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum, unique
 from typing import Annotated
 
-from eosctl.output.cells import printable, summary_lines
+from eosctl.foreign import printable
+from eosctl.output.cells import summary_lines
 from eosctl.output.findings import finding_lines
 from eosctl.output.parts import Counts
 from eosctl.output.rows import Kind, Printed, Text, Time

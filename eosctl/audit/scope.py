@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from eosctl.core.configs.classes import MIRROR_SOURCE, is_class, pruned_class
 from eosctl.core.configs.fold import former_offsets_topics
 from eosctl.core.configs.records import UnparsableValueError, decode_value
 from eosctl.core.frozen import frozen
-from eosctl.core.java.numbers import java_number
+from eosctl.core.java.numbers import java_number, whole_number
 from eosctl.core.records import Record
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, RefusedError, UsageError
@@ -249,6 +248,7 @@ def _moment(text: str, clock: Clock) -> tuple[int | None, int | None]:
     """A time or an offset; neither for the beginning (of a window's end: the end of the log)."""
     if text == BEGINNING:
         return None, None
-    if re.fullmatch(r"[0-9]+", text):
-        return None, int(text)
+    offset = whole_number(text)
+    if offset is not None:
+        return None, offset
     return since_ms(text, clock), None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from shlex import quote
 
 from eosctl.acls import codes as acl_codes
 from eosctl.checks import codes
@@ -20,6 +19,7 @@ from eosctl.core.offsets import codes as offset_topic_codes
 from eosctl.errors import EosctlError
 from eosctl.failures import codes as failure_codes
 from eosctl.failures.failure import RESTART
+from eosctl.foreign import Lines, arguments
 from eosctl.group.codes import WORKER_NOT_A_MEMBER
 from eosctl.observation.connectors import codes as config_check_codes
 from eosctl.observation.connectors.folds import fold_alike, under_cause
@@ -142,8 +142,8 @@ def under_missing_rights(findings: _Findings, *, group_id: str | None) -> dict[s
             continue
         kept["failures"] = [each for each in kept["failures"] if each not in denied]
         connectors = dict.fromkeys(each.subject.partition("/")[0] for each in denied)
-        restarts = ", ".join(RESTART.replace("{name}", quote(name)) for name in connectors)
-        told = replace(under_cause(cause, denied), severity=ERROR, fix=f"{cause.fix}\nThen {restarts}.")
+        restarts = ", ".join(RESTART.replace("{name}", arguments(name)) for name in connectors)
+        told = replace(under_cause(cause, denied), severity=ERROR, fix=Lines.of(cause.fix, f"Then {restarts}."))
         kept["acls"] = [told if each is cause else each for each in kept["acls"]]
     return kept
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.checks.standstill import LEAST_LONG_MS, HeldTopic, held_topics_finding, is_open_long
@@ -19,6 +18,7 @@ from eosctl.core.ids import FLINK_SINK, TransactionalId, application_of, owner_o
 from eosctl.core.records import Bounds, KnownBounds
 from eosctl.core.transactions import TransactionDescription
 from eosctl.errors import EosctlError, InterruptedByUserError
+from eosctl.foreign import arguments
 from eosctl.group.observation.rules import Observation
 from eosctl.observation.transactions import running_ids
 from eosctl.report import Problem
@@ -97,7 +97,7 @@ def _unjudged_connectors(topics: FoundTopics, holders: Sequence[TransactionDescr
             connector_codes.OUTPUT_TOPICS_UNKNOWN,
             f"whether the transaction of {first} holds up {', '.join(names)} is not known: no worker reports the "
             "topics that they write to, and their configs name none",
-            hint=f"See its topics: `eosctl txn describe {quote(first)}`.",
+            hint=f"See its topics: `eosctl txn describe {arguments(first)}`.",
             severity="warning",
             unseen=True,
         )

@@ -47,6 +47,7 @@ from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, InterruptedByUserError, UnauthorizedError, UsageError
 from eosctl.events import Event
+from eosctl.foreign import Lines
 from eosctl.observation.connectors.commit_age import by_worker
 from eosctl.observation.connectors.folds import fold_alike
 from eosctl.observation.connectors.rules import connector_findings, group_findings
@@ -213,7 +214,7 @@ def _with_grant(finding: Finding) -> Finding:
     """What `acls check` says, led by the one command that grants all that is missing."""
     if finding.code != acl_codes.ACL_MISSING:
         return finding
-    return replace(finding, fix=f"`eosctl acls apply --all` grants it; with Kafka's own script:\n{finding.fix}")
+    return replace(finding, fix=Lines.of("`eosctl acls apply --all` grants it; with Kafka's own script:", finding.fix))
 
 
 def _acls_not_checked(reason: str, fix: str) -> Finding:

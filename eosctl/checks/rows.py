@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 from msgspec.structs import asdict
 
 from eosctl.core.findings import Finding
-from eosctl.output.cells import printable, summary_lines
+from eosctl.foreign import printable
+from eosctl.output.cells import summary_lines
 from eosctl.output.findings import finding_lines, findings_text
 from eosctl.output.parts import (
     Counts,

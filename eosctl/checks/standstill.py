@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from shlex import quote
 
 from eosctl.checks import codes
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
@@ -14,6 +13,7 @@ from eosctl.core.records import Bounds, Placement, TopicDescription
 from eosctl.core.transaction_log import TOPIC as TRANSACTION_LOG
 from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.core.wording import counted
+from eosctl.foreign import arguments
 from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.observation.connectors.number_settings import boundary_setting, commit_interval
 
@@ -99,7 +99,7 @@ def at_rest(observation: Observation) -> Iterable[Finding]:
             yield Finding(
                 codes.AT_REST, INFO, names[0] if len(names) == 1 else f"{len(names)} connectors",
                 f"{state}: {', '.join(names[:_MOST_NAMED])}{more}; no task of {'them' if names[1:] else 'it'} runs",
-                f"Nothing, if that is meant; `eosctl connectors resume {quote(names[0])}` starts it again.",
+                f"Nothing, if that is meant; `eosctl connectors resume {arguments(names[0])}` starts it again.",
                 {"state": state, "connectors": names},
             )  # fmt: skip
 
@@ -122,7 +122,7 @@ def long_transactions(observation: Observation) -> Iterable[Finding]:
                 codes.TRANSACTION_OPEN_LONG, ERROR, subject,
                 f"{subject} has a transaction open for {ongoing.open_ms // 1000:,} s ({ongoing.state}); brokers abort "
                 f"it at {ongoing.timeout_ms // 1000:,} s, and the task can't write then, FAILED or not",
-                f"See `eosctl txn describe {quote(transactional_id)}` and the log of "
+                f"See `eosctl txn describe {arguments(transactional_id)}` and the log of "
                 f"{connector.worker_of(f'task {task}') or 'its worker'}. If brokers can't be written, fix that "
                 "first; where its source is slow, let it commit more often (transaction.boundary), or raise its "
                 "transaction.timeout.ms.",
@@ -182,7 +182,7 @@ def held_topics_finding(
         f"{name} (producer {holder.producer_id}) has had a transaction open for {age_s:,} s ({holder.state.value}): it "
         f"keeps the last stable offset of {', '.join(places[:_MOST_NAMED])}{more}, where "
         f"{', '.join(writers[:_MOST_NAMED])}{others} {write}; consumers with read_committed wait there",
-        f"See `eosctl txn describe {quote(name)}`. {_end_of(holder, is_flinks=is_flinks)}",
+        f"See `eosctl txn describe {arguments(name)}`. {_end_of(holder, is_flinks=is_flinks)}",
         {
             "transactional_id": name,
             "producer_id": holder.producer_id,
@@ -203,7 +203,7 @@ def _end_of(holder: TransactionDescription, *, is_flinks: bool) -> str:
     by_itself = f"Its coordinator aborts it {holder.transaction_timeout_ms / 1000:g} s after its start"
     if is_flinks:
         return f"Its id looks like one of Flink's: let its job end it, for it may hold prepared records. {by_itself}."
-    return f"{by_itself}; `eosctl fence {quote(holder.transactional_id)}` aborts it now, and its application fails."
+    return f"{by_itself}; `eosctl fence {arguments(holder.transactional_id)}` aborts it now, and its application fails."
 
 
 def _held_place(topic: str, bound: Bounds) -> Mapping[str, object]:

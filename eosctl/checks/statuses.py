@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.connectors import codes
@@ -21,6 +20,7 @@ from eosctl.core.java.numbers import java_number
 from eosctl.core.records import Record
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError
+from eosctl.foreign import arguments
 from eosctl.group.gather import read_group, worker_id_of
 from eosctl.group.members import STABLE
 from eosctl.group.observation.holders import Assigned, with_holders
@@ -213,7 +213,7 @@ def _restarting(parts: Iterable[_Part], log: StatusLog, now_ms: int) -> Iterable
             f"{each.subject} has been RESTARTING{at} for {age_ms // 1000:,} s and does not run: its start failed "
             "without a word, or hangs",
             f"See the log of {each.worker or 'its worker'}; when its cause is mended, "
-            f"`eosctl connectors restart {quote(each.connector)}`.",
+            f"`eosctl connectors restart {arguments(each.connector)}`.",
             {"state": each.state, "worker": each.worker, "restarting_ms": age_ms},
         )  # fmt: skip
 
@@ -263,7 +263,7 @@ def _stale_finding(part: _Part, log: StatusLog, age_ms: int) -> Finding:
         codes.STATUS_STALE, WARNING, part.subject,
         f"the group has assigned {part.subject} to {part.holder}, and its status has said {says} for "
         f"{age_ms // 1000:,} s: {means}",
-        f"`eosctl connectors restart {quote(part.connector)}` has its status written anew; if not, see the log of "
+        f"`eosctl connectors restart {arguments(part.connector)}` has its status written anew; if not, see the log of "
         f"{part.holder}: its clock, and its right to write the status topic.",
         {"state": part.state, "worker": part.worker, "assigned_to": part.holder, "status_age_ms": age_ms},
     )  # fmt: skip

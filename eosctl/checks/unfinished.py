@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.codes import Code
@@ -13,6 +12,7 @@ from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.wording import rfc3339
+from eosctl.foreign import arguments, shell_word
 from eosctl.group.observation.rules import ObservedConnector
 from eosctl.offsets.switch import codes as switch_codes
 from eosctl.offsets.switch.journal import newest_target, unfinished_switch
@@ -110,7 +110,7 @@ def _moved(app: App, cluster_id: str, connector: ConnectorState) -> Iterator[Fin
         f"{name} is STOPPED, and since it was stopped its config went from offsets topic {origin} to {target}: a "
         "switch may have been cut off on another machine, where it can go on",
         f"Otherwise `{switch_command(name, target)}` shows whether {target} has all offsets that {origin} has, and "
-        f"`eosctl connectors resume {quote(name)}` starts it there; `{switch_command(name, origin)}` goes back.",
+        f"`eosctl connectors resume {arguments(name)}` starts it there; `{switch_command(name, origin)}` goes back.",
         {"origin": origin, "target": target},
     )  # fmt: skip
 
@@ -131,7 +131,7 @@ def _rescue(app: App, cluster_id: str, connector: ObservedConnector, state: Conn
         rescue_codes.RESCUE_UNFINISHED, connector.name,
         f"a rescue of {connector.name}, begun {rfc3339(begun.began_ms)}, is not over; done: "
         f"{', '.join(begun.done) or 'nothing'}",
-        f"`eosctl rescue --connector {quote(connector.name)}` goes on.", journal.holder(),
+        f"`eosctl rescue --connector {shell_word(connector.name)}` goes on.", journal.holder(),
     )  # fmt: skip
 
 

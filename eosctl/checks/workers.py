@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from shlex import quote
 from urllib.parse import urlsplit
 
 from eosctl.app import App
@@ -14,6 +13,7 @@ from eosctl.core.configs.behind import behind_findings
 from eosctl.core.findings import Finding
 from eosctl.core.workers.url import NOT_REACHED_HINT, is_loopback_url, is_this_machine
 from eosctl.errors import DeadlineError, EosctlError, ExitCode, UnreachableError
+from eosctl.foreign import shell_word
 from eosctl.group import codes as group_codes
 from eosctl.group.gather import observe_workers
 from eosctl.group.members import DEAD, EMPTY, STABLE, UNSIGNED_PROTOCOLS
@@ -169,7 +169,7 @@ def _with_way(group: GroupObservation, member: WorkerObservation, problem: Probl
             "takes an address or a port for each."
         )
         return replace(problem, hint=hint)
-    return replace(problem, hint=f"{way} leads to it: --connect-map {quote(f'{member.url}={way}')}")
+    return replace(problem, hint=f"{way} leads to it: --connect-map {shell_word(f'{member.url}={way}')}")
 
 
 def _exit_code(workers: Sequence[WorkerObservation]) -> ExitCode:

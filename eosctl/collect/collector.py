@@ -115,7 +115,7 @@ class Collector:
         except EosctlError as exc:
             done = _failed(done, str(exc.code), exc.message)
         except Exception as exc:
-            done = _failed(done, str(EosctlError.code), f"unexpected {type(exc).__name__}: {exc}")
+            done = _failed(done, str(EosctlError.code), f"unexpected {type(exc).__name__}")
         self._keep(replace(done, duration_s=clock.monotonic_s() - began_s), ended=True)
         self._tell(before, done)
 

@@ -16,6 +16,7 @@ from eosctl.connect.pools import open_pool, resolve_url
 from eosctl.connect.rest import CONNECT_TIMEOUT_S, reason_of
 from eosctl.connect.tls import make_rest_context
 from eosctl.core.frozen import frozen
+from eosctl.core.kept.typed_json import json_of
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.metrics import MBEANS, SIZES, TaskMetrics, attribute_of, metrics_of_mbeans, metrics_of_samples
 from eosctl.deadline import Deadline
@@ -42,7 +43,7 @@ class MetricsClient:
         body = self._exchange("GET", url, headers={"Accept": _PROMETHEUS_TEXT})
         try:
             return metrics_of_samples(_samples(body.decode("utf-8")))
-        except ValueError as exc:
+        except (ValueError, ArithmeticError, LookupError) as exc:  # whatever its parser has for numbers and cut lines
             raise _unreadable(url, "Prometheus text", str(exc)[:200]) from exc
 
     def read_jolokia(self, url: str) -> list[TaskMetrics]:
@@ -53,8 +54,8 @@ class MetricsClient:
         request = json.dumps({"type": "read", "mbean": MBEANS}).encode("ascii")
         body = self._exchange("POST", f"{url}/", body=request, headers={"Content-Type": "application/json"})
         try:
-            answer = json.loads(body)
-        except (ValueError, RecursionError) as exc:
+            answer = json_of(body)
+        except ValueError as exc:
             raise _unreadable(url, "Jolokia's JSON", str(exc)[:200]) from exc
         if not isinstance(answer, Mapping) or not isinstance(answer.get("status"), int):
             raise _unreadable(url, "Jolokia's JSON", "it has no status")

@@ -18,6 +18,7 @@ import urllib3
 from eosctl.connect.pools import open_pool, resolve_url
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import RISKY_IN_PATH, connector_path
+from eosctl.core.kept.typed_json import json_of
 from eosctl.core.versions import HEALTH_SINCE, kafka_version
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.connector_entry import ConnectorEntry, read_entry
@@ -34,6 +35,7 @@ from eosctl.errors import (
 from eosctl.machine.answers import LARGEST_ANSWER_BYTES, AnswerTooLargeError, EncodedAnswerError, read_answer
 
 CONNECT_TIMEOUT_S = 5.0
+_JSON = "application/json"
 REBALANCE_PATIENCE_S = 30.0
 _FIRST_BACKOFF_S = 0.25
 _LONGEST_BACKOFF_S = 2.0
@@ -69,8 +71,8 @@ class _Answer:
     def json(self) -> object:
         """The body as JSON; None where there is none or it is something else."""
         try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError):
+            return json_of(self.body)
+        except ValueError:
             return None
 
     def breaks_off(self) -> bool:
@@ -78,7 +80,7 @@ class _Answer:
         try:
             json.loads(self.body)
         except ValueError:
-            return self.media_type == "application/json"
+            return self.media_type == _JSON
         except RecursionError:
             return False
         return False
@@ -93,6 +95,10 @@ class _Answer:
     def asks_for_patience(self) -> bool:
         """Whether a rebalance is all that stood against the request."""
         return self.status == HTTPStatus.CONFLICT or self.message() == _REBALANCE
+
+
+def _not_json(media_type: str) -> str:
+    return "JSON that Connect does not write" if media_type == _JSON else media_type or "no JSON"
 
 
 class RestConnectWorker:
@@ -238,7 +244,7 @@ class RestConnectWorker:
         if found is None and answer.breaks_off():
             raise self._broke_off()
         if found is None:
-            raise self._not_connect(f"{method} {target}", f"it answered with {answer.media_type or 'no JSON'}")
+            raise self._not_connect(f"{method} {target}", f"it answered with {_not_json(answer.media_type)}")
         return found
 
     def _done(

@@ -6,7 +6,6 @@ end, with what a FAILED part died of.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -40,6 +39,7 @@ from eosctl.core.versions import is_older, shown_version
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import ExitCode, RefusedError, StalePlanError, UnsupportedError
+from eosctl.foreign import arguments
 from eosctl.group.workers import refuse_unreachable
 from eosctl.output.rows import Kind
 from eosctl.plan import Plan
@@ -75,7 +75,7 @@ class ChangePlan:
         before = STATE_AFTER.get(self.now.state)
         if self.verb is Verb.RESTART or before is None or before == _REACHED[self.verb]:
             return None
-        return shlex.join(["eosctl", "connectors", _BACK[before], self.connector])
+        return f"eosctl connectors {_BACK[before]} {arguments(self.connector)}"
 
 
 def plan_change(app: App, connector: str, verb: Verb, *, only_failed: bool = False) -> ChangePlan:
@@ -92,13 +92,13 @@ def plan_change(app: App, connector: str, verb: Verb, *, only_failed: bool = Fal
         raise UnsupportedError(
             f"the worker at {now.shown_url} runs {shown_version(now.version)}: a connector can be stopped from Kafka "
             "3.5 on (KIP-875)",
-            hint=f"`eosctl connectors pause {shlex.quote(connector)}` keeps its tasks, and their ids, in memory; a "
+            hint=f"`eosctl connectors pause {arguments(connector)}` keeps its tasks, and their ids, in memory; a "
             "connector that is deleted has none.",
         )
     if verb is Verb.RESTART and now.state == STOPPED and not only_failed:
         raise RefusedError(
             f"connector {connector} is STOPPED: it has nothing to restart",
-            hint=f"Start it: eosctl connectors resume {shlex.quote(connector)}",
+            hint=f"Start it: eosctl connectors resume {arguments(connector)}",
         )
     moved = _moved(app, now, connector, verb, only_failed=only_failed)
     return ChangePlan(connector, verb, now, worker.root()["kafka_cluster_id"], moved, only_failed)
@@ -138,7 +138,7 @@ def _stay_failed(plan: ChangePlan) -> list[Problem]:
         Problem(
             codes.FAILED_STAYS,
             f"{plan.verb} does not change what is FAILED: {counted(len(failed), 'part')} of {plan.connector}",
-            f"eosctl connectors restart {shlex.quote(plan.connector)} --failed",
+            f"eosctl connectors restart --failed {arguments(plan.connector)}",
             severity="warning",
         )
     ]
@@ -176,7 +176,7 @@ def apply_change(app: App, plan: ChangePlan) -> Report:
 def _await_outcome(app: App, plan: ChangePlan) -> ConnectorNow:
     """A part that shows nothing new for a while has been restarted too quickly to be seen, or not at all."""
     name, url = plan.connector, plan.now.url
-    hint = f"It may come later all the same: eosctl connectors trace {shlex.quote(name)}"
+    hint = f"It may come later all the same: eosctl connectors trace {arguments(name)}"
     if plan.verb is Verb.STOP:
         return await_stopped(app, name, url, hint=hint, rest_suffices=True)
     soon = Deadline.after(min(_SHOWS_S, app.deadline.remaining_s() / 2), app.clock)

@@ -27,7 +27,7 @@ OUTPUT_TOPICS_UNKNOWN = warning(
 FAILED_STAYS = warning(
     "failed_stays",
     "Neither pause nor resume changes what is FAILED of a connector.",
-    "`eosctl connectors restart NAME --failed`.",
+    "`eosctl connectors restart --failed NAME`.",
 )
 UNASSIGNED = finding(
     "unassigned",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from shlex import quote
 
 from eosctl.connectors import codes
 from eosctl.core.findings import ERROR, WARNING, Finding
@@ -18,6 +17,7 @@ from eosctl.failures import rules
 from eosctl.failures.failure import RESTART, Family
 from eosctl.failures.rules import Match
 from eosctl.failures.stack_trace import causes_of
+from eosctl.foreign import arguments, shell_words
 from eosctl.group.observation.rules import ObservedConnector
 
 FAILED, UNASSIGNED, RESTARTING = "FAILED", "UNASSIGNED", "RESTARTING"
@@ -56,12 +56,12 @@ def _judge(connector: ObservedConnector, part: str, state: str) -> Iterable[Find
         trace = connector.traces.get(part, "")
         causes = causes_of(trace)
         known, denied = known_failure(trace), _topics_in(trace)
-        fix = remedy(known) if known else "`eosctl connectors trace {name} -o json` has the whole trace."
+        of_check = shell_words(connector.name, *(word for each in denied for word in ("--output-topic", each)))
+        fix = remedy(known) if known else "`eosctl connectors trace -o json {name}` has the whole trace."
         yield Finding(
             known.failure.code if known else codes.TASK_FAILED, ERROR, subject,
             f"{subject} is FAILED: {what_it_died_of(trace)}{_there_alone(connector, part, known)}",
-            fix.replace("{c}", " ".join([quote(connector.name), *(f"--output-topic {quote(each)}" for each in denied)]))
-            .replace("{name}", quote(connector.name)),
+            fix.replace("{c}", of_check).replace("{name}", arguments(connector.name)),
             {**evidence, "trace": causes[0].text if causes else "no trace", "causes": [each.text for each in causes]},
         )  # fmt: skip
 

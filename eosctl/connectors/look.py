@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 
 from eosctl.app import App
@@ -15,6 +14,7 @@ from eosctl.core.versions import is_older, shown_version
 from eosctl.core.wording import alike_first
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.errors import EosctlError, NotFoundError, RefusedError, UnsupportedError
+from eosctl.foreign import shell_word, shell_words
 from eosctl.group.gather import discover_urls, in_turn, no_answer, read_group
 from eosctl.group.observation.rules import ObservedConnector, observed_connector
 from eosctl.group.topics.config_reader import find_config_topic
@@ -73,7 +73,7 @@ def describe_store(store: str) -> str:
 
 def switch_command(connector: str, to: str) -> str:
     """The command line that moves a connector, to be pasted."""
-    return shlex.join(["eosctl", "offsets", "switch", "--connector", connector, "--to", to])
+    return shell_words("eosctl", "offsets", "switch", "--connector", connector, "--to", to)
 
 
 def reach_worker(app: App, cluster_id: str | None) -> str:
@@ -156,7 +156,7 @@ def require_switchable(app: App, connector: str, now: ConnectorNow) -> None:
         raise UnsupportedError(
             f"the worker at {now.shown_url} runs {shown_version(now.version)}: a connector can be stopped from "
             "Kafka 3.5 on (KIP-875)",
-            hint=f"DELETE it, with its config at hand; `eosctl offsets merge --connector {shlex.quote(connector)} "
+            hint=f"DELETE it, with its config at hand; `eosctl offsets merge --connector {shell_word(connector)} "
             "--dedicated-topic PATTERN --into dedicated`; create it again, with offsets.storage.topic in its config.",
         )
     refuse_unreachable(connector, app.worker(now.url))

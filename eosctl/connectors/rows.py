@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from eosctl.output.cells import format_cell, printable, summary_lines
+from eosctl.foreign import printable
+from eosctl.output.cells import format_cell, summary_lines
 from eosctl.output.rows import Kind, Printed, Text
 from eosctl.report import Report
 

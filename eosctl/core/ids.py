@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Collection
 from typing import Literal, NewType
 from urllib.parse import quote
 
 from eosctl.core.frozen import NamedTuple
+from eosctl.foreign import arguments, shell_word
 
 TransactionalId = NewType("TransactionalId", str)
 ProducerId = NewType("ProducerId", int)
@@ -65,9 +65,11 @@ def why_unreachable(connector: str, version: tuple[int, int] | None) -> str | No
 
 def stop_request(connector: str | None = None, *, profile: str | None = None) -> str:
     """How nothing of a connector is left running: Kafka before 3.5 has no other way than to delete it."""
-    quoted = shlex.join([connector or "NAME", *([] if profile is None else ["-p", profile])])
-    path = connector_path(connector or "NAME")
-    return f"`eosctl connectors stop {quoted}`; before Kafka 3.5 DELETE {path}, and create it again afterwards"
+    name, of_profile = connector or "NAME", "" if profile is None else f"-p {shell_word(profile)} "
+    return (
+        f"`eosctl connectors stop {of_profile}{arguments(name)}`; before Kafka 3.5 DELETE {connector_path(name)}, and "
+        "create it again afterwards"
+    )
 
 
 def leader_transactional_id(group_id: str) -> TransactionalId:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from shlex import join
 
 from eosctl.codes import warning
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId
 from eosctl.core.records import Bounds
 from eosctl.core.transactions import ActiveProducer, TransactionDescription
+from eosctl.foreign import shell_words
 
 OPEN_TRANSACTION = warning(
     "open_transaction",
@@ -23,10 +23,10 @@ def end_of_orphan(place: Sequence[str], *, transactional_id: str | None) -> str:
 
     An id that goes on may have committed it: then an abort loses records, or delivers them twice.
     """
-    abort = join(("eosctl", "txn", "abort", *place))
+    abort = shell_words("eosctl", "txn", "abort", *place)
     if transactional_id is None:
         return f"`{abort}` ends it on all of its partitions; refused if a coordinator still knows the transaction."
-    complete = join(("eosctl", "txn", "complete", "--as-decided", *place))
+    complete = shell_words("eosctl", "txn", "complete", "--as-decided", *place)
     return (
         f"`{complete}` if its coordinator has committed it, which that reads from __transaction_state; else `{abort}`. "
         "Each ends it on all of its partitions."

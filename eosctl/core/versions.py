@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from eosctl.core.frozen import NamedTuple
+from eosctl.core.java.numbers import whole_number
 
 Version = tuple[int, int]
 
@@ -29,7 +30,9 @@ def kafka_version(said: str | None) -> Version | None:
     found = _SAID.fullmatch((said or "").strip())
     if found is None:
         return None
-    major, minor, build = int(found[1]), int(found[2]), found[3]
+    major, minor, build = whole_number(found[1]), whole_number(found[2]), found[3]
+    if major is None or minor is None:
+        return None
     if _CONFLUENT.fullmatch(build):
         first = _OF_CONFLUENT.get(major)
         return None if first is None else (first[0], first[1] + minor)

@@ -79,11 +79,11 @@ def _explained(report: Report) -> Iterable[str]:
 
 
 def _schema(report: Report) -> Iterable[str]:
-    yield json.dumps(report.data_of(SchemaData).schema, indent=2)
+    yield from json.dumps(report.data_of(SchemaData).schema, indent=2).splitlines()
 
 
 def _script(report: Report) -> Iterable[str]:
-    yield report.data_of(CompletionData).script.rstrip("\n")
+    yield from report.data_of(CompletionData).script.rstrip("\n").split("\n")
 
 
 ERROR = Kind("error", "A command that failed before it had rows: see `errors`.")

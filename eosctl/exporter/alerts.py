@@ -63,8 +63,12 @@ def _matcher(label: str, value: str) -> str:
 
 
 def quoted_label(name: str) -> str:
-    """A template that gives the label's value as one word of a shell, whatever characters a name has."""
-    return f"""'{{{{ reReplaceAll "'" "'\\\\''" $labels.{name} }}}}'"""
+    """Return a template that gives the label's value as one word of a shell on one line, whatever a name has.
+
+    A control character or a mark of direction is a `?` there: such a name is not found.
+    """
+    on_one_line = f'(reReplaceAll "[\\\\p{{C}}\\\\p{{Zl}}\\\\p{{Zp}}]" "?" $labels.{name})'
+    return f"""'{{{{ reReplaceAll "'" "'\\\\''" {on_one_line} }}}}'"""
 
 
 def _near_timeout(series: Series) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, UnsetType
 
-from eosctl.output.cells import printable
+from eosctl.foreign import printable
 from eosctl.output.documents import yaml_text
 from eosctl.output.rows import Header, Kind, Printed, Text
 from eosctl.report import Report
@@ -99,11 +99,11 @@ class DashboardFile(Printed):
 
 
 def _rule_file(report: Report) -> Iterable[str]:
-    yield yaml_text(report.data_of(RuleFile).rules).rstrip("\n")
+    yield from yaml_text(report.data_of(RuleFile).rules).splitlines()
 
 
 def _dashboard_file(report: Report) -> Iterable[str]:
-    yield json.dumps(report.data_of(DashboardFile).dashboard, indent=2)
+    yield from json.dumps(report.data_of(DashboardFile).dashboard, indent=2).splitlines()
 
 
 EXPORTER_RULES = Kind(

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from eosctl.collect.overview import Overview
+from eosctl.core.java.numbers import MOST_PORT, whole_number
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, UsageError
 from eosctl.exporter.exposition import DEFAULT_TOP, expose
@@ -140,9 +141,10 @@ def open_server(
 def parse_listen(listen: str) -> tuple[str, int]:
     """HOST:PORT, [IPv6]:PORT or :PORT, which is every address of the machine."""
     host, colon, port = listen.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535 or (":" in host and not host.startswith("[")):
+    number = whole_number(port, most=MOST_PORT)
+    if not colon or number is None or (":" in host and not host.startswith("[")):
         raise UsageError(f"{listen} is no address to listen on", hint="Say HOST:PORT, [::1]:PORT, or :PORT for all.")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    return host.removeprefix("[").removesuffix("]"), number
 
 
 def _takes_gzip(accepted: str) -> bool:
@@ -198,8 +200,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             body, content_type = expose(self.server.overview, self.headers.get("Accept", ""), top=self.server.top)
         except Exception as exc:
-            message = f"the metrics can't be made: unexpected {type(exc).__name__}: {exc}\n"
-            self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, message.encode("utf-8", "backslashreplace"))
+            message = f"the metrics can't be made: unexpected {type(exc).__name__}\n"
+            self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, message.encode())
             return
         self._answer(HTTPStatus.OK, body, content_type)
 

@@ -83,7 +83,7 @@ CONNECTOR_TYPE_UNKNOWN = finding(
 PLUGIN_MISSING = finding(
     "plugin_missing",
     "A worker does not have the class of a connector: what it gets of the connector fails there.",
-    "Put the plugin into plugin.path of that worker, restart it, then `eosctl connectors restart C --failed`; or "
+    "Put the plugin into plugin.path of that worker, restart it, then `eosctl connectors restart --failed C`; or "
     "correct connector.class.",
 )
 PLUGIN_DOES_NOT_FIT = finding(

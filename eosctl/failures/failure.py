@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from shlex import quote
 
 from eosctl.codes import Code
 from eosctl.core.frozen import frozen
+from eosctl.foreign import arguments, shell_word
 
 
 class Family(StrEnum):
@@ -23,7 +23,7 @@ class Family(StrEnum):
     BROKER = "broker"
 
 
-RESTART = "`eosctl connectors restart {name} --failed`"
+RESTART = "`eosctl connectors restart --failed {name}`"
 """What starts again what FAILED of a connector."""
 
 
@@ -102,5 +102,6 @@ _PLACEHOLDERS = {"c": "NAME", "name": "NAME", "id": "ID", "topic": "TOPIC"}
 
 
 def quoted(names: Mapping[str, str]) -> dict[str, str]:
-    """The same names as a shell takes them."""
-    return {key: quote(value) for key, value in names.items() if value}
+    """The same names as a shell takes them: {name} and {id} stand last in a command, the others behind an option."""
+    quoting = {"name": arguments, "id": arguments}
+    return {key: quoting.get(key, shell_word)(value) for key, value in names.items() if value}

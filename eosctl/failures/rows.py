@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from shlex import quote
 from typing import Annotated, Literal
 
 from eosctl.core.wording import counted
 from eosctl.failures.failure import Failure, Family, filled_in, quoted
-from eosctl.output.cells import printable
+from eosctl.foreign import arguments, printable
 from eosctl.output.rows import Kind, Printed, Text
 from eosctl.report import Report
 
@@ -137,7 +136,7 @@ def _failure(number: int, row: FailureRow) -> Iterable[str]:
     if row.role == "cause":
         yield from entry_lines(row.entry)
     else:
-        yield f"  eosctl explain {quote(row.code)}"
+        yield f"  eosctl explain {arguments(row.code)}"
 
 
 def _where(row: FailureRow) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
@@ -11,6 +10,7 @@ from eosctl.core.ids import TransactionalId
 from eosctl.errors import RefusedError
 from eosctl.fence import codes
 from eosctl.fence.rules import FenceItem, FenceOutcome, LiveTask, blocked_leaders, blocked_live
+from eosctl.foreign import Lines, arguments, shell_word
 from eosctl.report import Problem
 
 PREPARED = "ids like those of Flink's sink, whose open transactions may hold what a two-phase commit has prepared"
@@ -117,7 +117,7 @@ def cautions(
                 code=codes.LIVE_TASKS,
                 severity="warning",
                 message="running tasks are fenced: they go FAILED at their next commit and stay so",
-                hint="Afterwards run:\n" + "\n".join(restart_commands(app, items)),
+                hint=Lines.of("Afterwards run:", *restart_commands(app, items)),
             )
         )
     return cautions
@@ -134,7 +134,7 @@ def restart_commands(app: App, items: Iterable[FenceItem]) -> list[str]:
         if item.live is not None
     }
     return [
-        f"eosctl connectors restart {quote(connector)} --failed -u {quote(worker.rstrip('/'))}"
+        f"eosctl connectors restart --failed -u {shell_word(worker.rstrip('/'))} {arguments(connector)}"
         for connector, worker in sorted(workers.items())
     ]
 

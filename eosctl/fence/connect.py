@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.connectors.holders import holders_of_shown
@@ -22,6 +21,7 @@ from eosctl.fence import codes
 from eosctl.fence.gather import FenceRequest
 from eosctl.fence.pace import Pace, cure_text, pace_of, pause_ms, round_s
 from eosctl.fence.rules import FenceItem, FenceOutcome, is_fence
+from eosctl.foreign import arguments
 from eosctl.group.leader import leader_worker, session_headers
 from eosctl.group.observation.override_policy import override_policy
 from eosctl.group.workers import refuse_unreachable
@@ -54,7 +54,7 @@ def check_connect_route(app: App, request: FenceRequest) -> None:
         tasks = counted(len(entry.tasks), "task")
         raise RefusedError(
             f"connector {request.connector} is {entry.state} with {tasks}; --via connect needs it STOPPED",
-            hint=f"`eosctl connectors stop {quote(request.connector)}` (Kafka 3.5+), then run again.",
+            hint=f"`eosctl connectors stop {arguments(request.connector)}` (Kafka 3.5+), then run again.",
         )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
@@ -14,6 +13,7 @@ from eosctl.core.ids import Owner, TransactionalId, task_transactional_ids
 from eosctl.errors import EosctlError, NotFoundError, UsageError
 from eosctl.fence import codes
 from eosctl.fence.rules import unique_ids
+from eosctl.foreign import shell_word
 from eosctl.report import Problem
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _require_count(app: App, connector: str, count: int | None) -> int:
             f"connector {connector} has no task-count record in topic {app.target.config_topic}: "
             "Connect itself would fence none of its ids",
             hint=f"Give --tasks N to fence the ids of tasks 0 to N-1, or see "
-            f"`eosctl txn list --match {quote(f'{app.target.group_id}-{connector}-.*')}`.",
+            f"`eosctl txn list --match {shell_word(f'{app.target.group_id}-{connector}-.*')}`.",
         )
     return count
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import count
 
 from eosctl.core.frozen import frozen
+from eosctl.core.java.numbers import whole_number
 
 _FLOW = "->"
 _NUMBER = re.compile(r"(?P<place>.+)#(?P<number>[0-9]+)")
@@ -39,8 +40,9 @@ class NodeName:
     def read(cls, name: str) -> NodeName:
         """The parts of a name."""
         found = _NUMBER.fullmatch(name)
-        host, _slash, client_id = (found["place"] if found else name).partition("/")
-        return cls(host, client_id, int(found["number"]) if found else 1)
+        number = whole_number(found["number"]) if found else None
+        host, _slash, client_id = (found["place"] if found and number is not None else name).partition("/")
+        return cls(host, client_id, 1 if number is None else number)
 
     @property
     def place(self) -> str:

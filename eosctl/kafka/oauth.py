@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import http.client
 import json
 import ssl
@@ -14,7 +13,9 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from eosctl.core.clients.hidden_secrets import without_logins
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.clients.tokens import checked_token, is_token, seconds_of, token_end_s
 from eosctl.core.frozen import frozen
 from eosctl.deadline import Deadline
 from eosctl.errors import (
@@ -96,31 +97,25 @@ def _of_command(command: str, deadline: Deadline) -> Token:
     where = "sasl.oauthbearer.token_command"
     deadline.check(f"waiting for {where}")
     timeout_s = max(min(SECRET_COMMAND_TIMEOUT_S, deadline.remaining_s()), 0.001)
-    text = output_of(command, where, timeout_s=timeout_s).strip()
-    if not text or not text.isascii() or any(character.isspace() for character in text):
-        raise InputFileError(f"{where}: it must print a token, and nothing else", hint=f"Run it by hand: {command}")
-    return _token(text, deadline.clock.now_s(), where)
+    printed = output_of(command, where, timeout_s=timeout_s)
+    token = checked_token(printed, where, hint=f"It must print a token, and nothing else. Run it by hand: {command}")
+    return _token(token, deadline.clock.now_s(), where)
 
 
 def read_token_file(path: str) -> str:
     """The token in a file, blanks around it removed; raises InputFileError."""
     try:
-        token = Path(path).read_text(encoding="ascii").strip()
+        token = Path(path).read_text(encoding="ascii")
     except (OSError, ValueError) as exc:
         raise InputFileError(f"can't read the token file {path}: {exc}") from exc
-    if not token:
-        raise InputFileError(f"the token file {path} is empty")
-    return token
+    return checked_token(token, path)
 
 
 def _token(text: str, now_s: float, source: str, *, lifetime_s: float = _UNKNOWN_LIFETIME_S) -> Token:
-    """With the end that a JWT reports (its `exp`), else after `lifetime_s`."""
-    try:
-        payload = text.split(".")[1]
-        expires_s = float(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["exp"])
-    except (IndexError, KeyError, TypeError, ValueError, RecursionError, binascii.Error):
-        expires_s = now_s + lifetime_s
-    return Token(text, expires_s, source)
+    """With the end that a JWT reports (its `exp`), else after `lifetime_s`; raises InputFileError for what is none."""
+    token = checked_token(text, source)
+    end_s = token_end_s(token)
+    return Token(token, now_s + lifetime_s if end_s is None else end_s, source)
 
 
 def _request_token(settings: ClientSettings, url: str, deadline: Deadline) -> Token:
@@ -128,9 +123,8 @@ def _request_token(settings: ClientSettings, url: str, deadline: Deadline) -> To
 
     The endpoint is another server than the brokers: it is known by authorities of its own, or those of the system.
     """
-    deadline.check(f"asking {url} for a token")
-    if not url.startswith(("https://", "http://")):
-        raise UsageError(f"the token endpoint {url!r} is not an http(s) URL")
+    parts, shown = _endpoint_of(url), without_logins(url)
+    deadline.check(f"asking {shown} for a token")
     secret = settings.oauth_client_secret.reveal() if settings.oauth_client_secret else ""
     credentials = base64.b64encode(f"{settings.oauth_client_id}:{secret}".encode()).decode()
     fields = {"grant_type": "client_credentials"} | ({"scope": settings.oauth_scope} if settings.oauth_scope else {})
@@ -140,18 +134,40 @@ def _request_token(settings: ClientSettings, url: str, deadline: Deadline) -> To
         headers={"Authorization": f"Basic {credentials}", "Accept": "application/json"},
     )
     authorities = ClientSettings((), ssl_ca_location=settings.oauth_ca_location, ssl_ca_pem=settings.oauth_ca_pem)
-    context, parts = make_tls_context(authorities), urllib.parse.urlsplit(url)
+    context = make_tls_context(authorities)
     if not _is_proxied(parts):  # its name need only be known to the proxy
         resolve(parts.hostname or "", parts.port or 0, deadline)
     try:
         with _opener(context, deadline).open(request, timeout=max(deadline.remaining_s(), 0.001)) as answer:
             if answer.status >= 300:
                 reason = answer.read(200).decode(errors="replace")
-                raise UnauthorizedError(f"{url} refused a token: HTTP {answer.status} {reason}")
-            return _token_of(answer.read(_LARGEST_ANSWER_BYTES), url, deadline.clock.now_s())
+                raise UnauthorizedError(f"{shown} refused a token: HTTP {answer.status} {reason}")
+            return _token_of(answer.read(_LARGEST_ANSWER_BYTES), shown, deadline.clock.now_s())
     except (OSError, http.client.HTTPException) as exc:
         hint = "A CA of its own: ssl.truststore.* in sasl.jaas.config." if "CERTIFICATE" in str(exc) else None
-        raise UnreachableError(f"can't get a token from {url}: {exc}", hint=hint) from exc
+        raise UnreachableError(f"can't get a token from {shown}: {exc}", hint=hint) from exc
+
+
+def _endpoint_of(url: str) -> urllib.parse.SplitResult:
+    """Return the parts of a token endpoint's URL; raises UsageError for what urllib does not take, or would show."""
+    reason = None
+    try:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("https", "http") or not parts.hostname or parts.port == 0:
+            reason = "it is not an http(s) URL"
+        elif "@" in parts.netloc:
+            reason = "there is a user in it"
+        elif not all("!" <= each <= "~" for each in url):
+            reason = "there is a blank, a control character, or what is not ASCII in it"
+    except ValueError:
+        reason = "its host or port can't be one"
+    if reason is None:
+        return parts
+    shown = without_logins("".join(url.split()))
+    raise UsageError(
+        f"the token endpoint {shown} can't be used: {reason}",
+        hint="Write https://HOST/PATH; clientId and clientSecret stand in sasl.jaas.config.",
+    )
 
 
 def _opener(context: ssl.SSLContext, deadline: Deadline) -> urllib.request.OpenerDirector:
@@ -186,9 +202,10 @@ def _is_proxied(url: urllib.parse.SplitResult) -> bool:
 def _token_of(body: bytes, url: str, now_s: float) -> Token:
     try:
         answer = json.loads(body)
-        text = str(answer["access_token"])
+        text = answer["access_token"]
     except (ValueError, KeyError, TypeError, RecursionError) as exc:
         raise ProtocolError(f"{url} answered without an access_token") from exc
-    lifetime_s = answer.get("expires_in")
-    is_number = isinstance(lifetime_s, int | float) and lifetime_s > 0
-    return _token(text, now_s, url, lifetime_s=float(lifetime_s) if is_number else _UNKNOWN_LIFETIME_S)
+    if not isinstance(text, str) or not is_token(text):
+        raise ProtocolError(f"{url} answered with an access_token that can't be one")
+    lifetime_s = seconds_of(answer.get("expires_in"))
+    return _token(text, now_s, url, lifetime_s=lifetime_s if lifetime_s and lifetime_s > 0 else _UNKNOWN_LIFETIME_S)

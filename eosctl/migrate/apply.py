@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
@@ -22,6 +21,7 @@ from eosctl.core.offsets.migration_results import Comparison, SentCounts
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.events import Event
+from eosctl.foreign import arguments
 from eosctl.migrate.clean import delete_copies
 from eosctl.migrate.journal import BACKUP_NAME, Past, Stage, migration_journal, read_past, resume_command, stages_of
 from eosctl.migrate.plan import Migration, existing_snapshot
@@ -71,7 +71,7 @@ def past_of(folder: Path, journal: Journal, *, resume: bool) -> Past:
         state, plan_file = "was applied" if past.ended else "was begun and cut off", folder / "plan.json"
         raise RefusedError(
             f"this plan {state} before; nothing was written",
-            hint=f"Look: eosctl offsets verify {quote(str(plan_file))}"
+            hint=f"Look: eosctl offsets verify {arguments(str(plan_file))}"
             if past.ended
             else f"Go on with: {resume_command(folder)}",
         )
@@ -365,7 +365,7 @@ class _Run:
                 raise EosctlError(
                     f"{counted(to_send, 'record was', 'records were')} to be sent, and {self.sent.records():,} "
                     "confirmed",
-                    hint=f"Compare with: eosctl offsets verify {quote(str(self.folder / 'plan.json'))}",
+                    hint=f"Compare with: eosctl offsets verify {arguments(str(self.folder / 'plan.json'))}",
                 )
             outcome["sent"] = to_send
             return f"{counted(to_send, 'record')} sent"

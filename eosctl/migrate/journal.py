@@ -5,7 +5,6 @@ It lies in the plan's snapshot folder, beside what the stages rely on.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum, unique
@@ -14,6 +13,7 @@ from pathlib import Path
 from eosctl.core.frozen import frozen
 from eosctl.core.offsets.migration import MigrationPlan
 from eosctl.deadline import Clock
+from eosctl.foreign import shell_word
 from eosctl.state.journal import EndEntry, Journal
 
 BACKUP_NAME = "backup.parquet"
@@ -79,7 +79,7 @@ _ENTRIES: Mapping[str, type[_Begin | _Started | _Done | EndEntry]] = {
 
 def resume_command(folder: Path) -> str:
     """The command line that goes on with the plan whose snapshot is `folder`."""
-    return f"eosctl offsets migrate --plan {shlex.quote(str(folder / 'plan.json'))} --yes --resume"
+    return f"eosctl offsets migrate --plan {shell_word(str(folder / 'plan.json'))} --yes --resume"
 
 
 def migration_journal(folder: Path, clock: Clock) -> Journal:

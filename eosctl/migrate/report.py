@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -19,6 +18,7 @@ from eosctl.core.offsets.murmur2 import partition_for
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, ExitCode, RefusedError
+from eosctl.foreign import shell_word
 from eosctl.migrate import codes
 from eosctl.migrate.journal import Stage, resume_command, stages_of
 from eosctl.migrate.rows import (
@@ -238,7 +238,7 @@ def _undo(plan: MigrationPlan, backup: Path | None) -> str | None:
     if backup is None:
         return None
     profile = plan.target_profile()
-    return undo_command(backup) + (f" --profile {shlex.quote(profile)}" if profile else "")
+    return undo_command(backup) + (f" --profile {shell_word(profile)}" if profile else "")
 
 
 def verify_report(plan: MigrationPlan, comparisons: dict[str, Comparison], *, strict: bool) -> Report:

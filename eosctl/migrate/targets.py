@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.core.frozen import frozen
@@ -13,6 +12,7 @@ from eosctl.core.records import NewTopic
 from eosctl.core.wording import counted
 from eosctl.errors import BrokerError, RefusedError, UnauthorizedError, UsageError
 from eosctl.events import Event
+from eosctl.foreign import shell_word
 from eosctl.migrate.stores import is_file
 from eosctl.migrate.topics import CONNECT_PARTITIONS, app_of, cluster_id_of, look_up, per_cluster, some
 from eosctl.offsets.stores.new_topics import TopicsMade, create_topics, refused_topics
@@ -95,7 +95,7 @@ def refuse_reading_what_is_written(
                 f"offsets of {some(sorted(both))} would be read from topic {source.topic}, and others written over "
                 "them; a run that is cut off could not go on; nothing was written",
                 hint="Take two steps, with a file between them, while these connectors are stopped: "
-                f"`eosctl offsets export --store {quote(source.name)} offsets.ndjson`, then this command with "
+                f"`eosctl offsets export --store {shell_word(source.name)} offsets.ndjson`, then this command with "
                 f"--from offsets.ndjson instead of {source.name}.",
             )
 

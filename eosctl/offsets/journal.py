@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted, rfc3339
+from eosctl.foreign import arguments
 from eosctl.offsets import codes
 from eosctl.report import Problem
 from eosctl.state.backups import undo_command
@@ -45,5 +45,5 @@ def cut_off_problems(app: App, cluster_id: str) -> list[Problem]:
     offsets, when = counted(last.offsets, "offset"), rfc3339(last.time_ms)
     message = f"{last.name} of {when} ({offsets}) was cut off before its end was seen"
     undo = undo_command(Path(last.backup))
-    hint = f"`eosctl offsets verify {quote(last.backup)}` shows how much of it was written; `{undo}` takes it back."
+    hint = f"`eosctl offsets verify {arguments(last.backup)}` shows how much of it was written; `{undo}` takes it back."
     return [Problem(codes.WRITE_CUT_OFF, message, hint=hint, severity="warning")]

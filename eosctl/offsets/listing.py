@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from shlex import quote
 from typing import Any
 
 from eosctl.app import App
@@ -25,6 +24,7 @@ from eosctl.core.offsets.views import (
 )
 from eosctl.errors import NotFoundError, RefusedError, UsageError
 from eosctl.events import Event
+from eosctl.foreign import shell_word
 from eosctl.group.absent import Known, require_ever_there
 from eosctl.offsets import codes
 from eosctl.offsets.comparison import comparison_exit_code, hidden_problem
@@ -273,7 +273,7 @@ def _gone_problems(views: Sequence[OffsetViews | PlainViews]) -> list[Problem]:
     message = f"Connect has no connector {shown}, and its offsets are still here"
     hint = (
         "A connector that is created with this name goes on from the offsets in the topic that it will use, and reads "
-        f"nothing from before them. For a new beginning: `eosctl offsets reset --connector {quote(gone[0])} "
+        f"nothing from before them. For a new beginning: `eosctl offsets reset --connector {shell_word(gone[0])} "
         "--all-partitions`. If the connector does exist, -u or --config-topic is of another group."
     )
     return [Problem(codes.CONNECTOR_GONE, message, hint=hint, severity="warning")]

@@ -11,11 +11,12 @@ from msgspec import UNSET, UnsetType
 from eosctl.core.offsets.decision import KeyAction
 from eosctl.core.offsets.views import PlannedWrite
 from eosctl.core.records import NewTopic
+from eosctl.foreign import printable
 from eosctl.offsets.history.changes import Change
 from eosctl.offsets.history.rows import VersionRow
 from eosctl.offsets.history.sources import lsn_texts
 from eosctl.offsets.rows import Key, Lsns, SourcePartition, key_members, value_json
-from eosctl.output.cells import format_cell, printable, summary_lines
+from eosctl.output.cells import format_cell, summary_lines
 from eosctl.output.parts import Place
 from eosctl.output.rows import Header, Kind, Printed, Text, Time
 from eosctl.report import Report

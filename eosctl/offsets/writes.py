@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from eosctl.app import App
@@ -26,6 +25,7 @@ from eosctl.engine.planned import PlannedWrites
 from eosctl.engine.stores import ColumnStore, merge_stores
 from eosctl.engine.transactions import are_several
 from eosctl.errors import RefusedError, UsageError
+from eosctl.foreign import arguments, shell_word
 from eosctl.offsets import codes
 from eosctl.offsets.guard import refuse_running, refuse_running_source, source_problem
 from eosctl.offsets.journal import cut_off_problems
@@ -224,9 +224,9 @@ def refuse_hidden_keys(app: App, store: AnyStore, keys: Iterable[bytes | None], 
     raise RefusedError(
         f"topic {store.topic}, partition {', '.join(map(str, sorted(places)))}: an open transaction hides newer "
         f"offsets{whose}",
-        hint=f"`eosctl offsets lint --store {quote(store.topic)}` shows its producer. Wait for its end, or end it, and "
-        f"plan again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {quote(ours)}` ends it at once, "
-        "and so the ids of a killed `offsets migrate`, which begin with eosctl-migrate-.",
+        hint=f"`eosctl offsets lint --store {shell_word(store.topic)}` shows its producer. Wait for its end, or end "
+        f"it, and plan again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {arguments(ours)}` ends "
+        "it at once, and so the ids of a killed `offsets migrate`, which begin with eosctl-migrate-.",
     )
 
 
@@ -263,8 +263,8 @@ def _scattered_problems(writes: PlannedWrites, stores: Mapping[str, AnyStore]) -
             f"topic {write.topic} has an offset of {write.key.connector} on partition {there.partition}, but "
             f"Connect's producer puts it on {home}: {when} there are two, and a worker takes the one that it happens "
             "to read last",
-            hint=f"`eosctl offsets lint --store {quote(write.topic)}` gives the repair; apply it when the connector "
-            "has written once.",
+            hint=f"`eosctl offsets lint --store {shell_word(write.topic)}` gives the repair; apply it when the "
+            "connector has written once.",
             severity="warning",
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import IO
 
-from eosctl.output.cells import printable
+from eosctl.foreign import lines_of
 from eosctl.output.documents import write_json, write_ndjson, write_yaml
 from eosctl.output.text import write_text
 from eosctl.report import Report
@@ -27,7 +27,5 @@ def render_report(report: Report, *, output: str, stream: IO[str], color: bool, 
 def render_problems(report: Report, *, stream: IO[str]) -> None:
     """Errors and warnings, one line each, with what to do next."""
     for problem in report.problems:
-        for line in (f"{problem.severity}: {problem.message}").splitlines():
-            stream.write(printable(line) + "\n")
-        for line in (problem.hint or "").splitlines():
-            stream.write(f"  {printable(line)}\n")
+        stream.writelines(f"{line}\n" for line in lines_of(f"{problem.severity}: " + problem.message))
+        stream.writelines(f"  {line}\n" for line in lines_of(problem.hint or ""))

@@ -15,7 +15,8 @@ from typing import IO, TYPE_CHECKING, Any
 from eosctl.core.frozen import frozen
 from eosctl.deadline import Clock
 from eosctl.events import Event
-from eosctl.output.cells import duration, printable
+from eosctl.foreign import printable
+from eosctl.output.cells import duration
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -107,7 +108,12 @@ class Board:
             table.add_column(name, no_wrap=True, min_width=width)
         for subject, line in list(self._lines.items())[first:last]:
             style = _STYLES.get(line.state, "")
-            table.add_row(Text(printable(subject)), Text(line.step), Text(line.state, style=style), Text(line.since))
+            table.add_row(
+                Text(printable(subject)),
+                Text(printable(line.step)),
+                Text(printable(line.state), style=style),
+                Text(line.since),
+            )
         return table
 
     def _wait_lines(self, console: Console, width: int) -> list[RenderableType]:

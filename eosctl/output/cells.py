@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from eosctl.foreign import printable
 from eosctl.report import Report, plain
 
 _STYLES = {
@@ -36,13 +37,6 @@ def format_cell(value: object) -> str:
     elif hasattr(value, "cell"):
         return format_cell(value.cell())
     return printable(json.dumps(plain(value), ensure_ascii=False, separators=(",", ":")))
-
-
-def printable(text: str) -> str:
-    """`text` with control characters escaped: names come from topics and must not steer a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
 class Column(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from typing import IO, Any
 
 import msgspec
 
+from eosctl.foreign import json_text, yaml_text_of
 from eosctl.report import LineRows, Report, TextRows, plain, row_texts
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode  # dumps makes an encoder per call
@@ -26,10 +27,10 @@ def write_json(report: Report, stream: IO[str]) -> None:
     """The envelope with a row per line: no more than one row is in memory as text, and a line can be grepped for."""
     frame = json.dumps(replace(report, rows=()).envelope(), ensure_ascii=False, indent=2)
     head, empty, tail = frame.partition('"rows": []')
-    stream.write(head + empty[:-1])
+    stream.write(json_text(head) + empty[:-1])
     for number, text in enumerate(_texts(report.rows)):
-        stream.write((",\n      " if number else "\n      ") + text)
-    stream.write(("\n    ]" if report.rows else "]") + tail + "\n")
+        stream.write((",\n      " if number else "\n      ") + json_text(text))
+    stream.write(("\n    ]" if report.rows else "]") + json_text(tail) + "\n")
 
 
 def write_ndjson(report: Report, stream: IO[str]) -> None:
@@ -39,9 +40,9 @@ def write_ndjson(report: Report, stream: IO[str]) -> None:
         some.append(text)
         size += len(text)
         if size >= _BLOCK:
-            stream.write("".join(some))
+            stream.write(json_text("".join(some)))
             some, size = [], 0
-    stream.write("".join(some))
+    stream.write(json_text("".join(some)))
 
 
 def _texts(rows: Sequence[Any]) -> Iterable[str]:
@@ -93,7 +94,7 @@ def yaml_text(document: object) -> str:
 
     read = json.loads(json.dumps(document, ensure_ascii=False))  # no tuples, no enums: safe_load knows none
     text = yaml.dump(read, Dumper=_plain_dumper(), sort_keys=False, allow_unicode=True, width=2**31 - 1)
-    return str(text)
+    return yaml_text_of(str(text))
 
 
 def _plain_dumper() -> Any:
@@ -104,4 +105,8 @@ def _plain_dumper() -> Any:
         def ignore_aliases(self, _data: object) -> bool:
             return True
 
+        def represent_str(self, data: str) -> Any:
+            return self.represent_scalar("tag:yaml.org,2002:str", data, None if yaml_text_of(data) == data else '"')
+
+    PlainDumper.add_representer(str, PlainDumper.represent_str)
     return PlainDumper

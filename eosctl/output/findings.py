@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from eosctl.output.cells import printable, summary_lines
+from eosctl.foreign import lines_of, printable
+from eosctl.output.cells import summary_lines
 from eosctl.output.rows import Text
 from eosctl.report import Report
 
@@ -39,8 +40,8 @@ def finding_lines(report: Report) -> Iterable[str]:
     width = max((len(row.severity) for row in rows), default=0)
     for row in rows:
         yield f"{row.severity:<{width}}  {row.told()}"
-        for number, line in enumerate(row.fix.splitlines()):
-            yield f"{'':<{width}}  {'     ' if number else 'fix: '}{printable(line)}"
+        for number, line in enumerate(lines_of(row.fix)):
+            yield f"{'':<{width}}  {'     ' if number else 'fix: '}{line}"
         yield from (f"{'':<{width}}  follows: {printable(text)}" for text in _following(row))
     yield from ("", *summary_lines(report))
 

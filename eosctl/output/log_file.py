@@ -12,6 +12,7 @@ from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError
 from eosctl.events import Event, OnEvent
+from eosctl.foreign import printable
 
 
 class LogFile(io.TextIOWrapper):
@@ -30,10 +31,10 @@ class LogFile(io.TextIOWrapper):
         self._clock = clock
 
     def write(self, text: str) -> int:
-        """Whole lines, each with the time in front; a full disk is no reason to end what was begun."""
+        """Write whole lines, each with the time in front; a full disk is no reason to end what was begun."""
         stamp = rfc3339(self._clock.now_ms())
         with suppress(OSError):
-            super().write("".join(f"{stamp} {line}\n" for line in text.splitlines()))
+            super().write("".join(f"{stamp} {printable(line)}\n" for line in text.removesuffix("\n").split("\n")))
         return len(text)
 
 

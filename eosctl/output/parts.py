@@ -8,7 +8,7 @@ from typing import Annotated, Literal, cast
 from msgspec import UNSET, UnsetType, structs
 
 from eosctl.core.findings import Finding, is_unseen
-from eosctl.output.cells import printable
+from eosctl.foreign import printable
 from eosctl.output.rows import Header, Printed
 from eosctl.report import Problem
 

@@ -11,7 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from eosctl.deadline import Clock
 from eosctl.events import Event
-from eosctl.output.cells import duration, printable
+from eosctl.foreign import lines_of, printable
+from eosctl.output.cells import duration
 
 if TYPE_CHECKING:
     from eosctl.output.board import Board
@@ -54,7 +55,7 @@ class ProgressMessages:
         elif event.done is not None:
             self._progress(event, event.done)
         elif event.message:
-            self._say(("warning: " if event.warning else "") + event.message)
+            self._say("warning: " + event.message if event.warning else event.message)
 
     def close(self) -> None:
         """Takes bars off the terminal, and leaves a table there as it was last; safe to call twice."""
@@ -77,7 +78,7 @@ class ProgressMessages:
         self._board.show(event)
 
     def _say(self, text: str) -> None:
-        clean = "\n".join(printable(line) for line in text.split("\n"))
+        clean = "\n".join(lines_of(text))
         if self._board is not None:
             self._board.say(clean)
             return

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import IO
 
+from eosctl.foreign import printable
 from eosctl.output.cells import Column, View, format_cell
 from eosctl.output.folding import fold, fold_hard, is_json, longest_piece
 from eosctl.report import Report, Row
@@ -41,7 +42,7 @@ def write_text(report: Report, stream: IO[str], *, color: bool, wide: bool, most
         left = len(report.rows) - len(rows)
         stream.write(f"... and {left:,} more {'row' if left == 1 else 'rows'}; -o json has them all\n")
     more = view.wide_footer(report) if wide and view.wide_footer else ()
-    for line in (*view.footer(report), *more):
+    for line in map(printable, (*view.footer(report), *more)):
         stream.writelines(f"{part}\n" for part in (fold(line, width) if view.prose else [line]))
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from shlex import quote
 
 from eosctl.core.frozen import frozen
+from eosctl.core.kept.yaml_document import yaml_of
 from eosctl.errors import InputFileError
+from eosctl.foreign import arguments
 from eosctl.profiles.sources import SECRET_SUFFIXES, Said, Section, Sources, as_list, mapping, strings
 from eosctl.target import DEFAULT_TOPICS
 
@@ -53,7 +54,7 @@ def config_path(sources: Sources) -> str:
 
 def parse_config(text: str, path: str) -> ConfigFile:
     """Raises InputFileError for what is no such file."""
-    document = mapping(_parse_yaml(text, path), path)
+    document = mapping(yaml_of(text, source=path), path)
     current = document.get("current")
     profiles = {str(name): each for name, each in mapping(document.get("profiles"), f"{path}: profiles").items()}
     return ConfigFile(path, text, profiles, None if current is None else str(current))
@@ -85,7 +86,7 @@ def load_profile(sources: Sources) -> Said | None:
             return None
         raise InputFileError(
             f"there is no profile {name.value}: {exc.message}",
-            hint=f"Make it: eosctl profile set {quote(name.value)} bootstrap_server=HOST:PORT",
+            hint=f"Make it: eosctl profile set {arguments(name.value)} bootstrap_server=HOST:PORT",
         ) from exc
     chosen = name or (Said(file.current, path) if file.current else None)
     if chosen is not None:
@@ -141,15 +142,3 @@ def _refuse_literal(section: Section, secrets: Collection[str], where: str) -> N
                 f"{where}: {key} may not stand in a profile as it is",
                 hint=f"Use {key}_env, {key}_file or {key}_command.",
             )
-
-
-def _parse_yaml(text: str, source: str) -> object:
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.MarkedYAMLError as exc:
-        line = exc.problem_mark.line + 1 if exc.problem_mark else 0
-        raise InputFileError(f"{source}:{line}: not valid YAML: {exc.problem}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as exc:
-        raise InputFileError(f"{source}: not valid YAML: {type(exc).__name__}") from None

@@ -72,11 +72,22 @@ def _said(sources: Sources) -> dict[str, Said]:
     texts = {name: sources.first(f"connect_{name}", within="connect") for name in _TEXTS}
     secrets = {name: sources.secret(f"connect_{name}", within="connect") for name in _SECRETS}
     said = {name: each for name, each in (texts | secrets).items() if each is not None}
+    if "token" in said:
+        said["token"] = _checked(said["token"])
     _check_access(said)
     private = said.get("key") or said.get("certificate")
     if private is not None:
         sources.require_private(private.value, "a private key")
     return said
+
+
+def _checked(token: Said) -> Said:
+    """Raises InputFileError for what no header can hold: Python's own error would show it."""
+    from eosctl.core.clients.settings import Secret
+    from eosctl.core.clients.tokens import checked_token
+
+    where = f"the token for Connect's REST interface ({token.origin})"
+    return Said(Secret(checked_token(token.value.reveal(), where)), token.origin)
 
 
 def _worker_urls(given: Collection[str]) -> tuple[WorkerUrl, ...]:

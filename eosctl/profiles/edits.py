@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
+from eosctl.core.kept.yaml_document import yaml_of
 from eosctl.errors import InputFileError
 
 _PLAIN = re.compile(r"[A-Za-z0-9_/.$~-][A-Za-z0-9_/.:$@=+-]*")
@@ -21,11 +22,11 @@ def edit_yaml(text: str, path: Sequence[str], value: object, *, source: str) -> 
     """`text` with `value` at `path`; None removes it. Raises InputFileError where that can't be done."""
     import yaml
 
-    wanted = _changed(yaml.safe_load(text) or {}, path, value)
+    wanted = _changed(yaml_of(text, source=source) or {}, path, value)
     try:
         edited = _splice(text, path, value)
-        is_right = (yaml.safe_load(edited) or {}) == wanted
-    except (yaml.YAMLError, _CannotSpliceError):
+        is_right = (yaml_of(edited, source=source) or {}) == wanted
+    except (yaml.YAMLError, InputFileError, _CannotSpliceError):
         is_right = False
     if not is_right:
         raise InputFileError(

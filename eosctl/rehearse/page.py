@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from pathlib import Path
 
 from eosctl.core.wording import rfc3339
+from eosctl.foreign import html_text
 from eosctl.output.cells import duration
 from eosctl.rehearse.rows import FaultRow, FaultVerdict, RehearsalSummary, Surroundings
 from eosctl.report import Report
@@ -35,10 +35,12 @@ def write_page(report: Report, path: Path) -> None:
 def page_of(report: Report) -> str:
     """The page of a `rehearse-result`."""
     summary, data = report.summary_of(RehearsalSummary), report.data_of(Surroundings)
-    title = f"Rehearsal of {escape(summary.connector)}"
+    title = f"Rehearsal of {html_text(summary.connector)}"
     rows = "\n".join(_row(row) for row in report.rows_of(FaultRow))
-    facts = "\n".join(f"<tr><th scope=row>{escape(name)}</th><td>{value}</td></tr>" for name, value in _facts(report))
-    problems = "".join(f"<p class=not_recovered>{escape(each.message)}</p>" for each in report.problems)
+    facts = "\n".join(
+        f"<tr><th scope=row>{html_text(name)}</th><td>{value}</td></tr>" for name, value in _facts(report)
+    )
+    problems = "".join(f"<p class=not_recovered>{html_text(each.message)}</p>" for each in report.problems)
     return (
         f"<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n<title>{title}</title>\n"
         '<meta name=viewport content="width=device-width, initial-scale=1">\n<link rel=icon href="data:,">\n'
@@ -49,20 +51,20 @@ def page_of(report: Report) -> str:
         f"{', '.join(summary.not_judged) or 'nothing'}.</p>\n{problems}\n"
         "<h2>Faults</h2>\n<table>\n<thead><tr><th>Fault<th>At<th>Recovered<th>Verdict<th>What was seen</tr></thead>\n"
         f"<tbody>\n{rows}\n</tbody>\n</table>\n<h2>What was rehearsed</h2>\n<table>\n<tbody>\n{facts}\n</tbody>\n"
-        f"</table>\n<p>Repeat with: <code>{escape(data.repeat)}</code></p>\n</body>\n</html>\n"
+        f"</table>\n<p>Repeat with: <code>{html_text(data.repeat)}</code></p>\n</body>\n</html>\n"
     )
 
 
 def _row(row: FaultRow) -> str:
     recovered = "no" if row.recovered_ms is None else duration(row.recovered_ms)
-    found = "".join(f"<br>{escape(each.severity)}: {escape(each.message)}" for each in row.findings)
+    found = "".join(f"<br>{html_text(each.severity)}: {html_text(each.message)}" for each in row.findings)
     window = ""
     if row.window is not None:
         since = rfc3339(row.window.since_ms) if row.window.since_ms else "the beginning"
         window = f"<br>audited: {since} to {rfc3339(row.window.until_ms)}"
     return (
-        f"<tr><th scope=row>{escape(row.fault)}</th><td>{rfc3339(row.at_ms)}</td><td>{escape(recovered)}</td>"
-        f"<td>{_verdict(row.verdict)}</td><td>{escape(row.evidence)}{window}{found}</td></tr>"
+        f"<tr><th scope=row>{html_text(row.fault)}</th><td>{rfc3339(row.at_ms)}</td><td>{html_text(recovered)}</td>"
+        f"<td>{_verdict(row.verdict)}</td><td>{html_text(row.evidence)}{window}{found}</td></tr>"
     )
 
 
@@ -72,14 +74,14 @@ def _verdict(verdict: FaultVerdict) -> str:
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
     summary, data = report.summary_of(RehearsalSummary), report.data_of(Surroundings)
-    yield "Connector", f"{escape(summary.connector)} ({escape(data.connector_class)})"
-    yield "Kafka", escape(summary.kafka_version)
-    yield "Brokers, workers", f"{summary.brokers}, {summary.workers} (started in mode {escape(summary.start_mode)})"
+    yield "Connector", f"{html_text(summary.connector)} ({html_text(data.connector_class)})"
+    yield "Kafka", html_text(summary.kafka_version)
+    yield "Brokers, workers", f"{summary.brokers}, {summary.workers} (started in mode {html_text(summary.start_mode)})"
     yield "Seed", str(summary.seed)
     for name, value in data.outside.items():
-        yield "Outside system", f"{escape(name)}: {escape(value)}"
+        yield "Outside system", f"{html_text(name)}: {html_text(value)}"
     for name, value in data.shared.items():
-        yield "Taken there", f"{escape(name)}: {escape(value)}"
+        yield "Taken there", f"{html_text(name)}: {html_text(value)}"
     for label, lines in (
         ("Changed", data.changed),
         ("Taken from the worker", data.taken),
@@ -87,4 +89,4 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
         ("Left out", [f"{each.fault}, which {each.why}" for each in data.left_out]),
     ):
         if lines:
-            yield label, "<br>".join(map(escape, lines))
+            yield label, "<br>".join(map(html_text, lines))

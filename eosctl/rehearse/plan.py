@@ -6,7 +6,6 @@ import random
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
-from shlex import quote
 
 from eosctl.audit.scope import AuditRequest, copies_topics
 from eosctl.audit.value_checks import wanted_fields
@@ -15,6 +14,7 @@ from eosctl.core.frozen import frozen
 from eosctl.core.versions import kafka_version
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import UsageError
+from eosctl.foreign import shell_words
 from eosctl.observation.validations import SUPPORT_PROPERTY
 from eosctl.rehearse import feed
 from eosctl.rehearse.faults import ALL_FAULTS
@@ -134,7 +134,7 @@ class RehearsalPlan:
 
     def repeat(self) -> str:
         """The command that does it again."""
-        return " ".join(map(quote, ["eosctl", "rehearse", *self.request.words, "--seed", str(self.request.seed)]))
+        return shell_words("eosctl", "rehearse", *self.request.words, "--seed", str(self.request.seed))
 
 
 def plan_rehearsal(request: RehearsalRequest) -> RehearsalPlan:

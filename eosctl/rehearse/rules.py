@@ -11,6 +11,7 @@ from eosctl.core.clients.hidden_secrets import shown_address, shown_value
 from eosctl.core.configs.classes import MIRROR_SOURCE, is_class
 from eosctl.core.frozen import frozen
 from eosctl.core.java.properties import Properties
+from eosctl.core.kept.typed_json import json_of
 from eosctl.errors import InputFileError, RefusedError
 from eosctl.observation.validations import SUPPORT_PROPERTY
 
@@ -100,7 +101,7 @@ def without_requirement(config: Mapping[str, str]) -> dict[str, str]:
 def read_connector(text: str, *, source: str) -> GivenConnector:
     """The JSON of a connector, with or without the envelope of name and config; raises InputFileError."""
     try:
-        document = json.loads(text)
+        document = json_of(text)
     except ValueError as exc:
         raise InputFileError(f"{source} is no JSON: {exc}", hint=_SHAPE) from exc
     if not isinstance(document, dict):

@@ -6,13 +6,13 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from shlex import quote
 from typing import Protocol
 
 from eosctl.app import App
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
 from eosctl.events import Event, Standing
+from eosctl.foreign import shell_word
 from eosctl.plan import Plan
 from eosctl.rehearse import codes
 from eosctl.rehearse.faults.connectors import Upgrade
@@ -68,7 +68,7 @@ def _close(stage: AnyStage, plan: RehearsalPlan) -> list[Problem]:
         stage.close()
     except (EosctlError, OSError, KeyboardInterrupt) as exc:
         why = exc.message if isinstance(exc, EosctlError) else str(exc) or "interrupted"
-        hint = f"Stop it with: eosctl sandbox down --name {quote(plan.sandbox)}"
+        hint = f"Stop it with: eosctl sandbox down --name {shell_word(plan.sandbox)}"
         return [Problem(codes.SANDBOX_LEFT, f"the sandbox {plan.sandbox} was not stopped: {why}", hint)]
     return []
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.java.property_edit import set_property
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.events import Event
+from eosctl.foreign import shell_word
 from eosctl.rehearse.feed import GrowingFile, built_in_config
 from eosctl.rehearse.ground import GROUP, Ground
 from eosctl.rehearse.network import Forwarder
@@ -48,7 +48,7 @@ class RehearsalStage:
 
     def open(self) -> None:
         """Returns when every task of the connector runs; raises EosctlError."""
-        down = f"eosctl sandbox down --name {quote(self._plan.sandbox)}"
+        down = f"eosctl sandbox down --name {shell_word(self._plan.sandbox)}"
         if self.directory.exists():
             raise RefusedError(f"there is a sandbox {self._plan.sandbox} already", hint=f"Stop it first: {down}")
         self._is_ours = True
@@ -123,7 +123,7 @@ class RehearsalStage:
             text = config.read_text(encoding="ascii")
             config.write_text(set_property(text, BOOTSTRAP, stack.bootstrap_servers), encoding="ascii")
             stack.restart_node(node.name)
-        down = f"eosctl sandbox down --name {quote(self._plan.sandbox)}"
+        down = f"eosctl sandbox down --name {shell_word(self._plan.sandbox)}"
         self._app.on_event(Event(f"The sandbox stays up. Stop it with: {down}"))
 
 

@@ -7,7 +7,6 @@ follows from the cluster as it is now and from the journal of a run that was cut
 from __future__ import annotations
 
 from collections.abc import Sequence
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.connectors.elsewhere import Elsewhere, where_ids_are
@@ -21,6 +20,7 @@ from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import RefusedError, StalePlanError
 from eosctl.fence.plan import FencePlan, plan_recorded
+from eosctl.foreign import arguments, shell_word
 from eosctl.group.absent import refuse_never_there
 from eosctl.group.gather import read_group
 from eosctl.group.leader import leader_worker
@@ -118,7 +118,7 @@ def examine(app: App, name: str) -> Patient:
         raise RefusedError(
             f"the group {group.group_id} is {group.state}, so no task can be restarted; nothing was written",
             hint="Start its workers, or wait for the rebalance to end, and run again. Without workers, "
-            f"`eosctl fence --connector {quote(name)}` fences.",
+            f"`eosctl fence --connector {shell_word(name)}` fences.",
         )
     with app.topics() as store:
         topic = read_config_topic(app, store)
@@ -148,7 +148,7 @@ def _tasks_of(app: App, name: str) -> Sequence[TaskStatus]:
             raise RefusedError(
                 f"whether {task} runs is not known: REST shows it as FAILED at {task.status.worker_id}; nothing was "
                 "written",
-                hint=f"`eosctl connectors restart {quote(name)}` makes the workers report it anew; then run again.",
+                hint=f"`eosctl connectors restart {arguments(name)}` makes the workers report it anew; then run again.",
             )
     return [task.status for task in held.tasks.values() if task.status is not None]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum, unique
-from shlex import quote
 
 from eosctl.connectors.failures import FAILED, failed_in_fencing
 from eosctl.core.configs.fold import ConnectorState
@@ -17,6 +16,7 @@ from eosctl.core.fencing_rounds import FENCING_FAILED, ROUND_S
 from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.core.workers.connector_entry import TaskStatus
+from eosctl.foreign import arguments, shell_word
 from eosctl.task_counts.rules import fencing_decision
 
 
@@ -78,9 +78,9 @@ def _verdict_once_fenced(tasks: Sequence[TaskStatus], *, restarted: bool) -> Res
 def stopped_instead(connector: str) -> str:
     """What fences the old tasks where a round may still go on, which rescue can't: in words and commands."""
     return (
-        f"`eosctl connectors stop {quote(connector)}`, wait {ROUND_S:g} s for the round to end, "
-        f"`eosctl task-counts write --connector {quote(connector)} --count 0`, which fences the old tasks, and "
-        f"`eosctl connectors resume {quote(connector)}`"
+        f"`eosctl connectors stop {arguments(connector)}`, wait {ROUND_S:g} s for the round to end, "
+        f"`eosctl task-counts write --connector {shell_word(connector)} --count 0`, which fences the old tasks, and "
+        f"`eosctl connectors resume {arguments(connector)}`"
     )
 
 

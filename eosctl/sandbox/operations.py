@@ -7,13 +7,13 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from shlex import quote
 
 from msgspec import UNSET, UnsetType
 
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import NotFoundError, RefusedError
 from eosctl.events import OnEvent
+from eosctl.foreign import shell_word
 from eosctl.output.rows import Kind
 from eosctl.report import Report
 from eosctl.sandbox.lock import DEFAULT_VERSION, connect_version, supported_versions
@@ -63,9 +63,8 @@ def up_sandbox(
     with _alone(state_dir, name):
         there = Stack.find(directory)
         if there is not None and there.alive():
-            hint = (
-                f"See it: eosctl sandbox status --name {quote(name)}; stop it: eosctl sandbox down --name {quote(name)}"
-            )
+            of_it = f"--name {shell_word(name)}"
+            hint = f"See it: `eosctl sandbox status {of_it}`; stop it: `eosctl sandbox down {of_it}`"
             raise RefusedError(f"the sandbox {name} is already up", hint=hint)
         shutil.rmtree(directory, ignore_errors=True)  # logs of a start that failed
         stack = Stack.up(

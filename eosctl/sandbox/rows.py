@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from shlex import quote
 from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
+from eosctl.foreign import shell_word
 from eosctl.output.cells import summary_lines
 from eosctl.output.rows import Kind, Printed, Text
 from eosctl.report import Report
@@ -117,11 +117,11 @@ def _sandbox_lines(report: Report) -> Iterable[str]:
     """How to reach the sandbox: lines to paste into a shell."""
     sandbox = report.data
     if sandbox.environ is not UNSET:
-        yield from (f"export {quote(name)}={quote(value)}" for name, value in sandbox.environ.items())
+        yield from (f"export {shell_word(name)}={shell_word(value)}" for name, value in sandbox.environ.items())
         yield from (f"{user.principal}: --command-config {user.command_config}" for user in sandbox.principals)
     urls = [row.metrics_url for row in report.rows_of(NodeRow) if row.metrics_url]
     if urls:
-        yield "metrics: eosctl metrics " + " ".join(f"--prometheus {quote(url)}" for url in urls)
+        yield "metrics: eosctl metrics " + " ".join(f"--prometheus {shell_word(url)}" for url in urls)
     yield from summary_lines(report)
 
 

@@ -293,22 +293,29 @@ def _user() -> str:
 
 
 def _plain_arguments(given: Mapping[str, object]) -> dict[str, Json]:
-    """Arguments as JSON; what stands behind a secret-sounding name (`--conf spark.ssl.keyPassword=…`) is `***`."""
-    return {name: _argument(value) for name, value in given.items()}
+    """Arguments as JSON, without passwords.
+
+    Of settings (`--conf K=V`) values are shown that are known to be harmless, of commands the program.
+    """
+    return {name: _argument(name, value) for name, value in given.items()}
 
 
-def _argument(value: object) -> Json:
+def _argument(option: str, value: object) -> Json:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, list | tuple):
-        return [_argument(item) for item in value]
-    text = str(getattr(value, "name", value))  # an open file says which one it is
-    name, equals, rest = text.partition("=")
-    if not equals:
-        return text
-    from eosctl.core.clients.hidden_secrets import hide_secrets
+        return [_argument(option, item) for item in value]
+    from eosctl.core.clients.harmless_settings import sounds_secret
+    from eosctl.core.clients.hidden_secrets import HIDDEN, shown_value, without_logins
 
-    return f"{name}={hide_secrets({name: rest})[name]}"
+    text = str(getattr(value, "name", value))  # an open file says which one it is
+    if option.endswith("_command"):
+        program, blank, rest = text.strip().partition(" ")
+        return without_logins(program) + (f"{blank}{HIDDEN}" if rest else "")
+    name, equals, rest = text.partition("=")
+    if equals and option == "conf":
+        return f"{name}={shown_value(name, rest)}"
+    return f"{name}={HIDDEN}" if equals and sounds_secret(name) else without_logins(text)
 
 
 def _without_passwords(urls: Collection[str]) -> list[Json]:

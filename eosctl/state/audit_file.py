@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from eosctl.core.frozen import frozen
+from eosctl.core.kept.typed_json import json_of
 from eosctl.machine.kept_file import sync_directory
 from eosctl.report import Json
 
@@ -87,7 +88,7 @@ def lock_now(descriptor: int) -> bool:
 def entry_in(text: bytes) -> dict[str, Any]:
     """The entry that `text` spells; empty where it is none."""
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = json_of(text, mend=True)  # names on the command line may be no UTF-8
+    except ValueError:
         return {}
-    return found if isinstance(found, dict) and "id" in found else {}
+    return found if isinstance(found, dict) and isinstance(found.get("id"), str) else {}

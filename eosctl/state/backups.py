@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shlex
 from collections.abc import Callable, Generator, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
@@ -21,6 +20,7 @@ from eosctl.core.kept.record_lines import BackupEntry, read_backup_lines
 from eosctl.core.record_file import encode_bytes, record_line
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError, RefusedError
+from eosctl.foreign import arguments
 from eosctl.machine.ahead import ahead
 from eosctl.machine.kept_file import write_steadily, write_whole
 
@@ -90,7 +90,7 @@ def _new_path(app: App, name: str) -> Path:
 
 def undo_command(path: Path) -> str:
     """The command line that puts back what a backup holds."""
-    return shlex.join(["eosctl", "offsets", "restore", str(path)])
+    return f"eosctl offsets restore {arguments(str(path))}"
 
 
 def read_backup(path: str) -> Iterator[BackupEntry]:

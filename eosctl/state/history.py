@@ -5,17 +5,17 @@ What each write touched is told of entries, too, that older versions wrote.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
+from eosctl.core.java.numbers import whole_number
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, UsageError
 from eosctl.report import Problem, Report
 from eosctl.state import codes
 from eosctl.state.audit import REFUSED, AuditLog
 from eosctl.state.audit_file import AuditEntry, read_entries
-from eosctl.state.rows import HISTORY, Entry, HistoryData, HistorySummary
+from eosctl.state.rows import HISTORY, Entry, HistoryData, HistorySummary, is_entry
 from eosctl.state.touched import touched_in
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -34,15 +34,16 @@ def read_history(log: AuditLog, *, since_ms: int | None = None, command: str | N
             f"cannot read {log.path}: {exc.strerror or exc}", hint="Check the path and its rights."
         ) from exc
     words = (command or "").split()
-    rows = [Entry({**each, "touched": touched_in(each)}) for each in found.entries if _is_wanted(each, since_ms, words)]
-    if found.damaged:
-        message = f"{log.path}: {found.damaged} damaged lines are left out"
-        problems.append(
-            Problem(codes.DAMAGED_HISTORY, message, "A crash or a full disk cut them off.", severity="warning")
-        )
+    entries = [each for each in found.entries if is_entry(each)]
+    rows = [Entry({**each, "touched": touched_in(each)}) for each in entries if _is_wanted(each, since_ms, words)]
+    damaged = found.damaged + len(found.entries) - len(entries)
+    if damaged:
+        message = f"{log.path}: {damaged} damaged lines are left out"
+        hint = "A crash or a full disk cut them off, or somebody changed them."
+        problems.append(Problem(codes.DAMAGED_HISTORY, message, hint, severity="warning"))
     outcomes = Counter(str(row.get("outcome")) for row in rows)
     writes = len(rows) - outcomes[REFUSED]
-    summary = HistorySummary(writes=writes, outcomes=dict(sorted(outcomes.items())), damaged=found.damaged)
+    summary = HistorySummary(writes=writes, outcomes=dict(sorted(outcomes.items())), damaged=damaged)
     return Report(HISTORY, rows, summary, data=HistoryData(log=str(log.path)), problems=problems)
 
 
@@ -57,7 +58,7 @@ def _add_killed(log: AuditLog) -> list[Problem]:
 
 
 def _is_wanted(entry: AuditEntry, since_ms: int | None, command: list[str]) -> bool:
-    if since_ms is not None and int(entry.get("time_ms") or 0) < since_ms:
+    if since_ms is not None and entry.get("time_ms", 0) < since_ms:
         return False
     return str(entry.get("command", "")).split()[: len(command)] == command
 
@@ -67,9 +68,9 @@ def since_ms(text: str, clock: Clock) -> int:
 
     Raises UsageError.
     """
-    age = re.fullmatch(r"(\d+)([smhd])", text)
-    if age is not None:
-        return clock.now_ms() - int(age[1]) * _UNITS_S[age[2]] * 1000
+    age = whole_number(text[:-1])
+    if age is not None and text[-1] in _UNITS_S:
+        return clock.now_ms() - age * _UNITS_S[text[-1]] * 1000
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as exc:

@@ -33,6 +33,12 @@ _HOLD = "hold"
 
 
 @frozen
+class _Hold:
+    pid: int
+    time_ms: int
+
+
+@frozen
 class EndEntry:
     """The last entry of a run that came to its end."""
 
@@ -131,7 +137,11 @@ class Journal:
 
     def _holder(self) -> str:
         last = next((entry for entry in reversed(self._lines()) if entry.get("event") == _HOLD), None)
-        return "process unknown" if last is None else f"process {last['pid']}, since {rfc3339(int(last['time_ms']))}"
+        try:
+            held = typed(last, _Hold)
+        except WrongMemberError:
+            return "process unknown"
+        return f"process {held.pid}, since {rfc3339(held.time_ms)}"
 
     def _held(self, what: str, holder: str) -> RefusedError:
         return RefusedError(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
+from eosctl.core.kept.typed_json import WrongMemberError, typed
 from eosctl.output.parts import Counts
 from eosctl.output.rows import Header, Kind, Members, Printed, Text, Time
 
@@ -98,6 +101,23 @@ _MEMBERS: dict[str, Any] = {
     "undo": Annotated[object, "The command that takes the write back."],
     "error": Annotated[RecordedError | None, "Why the command failed."],
 }
+
+
+def is_entry(found: Mapping[str, object]) -> bool:
+    """Return whether what a line holds is an entry: none of its members is of another type than ours."""
+    try:
+        typed(found, _line())
+    except WrongMemberError:
+        return False
+    return True
+
+
+@cache
+def _line() -> type[object]:
+    members = [(name, each | UnsetType, UNSET) for name, each in _MEMBERS.items()]
+    return msgspec.defstruct("Line", members)
+
+
 HISTORY = Kind(
     "history",
     "Entries of the audit log.",

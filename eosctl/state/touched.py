@@ -80,6 +80,8 @@ def touched_in(entry: Mapping[str, object]) -> Mapping[str, Any]:
     """The same of an entry of the audit log; of one that an older eosctl wrote, as far as its arguments show."""
     there = entry.get("touched")
     if isinstance(there, Mapping):
-        return there
+        others = {name: each for name, each in there.items() if name not in KINDS}
+        named = {kind: there[kind] for kind in KINDS if isinstance(there.get(kind), list)}
+        return {kind: [str(name) for name in names] for kind, names in named.items()} | others
     arguments = entry.get("arguments")
     return Touched(Report("entry"), arguments if isinstance(arguments, Mapping) else {}).names()

@@ -6,7 +6,6 @@ Judges values that were read elsewhere; reads and writes nothing. A finding is c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from shlex import join
 
 from eosctl.codes import Code
 from eosctl.core.allowances import Waiver
@@ -17,6 +16,7 @@ from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId, leader_transactional_id, task_transactional_id
 from eosctl.core.transactions import TransactionState
 from eosctl.core.wording import counted
+from eosctl.foreign import shell_words
 from eosctl.task_counts import codes
 
 MAX_PLAUSIBLE_TASKS = 10_000
@@ -125,7 +125,7 @@ def _while_stopped(connector: str, *commands: Sequence[str]) -> str:
     every: list[Sequence[str]] = [("connectors", "stop", connector)]
     every += [(*words, "--connector", connector) for words in commands]
     every.append(("connectors", "resume", connector))
-    return ", ".join(f"`{join(('eosctl', *words))}`" for words in every)
+    return ", ".join(f"`{shell_words('eosctl', *words)}`" for words in every)
 
 
 def _mis_ordered(case: Case) -> Iterable[Finding]:

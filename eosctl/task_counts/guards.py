@@ -6,7 +6,6 @@ Reads only. Each guard raises RefusedError with what was seen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from shlex import join, quote
 
 from eosctl.app import App
 from eosctl.connectors.holders import HeldTask, who_holds
@@ -20,6 +19,7 @@ from eosctl.core.workers.connector_entry import plugin_type
 from eosctl.errors import RefusedError
 from eosctl.events import Event
 from eosctl.fence.rules import FenceOutcome, plan_items
+from eosctl.foreign import arguments, shell_word
 from eosctl.group.absent import Known, refuse_never_there
 from eosctl.group.gather import read_group
 from eosctl.group.members import DEAD, EMPTY, STABLE
@@ -84,7 +84,7 @@ def _refuse_tasks(app: App, topic: ConfigTopic, connector: ConnectorState, *, ma
             hint="Their workers have not let go of them: run again in some seconds."
             if ending
             else f"Stop it ({stop_request(connector.name)}), then run again. If all of them are FAILED "
-            f"in zombie fencing: eosctl rescue --connector {quote(connector.name)}",
+            f"in zombie fencing: eosctl rescue --connector {shell_word(connector.name)}",
         )
     if held.doubt is not None and not may_run:
         raise RefusedError(
@@ -170,5 +170,5 @@ def refuse_left_out(app: App, connector: str, count: int, *, fenced: Sequence[st
         raise RefusedError(
             f"a record of {count} would leave out {counted(len(missed), 'known id')}: {' '.join(names)}{more}; "
             "nothing was written",
-            hint=f"Write at least {missed[-1].task + 1}, or fence them first: `eosctl fence {join(names)}`{more}",
+            hint=f"Write at least {missed[-1].task + 1}, or fence them first: `eosctl fence {arguments(*names)}`{more}",
         )

@@ -5,8 +5,6 @@ Judges nothing: whether a record may be written is decided by those who call thi
 
 from __future__ import annotations
 
-from shlex import quote
-
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
 from eosctl.core.configs.fold import ConnectorState
@@ -16,6 +14,7 @@ from eosctl.core.ids import leader_transactional_id, own_transactional_id
 from eosctl.core.records import OutRecord, Record
 from eosctl.errors import EosctlError, InterruptedByUserError, NotFoundError, RefusedError
 from eosctl.events import Event
+from eosctl.foreign import arguments, shell_word
 from eosctl.group.members import EMPTY, STABLE, ConnectGroup
 from eosctl.group.topics.config import read_config_topic
 from eosctl.group.topics.config_reader import ConfigTopic
@@ -73,9 +72,10 @@ def refuse_hidden_records(topic: ConfigTopic, *, group_id: str) -> None:
         ours, leader = own_transactional_id(group_id), leader_transactional_id(group_id)
         raise RefusedError(
             f"topic {topic.read.topic}: an open transaction hides newer records; nothing was written",
-            hint=f"`eosctl txn hanging --topic {quote(topic.read.topic)}` shows its producer. Wait for its end, or end "
-            f"it, and run again. If it is that of {ours}, a killed eosctl left it: `eosctl fence {quote(ours)}` ends "
-            f"it at once; so does `eosctl fence {quote(leader)} {Waiver.ALLOW_LEADER}`, if the group has no members.",
+            hint=f"`eosctl txn hanging --topic {shell_word(topic.read.topic)}` shows its producer. Wait for its end, "
+            f"or end it, and run again. If it is that of {ours}, a killed eosctl left it: "
+            f"`eosctl fence {arguments(ours)}` ends it at once; so does "
+            f"`eosctl fence {Waiver.ALLOW_LEADER} {arguments(leader)}`, if the group has no members.",
         )
 
 

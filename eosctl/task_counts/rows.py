@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from msgspec import UNSET, UnsetType
 
 from eosctl.core.ids import TransactionalId
-from eosctl.output.cells import format_cell, printable, summary_lines
+from eosctl.foreign import printable
+from eosctl.output.cells import format_cell, summary_lines
 from eosctl.output.parts import FindingPart, UnseenParts
 from eosctl.output.rows import BytesText, Header, Kind, Printed, ShownAs, Text
 from eosctl.report import Report

@@ -6,7 +6,6 @@ left to fence. So the ids that it would have fenced are fenced here first.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,6 +25,7 @@ from eosctl.core.wording import counted
 from eosctl.errors import ExitCode, StalePlanError
 from eosctl.fence.plan import FencePlan, apply_fence, plan_recorded
 from eosctl.fence.rows import fence_part
+from eosctl.foreign import arguments, shell_word
 from eosctl.output.rows import Kind
 from eosctl.plan import Plan
 from eosctl.report import Problem, Report
@@ -115,7 +115,7 @@ def _not_fenced(request: WriteRequest, scene: Scene) -> list[Problem]:
         Problem(
             codes.NOT_FENCED,
             f"{Waiver.NO_FENCE}: {stay}{lost}",
-            hint=f"eosctl fence --connector {shlex.quote(request.connector)} --tasks {recorded}",
+            hint=f"eosctl fence --connector {shell_word(request.connector)} --tasks {recorded}",
             severity="warning",
         )
     ]
@@ -131,7 +131,7 @@ def _connect_can(request: WriteRequest, scene: Scene) -> list[Problem]:
             codes.CONNECT_CAN,
             f"Connect can do this itself: its leader ({scene.leader_url}) would fence "
             f"{counted(due.fence_count, 'recorded id')} and write a record of {due.writes}",
-            hint=f"eosctl fence --connector {shlex.quote(request.connector)} --via connect",
+            hint=f"eosctl fence --connector {shell_word(request.connector)} --via connect",
             severity="warning",
         )
     ]
@@ -225,7 +225,7 @@ def _result(app: App, plan: TaskCountWritePlan, so_far: _SoFar, progress: Progre
 
 def differs_problem(connector: str) -> Problem:
     """The moment between the last look and the commit can't be closed: a leader may write in it."""
-    show = shlex.join(["eosctl", "task-counts", "show", connector])
+    show = f"eosctl task-counts show {arguments(connector)}"
     return Problem(
         codes.RECORD_DIFFERS,
         f"something else was written to the config topic at the same moment as the record of {connector}",
@@ -249,7 +249,7 @@ def undo_command(scene: Scene, request: WriteRequest) -> str | None:
     count = scene.connector.task_count_record
     if count is None:
         return None
-    return shlex.join(["eosctl", "task-counts", "write", request.connector, "--count", str(count)])
+    return f"eosctl task-counts write --count {count} {arguments(request.connector)}"
 
 
 def _report(

@@ -22,6 +22,7 @@ from eosctl.errors import (
     UnconfirmedError,
 )
 from eosctl.events import Event
+from eosctl.foreign import Lines
 from eosctl.plan import Plan
 from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem, Report
@@ -286,8 +287,8 @@ def _failed(app: App, place: str, fault: KafkaFault, *, commit: bool) -> Problem
     message = f"could not {'commit' if commit else 'abort'} on {place}: {fault}"
     if fault.code in AUTHORIZATION_CODES:
         hint = grant_hint("ALTER", "Cluster", [""], settings=app.target.client)
-        hint += "\n(brokers before Kafka 3.8 want ClusterAction instead of Alter)"
-        return Problem(UnauthorizedError.code, message, hint)
+        more = "(brokers before Kafka 3.8 want ClusterAction instead of Alter)"
+        return Problem(UnauthorizedError.code, message, Lines.of(hint, more))
     return Problem(EosctlError.code, message, _HINTS.get(fault.code))
 
 

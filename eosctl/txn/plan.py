@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
-from shlex import quote
 
 from msgspec.structs import asdict
 
@@ -24,6 +23,7 @@ from eosctl.core.ids import ProducerId
 from eosctl.core.transactions import ActiveProducer, KafkaFault
 from eosctl.core.wording import counted
 from eosctl.errors import BrokerError, EosctlError, ExitCode, NotFoundError, UnauthorizedError, UsageError
+from eosctl.foreign import arguments, shell_word
 from eosctl.ports import TransactionAdmin
 from eosctl.report import Problem, Report
 from eosctl.txn import codes
@@ -196,7 +196,7 @@ def _place(part: ActiveProducer) -> str:
 
 def _hint(code: Code, one: TransactionToEnd) -> str:
     if code == codes.COORDINATOR_HAS_IT and one.transactional_id is not None:
-        return f"End it now with `eosctl fence {quote(one.transactional_id)}`, or insist with {Waiver.FORCE}."
+        return f"End it now with `eosctl fence {arguments(one.transactional_id)}`, or insist with {Waiver.FORCE}."
     return code.next
 
 
@@ -282,7 +282,7 @@ def _check(request: EndRequest) -> None:
     if (request.start_offset is not None) == bool(given) or len(given) not in (0, 3):
         raise UsageError(
             "a transaction is named by --start-offset, or by --producer-id, --producer-epoch and --coordinator-epoch",
-            hint=f"See `eosctl txn producers --topic {quote(request.topic)} --partition {request.partition}`.",
+            hint=f"See `eosctl txn producers --topic {shell_word(request.topic)} --partition {request.partition}`.",
         )
 
 
@@ -304,7 +304,7 @@ def _ready(producer: ActiveProducer) -> ActiveProducer:
 def _no_such_transaction(request: EndRequest) -> NotFoundError:
     return NotFoundError(
         f"{request.topic}-{request.partition} has no such open transaction",
-        hint=f"See `eosctl txn producers --topic {quote(request.topic)} --partition {request.partition}`.",
+        hint=f"See `eosctl txn producers --topic {shell_word(request.topic)} --partition {request.partition}`.",
     )
 
 

@@ -11,6 +11,7 @@ from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, ActiveProducer, KafkaFault, TransactionListings
 from eosctl.core.wording import counted, rfc3339
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, UnauthorizedError
+from eosctl.foreign import Lines
 from eosctl.output.rows import Kind
 from eosctl.report import Problem, Report
 from eosctl.txn import codes
@@ -105,7 +106,7 @@ def hidden_ids_warning(app: App, found: Sequence[object]) -> list[Problem]:
         Problem(
             codes.IDS_MAY_BE_HIDDEN,
             f"ids may be hidden: brokers list only those that {user} may DESCRIBE, and do not say so",
-            hint=f"To let it see all of them:\n{line}",
+            hint=Lines.of("To let it see all of them:", line),
             severity="warning",
         )
     ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from eosctl.output.cells import printable, summary_lines
+from eosctl.foreign import printable
+from eosctl.output.cells import summary_lines
 from eosctl.output.rows import Header, Kind, Printed, Text
 from eosctl.report import Json, Report
 from eosctl.upgrade.drivers.manifests.fields import PatchType

@@ -6,7 +6,6 @@ A gate passes only on evidence: what could not be seen is `unknown`, never `pass
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from shlex import join
 
 from eosctl.codes import Code
 from eosctl.core.clients.kafka_scripts import one_partition, only_compacted
@@ -16,6 +15,7 @@ from eosctl.core.open_transactions import OpenTransaction
 from eosctl.core.records import TopicDescription
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
+from eosctl.foreign import shell_words
 from eosctl.group.observation.rules import BROKER_SETTINGS, CONNECTOR_STATES, OTHER_GROUPS, Observation
 from eosctl.group.observation.stale import StaleOffsets
 from eosctl.observation.connectors import rules as connectors
@@ -132,7 +132,7 @@ def _no_open_transactions(observation: Observation) -> GateVerdict:
         return GateVerdict(unknowns=[observation.why_unseen("open transactions")])
     failures = [
         f"{each.topic} partition {each.bound.partition} has a transaction open since offset {each.bound.lso} "
-        f"(`{join(_producers_of(each))}` shows the owner)"
+        f"(`{shell_words(*_producers_of(each))}` shows the owner)"
         for each in observation.open_transactions
     ]
     return GateVerdict("config and offsets topics are readable to their ends", failures)

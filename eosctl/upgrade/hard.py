@@ -7,13 +7,13 @@ records. Everything it should find has to lie in the global topic, committed. Pl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from shlex import quote
 
 from msgspec import convert
 
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.ids import connector_path, stop_request
+from eosctl.foreign import arguments, shell_word
 from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.upgrade.hard_rows import (
     AbortedConfigPart,
@@ -48,9 +48,9 @@ def _offsets_row(connector: ObservedConnector, observation: Observation) -> Else
     topic, elsewhere = connector.config.get(OFFSETS_TOPIC), connector.config.get(CLUSTER_PROPERTY)
     if elsewhere is None and topic in (None, "", observation.offset_topic):
         return None
-    quoted, there = quote(connector.name), topic or observation.offset_topic
+    quoted, there = shell_word(connector.name), topic or observation.offset_topic
     if elsewhere is not None:
-        store = quote(f"{there}@PROFILE")
+        store = shell_word(f"{there}@PROFILE")
         commands = [f"eosctl offsets merge --connector {quoted} --into global --from {store} --prefer dedicated"]
         note = f"its offsets lie on the cluster {elsewhere}: PROFILE is a profile that leads there. Stop it first."
     else:
@@ -80,9 +80,9 @@ def _aborted_config(name: str, observation: Observation) -> AbortedConfigPart:
     if name in there:
         # a stop and a resume write every record of it again: task configs, commit, task-count record, target state
         steps = [
-            f"eosctl connectors stop {quote(name)}",
+            f"eosctl connectors stop {arguments(name)}",
             f"GET {url}/config, PUT {url}/config with the same body",
-            f"eosctl connectors resume {quote(name)}; then eosctl connectors stop or pause, as it was",
+            f"eosctl connectors resume {arguments(name)}; then eosctl connectors stop or pause, as it was",
         ]
     else:
         steps = [f'POST /connectors with the name {name} and "initial_state": "STOPPED"', f"DELETE {url}"]

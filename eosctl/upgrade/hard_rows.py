@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from eosctl.output.cells import printable
+from eosctl.foreign import printable
 from eosctl.output.rows import BytesText, Printed
 
 
@@ -64,7 +64,7 @@ class HardPart(Printed):
 
 def hard_lines(hard: HardPart) -> Iterable[str]:
     """The lines of `data.hard`."""
-    yield "\nto an older Connect"
+    yield from ("", "to an older Connect")
     for row in hard.offsets:
         where = f" on {row.cluster}" if row.cluster else ""
         yield f"  copy the offsets of {printable(row.connector)} from {printable(row.offsets_topic + where)}"

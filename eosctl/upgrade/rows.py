@@ -10,8 +10,9 @@ from msgspec.structs import asdict
 
 from eosctl.core.allowances import Waiver
 from eosctl.core.workers.modes import TARGETS, Mode, Pass, UpgradeWorker
+from eosctl.foreign import printable
 from eosctl.group.rows import WorkersSummary, modes_line
-from eosctl.output.cells import printable, summary_lines
+from eosctl.output.cells import summary_lines
 from eosctl.output.findings import findings_text
 from eosctl.output.parts import Counts, FindingRow
 from eosctl.output.rows import Kind, Printed, Schema, Text, Time
@@ -219,9 +220,9 @@ def _plan_lines(report: Report) -> Iterable[str]:
     data = report.data_of(PlanData)
     yield from _pass_lines(data.passes)
     if data.place:
-        yield f"\nchanges: {printable(data.place)}"
+        yield from ("", f"changes: {printable(data.place)}")
     yield from manifest_lines(data.manifests or ())
-    yield "\ngates"
+    yield from ("", "gates")
     for gate in data.gates:
         yield f"  {gate.status:<7}  {gate.id}: {printable(str(gate.evidence))}"
         if gate.status != "pass":
@@ -236,11 +237,11 @@ def _plan_lines(report: Report) -> Iterable[str]:
 
 def _pass_lines(passes: Sequence[PassPart]) -> Iterable[str]:
     for number, each in enumerate(passes, start=1):
-        yield f"\npass {number}: {each.mode} (first: {each.barrier})"
+        yield from ("", f"pass {number}: {each.mode} (first: {each.barrier})")
         for step in each.steps:
             yield f"  {printable(step.worker)}: {'; '.join(step.actions)}"
     if not passes:
-        yield "\nno worker has to change"
+        yield from ("", "no worker has to change")
 
 
 def _status_lines(report: Report) -> Iterable[str]:

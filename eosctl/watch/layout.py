@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from eosctl.core.findings import SEVERITIES, Finding
 from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
+from eosctl.foreign import lines_of
 from eosctl.output.cells import duration
 from eosctl.output.parts import about_subject
 from eosctl.output.screen.rows import ScreenRow, TextSpan, cut, fit, folded, pasted, row_of, shown, sides, width_of
@@ -222,7 +223,7 @@ def _ago(now_s: float, at_s: float | None) -> str:
 
 def _fix_rows(line: WatchLine, width: int) -> list[ScreenRow]:
     """The fix as it is, then its command alone, from the first column on."""
-    rows = [_title("Fix", width), *(row for text in line.finding.fix.splitlines() for row in folded(text, width))]
+    rows = [_title("Fix", width), *(row for text in lines_of(line.finding.fix) for row in folded(text, width))]
     if line.command in (line.finding.fix, "") or line.command.startswith("Nothing"):
         return rows
     return [*rows, ScreenRow(), *(row.styled("bold") for row in pasted(line.command, width))]

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, cast
 from msgspec import structs
 
 from eosctl.core.wording import rfc3339
-from eosctl.output.cells import printable
+from eosctl.foreign import printable
 from eosctl.output.findings import finding_lines
 from eosctl.output.parts import (
     Counts,

@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import count
-from shlex import quote
 from typing import Literal
 
 from eosctl.collect.facts import unproven
 from eosctl.core.findings import ERROR, SEVERITIES, WARNING, Finding
 from eosctl.core.frozen import frozen
+from eosctl.foreign import arguments, lines_of
 from eosctl.observation.connectors.folds import fold_alike
 from eosctl.offsets.lint.rules import BEFORE_RESTARTS
 from eosctl.txn.codes import NOT_CHECKED
@@ -106,7 +106,7 @@ def command_of(fix: str) -> str:
     """The command in what a fix says: the first that changes something, else the first; all of it where none is."""
     if fix.startswith("Nothing"):
         return fix
-    lines = [line.strip() for line in fix.splitlines()]
+    lines = [line.strip() for line in lines_of(fix)]
     found = [each for each in [*_QUOTED.findall(fix), *lines] if _COMMAND.match(each)]
     changing = [each for each in found if not _only_looks(each)]
     return next(iter([*changing, *found]), fix)
@@ -120,7 +120,7 @@ def not_collected(source: str, error: str, message: str) -> Finding:
     """The line of a source that can't be looked at: as doctor has it, with the error's code."""
     return Finding(
         NOT_CHECKED, WARNING, source, f"{source} could not be collected: {error}: {message}",
-        f"See `eosctl explain {quote(error)}`.", {"error": error}, certain=False,
+        f"See `eosctl explain {arguments(error)}`.", {"error": error}, certain=False,
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from eosctl.core.records import Record
 from eosctl.errors import EosctlError, UnauthorizedError, UnreachableError
+from eosctl.foreign import Lines
 from tests.conftest import Invoke
 from tests.envelope import envelope_of
 from tests.fakes.acls import FakeAclStore
@@ -217,7 +218,9 @@ def test_many_partitions_that_may_not_be_looked_at_are_counted_not_listed(invoke
 
 def test_a_check_that_can_not_run_is_no_success(invoke: Invoke) -> None:
     """A principal that may see next to nothing got exit code 0."""
-    there = cluster(faults={"topic_partitions": UnauthorizedError("not allowed", hint="grant it\nlike this")})
+    there = cluster(
+        faults={"topic_partitions": UnauthorizedError("not allowed", hint=Lines.of("grant it", "like this"))}
+    )
     outcome = doctor(invoke, there)
     assert outcome.exit_code == 7
     assert outcome.stderr.splitlines()[0] == "warning: 1 check of 11 could not run: transactions"
@@ -332,7 +335,7 @@ def test_a_task_that_eosctl_fenced_is_told_as_such(invoke: Invoke) -> None:
     assert (row["code"], row["subject"]) == ("task_fenced", "orders/0")
     assert row["message"].startswith("orders/0 is FAILED: fenced by `eosctl fence --live` at 2023-11-14T22:13:")
     assert row["evidence"]["fenced_by"]["transactional_id"] == "g-orders-0"
-    assert row["fix"] == "`eosctl connectors restart orders --failed`", "nothing else is wrong"
+    assert row["fix"] == "`eosctl connectors restart --failed orders`", "nothing else is wrong"
     there.connect.connectors["orders"].fail(trace="java.io.IOException: disk")
     assert "eosctl" not in failure(invoke, there)["message"]
 

@@ -40,7 +40,7 @@ from tests.source_trees import nodes_of
 
 ROOT = Path(__file__).parents[2]
 OWN = "own-orders"
-RESTART = "eosctl connectors restart orders --failed"
+RESTART = "eosctl connectors restart --failed orders"
 DEFAULT = [compacted(CONFIG_TOPIC, 1), compacted(OFFSETS, 25), transaction_topic()]
 
 
@@ -183,7 +183,7 @@ PLAN_ENABLED, PLAN_DOWN = "eosctl upgrade plan --to enabled", "eosctl upgrade pl
 PREPARING_ONLY = {W1: "preparing"}
 TABLE = (
     *map(of_match, (each for each in DIED_OF if "eosctl " in remedy(each))),
-    Remedy("task_failed", failed_of_nothing_known, ("eosctl connectors trace orders -o json",)),
+    Remedy("task_failed", failed_of_nothing_known, ("eosctl connectors trace -o json orders",)),
     Remedy("unassigned", lambda: unassigned(1), ("eosctl workers list",)),
     Remedy("unassigned", lambda: unassigned(60), ("eosctl workers list",)),
     Remedy(

@@ -282,3 +282,25 @@ def test_a_url_in_the_environment_may_carry_a_password(invoke: Invoke, served: S
     done = invoke("workers", "list", "--connect-ca", place.ca, environ=environ)
     assert served.asked[0][1] == BASIC
     assert "canary" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "text", ["canary-1\n# rotated", "canary-1\rcanary-2", "canary-\u20ac", "canary 1", "\x01canary", "\n"]
+)
+@pytest.mark.parametrize("way", ["file", "variable", "command"])
+def test_what_no_header_can_hold_is_no_token(
+    invoke: Invoke, secret_file: Path, tmp_path: Path, text: str, way: str
+) -> None:
+    """Python's own error has the whole header, and was printed: `Invalid header value b'Bearer …'`."""
+    secret_file.write_text(text, encoding="utf-8")
+    args, environ = ["-u", "http://127.0.0.1:1"], {"EOSCTL_CONNECT_TOKEN": text}
+    if way == "file":
+        args, environ = [*args, "--connect-token-file", str(secret_file)], {}
+    if way == "command":
+        config = tmp_path / "config.yaml"
+        config.write_text(json.dumps({"profiles": {"p": {"connect": {"token_command": f"cat {secret_file}"}}}}))
+        config.chmod(0o600)
+        args, environ = [*args, "--config", str(config), "-p", "p"], {}
+    done = invoke("workers", "list", *args, "-vv", environ=environ)
+    assert done.exit_code == 2, done.stderr
+    assert "canary" not in done.stdout + done.stderr

@@ -130,14 +130,14 @@ def test_what_fails_again_is_told_with_what_it_died_of(invoke: Invoke, world: Wo
     assert problem["code"] == "fencing_failed"
     assert problem["message"].startswith("orders/0 is FAILED: the old tasks could not be fenced")
     assert problem["message"].endswith("(and 1 more like it)")
-    assert problem["hint"].startswith("`eosctl connectors restart orders --failed`")
+    assert problem["hint"].startswith("`eosctl connectors restart --failed orders`")
 
 
 @pytest.mark.parametrize(("verb", "exit_code"), [("pause", 0), ("resume", 1)])
 def test_what_failed_stays_so_and_that_is_said_before(invoke: Invoke, world: World, verb: str, exit_code: int) -> None:
     world.connect.add("orders", tasks=2, state="PAUSED" if verb == "resume" else "RUNNING", failed=(1,))
     [problem] = run(invoke, world, verb, "orders", "--dry-run", "-o", "json").json()["errors"]
-    assert (problem["code"], problem["hint"]) == ("failed_stays", "eosctl connectors restart orders --failed")
+    assert (problem["code"], problem["hint"]) == ("failed_stays", "eosctl connectors restart --failed orders")
     outcome, changed = change(invoke, world, verb, "orders")
     assert (outcome.exit_code, set(changed)) == (exit_code, {"connector", "task 0"}), outcome.stderr
 

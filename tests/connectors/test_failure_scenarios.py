@@ -45,7 +45,7 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
             ZOMBIE + "Caused by: org.apache.kafka.connect.runtime.rest.errors.ConnectRestException: Failed to complete "
             "zombie fencing because a new set of task configs was generated",
             "fencing_superseded",
-            "`eosctl connectors restart c --failed`",
+            "`eosctl connectors restart --failed c`",
         ),
         (
             "ConnectRestException: IO Error trying to forward REST request: Idle timeout expired: 30000/30000 ms",
@@ -53,7 +53,7 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
             "eosctl rescue",
         ),
         ("Fencing failed because new task configurations were generated for the connector", "fencing_superseded", ""),
-        (ZOMBIE, "fencing_failed", "`eosctl connectors restart c --failed`"),
+        (ZOMBIE, "fencing_failed", "`eosctl connectors restart --failed c`"),
         ("This worker … 'dedicated.mode.enable.internal.rest' property.", "internal_rest_off", "every MirrorMaker"),
         (
             "InvalidTxnTimeoutException: The transaction timeout is larger than the maximum value allowed by",
@@ -66,7 +66,7 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
             "task_fenced_or_expired",
             "transaction.boundary=poll",
         ),
-        ("ProducerFencedException: There is a newer producer", "task_fenced", "`eosctl connectors restart c --failed`"),
+        ("ProducerFencedException: There is a newer producer", "task_fenced", "`eosctl connectors restart --failed c`"),
         ("Source tasks may not produce to their own offsets topics when", "own_offsets_topic", "another"),
         ("Failed to flush offsets and/or records for task n2-0", "offsets_not_written", "See the cause"),
         (
@@ -92,7 +92,7 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
         (
             FORWARD + "java.io.EOFException: the peer hung up",
             "fencing_failed",
-            "`eosctl connectors restart c --failed`",
+            "`eosctl connectors restart --failed c`",
         ),
         (
             "org.apache.kafka.common.config.ConfigException: Must set acks to all in order to use the idempotent "
@@ -113,8 +113,8 @@ def dead(trace: str, part: str = "task 0") -> ObservedConnector:
             "eosctl acls apply --connector c --output-topic 'o 1' --output-topic p",
         ),
         (FLUSH + "NullPointerException", "offsets_not_written", "See the cause"),
-        ("java.lang.RuntimeException: it broke\n\tat X", "task_failed", "`eosctl connectors trace c -o json`"),
-        ("", "task_failed", "`eosctl connectors trace c -o json`"),
+        ("java.lang.RuntimeException: it broke\n\tat X", "task_failed", "`eosctl connectors trace -o json c`"),
+        ("", "task_failed", "`eosctl connectors trace -o json c`"),
     ],
 )
 def test_a_trace_tells_what_happened(trace: str, code: str, words: str) -> None:
@@ -149,7 +149,7 @@ def test_what_mends_it_can_be_pasted_whatever_the_name() -> None:
             )
         ]
     )
-    assert "eosctl connectors restart 'my 1' --failed" in finding.fix
+    assert "eosctl connectors restart --failed 'my 1'" in finding.fix
     assert "eosctl acls apply --connector 'my 1'" in refused.fix
 
 

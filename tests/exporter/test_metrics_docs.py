@@ -67,7 +67,7 @@ def _alerts() -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Templates as a person reads them: the label's or the value's name."""
-    text = re.sub(r"'\{\{ reReplaceAll .* \$labels\.(\w+) \}\}'", lambda found: found[1].upper(), text)
+    text = re.sub(r"'\{\{ reReplaceAll .* \$labels\.(\w+)\) \}\}'", lambda found: found[1].upper(), text)
     text = re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda found: found[1].upper(), text)
     return re.sub(r"\{\{ \$value[^}]*\}\}", "N", text)
 

@@ -49,7 +49,7 @@ def test_what_connectors_trace_prints_can_be_piped(invoke: Invoke) -> None:
         "another producer took its transactional id (task_fenced, task 0 on w:1)\n"
         "  org.apache.kafka.connect.errors.ConnectException: Unrecoverable exception trying to send\n"
         "  caused by: ProducerFencedException: There is a newer producer with the same transactionalId which\n"
-        "  fix: `eosctl connectors restart c --failed`\n"
+        "  fix: `eosctl connectors restart --failed c`\n"
     )
     rows = invoke("explain", text, "-o", "json").json()["data"]["rows"]
     assert [row["code"] for row in rows] == ["task_fenced"]

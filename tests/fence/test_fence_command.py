@@ -87,7 +87,7 @@ def test_a_live_task_is_refused_and_the_warning_comes_before_the_question(
     golden("fence/live-refused.txt", refused.stderr)
     asked = fence("--connector", "orders", "--live", input="n\n", can_ask=True)
     assert asked.exit_code == 6
-    assert asked.stderr.index("eosctl connectors restart orders --failed") < asked.stderr.index("[y/N]")
+    assert asked.stderr.index("eosctl connectors restart --failed orders") < asked.stderr.index("[y/N]")
 
 
 def test_each_danger_has_a_flag_of_its_own_and_the_audit_log_tells_which_were_given(

@@ -103,7 +103,7 @@ def test_a_live_task_is_refused_then_fenced_and_comes_back(
 
     (hint,) = [error["hint"] for error in document["errors"] if error["code"] == "live_tasks"]
     command = hint.splitlines()[1]
-    assert command.startswith(f"eosctl connectors restart {file_source.name} --failed -u http://127.0.0.1:")
+    assert command.startswith(f"eosctl connectors restart --failed {file_source.name} -u http://127.0.0.1:")
     (died,) = invoke("connectors", "trace", file_source.name, "-o", "json", *target_flags).json()["data"]["rows"]
     assert (died["part"], died["trace"].splitlines()[0]) == ("task 0", died["causes"][0])
     for form in ((), ("-o", "json")):

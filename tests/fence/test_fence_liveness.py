@@ -146,7 +146,7 @@ def test_running_tasks_of_another_group_are_restarted_at_its_own_worker(stage: S
     stage.brokers.state.transactions["h-c-0"] = FakeTransaction(31, 0)
     app = stage.app()
     (command,) = restart_commands(app, plan_fence(app, FenceRequest((TransactionalId("h-c-0"),), live=True)).items)
-    assert command == "eosctl connectors restart c --failed -u http://h1:8083"
+    assert command == "eosctl connectors restart --failed c -u http://h1:8083"
 
 
 def test_a_task_of_the_group_that_may_run_is_refused(stage: Stage) -> None:

@@ -175,7 +175,7 @@ def test_live_fences_it_and_tells_how_to_restart_without_credentials(stage: Stag
     report = stage.fence("g-c-1", live=True)
     assert outcomes(report) == {"g-c-1": "fenced"}
     (warning,) = report.problems
-    command = "eosctl connectors restart c --failed -u http://w1:8083"
+    command = "eosctl connectors restart --failed c -u http://w1:8083"
     assert (warning.severity, command in str(warning.hint)) == ("warning", True)
 
 
@@ -196,7 +196,7 @@ def test_a_restart_command_goes_where_the_user_reaches_the_workers(
     plan = plan_fence(app, FenceRequest((TransactionalId("g-c-1"),), live=True))
     app = replace(app, target=replace(app.target, connect_urls=urls))
     (command,) = restart_commands(app, plan.items)
-    assert command == f"eosctl connectors restart c --failed -u {where}"
+    assert command == f"eosctl connectors restart --failed c -u {where}"
 
 
 def test_of_many_tasks_some_are_named_and_all_are_counted(stage: Stage) -> None:
@@ -214,7 +214,7 @@ def test_a_restart_command_quotes_the_connectors_name(stage: Stage) -> None:
     stage.brokers.state.transactions["g-a b/c-0"] = FakeTransaction(11, 0)
     app = stage.app()
     plan = plan_fence(app, FenceRequest((TransactionalId("g-a b/c-0"),), live=True))
-    assert "eosctl connectors restart 'a b/c' --failed" in restart_commands(app, plan.items)[0]
+    assert "eosctl connectors restart --failed 'a b/c'" in restart_commands(app, plan.items)[0]
 
 
 @pytest.mark.parametrize("live", [False, True])

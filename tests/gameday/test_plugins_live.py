@@ -76,7 +76,7 @@ MISSING = Incident(
     "a plugin is on one of two workers",
     plugin_lost,
     (Named("plugin_missing", "{worker}", follows=("connector_type_unknown",)),),
-    ("eosctl connectors restart {} --failed",),
+    ("eosctl connectors restart --failed {}",),
     by_hand=_put_it_back,
 )
 

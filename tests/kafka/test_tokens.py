@@ -16,7 +16,7 @@ from eosctl.core.clients.properties import client_from_properties
 from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.java.properties import parse_properties
 from eosctl.deadline import Deadline
-from eosctl.errors import EosctlError, InputFileError, UnauthorizedError, UnreachableError
+from eosctl.errors import EosctlError, InputFileError, ProtocolError, UnauthorizedError, UnreachableError, UsageError
 from eosctl.kafka.oauth import TokenSource, fetch_token
 from eosctl.kafka.topics.librdkafka import client_properties
 from tests.conftest import Invoke
@@ -217,6 +217,53 @@ def test_an_endpoint_that_redirects_gets_no_password_for_another() -> None:
     assert asked == []
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"access_token": {"a": 1}},
+        {"access_token": "a\nb"},
+        {"access_token": ""},
+        {"token": "x"},
+        ["access_token"],
+    ],
+)
+def test_an_answer_without_a_token(answer: object) -> None:
+    with token_endpoint(lambda *_asked: (200, json.dumps(answer).encode())) as url, pytest.raises(ProtocolError):
+        fetch_token(ClientSettings(("a:1",), **client_credentials(url)), Deadline.after(PLENTY_S))
+
+
+@pytest.mark.parametrize(
+    ("expires_in", "lifetime_s"),
+    [("60", 60), ("1" * 400, 300), ("1e999", 300), ("NaN", 300), ("true", 300), ("-5", 300), ('"60"', 300)],
+)
+def test_how_long_a_token_lives(expires_in: str, lifetime_s: float) -> None:
+    """A number of 400 digits was a raw OverflowError."""
+    answer = b'{"access_token": "x", "expires_in": %s}' % expires_in.encode()
+    time = FakeTime()
+    with token_endpoint(lambda *_asked: (200, answer)) as url:
+        deadline = Deadline.after(PLENTY_S, time.clock())
+        found = fetch_token(ClientSettings(("a:1",), **client_credentials(url)), deadline)
+    assert found.expires_s == pytest.approx(time.clock().now_s() + lifetime_s, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://client:hunter2@idp/token", "https://***@idp/token"),
+        ("ftp://client:hunter2@idp/token", "ftp://***@idp/token"),
+        ("https://idp:hunter/token", "https://idp:hunter/token"),
+        ("https://idp/to ken?key=hunter2", "https://idp/token?…"),
+        ("https:///token", "https:///token"),
+    ],
+)
+def test_an_endpoint_that_can_t_be_one(url: str, shown: str) -> None:
+    """The password in a URL was printed, and a port that is no number was a raw ValueError."""
+    with pytest.raises(UsageError) as caught:
+        fetch_token(ClientSettings(("a:1",), **client_credentials(url)), Deadline.after(PLENTY_S))
+    assert shown in caught.value.message
+    assert "hunter2" not in f"{caught.value.message} {caught.value.hint}"
+
+
 # -- commands
 
 
@@ -235,10 +282,10 @@ def test_a_command_prints_the_token_for_both_clients(tmp_path: Path) -> None:
         assert (text, extensions) == ("the-token", {"tenant": "a"})
 
 
-@pytest.mark.parametrize(("printed", "words"), [("", "must print a token"), ("s3cret and more", "must print a token")])
-def test_what_is_no_token_is_not_shown(tmp_path: Path, printed: str, words: str) -> None:
+@pytest.mark.parametrize("printed", ["", "s3cret and more", "s3cret\n# rotated", "s3cret\x01", "s3cret-\u20ac"])
+def test_what_is_no_token_is_not_shown(tmp_path: Path, printed: str) -> None:
     settings = ClientSettings(("a:1",), **_command(tmp_path, printed))
-    with pytest.raises(InputFileError, match=words) as caught:
+    with pytest.raises(InputFileError, match="token_command") as caught:
         fetch_token(settings, Deadline.after(PLENTY_S))
     assert "s3cret" not in f"{caught.value.message} {caught.value.hint}"
 

@@ -78,7 +78,7 @@ def test_what_is_mended_one_by_one_stays() -> None:
 
 
 def slow(name: str) -> Finding:
-    return Finding(FENCING_SLOW, ERROR, name, f"{name} is slow", f"`eosctl connectors restart {name} --failed`")
+    return Finding(FENCING_SLOW, ERROR, name, f"{name} is slow", f"`eosctl connectors restart --failed {name}`")
 
 
 def test_remedies_that_differ_by_their_subject_alone_are_one_where_they_are_many() -> None:
@@ -86,7 +86,7 @@ def test_remedies_that_differ_by_their_subject_alone_are_one_where_they_are_many
     [one] = fold_alike(slow(f"c-{number}") for number in range(11))
     assert (one.subject, one.evidence["count"]) == ("11 places", 11)
     assert one.message == "11 places: c-0 is slow; c-1 is slow; c-2 is slow; and 8 more"
-    assert one.fix == "For each of them, as for c-0: `eosctl connectors restart c-0 --failed`"
+    assert one.fix == "For each of them, as for c-0: `eosctl connectors restart --failed c-0`"
     ten = [slow(f"c-{number}") for number in range(10)]
     assert fold_alike(ten) == ten
 

@@ -40,7 +40,9 @@ def audit(tmp_path: Path) -> AuditLog:
     return AuditLog(tmp_path / "audit.jsonl", tmp_path / "writes", Clock())
 
 
-ACTION = AuditedCommand("x y", {"conf": ("spark.ssl.keyPassword=hush", "a=b"), "count": 2}, (), Target())
+ACTION = AuditedCommand(
+    "x y", {"conf": ("spark.ssl.keyPassword=hush", "a=b", "spark.memory=4g"), "count": 2}, (), Target()
+)
 PLAN = Report("x-plan", [{"id": 1, "before": {"n": 1}}], target={"kafka_cluster_id": "c"})
 
 
@@ -62,7 +64,7 @@ def test_a_write_that_raises_is_recorded(tmp_path: Path, error: BaseException, o
     [entry] = lines(tmp_path / "audit.jsonl")
     assert (entry["outcome"], entry["exit_code"]) == (outcome, exit_code)
     assert "hush" not in json.dumps(entry)
-    assert entry["arguments"] == {"conf": ["spark.ssl.keyPassword=***", "a=b"], "count": 2}
+    assert entry["arguments"] == {"conf": ["spark.ssl.keyPassword=***", "a=***", "spark.memory=4g"], "count": 2}
 
 
 @pytest.mark.parametrize(

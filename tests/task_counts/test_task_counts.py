@@ -253,11 +253,12 @@ def test_a_row_of_coordinators_that_were_not_asked() -> None:
         ("producer.override.sasl.jaas.config", "x required;", "***"),
         ("aws.secret.access.key", "x", "***"),
         ("api.key", "x", "***"),
-        ("connection.url", "jdbc:pg://me:pw@db/x", "jdbc:pg://***@db/x"),
+        ("connection.url", "jdbc:pg://me:pw@db/x", "jdbc:pg://***@db…"),
         ("key.converter", "org.x.StringConverter", "org.x.StringConverter"),
         ("file", "/data/x", "/data/x"),
         ("tasks.max", None, None),
-        ("odd", "\ud800", "?"),
+        ("topic", "\ud800", "?"),
+        ("odd", "hush", "***"),
     ],
 )
 def test_secrets_of_a_config_are_not_shown(name: str, value: object, shown: object) -> None:

@@ -9,6 +9,7 @@ import pytest
 from eosctl.checks import codes
 from eosctl.codes import finding as declare
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
+from eosctl.foreign import Lines
 from eosctl.offsets.lint.codes import OFFSETS_WENT_BACK
 from eosctl.watch.rules import GONE_FOR_S, SourceLook, Watched, changes, command_of, watched
 
@@ -119,8 +120,8 @@ def test_a_state_lasts_from_its_first_look_and_begins_anew_after_an_interruption
         ("`eosctl txn abort --topic t --partition 0`", "eosctl txn abort --topic t --partition 0"),
         ("See `eosctl txn describe x`. `eosctl fence x` aborts it now.", "eosctl fence x"),
         ("See `eosctl txn describe x` and the log.", "eosctl txn describe x"),
-        ("`eosctl acls apply --all` grants it; or:\nkafka-acls.sh --add", "eosctl acls apply --all"),
-        ("Grant it:\nkafka-acls.sh --add --topic t", "kafka-acls.sh --add --topic t"),
+        (Lines.of("`eosctl acls apply --all` grants it; or:", "kafka-acls.sh --add"), "eosctl acls apply --all"),
+        (Lines.of("Grant it:", "kafka-acls.sh --add --topic t"), "kafka-acls.sh --add --topic t"),
         ("Nothing, if that is meant; `eosctl connectors resume c` starts it again.",
          "Nothing, if that is meant; `eosctl connectors resume c` starts it again."),
         ("Start broker 2.", "Start broker 2."),

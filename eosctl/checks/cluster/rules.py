@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from shlex import quote
 
 from eosctl.checks import codes
 from eosctl.checks.cluster.bugs import KNOWN_BUGS, KnownBug, Part
@@ -17,6 +16,7 @@ from eosctl.core.versions import (
     said_of,
     transaction_version,
 )
+from eosctl.foreign import shell_word
 
 
 def bugs_of(part: Part, versions: Collection[Version], *, with_streams: bool = False) -> list[KnownBug]:
@@ -62,6 +62,6 @@ def transaction_version_findings(features: Mapping[int, BrokerFeatures]) -> Iter
         yield Finding(
             codes.TRANSACTION_VERSION_BEHIND, INFO, TRANSACTION_VERSION,
             f"{said_of(used)}; the brokers can have {possible}: {meaning_of(possible)}",
-            f"kafka-features.sh --bootstrap-server HOST:PORT upgrade --feature {quote(level)}",
+            f"kafka-features.sh --bootstrap-server HOST:PORT upgrade --feature {shell_word(level)}",
             {"used": used, "possible": possible},
         )  # fmt: skip

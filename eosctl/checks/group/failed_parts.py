@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from shlex import quote
 
 from eosctl.connectors import codes as connector_codes
 from eosctl.core.findings import Finding
@@ -15,6 +14,7 @@ from eosctl.core.ids import WorkerId
 from eosctl.core.workers.connector_entry import TaskStatus
 from eosctl.failures import codes
 from eosctl.failures.failure import RESTART
+from eosctl.foreign import arguments, shell_word
 from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.rescue.rules import RescueVerdict, diagnose, stopped_instead
 
@@ -44,7 +44,7 @@ def _of_ghost(finding: Finding, seen: Observation) -> Finding:
         finding, code=connector_codes.CONNECTOR_IS_A_GHOST,
         message=f"{finding.subject} is FAILED: {seen.config_topic} has no committed config of {name}, only an aborted "
         "one, which workers that are not enabled read",
-        fix=f"`eosctl task-counts replay --topic` shows the record. Then create a connector {name} with "
+        fix=f"`eosctl task-counts replay --topic` shows the record. Then create a connector {shell_word(name)} with "
         "initial_state STOPPED, and DELETE it, which leaves tombstones.",
     )  # fmt: skip
 
@@ -59,7 +59,9 @@ def _of_rescue(finding: Finding, seen: Observation) -> Finding:
     if diagnose(state, _tasks(connector)).verdict in _ACCEPTED:
         return finding
     if not state.pending_fencing or state.target_state != "STARTED":
-        return replace(finding, fix=f"See what its other tasks died of; then {RESTART.replace('{name}', quote(name))}.")
+        return replace(
+            finding, fix=f"See what its other tasks died of; then {RESTART.replace('{name}', arguments(name))}."
+        )
     return replace(
         finding,
         fix="A fencing round may still go on, and tasks that wait for it are called RUNNING: look again when all have "

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from shlex import quote
 
 from eosctl.core.configs.classes import PROPERTY, names_one_of
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.java.properties import is_reference
 from eosctl.core.wording import counted
 from eosctl.failures import codes
+from eosctl.foreign import arguments
 from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.group.observed import GroupObservation, WorkerObservation
 
@@ -42,6 +42,6 @@ def _finding(worker: WorkerObservation, lacking: list[ObservedConnector], others
         f"{counted(len(others), 'other member')} of the group {'has' if len(others) == 1 else 'have'}: what it gets "
         "of them fails there",
         f"Put the plugin into the plugin.path of {worker.name}, as {others[0].name} has it, and restart that worker; "
-        f"then `eosctl connectors restart {quote(first.name)} --failed`.",
+        f"then `eosctl connectors restart --failed {arguments(first.name)}`.",
         {"connectors": [each.name for each in lacking], "classes": classes, "had_by": [each.name for each in others]},
     )  # fmt: skip

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.checks import codes
@@ -17,9 +16,10 @@ from eosctl.connectors.failures import FAILED, known_failure, remedy, what_it_di
 from eosctl.core.configs.records import RecordKind
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.frozen import frozen
-from eosctl.core.ids import TransactionalId, task_transactional_id
+from eosctl.core.ids import TransactionalId, connector_path, task_transactional_id
 from eosctl.errors import EosctlError, InterruptedByUserError
 from eosctl.failures import codes as failure_codes
+from eosctl.foreign import arguments, shell_word
 from eosctl.group.observation.rules import Observation
 from eosctl.group.protocol import CONNECTOR_ITSELF
 from eosctl.group.topics.statuses import WrittenStatus
@@ -151,8 +151,8 @@ def repeat_findings(
             codes.CONFIG_WRITTEN_AGAIN, WARNING if goes_on else INFO, name,
             f"the config of {name} was written {len(recent):,} times in the last 10 minutes, the last time "
             f"{_ago(recent[-1], now_ms)}: each time its tasks may stop and start",
-            f"Find who sends PUT /connectors/{quote(name)}/config (a script, an operator), and have it send a config "
-            "only where it differs.",
+            f"Find who sends PUT {connector_path(name)}/config (a script, an operator), and have it send a config only "
+            "where it differs.",
             {"writes": len(recent), "last_ms": recent[-1]},
         )  # fmt: skip
 
@@ -167,9 +167,9 @@ def _fails_again(part: FailingPart, observation: Observation, uses: IdUse, now_m
             "was started"
         )
         fix = (
-            f"Find who else uses {transactional_id} (`eosctl txn log {quote(transactional_id)} --all-records` shows "
-            f"when), and give it another transactional.id; then `eosctl connectors restart {quote(part.connector)} "
-            "--failed`."
+            f"Find who else uses {shell_word(transactional_id)} (`eosctl txn log --all-records "
+            f"{arguments(transactional_id)}` shows when), and give it another transactional.id; then "
+            f"`eosctl connectors restart --failed {arguments(part.connector)}`."
         )
     else:
         why = f"somebody restarts it, and it fails again: {what_it_died_of(part.traces[-1])}"
@@ -203,9 +203,9 @@ def _strangers(part: FailingPart, observation: Observation, uses: IdUse, now_ms:
 
 def _fix(part: FailingPart) -> str:
     known = known_failure(part.traces[-1])
-    shown = f"`eosctl connectors trace {quote(part.connector)} -o json` has the whole trace."
-    mend = shown if known is None else remedy(known).replace("{c}", quote(part.connector))
-    return f"Mend its cause first, a restart does not: {mend.replace('{name}', quote(part.connector))}"
+    shown = f"`eosctl connectors trace -o json {arguments(part.connector)}` has the whole trace."
+    mend = shown if known is None else remedy(known).replace("{c}", shell_word(part.connector))
+    return f"Mend its cause first, a restart does not: {mend.replace('{name}', arguments(part.connector))}"
 
 
 def _ago(at_ms: int, now_ms: int) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import field
-from shlex import quote
 
 from eosctl.checks import codes
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.frozen import frozen
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import POSSIBLE, Mode
+from eosctl.foreign import shell_word
 from eosctl.group.observation.rules import Observation
 from eosctl.observation.connectors.exactly_once import task_verdicts
 
@@ -69,7 +69,7 @@ def expectation_findings(observation: Observation, expected: Mode | None) -> Ite
         yield from _was_enabled(observation, group)
         return
     members = [worker for worker in observation.workers if worker.mode is not Mode.ABSENT]
-    fix = f"`eosctl upgrade plan --to {quote(expected)}` has the way there."
+    fix = f"`eosctl upgrade plan --to {shell_word(expected)}` has the way there."
     for worker in members:
         if expected not in POSSIBLE[worker.mode]:
             yield Finding(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.checks import codes
@@ -12,6 +11,7 @@ from eosctl.core.configs.classes import pruned_class
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.ids import worker_id_of_url
 from eosctl.core.wording import counted
+from eosctl.foreign import arguments
 from eosctl.group.members import STABLE
 from eosctl.group.observation.rules import Observation, ObservedConnector
 
@@ -41,7 +41,7 @@ def _judge(connector: ObservedConnector, age_ms: int, seen: Observation) -> Iter
     count = len(recorded.task_ids) if recorded is not None else 0
     leader = next((each.name for each in seen.workers if each.leader), None)
     said = f"{name} has been RUNNING on {worker or 'a worker'} without a task for {age_ms // 60_000:,} m"
-    restart = f"`eosctl connectors restart {quote(name)}`"
+    restart = f"`eosctl connectors restart {arguments(name)}`"
     evidence = {"worker": worker, "leader": leader, "running_ms": age_ms, "tasks_written": count}
     if count:
         set_age_ms = seen.task_set_age_ms(name)

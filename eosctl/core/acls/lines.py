@@ -6,13 +6,13 @@ A line is printed to be pasted: only what can't be known is a placeholder, quote
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from eosctl.core.acls.binding import Acl
 from eosctl.core.clients.kafka_scripts import kafka_script
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.foreign import Lines, shell_words, yaml_text_of
 
 _RESOURCE_FLAGS = {"TransactionalId": "--transactional-id", "Topic": "--topic", "Group": "--group"}
 _KAFKA_NAMES = {"TransactionalId": "TRANSACTIONAL_ID", "Topic": "TOPIC", "Group": "GROUP", "Cluster": "CLUSTER"}
@@ -38,7 +38,7 @@ def kafka_acls_lines(acls: Iterable[Acl], *, settings: ClientSettings | None = N
     for acl in acls:
         operations.setdefault(replace(acl, operation=""), []).append(acl.operation)
     tool = kafka_script("kafka-acls.sh", settings) + (["--remove", "--force"] if remove else ["--add"])
-    return [shlex.join(tool + _acl_words(acl, each)) for acl, each in operations.items()]
+    return [shell_words(*tool + _acl_words(acl, each)) for acl, each in operations.items()]
 
 
 def _acl_words(acl: Acl, operations: Sequence[str]) -> list[str]:
@@ -72,7 +72,7 @@ def terraform_yaml(acls: Iterable[Acl]) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    return yaml_text_of(json.dumps(text, ensure_ascii=False))
 
 
 def grant_hint(
@@ -91,4 +91,4 @@ def grant_hint(
     lines = [kafka_acls_line(operations, resource_type, name, settings=settings) for name in names[:_SHOWN]]
     more = [f"... and for {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
     needed = f"{operation} on {resource_type}" + (f" (and then {then})" if then else "")
-    return "\n".join([f"Missing: {needed}. Grant it with:", *lines, *more])
+    return Lines.of(f"Missing: {needed}. Grant it with:", *lines, *more)

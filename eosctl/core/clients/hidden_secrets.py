@@ -1,84 +1,153 @@
-"""Secrets in configs, and what is shown in their place. Pure."""
+"""Secrets in configs, and what is shown in their place. Pure.
+
+Shown are settings that are known to be harmless, references of config providers (`${file:/x:key}`), and values that can
+be no secret whatever they are of: booleans, numbers, names of classes. `***` stands for all others. Addresses are shown
+by their parts.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
+from eosctl.core.clients.harmless_settings import is_harmless, names_address, names_path, sounds_secret, takes_pairs
 from eosctl.core.java.properties import parse_properties
 from eosctl.core.wording import encodable
 from eosctl.errors import InputFileError
 
-_SECRET_NAME = re.compile(
-    r"password|passwd|passphrase|\bpwd\b|\bpass\b|secret|token|credential|jaas|webhook|connection[._-]?string"
-    r"|(api|access|account|encryption|master|private|shared|signing|ssl)[._-]?.*key",
-    re.I,
-)
-_SECRET_IN_URL = re.compile(r"(?<=://)[^/@\s]+:[^/@\s]+(?=@)")
-_HOST = r"(?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d+|\(\d+\))?"
+HIDDEN = "***"
+_HOST = r"(?:(?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d+|\(\d+\))?|:\d+)"
 _ADDRESS = re.compile(
-    rf"(?P<scheme>(?:(?:[a-z][\w+.-]*:)+@?//)?)(?:(?<=//)(?P<user>[^/@\s?;,]*)@)?(?P<hosts>{_HOST}(?:\s*,\s*{_HOST})*)"
-    r"(?P<rest>[/?;].*)?",
+    r"(?P<scheme>(?:(?:[a-z][\w+.-]*:)+@?//|jdbc:oracle:\w+:@)?)(?:(?<=//)(?P<user>[^/@\s?;,]*)@)?"
+    rf"(?P<hosts>{_HOST}(?:\s*,\s*{_HOST})*)(?P<rest>(?:[/?;…]|(?<=\d):(?!\d)).*)?",
     re.I | re.S,
 )
-_NEXT_URL = re.compile(r"\s*,\s*(?=[a-z][\w+.-]*://)", re.I)
+_NEXT_URL = re.compile(r"(?<!\s)\s*,\s*(?=[a-z][\w+.-]*://)", re.I)
 _PATH = re.compile(r"(?:(?:[a-z][\w+.-]*:)+/(?:/(?=/)|(?!/))|~?\.{0,2}/)[\w./ +-]*|[\w.-]+", re.I)
-_REFERENCE = re.compile(r"\$\{[^{}]*\}")
-_NAMED = re.compile(r"""([\w.-]+)(?:\s*=|["']\s*:)\s*""")
+_ABSOLUTE = re.compile(r"(?:/|[A-Za-z]:[\\/])[\w./\\ +-]*")
+_REFERENCES = re.compile(r"\$\{[\w.-]+:[^{}]*\}(?:[:;,@/]*\$\{[\w.-]+:[^{}]*\})*")
+_CLASS = r"[a-z][a-z0-9_]{0,40}(?:\.[a-z][a-z0-9_]{0,40})+\.[A-Z][A-Za-z0-9_]{0,80}(?:\$[A-Z][A-Za-z0-9_]{0,80})?"
+_PLAIN = re.compile(rf"[+-]?\d{{1,19}}(?:\.\d{{1,9}})?(?:ms|s|m|h|d|[kmgt]i?b?)?|{_CLASS}(?:\s*,\s*{_CLASS})*")
+_SECRET_SHAPE = re.compile(
+    r"-----BEGIN|PRIVATE KEY|^data:|^[\[{].*[\"']|\beyJ[\w-]{10}|^(?:AKIA|ASIA)[A-Z0-9]{12}|^xox[a-z]-|^gh[a-z]_\w{20}"
+    r"|^(?:basic|bearer|digest|negotiate|apikey)\s+\S",
+    re.I | re.S,
+)
+_BLOB = re.compile(r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)(?!/)[A-Za-z0-9+/]{40,}={0,2}")
+_PAIR = re.compile(r"[^\s:/,\\()\[\]{}|*]+:(?!\d+$)[^\s,/]+")
+_SALT = re.compile(r"(?<=\.with\.salt\.).+", re.S)  # Debezium's column.mask.hash.ALGORITHM.with.salt.SALT
+_NAMES = re.compile(r"""(?<![\w.-])([\w.-]+)["']?\s*[=:]""")
+_NAMED = re.compile(r"""(?<![\w.-])([\w.-]+)(?:\s*=|["']\s*:)\s*""")
+_URL = re.compile(r"(?<![\w+.-])[a-z][\w+.-]*://[^\s\"'<>]+", re.I)
+_LOGIN = re.compile(
+    r"(?<![^\s,;'\"=])[^\s/@:,;'\"={}]+:[^\s@/'\"{}]{1,200}@(?=[\w.\[-])"
+)  # of an address without scheme
+_AUTHORIZATION = re.compile(r"(\bauthorization\b[\"']?\s*[:=]\s*).*|\b((?:basic|bearer)\s+)[\w+/=.~-]{12,}", re.I)
 
 
 def hide_secrets(config: Mapping[str, object]) -> dict[str, object]:
-    """A connector's config fit to be shown: values under secret-sounding names are `***`, `${…}` references are not."""
-    return {encodable(name): shown_value(name, value) for name, value in config.items()}
+    """Return a config fit to be shown or stored: `***` for values that are not known to be harmless.
+
+    What is hidden already stays as it is.
+    """
+    return {encodable(_SALT.sub(HIDDEN, name)): shown_value(name, value) for name, value in config.items()}
+
+
+def shown_value(name: str, value: object) -> object:
+    """Return the value of one setting, fit to be shown."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return HIDDEN if sounds_secret(name) else value
+    if not isinstance(value, str):
+        return HIDDEN
+    text = value.strip()
+    if not text or _REFERENCES.fullmatch(text) or text in ("true", "false"):
+        return encodable(value)
+    if names_path(name) and _ABSOLUTE.fullmatch(text):
+        return encodable(value)
+    if sounds_secret(name):
+        return HIDDEN
+    if _PLAIN.fullmatch(text):
+        return value
+    if not is_harmless(name):
+        return HIDDEN
+    if "://" in text or text.lower().startswith("jdbc:") or names_address(name):
+        return shown_address(name, value)
+    return HIDDEN if _looks_secret(text, pairs=takes_pairs(name)) else encodable(value)
+
+
+def _looks_secret(text: str, *, pairs: bool) -> bool:
+    """Whether a value is a secret by its look, though its name is harmless."""
+    if _SECRET_SHAPE.search(text) or _BLOB.fullmatch(text):
+        return True
+    if any(sounds_secret(found[1]) for found in _NAMES.finditer(text)):
+        return True
+    return not pairs and ("@" in text or _PAIR.fullmatch(text) is not None)
+
+
+def shown_address(name: str, value: str) -> str:
+    """Return where a setting leads, fit to be shown: scheme, hosts and ports, or a path; `***` if it can't be parsed.
+
+    Behind the host there may be a password, with a separator that only the driver knows: `…` stands for it.
+    """
+    text = value.strip()
+    if not text or _REFERENCES.fullmatch(text):
+        return encodable(text)
+    if sounds_secret(name) and not (names_path(name) and _ABSOLUTE.fullmatch(text)):
+        return HIDDEN
+    if _PATH.fullmatch(text):
+        return encodable(text)
+    return ",".join(map(_shown_hosts, _NEXT_URL.split(text)))
+
+
+def _shown_hosts(address: str) -> str:
+    found = _ADDRESS.fullmatch(address)
+    if found is None or "@" in (found["rest"] or ""):
+        return HIDDEN
+    user = "" if found["user"] is None else f"{HIDDEN}@"
+    rest = "…" if (found["rest"] or "/") != "/" else ""
+    return encodable(f"{found['scheme']}{user}{found['hosts']}{rest}")
 
 
 def shown_line(line: str) -> str:
-    """A line of a log, fit to be shown: all that stands behind `NAME=` of a secret is `***`."""
+    """Return a line of a log, fit to be shown: all behind `NAME=` of a secret is `***`, and URLs have no login."""
     for found in _NAMED.finditer(line):
-        if _SECRET_NAME.search(found[1]) and found.end() < len(line):
-            return shown_line(line[: found.start()]) + found[0] + "***"
-    return encodable(_SECRET_IN_URL.sub("***", line))
+        if sounds_secret(found[1]) and found.end() < len(line):
+            return shown_line(line[: found.start()]) + found[0] + HIDDEN
+    if "-----BEGIN" in line:
+        return HIDDEN
+    line = _AUTHORIZATION.sub(lambda match: f"{match[1] or match[2]}{HIDDEN}", line)
+    return without_logins(line)
+
+
+def without_logins(text: str) -> str:
+    """Return a text without the users, passwords and queries of its URLs; their paths say what the text is about."""
+    return encodable(_LOGIN.sub(f"{HIDDEN}@", _URL.sub(lambda match: _without_login(match[0]), text)))
+
+
+def _without_login(url: str) -> str:
+    scheme, _colon, rest = url.partition("://")
+    login, at, place = rest.rpartition("@")  # a password may have any character
+    place, mark, _query = place.partition("?")
+    return f"{scheme}://{HIDDEN if login else ''}{at}{place}{'?…' if mark else ''}"
 
 
 def holds_secrets(body: object) -> bool:
-    """Whether JSON has a string of properties, among which is what `hide_secrets` hides, or that can't be read."""
+    """Whether JSON has a string of properties, among which is what `hide_secrets` hides, or that can't be read.
+
+    Another string counts by its look.
+    """
     if isinstance(body, Mapping):
         return any(holds_secrets(each) for each in body.values())
     if isinstance(body, list):
         return any(holds_secrets(each) for each in body)
     if not isinstance(body, str):
         return False
+    if "\n" not in body and "=" not in body:
+        return _looks_secret(body, pairs=True)
     try:
         values = parse_properties(body, source="text").values
     except InputFileError:
         return True
     return hide_secrets(values) != values
-
-
-def shown_value(name: str, value: object) -> object:
-    """The value of one setting, fit to be shown."""
-    if not isinstance(value, str):
-        return value
-    if _SECRET_NAME.search(name) and not (value.startswith("${") and value.endswith("}")):
-        return "***"
-    return encodable(_SECRET_IN_URL.sub("***", value))
-
-
-def shown_address(name: str, value: str) -> str:
-    """Where a setting leads, fit to be shown: scheme, hosts and ports, or a path; what can't be parsed is `***`.
-
-    Behind the host there may be a password, with a separator that only the driver knows: `…` stands for it.
-    """
-    value = value.strip()
-    shown = str(shown_value(name, value))
-    if shown == "***" or _REFERENCE.fullmatch(value) or _PATH.fullmatch(value):
-        return shown
-    return ",".join(map(_shown_hosts, _NEXT_URL.split(value))) if value else value
-
-
-def _shown_hosts(address: str) -> str:
-    found = _ADDRESS.fullmatch(address)
-    if found is None or "@" in (found["rest"] or ""):
-        return "***"
-    user = "" if found["user"] is None else "***@"
-    return encodable(f"{found['scheme']}{user}{found['hosts']}{'…' if found['rest'] else ''}")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
-
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.records import TopicDescription
+from eosctl.foreign import shell_words
 
 _NULL = "eosctl-null"
 OTHER_NAMES = "Confluent's scripts are called the same, without .sh."
@@ -23,13 +22,13 @@ def kafka_script(name: str, settings: ClientSettings | None, option: str = "--co
 def only_compacted(topic: str, settings: ClientSettings | None) -> str:
     """The line after which a topic is compacted, and nothing else."""
     words = ["--alter", "--entity-type", "topics", "--entity-name", topic, "--add-config", "cleanup.policy=compact"]
-    return f"`{shlex.join([*kafka_script('kafka-configs.sh', settings), *words])}`"
+    return f"`{shell_words(*kafka_script('kafka-configs.sh', settings), *words)}`"
 
 
 def compacted_topic(topic: str, partitions: int, settings: ClientSettings | None) -> str:
     """Return the line that makes a compacted topic, with the replicas that brokers give by default."""
     words = ["--create", "--topic", topic, "--partitions", str(partitions), "--config", "cleanup.policy=compact"]
-    return f"`{shlex.join([*kafka_script('kafka-topics.sh', settings), *words])}`"
+    return f"`{shell_words(*kafka_script('kafka-topics.sh', settings), *words)}`"
 
 
 def one_partition(topic: TopicDescription, settings: ClientSettings | None) -> str:
@@ -43,12 +42,12 @@ def one_partition(topic: TopicDescription, settings: ClientSettings | None) -> s
     read = ["--topic", topic.name, "--partition", "0", "--offset", "earliest", "--isolation-level", "read_committed"]
     read += ["--property", "print.key=true", "--property", f"null.literal={_NULL}", "--timeout-ms", "10000"]
     write = ["--topic", new, "--property", "parse.key=true", "--property", f"null.marker={_NULL}"]
-    made = shlex.join([*kafka_script("kafka-topics.sh", settings), *create, "--config", "cleanup.policy=compact"])
+    made = shell_words(*kafka_script("kafka-topics.sh", settings), *create, "--config", "cleanup.policy=compact")
     copied = " | ".join(
         (
-            shlex.join([*kafka_script("kafka-console-consumer.sh", settings, "--consumer.config"), *read]),
+            shell_words(*kafka_script("kafka-console-consumer.sh", settings, "--consumer.config"), *read),
             "grep \"$(printf '\\t')\"",
-            shlex.join([*kafka_script("kafka-console-producer.sh", settings, "--producer.config"), *write]),
+            shell_words(*kafka_script("kafka-console-producer.sh", settings, "--producer.config"), *write),
         )
     )
     return (

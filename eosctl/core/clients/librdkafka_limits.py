@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eosctl.core.frozen import frozen
+from eosctl.core.java.numbers import whole_number
 
 REQUEST_TIMEOUT = "socket.timeout.ms"
 LARGEST_RECORD: Mapping[str, object] = {"message.max.bytes": 1_000_000_000}
@@ -66,4 +67,4 @@ def _taken(name: str, value: str) -> str | None:
 
 
 def _is_number(value: str) -> bool:
-    return value.removeprefix("-").isdecimal() and value.isascii()
+    return whole_number(value.removeprefix("-")) is not None

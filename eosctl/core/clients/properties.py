@@ -16,6 +16,7 @@ from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.clients.stores import StoreFile, endpoint_stores, store_files
 from eosctl.core.frozen import frozen
 from eosctl.core.java.lists import split_list
+from eosctl.core.java.numbers import whole_number
 from eosctl.core.java.pem import pem_lines
 from eosctl.core.java.properties import PROVIDER, Properties
 
@@ -159,9 +160,10 @@ def _timeout_ms(properties: Properties) -> int:
     for key in ("request.timeout.ms", "socket.timeout.ms"):
         if key in properties.values:
             value = properties.values[key].strip()
-            if not (value.isascii() and value.isdigit() and int(value) > 0):
+            timeout_ms = whole_number(value)
+            if not timeout_ms:
                 raise properties.error(key, f"{value} is not a number of milliseconds")
-            return int(value)
+            return timeout_ms
     return _REQUEST_TIMEOUT_MS
 
 

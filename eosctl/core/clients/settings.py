@@ -8,23 +8,40 @@ from dataclasses import field
 from eosctl.core.frozen import frozen
 
 
-class Secret(str):
-    """A string that never shows itself: `repr` and formatting print `***`; pass `.reveal()` to a client only."""
+class Secret:
+    """A text that never shows itself: `***` stands for it, and it is no string. Pass `reveal()` to a client only.
 
-    __slots__ = ()
+    What joins, cuts or encodes strings takes none of these. An empty one is false; those with the same text are equal.
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
 
     def reveal(self) -> str:
-        """The secret itself."""
-        return str.__str__(self)
+        """Return the secret itself."""
+        return self._text
 
     def __repr__(self) -> str:
         return "***"
 
-    def __str__(self) -> str:
-        return "***"
-
     def __format__(self, spec: str) -> str:
         return "***"
+
+    def __bool__(self) -> bool:
+        return bool(self._text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+def revealed(secret: Secret | None) -> str | None:
+    """Return a secret itself, None where there is none; an empty one is one."""
+    return None if secret is None else secret.reveal()
 
 
 @frozen

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from shlex import quote
 
 from eosctl.core.clients.settings import Secret
 from eosctl.core.frozen import frozen
 from eosctl.core.java.pem import pem_lines
 from eosctl.core.java.properties import Properties
 from eosctl.errors import InputFileError
+from eosctl.foreign import shell_word
 
 
 @frozen
@@ -40,7 +40,7 @@ class StoreFile:
         return InputFileError(
             f"{self.where}: can't open {self.location}: {problem}",
             hint=f"Check {self.password_name}. Where Java can open it, make PEM of it: `keytool -importkeystore "
-            f"-srckeystore {quote(self.location)} -destkeystore store.p12 -deststoretype PKCS12 && openssl pkcs12 "
+            f"-srckeystore {shell_word(self.location)} -destkeystore store.p12 -deststoretype PKCS12 && openssl pkcs12 "
             f"-in store.p12 {what} -out {pem}`; then set ssl.{self.store}.type=PEM and "
             f"ssl.{self.store}.location={pem}.",
         )

@@ -6,12 +6,12 @@ A record that breaks a worker's reader does so until it is gone from the log: ov
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from shlex import quote
 
 from eosctl.core.configs.fold import ConfigState, ConnectorState, IgnoredRecord, fold_config_topic
 from eosctl.core.configs.records import decode_key_text
 from eosctl.core.frozen import frozen
 from eosctl.core.records import Record
+from eosctl.foreign import arguments
 
 WHILE_CLEANING: Mapping[str, str] = {
     "segment.ms": "1000",
@@ -72,7 +72,10 @@ def written_anew(record: IgnoredRecord) -> str:
 
 def stop_and_resume(connector: str) -> str:
     """What has the leader write the tasks of a connector anew."""
-    stop, resume = f"`eosctl connectors stop {quote(connector)}`", f"`eosctl connectors resume {quote(connector)}`"
+    stop, resume = (
+        f"`eosctl connectors stop {arguments(connector)}`",
+        f"`eosctl connectors resume {arguments(connector)}`",
+    )
     return f"{stop} (Kafka 3.5 or newer), then {resume}"
 
 

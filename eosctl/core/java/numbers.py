@@ -1,4 +1,7 @@
-"""Numbers as Kafka reads them in configurations (`ConfigDef.parseType`): trimmed, then `Integer` or `Long.parse…`."""
+"""Numbers in texts of others: as Kafka reads them in configurations (`ConfigDef.parseType`), and plain digits.
+
+Python itself refuses texts of more than 4,300 digits with a ValueError, which nobody expects of digits.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,17 @@ from eosctl.core.java.properties import trimmed
 
 _NUMBER = re.compile(r"[+-]?\d+")
 INT_BITS, LONG_BITS = 32, 64
+MOST_PORT = 65_535
+_MOST, _MOST_DIGITS = (1 << LONG_BITS - 1) - 1, 19
+
+
+def whole_number(text: str, *, most: int = _MOST) -> int | None:
+    """Return the number that ASCII digits spell; None for any other text, and for a number above `most`."""
+    digits = text.lstrip("0") or text[-1:]
+    if not (text.isascii() and text.isdecimal()) or len(digits) > _MOST_DIGITS:
+        return None
+    number = int(digits)
+    return number if number <= most else None
 
 
 def java_number(text: str, *, bits: int = INT_BITS) -> int | None:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from eosctl.core.frozen import frozen
-from eosctl.core.kept.typed_json import WrongMemberError, typed
+from eosctl.core.kept.typed_json import WrongMemberError, json_of, typed
 from eosctl.errors import InputFileError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class PlanFormat:
     def read(self, text: str, kind: type[AnyPlan], *, path: str) -> AnyPlan:
         """The plan in `text`; raises InputFileError when it is not one, or was changed after it was written."""
         try:
-            document = json.loads(text)
+            document = json_of(text)
             label = typed(document, _Label)
             if (label.format, label.version) != (self.name, self.version):
                 raise InputFileError(
@@ -93,7 +93,7 @@ class PlanFormat:
             content = typed(document, _Document)
             plan = typed(content.plan, kind)
             digests = {plan.digest(), _digest(content.plan)}  # the second has members, too, that a plan has not
-        except (ValueError, RecursionError) as exc:
+        except ValueError as exc:
             raise InputFileError(
                 f"{path} is not a plan of `{self.made_by}`: {_reason(exc)}",
                 hint=f"Write one with `eosctl {self.made_by} --plan-out FILE`.",

@@ -1,7 +1,8 @@
-"""JSON as values of typed classes; where it does not fit them, in plain words which member is wrong."""
+"""JSON that others may have written: as it is, or as values of typed classes; what is wrong with it, in plain words."""
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TypeVar
 
@@ -19,6 +20,37 @@ class WrongMemberError(ValueError):
         self.is_missing = is_missing
 
 
+def json_of(text: bytes | str, *, mend: bool = False) -> object:
+    """Return the value of a JSON text in UTF-8.
+
+    Raise ValueError for what is no JSON, is nested too deep, or spells half of a surrogate pair (`"\\ud800"`): no name
+    and no text of Kafka's can hold that, and nothing that is sent or printed. With `mend`, a question mark stands for it.
+    """
+    text = text if isinstance(text, str) else text.decode("utf-8-sig")
+    try:
+        found = json.loads(text)
+        if _MAY_BE_HALF.search(text):
+            found = _mended(found) if mend else _refuse_halves(found)
+    except RecursionError as exc:
+        raise ValueError("it is nested too deep") from exc
+    return found
+
+
+_MAY_BE_HALF = re.compile(r"\\u[dD]|[\ud800-\udfff]")
+
+
+def _refuse_halves(data: T) -> T:
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError as exc:
+        raise WrongMemberError("a text in it has half of a surrogate pair") from exc
+    return data
+
+
+def _mended(data: object) -> object:
+    return json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
+
+
 def typed(data: object, kind: type[T]) -> T:
     """`data`, as `json.loads` gives it, as a `kind` (a dataclass or a Struct); members that it lacks are left out.
 
@@ -27,9 +59,12 @@ def typed(data: object, kind: type[T]) -> T:
     import msgspec  # not by those who only write
 
     try:
+        _refuse_halves(data)
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as exc:
         raise _in_words(str(exc)) from None
+    except RecursionError as exc:
+        raise WrongMemberError("it is nested too deep") from exc
 
 
 def _in_words(text: str) -> WrongMemberError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from shlex import join, quote
 
 from eosctl.codes import Code
 from eosctl.core.clients.kafka_scripts import compacted_topic, only_compacted
@@ -22,6 +21,7 @@ from eosctl.core.open_transactions import OPEN_TRANSACTION, OpenTransaction, end
 from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Bounds, Record, TopicDescription
 from eosctl.core.wording import counted
+from eosctl.foreign import arguments, shell_word, shell_words
 
 CONNECT_DEFAULT_PARTITIONS = 25  # offset.storage.partitions
 
@@ -52,11 +52,11 @@ def missing_topic_finding(
     looked. A merge without any writes nothing, and creates nothing either.
     """
     named = [word for name in sorted(connectors) for word in ("--connector", name)]
-    merge = join(("eosctl", "offsets", "merge", *named, "--into", "dedicated"))
+    merge = shell_words("eosctl", "offsets", "merge", *named, "--into", "dedicated")
     create = compacted_topic(topic, CONNECT_DEFAULT_PARTITIONS, settings)
     then = "A task creates it when it starts, empty" if is_created else "No task creates it, and none starts without it"
     if has_offsets is None:
-        shown = join(("eosctl", "offsets", "list", *named))
+        shown = shell_words("eosctl", "offsets", "list", *named)
         fix = f"{then}. Where `{shown}` shows offsets, `{merge}` creates it with them"
         fix += "." if is_created else f"; else {create}."
     elif has_offsets:
@@ -199,7 +199,7 @@ def _place_findings(store: Store, key: OffsetKey) -> Iterable[Finding]:
     shown = encode_bytes(key.raw)
     fix = (
         "Stop the connector, put evidence.repair into a file, a record a line, and `eosctl offsets import FILE "
-        f"--store {quote(store.topic)} --keep-partitions`."
+        f"--store {shell_word(store.topic)} --keep-partitions`."
     )
     if len(copies) == 1:
         message = f"{shown} is on partition {newest.partition}, Connect's producer puts it on {home}: the next offset"
@@ -297,7 +297,7 @@ def open_transaction_finding(blocked: OpenTransaction, *, now_ms: int) -> Findin
     if producer is not None:
         who = f"by producer {producer.producer_id} (epoch {producer.producer_epoch}), "
         who += f"transactional id {blocked.transactional_id}" if blocked.transactional_id else "which no id owns"
-    hint = f"`eosctl txn hanging --topic {quote(blocked.topic)}` names it, once its producer can be found out."
+    hint = f"`eosctl txn hanging --topic {shell_word(blocked.topic)}` names it, once its producer can be found out."
     if producer is not None:
         place = ("--topic", blocked.topic, "--partition", str(bound.partition))
         at = (*place, "--start-offset", str(producer.txn_start_offset))
@@ -305,7 +305,7 @@ def open_transaction_finding(blocked: OpenTransaction, *, now_ms: int) -> Findin
     if described is not None and blocked.transactional_id is not None:
         hint = (
             f"It ends by itself {described.transaction_timeout_ms / 1000:g} s after its start; "
-            f"`eosctl fence {quote(blocked.transactional_id)}` ends it now."
+            f"`eosctl fence {arguments(blocked.transactional_id)}` ends it now."
         )
     return Finding(
         OPEN_TRANSACTION,

@@ -37,6 +37,7 @@ def typed_offset(text: str) -> Mapping[str, object]:
 def _refuse_sloppy(text: str, *, what: str, hint: str) -> object:
     """The value of `text`; raises UsageError where it is not one JSON value, or one that not everybody reads alike."""
     try:
+        text.encode()  # a command line may have bytes that are no text
         return strict_json(text)
     except json.JSONDecodeError as exc:
         more = exc.msg.startswith("Extra data")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from eosctl.core.frozen import frozen
 from eosctl.core.java.lists import split_list
+from eosctl.core.java.numbers import MOST_PORT, whole_number
 from eosctl.core.java.properties import is_reference
 
 _LISTENER = re.compile(r"(https?)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?\d+)", re.IGNORECASE)
@@ -45,7 +46,7 @@ def advertised(properties: Mapping[str, str]) -> Advertised:
     if "rest.advertised.host.name" in unresolved:
         host = ""
     wanted = values["rest.advertised.port"]
-    port = (int(wanted) if wanted.isdecimal() else 0) if wanted or "rest.advertised.port" in unresolved else port
+    port = (whole_number(wanted, most=MOST_PORT) or 0) if wanted or "rest.advertised.port" in unresolved else port
     return Advertised(scheme, None if host in _EVERYWHERE else host.lower(), port if port > 0 else None, unresolved)
 
 
@@ -58,4 +59,4 @@ def _listener(listeners: str, wanted: str) -> tuple[str, str, int]:
     schemes = {match[1].lower() for match in found}
     scheme = wanted.lower() or ("http" if "http" in schemes or not schemes else "https")
     match = next((match for match in found if match[1].lower() == scheme), None)
-    return (scheme, "", 0) if match is None else (scheme, match[2], int(match[3]))
+    return (scheme, "", 0) if match is None else (scheme, match[2], whole_number(match[3], most=MOST_PORT) or 0)

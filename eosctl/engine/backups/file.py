@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.frozen import frozen
-from eosctl.core.kept.typed_json import typed
+from eosctl.core.kept.typed_json import json_of, typed
 from eosctl.core.record_file import UNKNOWN
 from eosctl.engine.backups.lines import AT_ONCE, backup_lines, few_at_once
 from eosctl.engine.columns import arrow_schema
@@ -138,7 +138,7 @@ def _about(path: Path, text: bytes | None) -> _About:
     if text is None:
         raise _not_a_backup(path, "eosctl's own metadata are missing")
     try:
-        about = typed(json.loads(text), _About)
+        about = typed(json_of(text), _About)
     except ValueError as exc:
         raise _not_a_backup(path, f"its metadata can't be read: {exc}") from exc
     if about.format > _FORMAT:

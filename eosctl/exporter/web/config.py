@@ -7,12 +7,13 @@ more than one curve. HTTP/2 is not served; `http2` may have either value.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
 
+from eosctl.core.kept.yaml_document import yaml_of
 from eosctl.errors import InputFileError
 
 ClientAuth = Literal["NoClientCert", "VerifyClientCertIfGiven", "RequireAndVerifyClientCert"]
@@ -107,7 +108,7 @@ def read_web_config(path: Path) -> WebConfig:
     except (OSError, UnicodeDecodeError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8"
         raise InputFileError(f"{path}: cannot be read: {reason}", hint="Check --web-config-file.") from exc
-    document = _parsed(text, path)
+    document = yaml_of(text, source=str(path), once=True, hint=_DOCS)
     try:
         config = msgspec.convert({} if document is None else document, WebConfig)
         _check(config)
@@ -163,24 +164,3 @@ def _check_tls(tls: TlsServer) -> None:
         raise ValueError("tls_server_config: min_version is above max_version")
     if len(tls.curve_preferences) > 1:
         raise ValueError("tls_server_config.curve_preferences: this server can take one curve, or all without the key")
-
-
-def _parsed(text: str, path: Path) -> Any:
-    """The YAML document; a key that stands twice is an error. Raises InputFileError."""
-    import yaml
-
-    class OnceLoader(yaml.SafeLoader):
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-            keys = [self.construct_object(key, deep=True) for key, _value in node.value]
-            twice = next((key for number, key in enumerate(keys) if key in keys[:number]), None)
-            if twice is not None:
-                raise yaml.constructor.ConstructorError(None, None, f"{twice} stands there twice", node.start_mark)
-            return super().construct_mapping(node, deep=deep)
-
-    try:
-        return yaml.load(text, Loader=OnceLoader)  # noqa: S506 - a SafeLoader
-    except yaml.MarkedYAMLError as exc:
-        line = exc.problem_mark.line + 1 if exc.problem_mark else 0
-        raise InputFileError(f"{path}:{line}: not valid YAML: {exc.problem}", hint=_DOCS) from None
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as exc:
-        raise InputFileError(f"{path}: not valid YAML: {type(exc).__name__}", hint=_DOCS) from None

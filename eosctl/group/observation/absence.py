@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId, leader_transactional_id, may_be_task, task_of
 from eosctl.core.wording import alike_first
 from eosctl.errors import NotFoundError
+from eosctl.foreign import shell_word
 from eosctl.group.members import DEAD
 
 if TYPE_CHECKING:  # most commands meet no group without members
@@ -140,7 +140,7 @@ class Traces:
 
 def groups_there(group_id: str, groups: Collection[str], bootstrap_servers: Sequence[str]) -> str:
     """The Connect groups that are there in place of `group_id`, the most alike first, and how to list them."""
-    script = f"kafka-groups.sh --bootstrap-server {quote(','.join(bootstrap_servers))} --list --protocol connect"
+    script = f"kafka-groups.sh --bootstrap-server {shell_word(','.join(bootstrap_servers))} --list --protocol connect"
     command = f"`{script}` (of Kafka 4.0 or newer)"
     if not groups:
         return f"No Connect group can be seen on this Kafka cluster; {command} lists those that one may DESCRIBE."

@@ -11,8 +11,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from eosctl.core.configs.fold import ConfigState
+from eosctl.core.configs.records import MAX_INT
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import WorkerId
+from eosctl.core.java.numbers import whole_number
 from eosctl.core.records import Record
 from eosctl.core.workers.connector_entry import ConnectorEntry, TaskStatus, plugin_type, read_part, read_task
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
@@ -117,8 +119,9 @@ def _newest(times_ms: Sequence[int]) -> tuple[int, int]:
 def _work_of(key: bytes | None) -> Work | None:
     text = (key or b"").decode("utf-8", "replace")
     task = _TASK.fullmatch(text)
-    if task is not None:
-        return task["name"], int(task["number"])
+    number = None if task is None else whole_number(task["number"], most=MAX_INT)
+    if task is not None and number is not None:
+        return task["name"], number
     return (text.removeprefix(_CONNECTOR), CONNECTOR_ITSELF) if text.startswith(_CONNECTOR) else None
 
 

@@ -15,6 +15,7 @@ from uuid import UUID
 from eosctl.core.batches import Place
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.frozen import NamedTuple
+from eosctl.core.java.numbers import whole_number
 from eosctl.deadline import Clock
 from eosctl.kafka.native.connection import Connection, Pending
 from eosctl.kafka.topics.partition_leaders import Leader
@@ -54,8 +55,7 @@ class FetchTerms(NamedTuple):
 
 
 def _number(settings: ClientSettings, name: str) -> int | None:
-    text = settings.extra.get(name, "")
-    return int(text) if text.isdecimal() else None
+    return whole_number(settings.extra.get(name, ""))
 
 
 @dataclass(slots=True)

@@ -32,8 +32,8 @@ class Scram:
     def answer(self, challenge: bytes) -> bytes | None:
         """The proof after the first challenge, nothing after the second, whose signature is checked."""
         if self._server_signature is None:
-            return self._prove(challenge.decode())
-        self._verify(_attributes(challenge.decode()))
+            return self._prove(_text(challenge))
+        self._verify(_attributes(_text(challenge)))
         return None
 
     def _prove(self, server_first: str) -> bytes:
@@ -64,6 +64,13 @@ class Scram:
 
     def _hmac(self, key: bytes, message: bytes) -> bytes:
         return hmac.new(key, message, self._digest).digest()
+
+
+def _text(challenge: bytes) -> str:
+    try:
+        return challenge.decode()
+    except UnicodeDecodeError as exc:
+        raise ProtocolError("a SCRAM challenge is not UTF-8") from exc
 
 
 def _attributes(message: str) -> dict[str, str]:

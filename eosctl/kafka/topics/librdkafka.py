@@ -14,7 +14,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from eosctl.core.clients.librdkafka_limits import REQUEST_TIMEOUT, fitted
-from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.clients.settings import ClientSettings, revealed
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     BrokerError,
@@ -72,7 +72,7 @@ def _sasl_properties(settings: ClientSettings) -> Properties:
     wanted: Mapping[str, object | None] = {
         "sasl.mechanism": settings.sasl_mechanism,
         "sasl.username": settings.sasl_username,
-        "sasl.password": settings.sasl_password and settings.sasl_password.reveal(),
+        "sasl.password": revealed(settings.sasl_password),
     }
     properties = {name: value for name, value in wanted.items() if value is not None}
     if settings.sasl_mechanism == "OAUTHBEARER":
@@ -88,7 +88,7 @@ def _oauth_properties(settings: ClientSettings) -> Properties:
         "sasl.oauthbearer.method": "oidc" if settings.oauth_token_endpoint_url else None,
         "sasl.oauthbearer.token.endpoint.url": settings.oauth_token_endpoint_url,
         "sasl.oauthbearer.client.id": settings.oauth_client_id,
-        "sasl.oauthbearer.client.secret": settings.oauth_client_secret and settings.oauth_client_secret.reveal(),
+        "sasl.oauthbearer.client.secret": revealed(settings.oauth_client_secret),
         "sasl.oauthbearer.scope": settings.oauth_scope,
         "sasl.oauthbearer.extensions": extensions or None,
         "https.ca.location": settings.oauth_ca_location,
@@ -107,8 +107,8 @@ def _ssl_properties(settings: ClientSettings) -> Properties:
         "ssl.certificate.location": settings.ssl_certificate_location,
         "ssl.certificate.pem": settings.ssl_certificate_pem,
         "ssl.key.location": settings.ssl_key_location,
-        "ssl.key.pem": settings.ssl_key_pem and settings.ssl_key_pem.reveal(),
-        "ssl.key.password": settings.ssl_key_password and settings.ssl_key_password.reveal(),
+        "ssl.key.pem": revealed(settings.ssl_key_pem),
+        "ssl.key.password": revealed(settings.ssl_key_password),
         "ssl.endpoint.identification.algorithm": "https" if settings.ssl_check_hostname else "none",
     }
     return {name: value for name, value in wanted.items() if value is not None}

@@ -10,6 +10,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from eosctl.core.frozen import NamedTuple
+from eosctl.core.java.numbers import MOST_PORT, whole_number
 from eosctl.deadline import Deadline
 from eosctl.errors import UnreachableError, UsageError
 from eosctl.machine.resolving import resolve
@@ -38,11 +39,12 @@ def parse_address(text: str) -> Address:
     bracketed = host.startswith("[") and host.endswith("]")
     if bracketed:
         host = host[1:-1]
-    if not colon or not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
+    number = whole_number(port, most=MOST_PORT)
+    if not colon or not host or not number:
         raise UsageError(f"{text!r} is not host:port", hint="Write host:9092, or [2001:db8::1]:9092 for IPv6.")
     if ":" in host and not bracketed:
         raise UsageError(f"{text!r} is ambiguous", hint=f"Write an IPv6 address in brackets: [{host}]:{port}.")
-    return Address(host, int(port))
+    return Address(host, number)
 
 
 _CHECK_ADDRESS = "Check --bootstrap-server, and that this host and port can be reached from here."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from contextlib import suppress
 from functools import partial
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, murmur2
@@ -20,6 +19,7 @@ from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import BrokerError, DeadlineError, EosctlError, UnreachableError, UsageError
 from eosctl.events import Event, OnEvent
+from eosctl.foreign import arguments
 from eosctl.kafka.access import Access
 from eosctl.kafka.topics.librdkafka import (
     DOWN_S,
@@ -332,7 +332,7 @@ class TopicWriter:
         if error.code() in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
             return BrokerError(
                 f"{doing} failed: another producer took over transactional id {self._id}; {self._what_is_written()}",
-                hint=f"See who uses it: eosctl txn describe {quote(self._id or '')}",
+                hint=f"See who uses it: eosctl txn describe {arguments(self._id or '')}",
             )
         if topic is None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             topic = max((each for each in self._partitions if each in error.str()), key=len, default=None)

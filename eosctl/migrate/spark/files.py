@@ -179,7 +179,7 @@ def _readable(path: str | Path) -> Iterator[None]:
         yield
     except OSError as exc:
         raise InputFileError(f"cannot read {path}: {exc.strerror or exc}", hint="Check the path.") from exc
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as exc:
+    except (pa.ArrowException, ValueError) as exc:  # a name that is not UTF-8
         raise InputFileError(
             f"{path} is no Parquet file of Kafka records: {exc}",
             hint="Needed: binary key and value, whole numbers as partition, offset and timestamp_ms.",

@@ -8,11 +8,11 @@ transaction was aborted at its timeout can't commit any more, and that is an err
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from shlex import quote
 
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.ids import TransactionalId, task_transactional_id
 from eosctl.core.wording import counted
+from eosctl.foreign import arguments
 from eosctl.group.observation.rules import ABORTS, Observation, ObservedConnector, Quiet
 from eosctl.observation.connectors import codes
 from eosctl.observation.connectors.folds import under_cause
@@ -55,7 +55,9 @@ def _aborted(
 ) -> Finding:
     """An error: the producer epoch that the abort left is one that the task's producer is never given."""
     subject, worker = f"{connector.name}/{task}", connector.worker_of(f"task {task}") or "its worker"
-    restart = f"`eosctl connectors restart {quote(connector.name)}` starts it again from its last committed offsets."
+    restart = (
+        f"`eosctl connectors restart {arguments(connector.name)}` starts it again from its last committed offsets."
+    )
     ended = observation.timed_out[transactional_id]
     evidence = {"transactional_id": transactional_id, "worker": connector.worker_of(f"task {task}")}
     if ended is None:
@@ -63,7 +65,7 @@ def _aborted(
             codes.ABORTED_AT_TIMEOUT, WARNING, subject,
             f"the newest transaction of {subject}, which is RUNNING, was aborted, and whether at its timeout is not "
             f"known: {observation.unseen.get(ABORTS, 'its end is too long ago')}",
-            f"See `eosctl txn log {quote(transactional_id)}`. Where its coordinator aborted it, {restart}",
+            f"See `eosctl txn log {arguments(transactional_id)}`. Where its coordinator aborted it, {restart}",
             evidence, certain=False,
         )  # fmt: skip
     if boundary_setting(connector) == "connector":

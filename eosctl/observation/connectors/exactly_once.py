@@ -7,13 +7,13 @@ transactional id for seven days after its last use (transactional.id.expiration.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from shlex import quote
 from urllib.parse import urlsplit
 
 from eosctl.core.findings import ERROR, INFO, WARNING, Finding
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.workers.modes import Mode, UpgradeWorker
+from eosctl.foreign import arguments
 from eosctl.group.modes import PROPERTY
 from eosctl.group.observation.rules import Observation, ObservedConnector
 from eosctl.observation.connectors import codes
@@ -76,7 +76,7 @@ def _by_id(connector: ObservedConnector, task: int, observation: Observation) ->
     if connector.tasks().get(task) != "RUNNING" or transactional_id not in observation.unknown_ids:
         return YES
     why = f"no coordinator knows {transactional_id}"
-    again = f"`eosctl connectors restart {quote(connector.name)}`: an exactly-once task has its id again at once."
+    again = f"`eosctl connectors restart {arguments(connector.name)}`: an exactly-once task has its id again at once."
     if observation.task_set_age_ms(connector.name) is None:
         return TaskVerdict(
             None, f"{why}, and how old its task set is is not known", f"Grant READ on the config topic; {again}"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from eosctl.core.findings import Finding
+from eosctl.foreign import shell_word
 
 MOST_ACTS = 10
 """So many remedies that differ by their subject alone are shown each for itself."""
@@ -76,7 +77,7 @@ def _kind_of_act(each: Finding) -> object:
 
 
 def _acts(same: Sequence[Finding]) -> Finding:
-    return replace(_folded(same), fix=f"For each of them, as for {same[0].subject}: {same[0].fix}")
+    return replace(_folded(same), fix=f"For each of them, as for {shell_word(same[0].subject)}: " + same[0].fix)
 
 
 def _folded(same: Sequence[Finding]) -> Finding:

@@ -8,12 +8,12 @@ with its admin client, and what is missing there does not come from the global t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from shlex import quote
 
 from eosctl.core.clients.own_brokers import CLUSTER_PROPERTY
 from eosctl.core.findings import ERROR, WARNING, Finding
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
+from eosctl.foreign import shell_word
 from eosctl.group.observation.rules import Observation, ObservedConnector, OwnCluster
 from eosctl.observation.connectors import codes
 
@@ -55,8 +55,8 @@ def all_enabled(observation: Observation) -> bool:
 def _moves(connector: ObservedConnector, observation: Observation, seen: OwnCluster) -> Iterable[Finding]:
     where = f"topic {seen.topic} on {seen.servers}"
     first = (
-        f"Copy them first: `eosctl offsets switch --connector {quote(connector.name)} --to TOPIC` makes a topic there, "
-        "fills it, and names it in the config (TOPIC@PROFILE where that refers to secrets)."
+        f"Copy them first: `eosctl offsets switch --connector {shell_word(connector.name)} --to TOPIC` makes a topic "
+        "there, fills it, and names it in the config (TOPIC@PROFILE where that refers to secrets)."
     )
     evidence = {"topic": seen.topic, "brokers": seen.servers, "lacking": seen.lacking}
     if seen.lacking is None:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from shlex import quote
 from typing import Any
 
 from msgspec import UNSET
@@ -22,6 +21,7 @@ from eosctl.core.offsets.typed import typed_offset, typed_partition
 from eosctl.core.offsets.views import Flag, PlannedWrite, Store, connector_keys, offset_views
 from eosctl.core.wording import counted
 from eosctl.errors import NotFoundError, UsageError
+from eosctl.foreign import shell_word
 from eosctl.offsets.apply import apply_plan, send_to_topics, write_question
 from eosctl.offsets.edit import codes
 from eosctl.offsets.edit.changes import KeyChange, change_problems, key_changes, shape_refusal
@@ -152,8 +152,8 @@ def _known(stores: Mapping[str, Store], wanted: Sequence[OffsetKey]) -> list[Off
         if not there:
             raise NotFoundError(
                 f"no offset of {each.connector} for source partition {json.dumps(each.partition, ensure_ascii=False)}",
-                hint=f"`eosctl offsets get --connector {quote(each.connector or '')}` shows all; numbers and texts are "
-                "different.",
+                hint=f"`eosctl offsets get --connector {shell_word(each.connector or '')}` shows all; numbers and "
+                "texts are different.",
             )
         keys |= {key.raw: key for key in there}
     return list(keys.values())

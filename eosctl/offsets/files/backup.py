@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import field
 from itertools import chain, islice
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from eosctl.app import App
@@ -37,6 +36,7 @@ from eosctl.engine.reading.newest import TopicColumns, all_records
 from eosctl.engine.rule import newest_per_key
 from eosctl.engine.stores import ColumnStore
 from eosctl.errors import InputFileError, RefusedError
+from eosctl.foreign import shell_word
 from eosctl.machine.ahead import ahead
 from eosctl.offsets.stores.columns import ColumnStores, by_parts, column_store, settled_columns
 from eosctl.offsets.stores.gather import StoresOf, require_topics
@@ -208,7 +208,7 @@ def away_problems(found: Looked[Any]) -> Iterator[Problem]:
             topic_codes.WRONG_PARTITION,
             f"topic {topic} has {counted(size, 'partition')}, and {keys} on another than the one where Connect's "
             "producer puts it now: were partitions added since? Where the connector has written its own there are two",
-            hint=f"`eosctl offsets lint --store {quote(topic)}` shows such keys and gives the repair.",
+            hint=f"`eosctl offsets lint --store {shell_word(topic)}` shows such keys and gives the repair.",
             severity="warning",
         )
 

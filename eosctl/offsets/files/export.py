@@ -191,7 +191,10 @@ def _blocked_problems(topic: str, bounds: Sequence[Bounds]) -> list[Problem]:
 def _hidden_problems(topic: str, count: int) -> list[Problem]:
     if not count:
         return []
-    message = f"topic {topic} holds configs: in {count} of them, what may be a secret is *** in the file"
+    message = (
+        f"topic {topic} holds configs: in {count} of them, what is not known to be harmless is *** in the file, and "
+        "addresses are cut behind the host"
+    )
     return [Problem(codes.SECRETS_HIDDEN, message, hint="--with-secrets keeps the file exact.", severity="warning")]
 
 

@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from functools import partial
 from heapq import nsmallest
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO
 
 from eosctl.app import App
@@ -38,6 +37,7 @@ from eosctl.engine.incoming import (
 from eosctl.engine.planned import PlannedWrites
 from eosctl.engine.stores import ColumnStore
 from eosctl.errors import InputFileError, NotFoundError
+from eosctl.foreign import shell_word
 from eosctl.offsets import codes as offset_codes
 from eosctl.offsets.apply import prepare_writes
 from eosctl.offsets.files import codes
@@ -294,4 +294,4 @@ def _elsewhere(writes: PlannedWrites) -> Iterator[Problem]:
 
 
 def _repair(topic: str) -> str:
-    return f"`eosctl offsets lint --store {quote(topic)}` gives the repair."
+    return f"`eosctl offsets lint --store {shell_word(topic)}` gives the repair."

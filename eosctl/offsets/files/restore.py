@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from eosctl.app import App
@@ -14,6 +13,7 @@ from eosctl.core.wording import counted, rfc3339
 from eosctl.engine.backups.entries import BackupEntries, keys_of, restored, values_of
 from eosctl.engine.planned import PlannedWrites
 from eosctl.errors import InputFileError, RefusedError
+from eosctl.foreign import arguments, shell_word
 from eosctl.offsets.apply import prepare_writes
 from eosctl.offsets.files import codes
 from eosctl.offsets.files.backup import BackupPart, away_problems, look_at_parts, read_entries
@@ -92,8 +92,8 @@ def _refuse_gone_partitions(path: str, backup: BackupEntries, found: ColumnStore
             raise RefusedError(
                 f"{path} has records of partition {gone} of topic {topic}, which has "
                 f"{counted(there.partitions, 'partition')} now; nothing was written",
-                hint=f"`eosctl offsets import {quote(path)} --store {quote(topic)}` puts each where Connect's producer "
-                "puts its key now.",
+                hint=f"`eosctl offsets import --store {shell_word(topic)} {arguments(path)}` puts each where Connect's "
+                "producer puts its key now.",
             )
 
 

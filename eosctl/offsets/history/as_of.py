@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.core.frozen import frozen
+from eosctl.core.java.numbers import whole_number
 from eosctl.core.offsets.records import json_text
 from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
 from eosctl.errors import RefusedError
+from eosctl.foreign import shell_word
 from eosctl.offsets.history.events import State, Version, version_at
 from eosctl.offsets.history.log import LogQuery, OffsetLogs, read_logs
 from eosctl.state.history import since_ms
@@ -34,8 +35,9 @@ class AsOf:
 
 def as_of(text: str, clock: Clock, partitions: Sequence[str] = (), *, store: str | None = None) -> AsOf:
     """What `--as-of` says: a number is an offset of the log, all else a time; raises UsageError."""
-    if text.isascii() and text.isdecimal():
-        return AsOf(None, int(text), tuple(partitions), store)
+    offset = whole_number(text)
+    if offset is not None:
+        return AsOf(None, offset, tuple(partitions), store)
     return AsOf(since_ms(text, clock), None, tuple(partitions), store)
 
 
@@ -77,8 +79,8 @@ def _at_moment(connector: str, topics: Sequence[Sequence[Version]], moment_ms: i
         raise RefusedError(
             f"{shown} had no offset at {moment}: it was deleted at {rfc3339(then.record.timestamp_ms)}; nothing was "
             "written",
-            hint=f"`eosctl offsets reset --connector {quote(connector)} --partition {quote(shown)}` deletes it; name "
-            "the others with --partition.",
+            hint=f"`eosctl offsets reset --connector {shell_word(connector)} --partition {shell_word(shown)}` deletes "
+            "it; name the others with --partition.",
         )
     every = [each for versions in topics for each in versions if each.state is State.COMMITTED]
     oldest = _place(min(every, key=lambda each: each.record.timestamp_ms))
@@ -130,4 +132,4 @@ def _place(version: Version) -> str:
 
 
 def _show_log(connector: str) -> str:
-    return f"`eosctl offsets log --connector {quote(connector)}` shows every version that there is"
+    return f"`eosctl offsets log --connector {shell_word(connector)}` shows every version that there is"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY, DedicatedTopics, describe_unknown, gather_dedicated_topics
@@ -16,6 +15,7 @@ from eosctl.core.offsets.typed import typed_partition
 from eosctl.core.records import Bounds
 from eosctl.core.workers.config import creates_topics
 from eosctl.errors import NotFoundError, RefusedError, UsageError
+from eosctl.foreign import shell_word
 from eosctl.offsets.history.events import ConnectorSieve, State, Version, versions
 from eosctl.offsets.history.rows import OFFSETS_LOG, LoggedPartition, VersionsData, VersionsSummary, version_row
 from eosctl.offsets.stores.gather import locate
@@ -201,6 +201,6 @@ def _require_partitions(query: LogQuery, logs: Sequence[TopicLog]) -> None:
         if typed_partition(query.connector, text).identity not in there:
             raise NotFoundError(
                 f"the log has no offset of {query.connector} for source partition {text}",
-                hint=f"`eosctl offsets log --connector {quote(query.connector)}` shows all; numbers and texts are "
+                hint=f"`eosctl offsets log --connector {shell_word(query.connector)}` shows all; numbers and texts are "
                 "different.",
             )

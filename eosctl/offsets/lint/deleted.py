@@ -6,7 +6,6 @@ Only where a topic's log starts behind its first offset is anything asked: which
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import DedicatedTopics
@@ -18,6 +17,7 @@ from eosctl.core.offsets.views import Store
 from eosctl.core.transactions import TransactionDescription, TransactionState
 from eosctl.core.workers.connector_entry import plugin_type
 from eosctl.errors import EosctlError, InterruptedByUserError
+from eosctl.foreign import shell_word
 from eosctl.group.topics.config_reader import find_config_topic
 from eosctl.offsets.lint import codes
 from eosctl.report import Problem
@@ -88,7 +88,8 @@ def _deleted(name: str, topic: str, has_committed: bool) -> Finding:
         codes.OFFSETS_DELETED, ERROR if has_committed else WARNING, name,
         f"{name} {ran}, and has no offset anywhere: records were deleted from the start of {topic}; its next start "
         "reads its source from the beginning",
-        f"Do not resume or restart {name} before its offsets are back: from an export with `eosctl offsets import`, "
-        f"from a backup with `eosctl offsets restore`. If they were reset: `eosctl doctor --ignore {quote(meant)}`.",
+        f"Do not resume or restart {shell_word(name)} before its offsets are back: from an export with "
+        "`eosctl offsets import`, from a backup with `eosctl offsets restore`. If they were reset: "
+        f"`eosctl doctor --ignore {shell_word(meant)}`.",
         {"connector": name, "topic": topic, "committed": has_committed}, certain=has_committed,
     )  # fmt: skip

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.core.findings import Finding
@@ -15,6 +14,7 @@ from eosctl.core.ids import task_transactional_id
 from eosctl.core.records import Record
 from eosctl.failures import codes as failure_codes
 from eosctl.failures.failure import RESTART
+from eosctl.foreign import arguments
 from eosctl.state.audit import REFUSED
 from eosctl.state.audit_file import AuditEntry, log_path, read_entries
 from eosctl.state.touched import touched_in
@@ -62,7 +62,7 @@ def _explained(group_id: str, finding: Finding, fences: Sequence[AuditEntry]) ->
             who = f"{entry.get('user')} on {entry.get('host')}"
             message = f"{finding.subject} is FAILED: fenced by `{command}` at {entry.get('time')} ({who})"
             evidence = {"transactional_id": transactional_id, "command": command, "time": entry.get("time")}
-            fix = RESTART.replace("{name}", quote(connector))
+            fix = RESTART.replace("{name}", arguments(connector))
             return replace(finding, message=message, fix=fix, evidence={**finding.evidence, "fenced_by": evidence})
     return finding
 

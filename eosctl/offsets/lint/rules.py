@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from shlex import join, quote
 
 from eosctl.core.findings import ERROR, Finding
 from eosctl.core.frozen import frozen
@@ -19,6 +18,7 @@ from eosctl.core.offsets.views import Flag, OffsetView, Store, live, offset_view
 from eosctl.core.record_file import encode_bytes
 from eosctl.core.records import Record
 from eosctl.core.wording import counted
+from eosctl.foreign import arguments, shell_word, shell_words
 from eosctl.offsets.history.events import lies_before
 from eosctl.offsets.history.rules import Course, OffsetHistory
 from eosctl.offsets.lint import codes
@@ -91,7 +91,7 @@ def _hidden(connector: str, common: WatchedTopic, own: WatchedTopic) -> Iterable
         return
     topic, other = own.store.topic, common.store.topic
     there = [view for view in views if view.documented is not None]
-    merge = f"`eosctl offsets merge --connector {quote(connector)} --into dedicated`"
+    merge = f"`eosctl offsets merge --connector {shell_word(connector)} --into dedicated`"
     fix = f"Before any restart: {_around(connector, merge)}."
     evidence = {
         "topic": topic,
@@ -136,7 +136,7 @@ def _left_behind(connector: str, common: Store, former: Store) -> Iterable[Findi
         codes.OFFSETS_HIDDEN, ERROR, connector,
         f"{connector}: {len(left)} of {counted(len(there), 'offset')} not seen at runtime: {former.topic}, which its "
         f"config named before, has what {common.topic} lacks, and tasks that start read that from the beginning",
-        f"Before any restart: {_around(connector, f'`{join(words)}`')}.",
+        f"Before any restart: {_around(connector, f'`{shell_words(*words)}`')}.",
         {
             "topic": former.topic,
             "global_topic": common.topic,
@@ -224,7 +224,7 @@ def _went_back(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: 
         f"({_place(first.furthest)}) to {_value(first.back)} ({_place(first.back)}){more}: what lies between is read "
         "again, and is in Kafka twice",
         f"Before any restart: {_around(connector, put_back)}. If somebody meant it: `eosctl doctor --ignore "
-        f"{quote(meant)}`.",
+        f"{shell_word(meant)}`.",
         {
             "topic": first.newest.topic,
             "offsets": [
@@ -251,7 +251,7 @@ def _commands(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: S
     first = jumps[:_MOST_COMMANDS]
     lines = [_set(connector, str(each.furthest.offset), each.furthest.topic, [each.key]) for each in first]
     if len(jumps) > len(first):
-        show = f"`{join(['eosctl', 'offsets', 'log', '--connector', connector])}` shows their places"
+        show = f"`{shell_words('eosctl', 'offsets', 'log', '--connector', connector)}` shows their places"
         lines.append(f"and so for {len(jumps) - len(first)} more ({show})")
     return ", ".join(lines)
 
@@ -259,12 +259,13 @@ def _commands(connector: str, jumps: Sequence[_Jump], *, keys: int, show_time: S
 def _set(connector: str, as_of: str, topic: str, keys: Iterable[OffsetKey]) -> str:
     words = ["eosctl", "offsets", "set", "--connector", connector, "--as-of", as_of, "--from", topic]
     partitions = [word for key in keys for word in ("--partition", json_text(key.partition))]
-    return f"`{join([*words, *partitions])}`"
+    return f"`{shell_words(*words, *partitions)}`"
 
 
 def _around(connector: str, commands: str) -> str:
     """The commands, with the connector stopped for them."""
-    return f"`eosctl connectors stop {quote(connector)}`, {commands}, `eosctl connectors resume {quote(connector)}`"
+    quoted = arguments(connector)
+    return f"`eosctl connectors stop {quoted}`, {commands}, `eosctl connectors resume {quoted}`"
 
 
 def _value(record: Record) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
@@ -23,6 +22,7 @@ from eosctl.deadline import Deadline
 from eosctl.errors import ConnectError, EosctlError, RefusedError, StalePlanError
 from eosctl.events import Event
 from eosctl.fence.former_tasks import fence_former_tasks
+from eosctl.foreign import shell_word
 from eosctl.offsets.apply import apply_plan
 from eosctl.offsets.stores.gather import gather_topics
 from eosctl.offsets.switch import codes
@@ -181,8 +181,8 @@ def _check(app: App, plan: SwitchPlan) -> StepDone:
             f"Connect finds no offset for {counted(len(lost), 'source partition')} of {plan.connector} in "
             f"{describe_store(plan.target)}, first {lost[0].get('partition')}: they would be read from their "
             "beginning, so the connector was not resumed",
-            hint=f"`eosctl offsets list --connector {quote(plan.connector)}` shows what is where. When the target has "
-            f"them, run the same command again; `--to {plan.origin}` goes back.",
+            hint=f"`eosctl offsets list --connector {shell_word(plan.connector)}` shows what is where. When the target "
+            f"has them, run the same command again; `--to {plan.origin}` goes back.",
         )
     keys = counted(len(nulls), "source partition has a key", "source partitions have keys")
     message = f"{keys} in an order that Connect's REST interface can't find; the tasks do"
@@ -225,7 +225,7 @@ def _committed(app: App, plan: SwitchPlan, commits: CommitWatch, tasks: int, sai
         codes.NOTHING_COMMITTED_YET,
         f"{plan.connector} is RUNNING, which does not prove that it reads its source: {more}",
         hint="An idle source commits nothing. If this one is not idle, see the worker's log; `eosctl offsets list "
-        f"--connector {quote(plan.connector)}` shows how old its offsets are.",
+        f"--connector {shell_word(plan.connector)}` shows how old its offsets are.",
         severity="warning",
     )
     return StepDone(f"{said}; {more}", problems=(problem,))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.connectors.elsewhere import Elsewhere
@@ -32,6 +31,7 @@ from eosctl.core.offsets.views import Store, offset_views
 from eosctl.core.versions import kafka_version
 from eosctl.core.wording import counted
 from eosctl.errors import RefusedError
+from eosctl.foreign import shell_word
 from eosctl.offsets.stores.gather import OffsetStores, gather_topics
 from eosctl.offsets.stores.targets import refuse_unfit_targets
 from eosctl.offsets.switch import codes
@@ -231,8 +231,8 @@ def _require_complete(app: App, connector: str, target: str, *, at: Elsewhere | 
             f"connector {connector} keeps its offsets in {describe_store(target)} already, which lacks "
             f"{counted(len(unseen), 'source partition')} that the global offsets topic has: the tasks read them from "
             "their beginning",
-            hint=f"`eosctl offsets list --connector {quote(connector)}` shows which; with the connector stopped, "
-            f"`eosctl offsets merge --connector {quote(connector)} --into dedicated` gives them to it.",
+            hint=f"`eosctl offsets list --connector {shell_word(connector)}` shows which; with the connector stopped, "
+            f"`eosctl offsets merge --connector {shell_word(connector)} --into dedicated` gives them to it.",
         )
 
 

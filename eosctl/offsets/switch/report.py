@@ -14,6 +14,7 @@ from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.wording import counted, rfc3339
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
+from eosctl.foreign import Lines
 from eosctl.offsets.switch import codes
 from eosctl.offsets.switch.plan import (
     CHECK,
@@ -90,7 +91,7 @@ def _way_on(app: App, plan: SwitchPlan) -> Problem:
 
 def _ways(plan: SwitchPlan) -> str:
     on = f"Run it again to go on: {_command(plan, plan.target)}"
-    return on if plan.origin == plan.target else f"{on}\nGo back: {_command(plan, plan.origin)}"
+    return on if plan.origin == plan.target else Lines.of(on, f"Go back: {_command(plan, plan.origin)}")
 
 
 def _report(

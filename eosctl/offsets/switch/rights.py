@@ -18,6 +18,7 @@ from eosctl.core.java.jaas import parse_jaas
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, RefusedError, UnsupportedError
+from eosctl.foreign import Lines
 from eosctl.group.workers import probe_mode
 from eosctl.offsets.switch import codes
 from eosctl.ports import ConnectWorker
@@ -72,7 +73,7 @@ def _judge(
         raise RefusedError(
             f"{connector} could not use topic {topic}: "
             f"{'; '.join(f'{each.subject}: {each.message}' for each in findings)}; nothing was changed",
-            hint="\n".join(each.fix for each in findings),
+            hint=Lines.of(*(each.fix for each in findings)),
         )
     warnings = [
         Problem(codes.RIGHTS_UNSURE, f"{each.subject}: {each.message}", hint=each.fix, severity="warning")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
+from eosctl.foreign import printable
 from eosctl.offsets.write_rows import CopiedRow, TopicPart, new_topic_lines
-from eosctl.output.cells import format_cell, printable, summary_lines
+from eosctl.output.cells import format_cell, summary_lines
 from eosctl.output.rows import Kind, Printed, Text
 from eosctl.report import Report
 

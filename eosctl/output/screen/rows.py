@@ -11,7 +11,7 @@ from dataclasses import replace
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from eosctl.core.frozen import frozen
-from eosctl.output.cells import printable
+from eosctl.foreign import printable
 
 CUT = "…"
 _RESET = "\x1b[m"

@@ -19,6 +19,7 @@ from xml.sax.saxutils import quoteattr
 from eosctl.core.wording import counted
 from eosctl.errors import EosctlError, UnreachableError, UnsupportedError
 from eosctl.events import Event, OnEvent
+from eosctl.foreign import Lines
 from eosctl.machine.java import Java
 from eosctl.machine.packages import install_hint
 from eosctl.sandbox.downloads.truststore import trust_options
@@ -128,8 +129,10 @@ def _retrieve(
         raise UnreachableError(
             f"could not fetch {len(absent)} of {len(jars)} jars, first {absent[0].file_name}"
             + (f": {reason[0].strip()}" if reason else ""),
-            hint="Set EOSCTL_MAVEN_URL to a Maven repository that this machine reaches (http, https or file:),\n"
-            "and SSL_CERT_FILE to the certificates it is to trust, if they are your own.",
+            hint=Lines.of(
+                "Set EOSCTL_MAVEN_URL to a Maven repository that this machine reaches (http, https or file:),",
+                "and SSL_CERT_FILE to the certificates it is to trust, if they are your own.",
+            ),
         )
 
 

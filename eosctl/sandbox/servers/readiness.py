@@ -15,6 +15,7 @@ from pathlib import Path
 
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError
+from eosctl.foreign import Lines
 from eosctl.sandbox.state import Node
 
 _POLL_S = 0.1
@@ -53,13 +54,13 @@ def wait_ready(
         if ended is not None:
             is_port = any(_PORT_TAKEN in line for line in log_tail(Path(ended.log), _SEARCHED_LINES))
             error = PortTakenError if is_port else EosctlError
-            raise error(f"{ended.name} ended:\n{_explanation(ended)}", hint=f"Its log is {ended.log}.")
+            raise error(Lines.of(f"{ended.name} ended:", *_explanation(ended)), hint=f"Its log is {ended.log}.")
         waiting = [node for node in waiting if not answers(node, brokers=brokers, cluster_id=cluster_id)]
         if not waiting:
             return
     late = waiting[0]
     raise DeadlineError(
-        f"{late.name} did not answer within {deadline.timeout_s:g} s:\n{_explanation(late)}",
+        Lines.of(f"{late.name} did not answer within {deadline.timeout_s:g} s:", *_explanation(late)),
         hint=f"Its log is {late.log}. A slow machine may need a longer --timeout.",
     )
 
@@ -129,9 +130,9 @@ def log_tail(path: Path, count: int) -> list[str]:
         return []
 
 
-def _explanation(node: Node) -> str:
+def _explanation(node: Node) -> list[str]:
     """The last lines of the node's log without stack frames, and the class that it missed, if that was it."""
     lines = [line for line in log_tail(Path(node.log), _SEARCHED_LINES) if not line.startswith("\tat ")]
     missing = next((line for line in lines if "NoClassDefFoundError" in line or "ClassNotFound" in line), None)
     last = lines[-6:]
-    return "\n".join([*last, missing] if missing and missing not in last else last)
+    return [f"  {line}" for line in ([*last, missing] if missing and missing not in last else last)]

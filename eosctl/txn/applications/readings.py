@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import TransactionalId, is_own_id, leader_transactional_id, task_of
+from eosctl.core.java.numbers import whole_number
 
 Product = Literal["connect", "flink-sink", "flink-producer", "kafka-streams", "spring", "eosctl"]
 Guarantee = Literal["exactly_once", "exactly_once_v2"]
@@ -119,16 +120,17 @@ def _by_shape(transactional_id: TransactionalId, known: KnownOfCluster) -> Itera
 def _spring_listener(transactional_id: TransactionalId, known: KnownOfCluster) -> IdReading | None:
     """`prefix` + `group.topic.partition` of a group and a topic that the cluster has; the longest topic wins."""
     head, dot, partition = transactional_id.rpartition(".")
-    if not dot or not partition.isdigit() or not known.topics:
+    number = whole_number(partition)
+    if not dot or number is None or not known.topics:
         return None
     at = head.find(".")
     while at >= 0:
         topic, left = head[at + 1 :], head[:at]
-        if int(partition) < known.topics.get(topic, 0):
+        if number < known.topics.get(topic, 0):
             groups = [group for group in known.other_groups if left.endswith(group)]
             if groups:
                 group = max(groups, key=len)
-                return IdReading("spring", left, group, first=int(partition), sure=True)
+                return IdReading("spring", left, group, first=number, sure=True)
         at = head.find(".", at + 1)
     return None
 

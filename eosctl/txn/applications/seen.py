@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +11,7 @@ import msgspec
 
 from eosctl.app import App
 from eosctl.core.frozen import frozen
-from eosctl.core.kept.typed_json import WrongMemberError, typed
+from eosctl.core.kept.typed_json import json_of, typed
 from eosctl.machine.kept_file import gone_on_failure, sync_directory
 
 _FOLDER = "applications"
@@ -31,8 +30,8 @@ class Seen:
 def read_seen(app: App, cluster_id: str) -> Seen | None:
     """The last look at this cluster; None where there was none, or where its file can't be read or understood."""
     try:
-        found = typed(json.loads(_path(app, cluster_id).read_bytes()), Seen)
-    except (OSError, ValueError, WrongMemberError, RecursionError):
+        found = typed(json_of(_path(app, cluster_id).read_bytes()), Seen)
+    except (OSError, ValueError):
         return None
     return found if found.version == _VERSION else None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from eosctl.core.java.property_edit import ENCODING
 from eosctl.core.workers.config import parse_worker_config
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import InputFileError, RefusedError, UsageError
+from eosctl.foreign import shell_words
 from eosctl.upgrade.drivers import SETTING, Acted, require_own
 from eosctl.upgrade.drivers.programs import run_program
 from eosctl.upgrade.drivers.properties_files import edit_mode
@@ -56,7 +56,7 @@ class CommandDriver:
         (worker,) = workers
         return [
             self._set_words(worker, mode) or f"set {self.setting}={mode.value} in {self._file(worker)}",
-            f"run {shlex.join(self._words(self.restart, worker, mode, '--restart-command'))}",
+            f"run {shell_words(*self._words(self.restart, worker, mode, '--restart-command'))}",
         ]
 
     def check(self, app: App, workers: Sequence[str]) -> None:
@@ -113,7 +113,7 @@ class CommandDriver:
     def _set_words(self, worker: str, mode: Mode) -> str | None:
         if self.set_config is None:
             return None
-        return f"run {shlex.join(self._words(self.set_config, worker, mode, '--set-config-command'))}"
+        return f"run {shell_words(*self._words(self.set_config, worker, mode, '--set-config-command'))}"
 
     def _words(self, template: str, worker: str, mode: Mode, option: str) -> list[str]:
         values = {**worker_values(worker), "mode": mode.value}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 from collections.abc import Sequence
 
 from eosctl.app import App
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError
+from eosctl.foreign import shell_words
 
 _TOLD = 3  # lines of a failed program's last words
 
@@ -26,7 +26,7 @@ def run_program(app: App, words: Sequence[str], *, stdin: bytes = b"") -> bytes:
     Raises NotFoundError where there is no such program, DeadlineError, ProgramError with its last words when it ends
     with another status than 0, and EosctlError where it can't be run.
     """
-    shown = shlex.join(words)
+    shown = shell_words(*words)
     try:
         done = subprocess.run(
             list(words), input=stdin, capture_output=True, timeout=max(1.0, app.deadline.remaining_s())

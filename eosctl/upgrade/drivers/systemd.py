@@ -13,6 +13,7 @@ from eosctl.app import App
 from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, RefusedError
+from eosctl.foreign import arguments
 from eosctl.upgrade.drivers import SETTING, Acted, require_own
 from eosctl.upgrade.drivers.programs import run_program
 from eosctl.upgrade.drivers.properties_files import edit_mode, stamp, with_mode
@@ -68,7 +69,7 @@ class SystemdDriver:
         where = self._where(worker)
         return [
             f"set {SETTING}={mode.value} in {self._properties(worker)}{where}",
-            f"{'sudo ' if self.sudo else ''}systemctl restart {self._unit(worker)}{where}",
+            f"{'sudo ' if self.sudo else ''}systemctl restart {arguments(self._unit(worker))}{where}",
         ]
 
     def check(self, app: App, workers: Sequence[str]) -> None:

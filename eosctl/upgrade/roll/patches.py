@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-
 from eosctl.app import App
 from eosctl.core.clients.hidden_secrets import holds_secrets
 from eosctl.core.wording import counted
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import UsageError
+from eosctl.foreign import shell_words
 from eosctl.offsets.files import codes as file_codes
 from eosctl.report import Problem, Report
 from eosctl.upgrade import codes
@@ -79,7 +78,7 @@ def _by_hand_problems(driver: OwnsWorkers) -> list[Problem]:
 def _hidden_problems(count: int) -> list[Problem]:
     if not count:
         return []
-    message = f"{counted(count, 'patch', 'patches')} would show passwords: only the change is shown"
+    message = f"{counted(count, 'patch', 'patches')} may show secrets: only the change is shown"
     hint = "--with-secrets prints the whole patch: keep it out of logs."
     return [Problem(file_codes.SECRETS_HIDDEN, message, hint=hint, severity="warning")]
 
@@ -88,4 +87,4 @@ def _watch(roll: PreparedRoll) -> str:
     """What watches and checks while the changes are made."""
     words = ["eosctl", "upgrade", "apply", "--driver", roll.driver.name, *roll.request.driver_options]
     words += ["--resume"] if roll.begun else ["--to", roll.target.value]
-    return shlex.join([*words, *([] if "--no-write" in words else ["--no-write"])])
+    return shell_words(*words, *([] if "--no-write" in words else ["--no-write"]))

@@ -10,6 +10,7 @@ from msgspec.structs import replace as replaced
 from eosctl.app import App
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import ExitCode
+from eosctl.foreign import Lines
 from eosctl.output.rows import Kind
 from eosctl.report import Problem, Report
 from eosctl.state.steps import Progress
@@ -181,5 +182,5 @@ def _way_on(roll: PreparedRoll) -> Problem:
     return Problem(
         codes.UPGRADE_UNFINISHED,
         f"the upgrade to {roll.target.value} is not finished; the workers run as the rows say",
-        hint=f"Go on: {resume_command(roll)}" + (f"\nGo back: {back}" if back else ""),
+        hint=Lines.of(f"Go on: {resume_command(roll)}", *([f"Go back: {back}"] if back else [])),
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.core.allowances import Waiver
@@ -16,6 +15,7 @@ from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.events import Event
+from eosctl.foreign import shell_word
 from eosctl.group.gather import observe_workers
 from eosctl.group.members import EMPTY
 from eosctl.group.mirror_makers import KnownNodes
@@ -130,7 +130,7 @@ def set_alone(run: Run, mode: Mode, worker: str) -> Iterator[Step[str]]:
             outcome.detail = f"it is no member of the group, and could not be given {mode.value}: {exc.message}"
             raise RefusedError(
                 f"{worker}: {outcome.detail}",
-                hint=f"{Waiver.ACCEPT_GONE} {quote(worker)} goes on without it, if it is gone for good.",
+                hint=f"{Waiver.ACCEPT_GONE} {shell_word(worker)} goes on without it, if it is gone for good.",
             ) from exc
         outcome.name_backup(acted)
         return acted.words

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Sequence
 
 from eosctl.core.allowances import Waiver
 from eosctl.core.workers.modes import POSSIBLE, Mode
+from eosctl.foreign import shell_words
 from eosctl.upgrade.roll.prepare import PreparedRoll
 
 
@@ -30,7 +30,7 @@ def undo_command(roll: PreparedRoll, *, unfinished: bool) -> str | None:
     if origin is None or origin is roll.target:
         return None
     words = ["eosctl", "upgrade", "apply", "--to", origin.value, "--driver", roll.driver.name]
-    return shlex.join([*words, *roll.request.driver_options, *([Waiver.START_OVER] if unfinished else ())])
+    return shell_words(*words, *roll.request.driver_options, *([Waiver.START_OVER] if unfinished else ()))
 
 
 def resume_command(roll: PreparedRoll) -> str:
@@ -41,4 +41,4 @@ def resume_command(roll: PreparedRoll) -> str:
 def command_to_resume(driver: str, options: Sequence[str], accepted: Iterable[str]) -> str:
     """The same for a roll that only the journal knows."""
     gates = [word for name in sorted(accepted) for word in (Waiver.ACCEPT_GATE, name)]
-    return shlex.join(["eosctl", "upgrade", "apply", "--resume", "--driver", driver, *options, *gates])
+    return shell_words("eosctl", "upgrade", "apply", "--resume", "--driver", driver, *options, *gates)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,8 +11,10 @@ from typing import cast
 from eosctl.app import App
 from eosctl.core.clients.hidden_secrets import shown_line
 from eosctl.core.frozen import frozen
+from eosctl.core.kept.typed_json import json_of
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError, UnauthorizedError, UnreachableError
+from eosctl.foreign import shell_words
 from eosctl.upgrade.drivers.kubernetes.patient_looks import PatientLooks
 from eosctl.upgrade.drivers.manifests.fields import Manifest, Patch
 from eosctl.upgrade.drivers.programs import ProgramError, run_program
@@ -46,7 +46,7 @@ class Kubectl:
 
     def line(self, *words: str) -> str:
         """The command to be pasted."""
-        return shlex.join(self.words(*words))
+        return shell_words(*self.words(*words))
 
     def run(self, app: App, *words: str, stdin: bytes = b"") -> bytes:
         """Runs it; raises UnauthorizedError, UnreachableError, and what `run_program` raises, with all that it said."""
@@ -121,7 +121,7 @@ class Kubectl:
 
 def _object(said: bytes, what: str) -> Manifest:
     try:
-        found = json.loads(said)
+        found = json_of(said)
     except ValueError as exc:
         raise EosctlError(f"kubectl get {what} answered with something else than JSON") from exc
     if not isinstance(found, dict):

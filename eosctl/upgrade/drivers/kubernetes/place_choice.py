@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from shlex import quote
 
 from eosctl.app import App
 from eosctl.errors import RefusedError, UnauthorizedError, UsageError
+from eosctl.foreign import shell_word
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, section
 from eosctl.upgrade.drivers.kubernetes.mode_places import (
     ModePlace,
@@ -89,7 +89,7 @@ def _require_replaceable(app: App, kubectl: Kubectl, words: str, source: Manifes
     if is_worker_config(text):
         raise RefusedError(
             f"{words} has the properties of a worker, from configmap/{name}; nothing was written",
-            hint=f"--configmap {quote(name)} --key {quote(key)} edits them.",
+            hint=f"--configmap {shell_word(name)} --key {shell_word(key)} edits them.",
         )
     if text is None and not usual:
         raise RefusedError(
@@ -177,11 +177,11 @@ def _elsewhere(app: App, kubectl: Kubectl, workload: Workload, now: Manifest) ->
     """Where a worker's properties are found, and the options that name it; what may not be looked at is passed over."""
     for name, variable in variables(now, workload.container).items():
         if is_worker_config(variable.get("value")):
-            yield f"the variable {name}", f"--env-name {quote(name)}"
+            yield f"the variable {name}", f"--env-name {shell_word(name)}"
     for name in mounted(now):
         for key, text in _data(app, kubectl, name).items():
             if is_worker_config(text):
-                yield f"configmap/{name}", f"--configmap {quote(name)} --key {quote(key)}"
+                yield f"configmap/{name}", f"--configmap {shell_word(name)} --key {shell_word(key)}"
 
 
 def _data(app: App, kubectl: Kubectl, configmap: str) -> Manifest:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from shlex import quote
 
 from eosctl.errors import RefusedError
+from eosctl.foreign import shell_word
 from eosctl.upgrade.drivers import SETTING
 from eosctl.upgrade.drivers.kubernetes.kubectl import section
 from eosctl.upgrade.drivers.kubernetes.workloads import deletes_by_hand
@@ -23,7 +23,7 @@ def refuse_owned(workload: str, now: Manifest) -> None:
             whose = f"{kind}/{owner.get('name')} ({version})"
             way = "--driver print waits for each worker, and checks it."
             if version.startswith("platform.confluent.io/") and kind == "Connect":
-                way = f"--workload connect/{quote(str(owner.get('name')))} does so."
+                way = f"--workload connect/{shell_word(str(owner.get('name')))} does so."
             raise RefusedError(
                 f"{workload} is made by {whose}, whose operator takes back what is changed there; nothing was written",
                 hint=f"Set {SETTING} in that resource. {way}",

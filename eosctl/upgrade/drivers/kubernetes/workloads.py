@@ -176,7 +176,7 @@ def pod_reason(pod: Manifest) -> str:
     """Why a pod is not Ready, as its containers and conditions have it; empty where nothing says so."""
     for status, told in _troubles(pod):
         said = section(status, "lastState", "terminated").get("message") or told.get("message") or ""
-        lines = "\n".join(map(shown_line, str(said).strip().splitlines()))  # may be the container's log
+        lines = " / ".join(map(shown_line, str(said).strip().splitlines()))  # may be the container's log
         return ": ".join(part for part in (str(told["reason"]), lines) if part)
     for condition in section(pod, "status").get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":

@@ -6,9 +6,9 @@ Sidecars stand in the same list (`spec.template.spec.containers`), before the wo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from shlex import quote
 
 from eosctl.errors import RefusedError, UsageError
+from eosctl.foreign import shell_word
 from eosctl.upgrade.drivers.manifests.fields import Manifest
 
 Container = Manifest
@@ -38,7 +38,7 @@ def worker_container(workload: str, manifest: Manifest, *, named: str | None, va
     raise RefusedError(
         f"{workload} has the containers {', '.join(names)}, and nothing shows which of them is the worker: none or "
         f"several have the variable {variable}, or an image of Connect; nothing was written",
-        hint=f"--container says which: {' or '.join(f'--container {quote(name)}' for name in names)}.",
+        hint=f"--container says which: {' or '.join(f'--container {shell_word(name)}' for name in names)}.",
     )
 
 

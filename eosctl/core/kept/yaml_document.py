@@ -1,0 +1,74 @@
+"""YAML that somebody wrote: one reader, for what PyYAML takes and nobody wants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from eosctl.errors import InputFileError
+
+if TYPE_CHECKING:
+    import yaml
+
+_MOST_VALUES = 100_000
+"""Once its aliases are followed: nine lines of nine aliases each become gigabytes (a billion laughs)."""
+
+
+def yaml_of(text: str, *, source: str, once: bool = False, hint: str | None = None) -> Any:
+    """Return the value of a YAML document; of two equal keys the later counts, unless each may stand there `once`.
+
+    Raise InputFileError that names the line where it can, for what is no YAML, and for what is too much of it.
+    """
+    import yaml
+
+    try:
+        loader = yaml.SafeLoader(text)
+        try:
+            root = loader.get_single_node()
+            if root is None:
+                return None
+            _measure(root, {})
+            if once:
+                _refuse_double_keys(loader, root)
+            return loader.construct_document(root)
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as exc:
+        line = exc.problem_mark.line + 1 if exc.problem_mark else 0
+        raise InputFileError(f"{source}:{line}: not valid YAML: {exc.problem}", hint=hint) from None
+    except _TooMuchError:
+        problem = f"its aliases stand for more than {_MOST_VALUES:,} values"
+        raise InputFileError(f"{source}: not valid YAML: {problem}", hint=hint) from None
+    except (yaml.YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as exc:
+        # what its constructors raise for `!!timestamp x`, `!!bool x` and such
+        raise InputFileError(f"{source}: not valid YAML: {type(exc).__name__}", hint=hint) from None
+
+
+class _TooMuchError(Exception):
+    """More values than a file of settings has."""
+
+
+def _measure(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """Return how many values a node comes to, each alias counted again; raise _TooMuchError."""
+    if id(node) not in sizes:
+        sizes[id(node)] = _MOST_VALUES  # for one that holds itself
+        below = node.value if isinstance(node.value, list) else []
+        parts = [part for each in below for part in (each if isinstance(each, tuple) else (each,))]
+        sizes[id(node)] = 1 + sum(_measure(part, sizes) for part in parts)
+    if sizes[id(node)] > _MOST_VALUES:
+        raise _TooMuchError
+    return sizes[id(node)]
+
+
+def _refuse_double_keys(loader: yaml.SafeLoader, node: yaml.Node) -> None:
+    """Raise MarkedYAMLError for a key that stands twice in one mapping."""
+    import yaml
+
+    if isinstance(node, yaml.MappingNode):
+        keys = [loader.construct_object(key, deep=True) for key, _value in node.value]
+        twice = next((key for number, key in enumerate(keys) if key in keys[:number]), None)
+        if twice is not None:
+            raise yaml.MarkedYAMLError(None, None, f"{twice} stands there twice", node.start_mark)
+    if isinstance(node, yaml.CollectionNode):
+        for each in node.value:
+            for part in each if isinstance(each, tuple) else (each,):
+                _refuse_double_keys(loader, part)

@@ -1,0 +1,11 @@
+"""All readers of what others wrote, by name."""
+
+from __future__ import annotations
+
+from tests.fuzz.readers.answers import ANSWERS
+from tests.fuzz.readers.kept import KEPT
+from tests.fuzz.readers.settings import SETTINGS
+from tests.fuzz.readers.topics import TOPICS
+from tests.fuzz.readers.wire import WIRE
+
+READERS = {each.name: each for each in (*WIRE, *TOPICS, *SETTINGS, *KEPT, *ANSWERS)}
