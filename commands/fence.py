@@ -69,6 +69,9 @@ def fence(
     no worker is asked; with --unknown-liveness workers get five seconds; with both, neither is asked. The exit code
     is 1 if there is nothing to fence and the named group is unknown, too.
 
+    --via connect sends a signature that the group's members trust. The leader gets it if it was named (-u, a profile,
+    --connect-map), or with --connect-trust-discovered; where another worker leads, the refusal has the URL to add.
+
     Needs Kafka 3.0 or newer. ACLs: DESCRIBE and WRITE on each TransactionalId; DESCRIBE on the Connect groups.
 
     Example: eosctl fence -b kafka:9092 -g connect-cluster --connector orders-source --dry-run

@@ -76,7 +76,8 @@ def set_command(ctx: click.Context, name: str, changes: tuple[str, ...]) -> Repo
     """
     from eosctl.profiles.operations import set_values
 
-    return set_values(ctx.ensure_object(Session).config_file(), name, changes)
+    with ctx.ensure_object(Session).edited_config_file() as file:
+        return set_values(file, name, changes)
 
 
 @profile.command("use")
@@ -89,7 +90,8 @@ def use_command(ctx: click.Context, name: str) -> Report:
     """
     from eosctl.profiles.operations import use_profile
 
-    return use_profile(ctx.ensure_object(Session).config_file(), name)
+    with ctx.ensure_object(Session).edited_config_file() as file:
+        return use_profile(file, name)
 
 
 @profile.command("import")
@@ -110,9 +112,8 @@ def import_command(ctx: click.Context, name: str, file: str) -> Report:
     session = ctx.ensure_object(Session)
     text = read_file(file).decode("iso-8859-1")
     servers = split_list(session.flags.get("bootstrap_server", ""))
-    return import_settings(
-        session.config_file(), name, file, text, group_id=session.flags.get("group_id"), servers=servers
-    )
+    with session.edited_config_file() as config:
+        return import_settings(config, name, file, text, group_id=session.flags.get("group_id"), servers=servers)
 
 
 @profile.command("check")

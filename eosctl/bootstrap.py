@@ -147,7 +147,7 @@ def _run_pip(venv: Path, words: Sequence[str], log: Path) -> int:
     """Return pip's exit code; add what it says to `log`. A wheel that it must build is packed without compression."""
     settings = venv / "build.cfg"
     settings.write_text(_BUILD_SETTINGS, encoding="ascii")
-    environ = {"DIST_EXTRA_CONFIG": str(settings), **os.environ}
+    environ = {"DIST_EXTRA_CONFIG": str(settings), **_environ()}
     command = [str(venv / "bin" / "python"), "-m", "pip", *words]
     with log.open("ab") as output:
         return subprocess.run(
@@ -155,11 +155,18 @@ def _run_pip(venv: Path, words: Sequence[str], log: Path) -> int:
         ).returncode
 
 
+def _environ() -> dict[str, str]:
+    """The environment of pip and apt-get, which run what others wrote: without eosctl's passwords."""
+    from eosctl.machine.children import child_environ
+
+    return child_environ()
+
+
 def _make_venv(venv: Path) -> None:
     if not _has_ensurepip():
         _install_ensurepip()
     _say(f"making {venv}")
-    made = subprocess.run([sys.executable, "-m", "venv", str(venv)], capture_output=True, text=True)
+    made = subprocess.run([sys.executable, "-m", "venv", str(venv)], capture_output=True, text=True, env=_environ())
     if made.returncode:
         shutil.rmtree(venv, ignore_errors=True)
         cause = (made.stdout + made.stderr).strip() or "it ended without a word"
@@ -167,7 +174,9 @@ def _make_venv(venv: Path) -> None:
 
 
 def _has_ensurepip() -> bool:
-    return subprocess.run([sys.executable, "-c", "import ensurepip"], capture_output=True).returncode == 0
+    return (
+        subprocess.run([sys.executable, "-c", "import ensurepip"], capture_output=True, env=_environ()).returncode == 0
+    )
 
 
 def _install_ensurepip() -> None:
@@ -176,7 +185,7 @@ def _install_ensurepip() -> None:
     apt_get = shutil.which("apt-get")
     if apt_get and os.geteuid() == 0:
         _say(f"this python3 comes without ensurepip; installing {package} (apt-get)")
-        environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        environ = {**_environ(), "DEBIAN_FRONTEND": "noninteractive"}
         for words in (["update"], ["install", "-y", "--no-install-recommends", package]):
             subprocess.run([apt_get, "-qq", *words], env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     if not _has_ensurepip():

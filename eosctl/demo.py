@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from eosctl.app import App
-from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.ids import task_transactional_id
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Deadline
@@ -64,6 +63,7 @@ class Walk:
         topics = self.stack.state.topics[group]
         return {
             "EOSCTL_BOOTSTRAP_SERVER": self.stack.bootstrap_servers,
+            **self.stack.login.environ(),
             "EOSCTL_CONNECT_URL": ",".join(self.stack.urls(group)),
             "EOSCTL_GROUP_ID": group,
             "EOSCTL_CONFIG_TOPIC": topics["config"],
@@ -91,6 +91,10 @@ class Walk:
     def worker(self) -> ConnectWorker:
         """The exactly-once worker's REST interface."""
         return self.app.worker(self.stack.urls(GROUP)[0])
+
+    def curl(self) -> str:
+        """The beginning of a curl line: the password is in a file, so that no list of processes shows it."""
+        return f"curl --netrc-file {shell_word(str(self.stack.login.netrc))}"
 
     def counted(self, topic: str) -> Counter[bytes]:
         """How often each line stands in a target topic, read_committed."""
@@ -126,7 +130,10 @@ def demo_on_a_fresh_sandbox(app: App, *, environ: Mapping[str, str], kafka_versi
         raise UnsupportedError("the demo runs a Spark job, and pyspark is missing", hint=install_hint("spark"))
     name = f"demo-{os.getpid()}"
     old = GroupSpec(OLD_GROUP, (Mode.DISABLED, Mode.DISABLED), topic_prefix=OLD_GROUP)
-    spec = StackSpec(kafka_version=kafka_version or DEFAULT_VERSION, groups=(GroupSpec(GROUP), old))
+    spec = StackSpec(
+        kafka_version=kafka_version or DEFAULT_VERSION, groups=(GroupSpec(GROUP), old), rest_login=True,
+        broker_login=True,
+    )  # fmt: skip
     directory = app.state_dir / "sandbox" / name
     stack = Stack.up(spec, directory, name=name, environ=environ, on_event=app.on_event)
     try:
@@ -147,8 +154,9 @@ def walk_through(app: App, stack: Stack, *, environ: Mapping[str, str]) -> Repor
     """The five steps on a running stack; the report's exit code is 0 only if every row is right."""
     topics = stack.state.topics[GROUP]
     target = Target(
-        client=ClientSettings(bootstrap_servers=(stack.bootstrap_servers,)),
+        client=stack.client_settings(),
         connect_urls=tuple(stack.urls(GROUP)),
+        connect=stack.connect_access(),
         group_id=GROUP,
         config_topic=topics["config"],
         offset_topic=topics["offset"],
@@ -195,14 +203,14 @@ def _put_config(walk: Walk, connector: str, **more: str) -> None:
     """PUT of the connector's configuration, with the curl line that does the same by hand."""
     config, worker = _config(walk, connector, **more), walk.worker()
     url = shell_word(f"{worker.url}/connectors/{connector}/config")
-    walk.say("", f"   $ curl -X PUT -H 'Content-Type: application/json' {url} -d \\")
+    walk.say("", f"   $ {walk.curl()} -X PUT -H 'Content-Type: application/json' {url} -d \\")
     walk.say(f"       {shell_word(json.dumps(config))}")
     worker.put_connector_config(connector, config)
 
 
 def _set_state(walk: Walk, connector: str, verb: str) -> None:
     worker = walk.worker()
-    walk.say("", f"   $ curl -X PUT {shell_word(f'{worker.url}/connectors/{connector}/{verb}')}")
+    walk.say("", f"   $ {walk.curl()} -X PUT {shell_word(f'{worker.url}/connectors/{connector}/{verb}')}")
     worker.set_state(connector, verb)
 
 
@@ -265,7 +273,8 @@ def _fence_a_zombie(walk: Walk) -> None:
     walk.wait_for("the task to stop", lambda: not _tasks(walk, connector))
     zombie_id, topic = task_transactional_id(GROUP, connector, 0), _topic(connector)
     bootstrap = walk.stack.bootstrap_servers
-    with Zombie(bootstrap, zombie_id, topic=topic, record=b"from the zombie") as zombie:
+    login = walk.stack.login.librdkafka_settings()
+    with Zombie(bootstrap, zombie_id, topic=topic, record=b"from the zombie", login=login) as zombie:
         walk.prove(
             "fence", "an open transaction hides the end of the topic", expected=True, actual=_is_blocked(walk, topic)
         )

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from string import Template
 from typing import Any
 
@@ -17,8 +18,6 @@ from tests.conftest import Invoke, Outcome
 from tests.fakes.canaries import (
     CLIENT,
     CLUSTER,
-    CONNECTOR,
-    KEY,
     WAYS,
     World,
     failed_in_fencing,
@@ -167,7 +166,7 @@ def prepare(invoke: Invoke, world: World, line: Line, *, way: str = "files") -> 
     args, environ = WAYS[way](world)
     line.scene(world)
     for earlier in line.before:
-        done = invoke(*words_of(world, earlier), *args, environ=environ, **world.surroundings)
+        done = invoke(*_words_with(world, earlier, args), environ=environ, **world.surroundings)
         assert done.exit_code in RESULTS, f"{earlier}: {done.stderr}"
 
 
@@ -177,12 +176,27 @@ def run_line(
     """What a line answers in the world, once it is prepared; `how` is for `invoke`."""
     args, environ = WAYS[way](world)
     told = [*args, *more, "-o", output if line.document else "text", "--timeout", "300s"]
-    return invoke(*words_of(world, line.text), *told, environ=environ, **{**world.surroundings, **how})
+    return invoke(*_words_with(world, line.text, told), environ=environ, **{**world.surroundings, **how})
+
+
+def _words_with(world: World, text: str, options: Sequence[str]) -> list[str]:
+    """The words of a line, and options before its names."""
+    leaf = leaf_of(text.split()).split()
+    return [*leaf, *options, *words_of(world, text)[len(leaf) :]]
 
 
 def words_of(world: World, text: str) -> list[str]:
-    """The words of a line, with the files that its $names stand for; they are made when they are named."""
-    return [Template(word).substitute(_Files(world, word)) for word in shlex.split(text)]
+    """The words of a line, with the files that its $names stand for; they are made when they are named.
+
+    `orders` is the world's connector, whatever its name is.
+    """
+    words = [Template(word).substitute(_Files(world, word)) for word in shlex.split(text)]
+    names = {"orders": world.connector, "g-orders-0": world.task_id}
+    last = [names[word] for before, word in pairwise(words) if word in names and not before.startswith("--")]
+    if not any(name.startswith("-") for name in last):
+        return [names.get(word, word) for word in words]
+    kept = [word for before, word in pairwise(["", *words]) if word not in names or before.startswith("--")]
+    return [*(names.get(word, word) for word in kept), "--", *last]
 
 
 class _Files(dict[str, str]):
@@ -190,12 +204,15 @@ class _Files(dict[str, str]):
         super().__init__({name: make(world) for name, make in _FILES.items() if f"${name}" in word})
 
 
-_CONFIG = {"topic": "connect-configs", "partition": 0, "offset": 0, "key": "connector-x", "cluster_id": CLUSTER}
-_OFFSET = {"topic": "connect-offsets", "partition": 0, "key": KEY.decode(), "value": '{"n":5}', "cluster_id": CLUSTER}
-
-
 def _configs(world: World) -> str:
-    return world.private("configs.ndjson", json.dumps({**_CONFIG, "value": json.dumps({"properties": CONNECTOR})}))
+    value, key = json.dumps({"properties": world.config}), f"connector-{world.connector}"
+    record = {"topic": "connect-configs", "partition": 0, "offset": 0, "cluster_id": CLUSTER}
+    return world.private("configs.ndjson", json.dumps({**record, "key": key, "value": value}))
+
+
+def _offset(world: World) -> str:
+    record = {"topic": "connect-offsets", "partition": 0, "cluster_id": CLUSTER}
+    return json.dumps({**record, "key": world.key.decode(), "value": '{"n":5}'}) + "\n"
 
 
 def _written(world: World) -> str:
@@ -205,10 +222,10 @@ def _written(world: World) -> str:
 
 
 _FILES: Mapping[str, Callable[[World], str]] = {
-    "backup": lambda world: world.private("backup.ndjson", json.dumps(_OFFSET) + "\n"),
+    "backup": lambda world: world.private("backup.ndjson", _offset(world)),
     "configs": _configs,
     "metrics": World.metrics,
-    "offsets": lambda world: world.private("offsets.ndjson", json.dumps(_OFFSET) + "\n"),
+    "offsets": lambda world: world.private("offsets.ndjson", _offset(world)),
     "out": lambda world: str(world.directory.parent / "out.ndjson"),
     "page": lambda world: str(world.directory.parent / "page.html"),
     "plan": lambda world: str(world.directory.parent / "plan.json"),

@@ -55,7 +55,8 @@ def secure_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureSta
         "application": "application-pass",
     }
     limit = {"connections.max.reauth.ms": str(LOGIN_LASTS_S * 1000)}
-    spec = secured(StackSpec(broker_config=limit), replace(made, passwords=passwords))
+    listener = replace(made, passwords=passwords, unsecured_tokens=True)
+    spec = secured(StackSpec(broker_config=limit), listener)
 
     def grant(stack: Stack) -> None:
         grant_roles(stack, spec.groups)

@@ -131,7 +131,7 @@ class EmulatedTerminal:
         surroundings |= {"TERM": "xterm-256color", **(environ or {})}
         self.modes_before = termios.tcgetattr(slave)
         self.started = start(
-            argv, surroundings, first=_take_terminal, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+            argv, surroundings, first=take_terminal, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
         )
         self._slave = slave
         self.printed = ""
@@ -203,6 +203,6 @@ class EmulatedTerminal:
             patience_s = 0
 
 
-def _take_terminal() -> None:
+def take_terminal() -> None:
     """Makes the terminal on stdin that of the new session, so that its signals reach the program."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

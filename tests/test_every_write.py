@@ -15,7 +15,7 @@ from eosctl.deadline import Clock
 from tests.command_lines import WITHOUT_LINE, WRITES, Line, prepare, run_line
 from tests.command_tree import writing_leaves
 from tests.conftest import Invoke, Outcome
-from tests.fakes.canaries import CLUSTER, KEY, URL, World, canary_world
+from tests.fakes.canaries import CLUSTER, URL, World, canary_world
 from tests.fakes.migration import Scene as Migrating
 from tests.synced_files import SyncedFiles
 
@@ -152,7 +152,7 @@ def test_a_store_of_another_profile_has_that_profiles_expectations(
         name: {**where, "expect": {"kafka_cluster_id": expected}} for name, expected in (("p", here), ("q", there))
     }
     config = world.private("two.yaml", json.dumps({"profiles": profiles, "current": "p"}))
-    record = {"topic": "x", "partition": 0, "key": KEY.decode(), "value": '{"n":5}'}
+    record = {"topic": "x", "partition": 0, "key": world.key.decode(), "value": '{"n":5}'}
     file = world.private("offsets.ndjson", json.dumps(record) + "\n")
     line = ["offsets", "import", file, "--store", "connect-offsets@q", "--yes", "--force-running"]
     outcome = invoke(*line, "--config", config, **world.surroundings)

@@ -44,7 +44,7 @@ FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in room
 GUESTS = {
     "click": ("commands",),
     "rich": ("output",),
-    "yaml": ("profiles", "output", "exporter.web"),
+    "yaml": ("core.kept", "profiles.edits", "output"),
     "bcrypt": ("exporter.web",),
     "urllib3": ("connect",),
     "prometheus_client": ("connect", "exporter"),

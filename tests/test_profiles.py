@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import EosctlError, InputFileError, UsageError
+from eosctl.machine.files import NamedFiles
 from eosctl.profiles import profile_target, resolve_target
 from eosctl.target import Target
 
@@ -36,8 +38,15 @@ profiles:
 WORKER = "bootstrap.servers=worker:9092\ngroup.id=from-worker\noffset.storage.topic=worker-offsets\n"
 
 
-def _anyone(path: str, holds: str, *, readable: bool = False) -> None:
-    """Lets every file pass."""
+class GivenFiles(NamedFiles):
+    """What `given` returns; all of it is one's own."""
+
+    def __init__(self, given: Callable[[str], bytes]) -> None:
+        super().__init__()
+        self._given = given
+
+    def read(self, path: str | Path) -> bytes:
+        return self._given(str(path))
 
 
 def _resolve(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, **files: str) -> Target:
@@ -50,7 +59,7 @@ def _resolve(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] 
         return texts[path].encode("utf-8")
 
     environ = {"XDG_CONFIG_HOME": "/home/me/.config", **(environ or {})}
-    return resolve_target(flags or {}, environ, read_file=read_file, require_private=_anyone)
+    return resolve_target(flags or {}, environ, files=GivenFiles(read_file))
 
 
 def test_nothing_said_is_defaults_and_no_cluster() -> None:
@@ -277,11 +286,11 @@ def test_a_profile_alone_says_where_a_store_of_its_cluster_is() -> None:
     """`TOPIC@prod`: what -b, -u or EOSCTL_BOOTSTRAP_SERVER say is about the command's own cluster."""
     flags = {"bootstrap_server": "f:1", "profile": "dev", "config": CONFIG, "offset_topic": "mine"}
     environ = {"EOSCTL_BOOTSTRAP_SERVER": "e:1", "PROD_PASSWORD": "x"}
-    target = profile_target("prod", flags, environ, read_file=lambda _path: PROFILES.encode(), require_private=_anyone)
+    target = profile_target("prod", flags, environ, files=GivenFiles(lambda _path: PROFILES.encode()))
     assert target.require_client().bootstrap_servers == ("prod:9092",)
     assert (target.offset_topic, target.group_id, target.connect_urls) == ("connect-offsets", None, ())
     with pytest.raises(InputFileError, match="no profile nosuch"):
-        profile_target("nosuch", flags, environ, read_file=lambda _path: PROFILES.encode(), require_private=_anyone)
+        profile_target("nosuch", flags, environ, files=GivenFiles(lambda _path: PROFILES.encode()))
 
 
 def test_properties_are_read_as_java_reads_them() -> None:
@@ -289,14 +298,14 @@ def test_properties_are_read_as_java_reads_them() -> None:
     texts = {"latin": "sasl.password=p\xe4\xdf".encode("iso-8859-1"), "escaped": rb"sasl.password=p\u00e4\u00df"}
     for name in texts:
         flags = {"command_config": name, "bootstrap_server": "h:1"}
-        target = resolve_target(flags, {}, read_file=lambda path: texts.get(path, b""), require_private=_anyone)
+        target = resolve_target(flags, {}, files=GivenFiles(lambda path: texts.get(path, b"")))
         assert target.require_client().sasl_password is not None
         assert target.require_client().sasl_password.reveal() == "p\xe4\xdf"  # type: ignore[union-attr]
 
 
 def test_a_profile_in_another_encoding_is_refused_without_its_content() -> None:
     with pytest.raises(InputFileError, match="is not in UTF-8") as caught:
-        resolve_target({}, {}, read_file=lambda _path: b"caf\xe9 canary", require_private=_anyone)
+        resolve_target({}, {}, files=GivenFiles(lambda _path: b"caf\xe9 canary"))
     assert "canary" not in repr(caught.value.__cause__)
 
 
@@ -307,7 +316,7 @@ def test_a_profile_in_another_encoding_is_refused_without_its_content() -> None:
 def test_any_config_file_is_read_or_refused(content: bytes) -> None:
     for flags in ({}, {"profile": "x"}, {"command_config": "c"}, {"worker_config": ("w",)}):
         with contextlib.suppress(EosctlError):
-            resolve_target(flags, {}, read_file=lambda _path: content, require_private=_anyone)
+            resolve_target(flags, {}, files=GivenFiles(lambda _path: content))
 
 
 TREES = st.recursive(
@@ -327,4 +336,4 @@ TREES = st.recursive(
 def test_any_profile_is_taken_or_refused(profile: Any) -> None:
     document = json.dumps({"profiles": {"p": profile}, "current": "p"}).encode()
     with contextlib.suppress(EosctlError):
-        resolve_target({}, {}, read_file=lambda _path: document, require_private=_anyone)
+        resolve_target({}, {}, files=GivenFiles(lambda _path: document))

@@ -176,16 +176,18 @@ def _cache_path(what: str, session: Session) -> Path:
 
 
 def _kept(path: Path) -> list[str] | None:
-    with contextlib.suppress(OSError, ValueError):
-        if 0 <= time.time() - path.stat().st_mtime < _FRESH_S:
-            return [str(name) for name in json.loads(path.read_text(encoding="utf-8"))]
+    from eosctl.machine.files import open_own
+
+    with contextlib.suppress(OSError, ValueError), open(open_own(path), encoding="utf-8") as file:
+        if 0 <= time.time() - os.fstat(file.fileno()).st_mtime < _FRESH_S:
+            return [str(name) for name in json.load(file)]
     return None
 
 
 def _keep(path: Path, found: Sequence[str]) -> None:
     """Renamed into place, so that another Tab never reads half a file; a cache that can't be written is none."""
+    from eosctl.machine.files import own_folder, write_whole
+
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        beside = path.with_suffix(f".{os.getpid()}")
-        beside.write_text(json.dumps(found), encoding="utf-8")
-        beside.replace(path)
+        own_folder(path.parent)
+        write_whole(path, lambda file: file.write(json.dumps(found).encode()))

@@ -68,7 +68,7 @@ _GLOBAL_OPTIONS: dict[tuple[str, ...], dict[str, Any]] = {
     ("--connect-token-file",): {"metavar": "FILE", "help": "Bearer token for workers; also $EOSCTL_CONNECT_TOKEN."},
     ("--connect-trust-discovered",): {
         "is_flag": True,
-        "help": "Also send credentials to workers discovered from the group.",
+        "help": "Also send credentials, connector configs and signatures to discovered workers.",
     },
     ("-g", "--group-id"): {"metavar": "NAME", "help": "Connect's group.id."},
     ("-w", "--worker-config"): {

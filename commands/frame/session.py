@@ -8,13 +8,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
-
-from eosctl.foreign import shell_word
 
 if TYPE_CHECKING:
     from eosctl.app import App
@@ -151,12 +150,11 @@ class Session:
     def target(self) -> Target:
         """What the command talks to, resolved once; raises the errors of `resolve_target`."""
         from eosctl.events import Event
+        from eosctl.machine.files import NamedFiles
         from eosctl.profiles import resolve_target
 
         if self._target is None:
-            self._target = resolve_target(
-                self.flags, self.environ, read_file=read_file, require_private=require_private
-            )
+            self._target = resolve_target(self.flags, self.environ, files=NamedFiles())
             for warning in self._target.warnings:
                 self.messages()(Event(warning, warning=True))
             for note in self._target.notes if self.verbosity else ():
@@ -165,25 +163,37 @@ class Session:
 
     def profile_target(self, name: str) -> Target:
         """What one profile alone talks to; raises the errors of `resolve_target`."""
+        from eosctl.machine.files import NamedFiles
         from eosctl.profiles import profile_target
 
-        return profile_target(name, self.flags, self.environ, read_file=read_file, require_private=require_private)
+        return profile_target(name, self.flags, self.environ, files=NamedFiles())
 
     def config_file(self) -> ConfigFile:
         """The file with profiles, as it is; raises InputFileError."""
+        from eosctl.machine.files import NamedFiles
         from eosctl.profiles.config_file import open_config
         from eosctl.profiles.sources import Sources
 
-        return open_config(Sources(self.flags, self.environ, read_file, require_private))
+        return open_config(Sources(self.flags, self.environ, NamedFiles()))
+
+    @contextmanager
+    def edited_config_file(self) -> Iterator[ConfigFile]:
+        """The file with profiles, which nobody else edits meanwhile; raises InputFileError, and RefusedError."""
+        from eosctl.deadline import Clock
+        from eosctl.machine.files import NamedFiles
+        from eosctl.profiles.config_file import edited_config
+        from eosctl.profiles.sources import Sources
+
+        with edited_config(Sources(self.flags, self.environ, NamedFiles()), self._clock or Clock()) as file:
+            yield file
 
     def shown_target(self, profile: str | None) -> Target:
         """The target to be looked at only: secrets are not fetched; raises the errors of `resolve_target`."""
+        from eosctl.machine.files import NamedFiles
         from eosctl.profiles import resolve_target
 
         flags = {**self.flags, **({"profile": profile} if profile else {})}
-        return resolve_target(
-            flags, self.environ, read_file=read_file, require_private=require_private, fetch_secrets=False
-        )
+        return resolve_target(flags, self.environ, files=NamedFiles(), fetch_secrets=False)
 
     def audit_log(self) -> AuditLog:
         """The log of what was written: where --audit-log and its like say, else in the state directory.
@@ -195,9 +205,11 @@ class Session:
         from eosctl.state.audit_file import log_path
 
         named = (self._target or self.shown_target(None)).audit_log
-        path = log_path(named, self.state_dir())
-        pending = path.with_name(f"{path.name}.writes") if named else self.state_dir() / "writes"
-        return AuditLog(path, pending, self._clock or Clock())
+        clock, state_dir = self._clock or Clock(), self.state_dir()
+        path = log_path(named, state_dir)
+        if named:
+            return AuditLog(path, path.with_name(f"{path.name}.writes"), clock)
+        return AuditLog(path, state_dir / "writes", clock, state_dir)
 
     def stopwatch(self) -> Stopwatch:
         """What every deadline of this invocation is measured with; it is stopped while somebody is asked."""
@@ -238,13 +250,9 @@ def _print_nothing(_row: object) -> None:
 
 def read_file(path: str | Path) -> bytes:
     """The bytes of a file that was named by the user; raises InputFileError."""
-    from eosctl.errors import InputFileError
+    from eosctl.machine.files import NamedFiles
 
-    try:
-        return Path(path).expanduser().read_bytes()
-    except (OSError, ValueError) as exc:
-        reason = getattr(exc, "strerror", None) or exc
-        raise InputFileError(f"cannot read {path}: {reason}", hint="Check the path and its rights.") from exc
+    return NamedFiles().read(path)
 
 
 def read_text_file(path: str | Path) -> str:
@@ -254,37 +262,6 @@ def read_text_file(path: str | Path) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return data.decode("iso-8859-1")
-
-
-def require_private(path: str | Path, holds: str, *, readable: bool = False) -> None:
-    """Refuses a file that others than its owner may write, or, unless it is `readable`, read; pipes are nobody else's.
-
-    A `readable` one must also be one's own, or root's. A file that is missing is left to whoever reads it. Raises
-    RefusedError.
-    """
-    import stat
-
-    from eosctl.errors import RefusedError
-
-    where = Path(path).expanduser()
-    try:
-        found = where.stat()
-    except OSError:
-        return
-    if not stat.S_ISREG(found.st_mode):
-        return
-    if found.st_mode & (0o022 if readable else 0o077):
-        change = "go-w" if readable else "600"
-        raise RefusedError(
-            f"{path} holds {holds} and has mode {stat.S_IMODE(found.st_mode):04o}: others on this machine can "
-            f"{'change it' if readable else 'get at it'}",
-            hint=f"chmod {change} {shell_word(str(where))}, or name a copy of your own with that mode.",
-        )
-    if readable and os.geteuid() not in (0, found.st_uid) and found.st_uid != 0:
-        raise RefusedError(
-            f"{path} holds {holds} and belongs to user {found.st_uid}, who can change it",
-            hint="Name a copy of your own with --config.",
-        )
 
 
 def asked_output(argv: Sequence[str], environ: Mapping[str, str]) -> str:

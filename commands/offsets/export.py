@@ -10,6 +10,7 @@ import click
 from eosctl.app import App
 from eosctl.core.frozen import frozen
 from eosctl.errors import UsageError
+from eosctl.foreign import json_text
 from eosctl.report import Report
 
 from ..frame.options import EosctlCommand, pass_app, pass_request
@@ -100,7 +101,7 @@ def export_command(app: App, options: ExportOptions) -> Report | None:
     if isinstance(done, Report):
         return done
     for block in done:
-        click.echo(block, nl=False)
+        click.echo(json_text(block.decode()), nl=False)  # it may be a terminal
     return None
 
 

@@ -33,6 +33,9 @@ def switch(app: App, connector: str, target: str, *, yes: bool, dry_run: bool) -
     connector uses that topic already, nothing is done and the exit code is 0; the command is refused if the topic lacks
     offsets. --timeout is per step. Needs workers of Kafka 3.5 or newer.
 
+    The config goes to workers that you named (-u, a profile, --connect-map), or to all with --connect-trust-discovered;
+    it is refused for one that only the group names.
+
     TOPIC must be a compacted topic for offsets. The group's own topics, topics that connectors write to, and topics
     that hold other records are refused. If the connector's config names Kafka brokers of its own
     (producer.override.bootstrap.servers), TOPIC is on those; if that config refers to secrets that only a worker can

@@ -29,7 +29,7 @@ def sandbox() -> None:
 
     Everything listens on loopback, on free ports; the jars are the ones Kafka publishes, checked against a lock file
     and cached. A sandbox keeps running after the command that started it, also after a crash of eosctl: use `status`
-    and `down`.
+    and `down`. Workers ask for a password that is made for the sandbox; `status` prints where it is.
     """
 
 
@@ -57,11 +57,15 @@ def up(
 ) -> Report:
     """Start a broker and workers, and wait until they answer.
 
+    Without --secure the brokers ask for no login: each user of this machine can read and write all topics, and through
+    the config topic run connectors as you. The workers ask for a password; the lines that are printed give it to
+    eosctl, and `curl --netrc-file` takes the file login/rest.netrc of the sandbox's directory.
+
     With --secure all clients log in at a SASL_SSL listener, and have the rights that ACLs grant: the worker as
     User:worker, the clients of its connectors as User:producer, User:consumer and User:admin, each with the rights of
     `eosctl acls` for a group without connectors. `eosctl acls apply` gives a connector its rights. The path of a
     settings file per user (mode 0600) is printed, also for the roles of eosctl itself and for User:super, who may do
-    everything. The brokers keep a plaintext listener for themselves, on loopback.
+    everything. The listeners that the brokers use among themselves ask for a login, too.
 
     Example: eosctl sandbox up --workers 2 --eos disabled --eos disabled
     """

@@ -131,6 +131,9 @@ def rehearse(ctx: click.Context, options: RehearseOptions, *, report: Path | Non
     The plan shows it before anything starts. Brokers that the config names are replaced by those of the sandbox, and
     their logins are left out. The connector must be able to read its source again from there: use test data.
 
+    Workers and brokers of the sandbox ask for passwords that are made for it: other users of this machine read nothing
+    of what your files have.
+
     Of the worker's file the sandbox takes converters, config providers, plugin settings and the tuning of clients;
     never brokers, logins, group or topics.
 

@@ -6,11 +6,12 @@ import ssl
 import warnings
 from http.client import HTTPResponse
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import urllib3
 
 from eosctl.core.workers.proxies import Proxy
+from eosctl.core.workers.url import basic_authorization
 from eosctl.deadline import Deadline
 from eosctl.errors import UnreachableError, UnsupportedError
 from eosctl.machine.answers import response_within
@@ -45,11 +46,10 @@ def _manager(proxy: Proxy | None, context: ssl.SSLContext | None) -> urllib3.Poo
         return urllib3.PoolManager(retries=False, maxsize=_CONNECTIONS, cert_reqs="CERT_REQUIRED", ssl_context=context)
     if proxy.is_socks:
         return _socks_pool(proxy, context)
-    parts = urlsplit(proxy.url.reveal())
-    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else None
+    login = proxy.login
     return urllib3.ProxyManager(
         proxy.shown,
-        proxy_headers=urllib3.make_headers(proxy_basic_auth=pair),
+        proxy_headers={"proxy-authorization": basic_authorization(*login).reveal()} if login else None,
         retries=False,
         maxsize=_CONNECTIONS,
         cert_reqs="CERT_REQUIRED",
@@ -67,8 +67,15 @@ def _socks_pool(proxy: Proxy, context: ssl.SSLContext | None) -> urllib3.PoolMan
             f"${proxy.variable} names a SOCKS proxy ({proxy.shown}), and the Python package PySocks is not installed",
             hint=install_hint("socks"),
         ) from exc
+    user, password = proxy.login or (None, None)
     return SOCKSProxyManager(
-        proxy.url.reveal(), retries=False, maxsize=_CONNECTIONS, cert_reqs="CERT_REQUIRED", ssl_context=context
+        proxy.shown,
+        user,
+        password,
+        retries=False,
+        maxsize=_CONNECTIONS,
+        cert_reqs="CERT_REQUIRED",
+        ssl_context=context,
     )
 
 

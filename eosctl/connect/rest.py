@@ -1,7 +1,7 @@
 """One Connect worker's REST interface over urllib3.
 
 It maps every answer to a value or an error of eosctl and waits out rebalances (409). It decides nothing, follows no
-redirect, and sends credentials only where its ConnectAccess lets them go.
+redirect, and sends credentials, connectors' configs and signatures only where its ConnectAccess lets them go.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ import json
 import ssl
 from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
+from functools import partial
 from http import HTTPStatus
 from urllib.parse import quote
 
 import urllib3
 
 from eosctl.connect.pools import open_pool, resolve_url
+from eosctl.core.clients.hidden_secrets import without_values
 from eosctl.core.frozen import frozen
 from eosctl.core.ids import RISKY_IN_PATH, connector_path
 from eosctl.core.kept.typed_json import json_of
 from eosctl.core.versions import HEALTH_SINCE, kafka_version
-from eosctl.core.workers.access import ConnectAccess
+from eosctl.core.workers.access import CONNECTOR_CONFIG, SIGNATURE, ConnectAccess
 from eosctl.core.workers.connector_entry import ConnectorEntry, read_entry
 from eosctl.core.workers.url import NOT_REACHED_HINT, parse_worker_url
 from eosctl.deadline import Deadline
@@ -105,13 +107,14 @@ class RestConnectWorker:
     """Fits `eosctl.ports.ConnectWorker`; `url` is the normalised URL, without credentials."""
 
     def __init__(self, url: str, *, deadline: Deadline, access: ConnectAccess | None = None) -> None:
-        """Connects to nothing yet.
+        """Connects to nothing yet. Without `access` there are no credentials, and whoever gave the URL trusts it.
 
         Raises UsageError for an unusable URL, of the worker or its proxy, InputFileError for unusable certificates,
         UnsupportedError where the proxy takes a package that is missing.
         """
-        parsed, access = parse_worker_url(url), access or ConnectAccess()
+        parsed, access = parse_worker_url(url), access or ConnectAccess(trust_discovered=True)
         self.url = parsed.text
+        self._require_trust = partial(access.require_trust, parsed.text)
         self._deadline = deadline
         # A command makes a handful of requests: closing after each one leaves no socket for the caller to close.
         self._headers = {"Accept": "application/json", "Connection": "close", "User-Agent": "eosctl"}
@@ -152,7 +155,7 @@ class RestConnectWorker:
         if isinstance(document, dict) and document.get("status") in ("healthy", "starting", "unhealthy"):
             return str(document["status"])
         if answer.status != HTTPStatus.NOT_FOUND:
-            raise self._failure("GET /health", answer)
+            raise self._failure("GET /health", answer, None)
         return "starting" if (kafka_version(self.root()["version"]) or (0, 0)) >= HEALTH_SINCE else "unknown"
 
     def connectors(self) -> Mapping[str, ConnectorEntry]:
@@ -190,6 +193,7 @@ class RestConnectWorker:
 
     def put_connector_config(self, connector: str, config: Mapping[str, str]) -> None:
         """`PUT /connectors/{c}/config`: creates or changes; an invalid config raises ConnectError with its errors."""
+        self._require_trust(CONNECTOR_CONFIG)
         self._done("PUT", f"{_path(connector)}/config", body=dict(config))
 
     def delete_connector(self, connector: str) -> None:
@@ -230,6 +234,7 @@ class RestConnectWorker:
 
     def fence(self, connector: str, headers: Mapping[str, str]) -> None:
         """`PUT /connectors/{c}/fence` (3.3+, internal): works on the leader only; `headers` sign an empty body."""
+        self._require_trust(SIGNATURE)
         self._done("PUT", f"{_path(connector)}/fence", headers=headers)
 
     def _mapping(self, method: str, target: str, *, body: object = None) -> Mapping[str, object]:
@@ -258,7 +263,7 @@ class RestConnectWorker:
             if HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
                 return answer
             if not answer.asks_for_patience() or patience.remaining_s() <= backoff_s:
-                raise self._failure(f"{method} {target}", answer)
+                raise self._failure(f"{method} {target}", answer, body)
             patience.sleep(backoff_s)
             backoff_s = min(_LONGEST_BACKOFF_S, backoff_s * 2)
 
@@ -327,9 +332,11 @@ class RestConnectWorker:
             return "--connect-ca names a file of the authorities that the worker's certificate is from."
         return "Does it speak https? It may also want a certificate of yours: --connect-certificate."
 
-    def _failure(self, request: str, answer: _Answer) -> EosctlError:
-        """The error that an answer without success stands for."""
+    def _failure(self, request: str, answer: _Answer, body: object) -> EosctlError:
+        """The error that an answer without success stands for; of a config that was sent its secrets are hidden."""
         message = answer.message()
+        if message is not None and isinstance(body, Mapping):
+            message = without_values(message, body)
         where = f"{request} at {self.url}"
         if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             return UnauthorizedError(

@@ -14,11 +14,10 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from uuid import uuid4
+from typing import IO
 
 import pyarrow as pa
 
@@ -27,6 +26,7 @@ from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.engine.columns import RECORDS, VALUES
 from eosctl.engine.keys.places import Places
 from eosctl.engine.reading.newest import Fold
+from eosctl.machine.files import make_folder, write_whole
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 """Columns repeat themselves: to compress them takes less time than to write all their bytes to a disk."""
@@ -43,9 +43,13 @@ def write_table(file: Path, table: pa.Table) -> None:
 
 def write_batches(file: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
     """Puts tables into a file, one behind the other, each as a batch of its own or, of many rows, as several."""
-    with whole_file(file) as draft, pa.ipc.new_file(draft, schema, options=_COMPRESSED) as writer:
-        for table in tables:
-            writer.write_table(table, max_chunksize=ROWS_AT_ONCE)
+
+    def write(draft: IO[bytes]) -> None:
+        with pa.ipc.new_file(draft, schema, options=_COMPRESSED) as writer:
+            for table in tables:
+                writer.write_table(table, max_chunksize=ROWS_AT_ONCE)
+
+    write_whole(file, write, synced=False)
 
 
 def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
@@ -117,7 +121,7 @@ class Spool:
 
 
 def _unnamed_file(folder: Path) -> int:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with tempfile.TemporaryFile(dir=folder) as file:
         return os.dup(file.fileno())
 
@@ -166,17 +170,6 @@ def _drained(tables: list[pa.Table]) -> Iterator[pa.Table]:
         yield tables.pop(0)
 
 
-@contextmanager
-def whole_file(file: Path) -> Iterator[str]:
-    """A draft to write `file` to, which takes its place when the block ends well."""
-    draft = file.with_name(f".{file.name}.{uuid4().hex}")
-    try:
-        yield str(draft)
-        draft.replace(file)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
 def part_file(folder: Path, number: int) -> Path:
     """The file of part `number`."""
     return folder / f"part-{number:05}.arrow"
@@ -191,18 +184,19 @@ def land(folder: Path, number: int, folds: Iterable[Fold], places: Places) -> Sn
     """Puts what reader `number` has read into a file of `folder`; a second attempt takes the place of the first."""
     found, part_bytes = list[Snapshot](), Counter[int]()
     about = _About()
-    with (
-        whole_file(folder / f"{number:05}.arrow") as draft,
-        pa.ipc.new_file(draft, RECORDS, options=_COMPRESSED) as writer,
-    ):
-        for fold in folds:
-            for part, batch in places.split(fold):
-                writer.write_batch(batch)
-                about.add(part)
-                part_bytes[part] += batch.nbytes
-            about.older += fold.older
-            found.append(Snapshot(frozenset(fold.connectors()), fold.in_place(), fold.read))
-        writer.write_batch(about.batch())
+
+    def write(draft: IO[bytes]) -> None:
+        with pa.ipc.new_file(draft, RECORDS, options=_COMPRESSED) as writer:
+            for fold in folds:
+                for part, batch in places.split(fold):
+                    writer.write_batch(batch)
+                    about.add(part)
+                    part_bytes[part] += batch.nbytes
+                about.older += fold.older
+                found.append(Snapshot(frozenset(fold.connectors()), fold.in_place(), fold.read))
+            writer.write_batch(about.batch())
+
+    write_whole(folder / f"{number:05}.arrow", write, synced=False)
     return Snapshot.united([*found, Snapshot(part_bytes=part_bytes)])
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +22,7 @@ from eosctl.exporter.exposition import DEFAULT_TOP, expose
 from eosctl.exporter.rows import EXPORTER, EXPORTER_METRICS, CollectionRow, ExporterSummary, MetricsText
 from eosctl.exporter.server import open_server
 from eosctl.exporter.web.access import WebAccess
+from eosctl.machine.files import write_whole
 from eosctl.machine.memory import share_one_heap
 from eosctl.report import Problem, Report
 
@@ -102,7 +101,7 @@ def _once(app: App, collector: Collector, request: ExporterRequest) -> Report:
     overview = collector.look_once(app.deadline)
     body, _content_type = expose(lambda: overview, "", top=request.top, once=True)
     if request.textfile is not None:
-        write_whole(Path(request.textfile), body)
+        write_textfile(Path(request.textfile), body)
     failed = [each for each in overview.collected.values() if each.error is not None or not each.looks]
     kafka = overview.collected[KAFKA]
     code = ExitCode.UNREACHABLE if kafka in failed else ExitCode.PARTIAL if failed else ExitCode.OK
@@ -112,22 +111,13 @@ def _once(app: App, collector: Collector, request: ExporterRequest) -> Report:
     return replace(report, kind=EXPORTER_METRICS, data=MetricsText(metrics=body.decode()))
 
 
-def write_whole(path: Path, body: bytes) -> None:
-    """Writes a file that readers see whole or not at all; raises EosctlError where it can't be written."""
+def write_textfile(path: Path, body: bytes) -> None:
+    """Write the file that node_exporter, another user, reads; raises EosctlError where it can't be written."""
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as draft:
-            try:
-                draft.write(body)
-                draft.flush()
-                os.fchmod(draft.fileno(), 0o644)
-                os.replace(draft.name, path)
-            except BaseException:
-                os.unlink(draft.name)
-                raise
+        write_whole(path, lambda file: file.write(body), mode=0o644)
     except OSError as exc:
-        raise EosctlError(
-            f"cannot write {path}: {exc.strerror or exc}", hint="Check the folder, its rights, and the space on it."
-        ) from exc
+        hint = getattr(exc, "hint", "Check the folder, its rights, and the space on it.")
+        raise EosctlError(f"cannot write {path}: {exc.strerror or exc}", hint=hint) from exc
 
 
 def _report(overview: Overview, exit_code: ExitCode) -> Report:

@@ -16,6 +16,7 @@ from eosctl.core.fencing_rounds import ROUND_S
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import FenceAnswer, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
+from eosctl.core.workers.access import SIGNATURE
 from eosctl.errors import ConnectError, EosctlError, RefusedError, UnauthorizedError, UsageError
 from eosctl.fence import codes
 from eosctl.fence.gather import FenceRequest
@@ -34,6 +35,8 @@ _MARGIN_S = 30.0
 def check_connect_route(app: App, request: FenceRequest) -> None:
     """Raises UsageError, UnsupportedError for what the endpoint can't take, RefusedError unless it is STOPPED.
 
+    Raises RefusedError, too, for a leader that nobody named: it may not have the signature.
+
     REST may show tasks long after they ended: members of the group that hold none disprove it. Tasks that REST shows no
     more, and that have not ended yet, are `find_liveness`'s.
     """
@@ -44,6 +47,7 @@ def check_connect_route(app: App, request: FenceRequest) -> None:
             hint="Give --connector NAME, and neither ids nor --tasks.",
         )
     leader = leader_worker(app)
+    app.target.connect.require_trust(leader.url, SIGNATURE)
     refuse_unreachable(request.connector, leader)
     there = leader.connectors()
     entry = there.get(request.connector)

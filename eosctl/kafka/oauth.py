@@ -145,7 +145,8 @@ def _request_token(settings: ClientSettings, url: str, deadline: Deadline) -> To
             return _token_of(answer.read(_LARGEST_ANSWER_BYTES), shown, deadline.clock.now_s())
     except (OSError, http.client.HTTPException) as exc:
         hint = "A CA of its own: ssl.truststore.* in sasl.jaas.config." if "CERTIFICATE" in str(exc) else None
-        raise UnreachableError(f"can't get a token from {shown}: {exc}", hint=hint) from exc
+        reason = "the URL of its proxy can't be one" if isinstance(exc, http.client.InvalidURL) else exc
+        raise UnreachableError(f"can't get a token from {shown}: {reason}", hint=hint) from exc
 
 
 def _endpoint_of(url: str) -> urllib.parse.SplitResult:

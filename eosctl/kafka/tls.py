@@ -8,15 +8,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-import os
 import ssl
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.java.pem import anchors_pem
 from eosctl.errors import EosctlError, InputFileError, UnauthorizedError, UnreachableError
+from eosctl.machine.files import file_in_memory
 
 _HOSTNAME_MISMATCH = {62, 64}  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
 _EXPIRED = {10}
@@ -74,7 +72,7 @@ def anchors_file(settings: ClientSettings) -> str | None:
 def _kept_anchors(pem: str) -> str:
     kept = contextlib.ExitStack()
     atexit.register(kept.close)
-    return kept.enter_context(_private_file(anchors_pem(pem)))
+    return kept.enter_context(file_in_memory(anchors_pem(pem)))
 
 
 def _load_client_certificate(context: ssl.SSLContext, settings: ClientSettings) -> None:
@@ -87,26 +85,8 @@ def _load_client_certificate(context: ssl.SSLContext, settings: ClientSettings) 
 
 def _load_inline_certificate(context: ssl.SSLContext, certificate: str, settings: ClientSettings) -> None:
     key = settings.ssl_key_pem.reveal() if settings.ssl_key_pem else ""
-    with _private_file(f"{key}\n{certificate}\n") as name:
+    with file_in_memory(f"{key}\n{certificate}\n") as name:
         _load_chain(context, name, settings.ssl_key_location, settings.ssl_key_password, shown="of the settings")
-
-
-@contextlib.contextmanager
-def _private_file(text: str) -> Iterator[str]:
-    """OpenSSL reads chains from files only: one in memory where there are such, else a private one meanwhile."""
-    if hasattr(os, "memfd_create") and Path("/proc/self/fd").exists():  # nothing stays of it, however eosctl ends
-        with os.fdopen(os.memfd_create("certificate"), "w") as file:
-            file.write(text)
-            file.flush()
-            yield f"/proc/self/fd/{file.fileno()}"
-        return
-    descriptor, name = tempfile.mkstemp(suffix=".pem")  # made with mode 0600
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-        yield name
-    finally:
-        os.unlink(name)
 
 
 def _load_chain(

@@ -17,6 +17,8 @@ from pathlib import Path
 
 from eosctl.core.frozen import frozen
 from eosctl.errors import UnsupportedError
+from eosctl.machine.children import child_environ
+from eosctl.machine.files import own_folder, read_own, write_whole
 
 OLDEST = 17
 NO_JAVA = f"No Java {OLDEST} or newer was found; a real broker, a real Connect worker and Spark need one."
@@ -83,7 +85,7 @@ def _make_own_archive(java: Java) -> None:
         return
     words = [str(java.executable), f"-XX:SharedArchiveFile={draft}", "-Xshare:dump"]
     with suppress(OSError):
-        if subprocess.run(words, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0:
+        if subprocess.run(words, capture_output=True, stdin=subprocess.DEVNULL, env=child_environ()).returncode == 0:
             draft.replace(archive)
         draft.unlink(missing_ok=True)
 
@@ -95,19 +97,18 @@ def spark_java_home(java: Java, folder: Path, spare: Path | None = None) -> Path
     """
     if _is_shim(java.executable):
         return java.home  # $JAVA_HOME of Spark's own process: a shim of that one would start itself
-    modules = subprocess.run([java.executable, "--list-modules"], capture_output=True, text=True).stdout
+    modules = subprocess.run(
+        [java.executable, "--list-modules"], capture_output=True, text=True, env=child_environ()
+    ).stdout
     if _VECTOR_MODULE in modules:
         return java.home
     home = folder / "spark-java-home"
     script = home / "bin" / "java"
     text = _SHIM.format(module=_VECTOR_MODULE, java=java.executable)
     try:
-        script.parent.mkdir(parents=True, exist_ok=True)
-        if not script.exists() or script.read_text(encoding="utf-8") != text:
-            draft = script.with_name(f"java.{os.getpid()}")
-            draft.write_text(text, encoding="utf-8")
-            draft.chmod(0o755)
-            draft.replace(script)
+        own_folder(home, "bin")
+        if not script.exists() or read_own(script) != text.encode():
+            write_whole(script, lambda file: file.write(text.encode()), mode=0o755)
     except OSError:
         if spare is None:
             raise
@@ -140,7 +141,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 def _major_version(executable: Path) -> int | None:
     """The feature release that `java -version` names (`1.8` counts as 8); None when it can't be run."""
     try:
-        done = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=20)
+        done = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=20, env=child_environ())
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = re.search(r'version "(\d+)(?:\.(\d+))?', done.stderr + done.stdout)

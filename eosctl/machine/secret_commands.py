@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from eosctl.errors import InputFileError
+from eosctl.machine.children import child_environ
 
 SECRET_COMMAND_TIMEOUT_S = 30.0
 
@@ -13,7 +14,13 @@ def output_of(command: str, where: str, *, timeout_s: float = SECRET_COMMAND_TIM
     """What `command` prints, without the end of its last line; raises InputFileError, which says who named it."""
     try:
         run = subprocess.run(  # noqa: S602 - the user's own file names the command
-            command, shell=True, capture_output=True, text=True, timeout=timeout_s, check=True
+            command,
+            shell=True,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=True,
+            env=child_environ(),
         )
     except (OSError, ValueError, subprocess.SubprocessError):
         # not `from exc`: the exception carries what the command printed

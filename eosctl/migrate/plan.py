@@ -35,9 +35,9 @@ from eosctl.core.offsets.migration import (
 from eosctl.core.offsets.migration_results import Comparison, DecidedKey, SentCounts, Snapshot
 from eosctl.core.records import Record
 from eosctl.core.wording import rfc3339
-from eosctl.errors import NotFoundError
+from eosctl.errors import NotFoundError, RefusedError
 from eosctl.events import Event
-from eosctl.machine.kept_file import sync_directory
+from eosctl.machine.files import own_folder, sync_directory
 from eosctl.migrate.report import plan_row
 from eosctl.migrate.stores import target_name_of
 from eosctl.migrate.targets import AS_SOURCE, TopicSize, planned_targets, refuse_reading_what_is_written
@@ -225,7 +225,11 @@ def existing_snapshot(plan: MigrationPlan) -> Path:
         raise NotFoundError(
             f"the plan's snapshot is not in {folder}", hint="Apply where the plan was made, or plan again."
         )
-    return folder
+    try:
+        return own_folder(folder)
+    except OSError as exc:
+        hint = getattr(exc, "hint", "Check its rights.")
+        raise RefusedError(f"the plan's snapshot can't be used: {exc.strerror or exc}", hint=hint) from exc
 
 
 def spark_stages(

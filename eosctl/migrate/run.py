@@ -15,6 +15,7 @@ from eosctl.core.offsets.migration import MigrationPlan, plan_file_text
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, ExitCode, InputFileError, RefusedError
+from eosctl.machine.files import write_whole
 from eosctl.migrate import codes
 from eosctl.migrate.apply import apply_plan, past_of, refuse, source_profiles
 from eosctl.migrate.journal import migration_journal, read_past
@@ -278,6 +279,7 @@ def _unchecked(app: App, plan: MigrationPlan) -> Iterator[Problem]:
 
 def _save(plan: MigrationPlan, path: Path) -> None:
     try:
-        path.write_text(plan_file_text(plan), encoding="utf-8")
+        write_whole(path, lambda file: file.write(plan_file_text(plan).encode()))
     except OSError as exc:
-        raise InputFileError(f"cannot write {path}: {exc.strerror or exc}", hint="Check --plan-out.") from exc
+        hint = getattr(exc, "hint", "Check --plan-out.")
+        raise InputFileError(f"cannot write {path}: {exc.strerror or exc}", hint=hint) from exc

@@ -13,6 +13,7 @@ from eosctl.app import App
 from eosctl.core.configs.records import OFFSETS_TOPIC
 from eosctl.core.frozen import frozen
 from eosctl.core.workers.connector_entry import mapping_of
+from eosctl.core.workers.url import parse_worker_url
 from eosctl.errors import EosctlError
 from eosctl.group.gather import NO_REST
 from eosctl.group.observation.rules import VALIDATION, Observation, ObservedConnector
@@ -34,18 +35,32 @@ class _Answers:
 
 
 def with_validations(app: App, observation: Observation) -> Observation:
-    """Adds what the first worker that answers objects to; half of the time that is left is for what comes after."""
+    """Adds what the first worker that answers objects to; half of the time that is left is for what comes after.
+
+    A worker that nobody named is shown no more of the connectors' configs than it says itself.
+    """
     if observation.mirror_maker:
         return observation.without((VALIDATION,), f"each {NO_REST}")
-    url = next(iter(observation.cluster_ids), None)
+    reached = {url: app.worker(url).url for url in observation.cluster_ids}
+    trusted = [url for url, text in reached.items() if app.target.connect.trusts(parse_worker_url(text))]
+    url, is_trusted = next(iter([*trusted, *reached]), None), bool(trusted)
     sources = observation.sources()
     if url is None or observation.connectors is None or not sources:
         return observation
     worker = replace(app, deadline=app.deadline.half()).worker(url)
-    told = side_by_side(lambda each: _validate(worker, each.config), sources, most=PARALLEL_VALIDATIONS)
+    configs = {each.name: each.config for each in sources} if is_trusted else _own_configs(worker)
+    told = side_by_side(lambda each: _validate(worker, configs.get(each.name, {})), sources, most=PARALLEL_VALIDATIONS)
     answers = {each.name: answer for each, answer in zip(sources, told, strict=True)}
     connectors = tuple(_with_answers(each, answers.get(each.name)) for each in observation.connectors)
     return replace(observation, connectors=connectors)
+
+
+def _own_configs(worker: ConnectWorker) -> Mapping[str, Mapping[str, str]]:
+    """The configs of all connectors as this worker knows them; none where it does not say."""
+    try:
+        return {name: entry.config for name, entry in worker.connectors().items()}
+    except EosctlError:
+        return {}
 
 
 def without_validations(observation: Observation) -> Observation:

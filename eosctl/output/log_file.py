@@ -13,6 +13,7 @@ from eosctl.deadline import Clock
 from eosctl.errors import EosctlError
 from eosctl.events import Event, OnEvent
 from eosctl.foreign import printable
+from eosctl.machine.files import open_own
 
 
 class LogFile(io.TextIOWrapper):
@@ -20,13 +21,13 @@ class LogFile(io.TextIOWrapper):
 
     def __init__(self, path: Path, clock: Clock) -> None:
         """Opens the file for appending; raises EosctlError."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            is_device = path.exists() and not path.is_file()  # /dev/stderr, or a pipe: no file to be made
+            descriptor = os.open(path, flags) if is_device else open_own(path, flags)
         except OSError as exc:
-            raise EosctlError(
-                f"cannot write {path}: {exc.strerror or exc}",
-                hint="--log-file needs a file in a directory that exists.",
-            ) from exc
+            hint = getattr(exc, "hint", "--log-file needs a file in a directory that exists.")
+            raise EosctlError(f"cannot write {path}: {exc.strerror or exc}", hint=hint) from exc
         super().__init__(io.FileIO(descriptor, "a"), encoding="utf-8", errors="backslashreplace", write_through=True)
         self._clock = clock
 

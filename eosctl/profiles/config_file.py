@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from eosctl.core.frozen import frozen
 from eosctl.core.kept.yaml_document import yaml_of
-from eosctl.errors import InputFileError
+from eosctl.deadline import Clock, Deadline
+from eosctl.errors import InputFileError, RefusedError
 from eosctl.foreign import arguments
+from eosctl.machine.files import followed, make_folder
 from eosctl.profiles.sources import SECRET_SUFFIXES, Said, Section, Sources, as_list, mapping, strings
+from eosctl.state.audit_file import lock_now
 from eosctl.target import DEFAULT_TOPICS
 
+_EDIT_S, _POLL_S = 10.0, 0.05
 EXPECTABLE = ("kafka_cluster_id", "group_id", "mode")
 EXPECTABLE_MODES = ("enabled", "preparing", "disabled")
 CONNECT_SECRETS = ("key_password", "password", "token")
@@ -71,10 +78,34 @@ def open_config(sources: Sources) -> ConfigFile:
         return ConfigFile(path, "", {}, None)
 
 
+@contextmanager
+def edited_config(sources: Sources, clock: Clock) -> Iterator[ConfigFile]:
+    """The same, which no other eosctl edits until the block ends; raises RefusedError where one does for long."""
+    path = Path(config_path(sources)).expanduser()
+    try:
+        make_folder(path.parent)
+        folder = os.open(followed(path).parent, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as exc:
+        hint = getattr(exc, "hint", "Check the path and its rights.")
+        raise InputFileError(f"cannot write {path}: {exc.strerror or exc}", hint=hint) from exc
+    try:
+        deadline = Deadline.after(_EDIT_S, clock)
+        while not lock_now(folder):
+            if deadline.expired():
+                raise RefusedError(
+                    f"another process has locked {path.parent}; nothing was written",
+                    hint="It may be another `eosctl profile`: wait for it, or end it.",
+                )
+            clock.sleep_s(_POLL_S)
+        yield open_config(sources)
+    finally:
+        os.close(folder)
+
+
 def load_profile(sources: Sources) -> Said | None:
     """Puts the chosen profile into `sources` and returns its name; without -p and --config there may be no file.
 
-    Raises InputFileError, and RefusedError where others could have put the commands there that it has for secrets.
+    Raises InputFileError, and RefusedError where others can change the file: it says who gets which secrets.
     """
     path, name = config_path(sources), sources.first("profile")
     try:
@@ -91,8 +122,9 @@ def load_profile(sources: Sources) -> Said | None:
     chosen = name or (Said(file.current, path) if file.current else None)
     if chosen is not None:
         sources.profile, sources.profile_origin = file.profile(chosen.value), f"profile {chosen.value}"
-        if sources.fetch_secrets and _runs_commands(sources.profile):
-            sources.require_private(path, "commands that eosctl runs", readable=True)
+        if sources.fetch_secrets:
+            holds = "commands that eosctl runs" if _runs_commands(sources.profile) else "addresses that get credentials"
+            sources.files.require_private(path, holds, readable=True)
     return chosen
 
 

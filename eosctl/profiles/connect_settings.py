@@ -77,7 +77,7 @@ def _said(sources: Sources) -> dict[str, Said]:
     _check_access(said)
     private = said.get("key") or said.get("certificate")
     if private is not None:
-        sources.require_private(private.value, "a private key")
+        sources.files.require_private(private.value, "a private key")
     return said
 
 

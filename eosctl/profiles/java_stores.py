@@ -17,7 +17,7 @@ from eosctl.core.clients.stores import StoreFile
 from eosctl.core.frozen import frozen
 from eosctl.core.java.jks import MAGIC, read_jks, unprotected
 from eosctl.core.java.pem import certificates_pem, pem_block
-from eosctl.profiles.sources import ReadFile
+from eosctl.machine.files import NamedFiles
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -34,11 +34,11 @@ class _Opened:
     key: bytes | None = field(default=None, repr=False)
 
 
-def with_stores(client: ClientProperties, read_file: ReadFile) -> ClientSettings:
+def with_stores(client: ClientProperties, files: NamedFiles) -> ClientSettings:
     """The settings with what its Java stores hold in place of their files; raises InputFileError."""
     settings = client.settings
     for store in client.stores:
-        data = read_file(store.location)
+        data = files.read(store.location)
         if data.lstrip().startswith(b"-----BEGIN"):
             continue  # PEM in spite of its name: read where it lies
         try:

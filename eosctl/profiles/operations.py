@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
+from eosctl.core.clients.hidden_secrets import hide_secrets, without_logins
 from eosctl.core.clients.properties import client_from_properties
-from eosctl.core.clients.settings import ClientSettings, Secret
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.java.lists import split_list
 from eosctl.core.java.properties import parse_properties
 from eosctl.core.workers.access import ConnectAccess
@@ -34,7 +36,7 @@ from eosctl.profiles.rows import (
     ValuesSummary,
 )
 from eosctl.report import Json, Report
-from eosctl.state.backups import write_lines
+from eosctl.state.backups import write_blocks
 from eosctl.target import Target
 
 _SECTIONS = ("client", "connect", "expect")
@@ -110,9 +112,9 @@ def _fields(section: str, settings: ClientSettings | ConnectAccess, origin: str)
 
 
 def _shown(value: object) -> Json:
-    if isinstance(value, Secret):
-        return str(value)
-    return value if isinstance(value, bool | int | dict) else str(value)
+    if isinstance(value, Mapping):
+        return cast("Json", hide_secrets(value))
+    return value if isinstance(value, bool | int) else without_logins(str(value))
 
 
 def set_values(file: ConfigFile, profile: str, assignments: Sequence[str]) -> Report:
@@ -183,9 +185,10 @@ def import_settings(
 def _write(file: ConfigFile, text: str, profile: str) -> Report:
     changed = parse_config(text, file.path)
     values = changed.profile(profile) if profile in changed.profiles else {}
-    path = Path(file.path).expanduser().resolve()
+    path = Path(file.path).expanduser().absolute()
     if text != file.text:
-        write_lines(path, text.splitlines(), make_directory=True)
+        whole = text if text.endswith("\n") else f"{text}\n"
+        write_blocks(path, [whole.encode()], like=path.stat() if path.exists() else None)
     rows = [
         ValueRow(name=f"{name}.{member}" if member else name, value=value)
         for name, section in values.items()

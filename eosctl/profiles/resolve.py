@@ -11,9 +11,10 @@ from eosctl.core.clients.bootstrap_servers import checked_servers
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.java.lists import split_list
 from eosctl.errors import UsageError
+from eosctl.machine.files import NamedFiles
 from eosctl.profiles.config_file import CONNECT_NAMES, PROFILE_KEYS, load_profile
 from eosctl.profiles.connect_settings import connect_access_of, connect_map_of
-from eosctl.profiles.sources import ReadFile, RequirePrivate, Said, Sources, as_list
+from eosctl.profiles.sources import Said, Sources, as_list
 from eosctl.target import DEFAULT_TOPICS, Target
 
 if TYPE_CHECKING:
@@ -27,16 +28,15 @@ def resolve_target(
     flags: Mapping[str, object],
     environ: Mapping[str, str],
     *,
-    read_file: ReadFile,
-    require_private: RequirePrivate,
+    files: NamedFiles,
     fetch_secrets: bool = True,
 ) -> Target:
     """The Target, each value from: flag, `EOSCTL_*` environment, profile, worker config, default.
 
     `flags` holds only what was given. Raises InputFileError for a file that is missing or malformed, UsageError for
-    values that can't be or contradict each other, and what `require_private` raises.
+    values that can't be or contradict each other, and RefusedError for a file that others can read or change.
     """
-    sources = Sources(flags, environ, read_file, require_private, fetch_secrets)
+    sources = Sources(flags, environ, files, fetch_secrets)
     profile = load_profile(sources)
     workers_said = sources.first("worker_config", many=True) or Said((), "")
     workers = _workers(sources, workers_said.value)
@@ -74,8 +74,7 @@ def profile_target(
     flags: Mapping[str, object],
     environ: Mapping[str, str],
     *,
-    read_file: ReadFile,
-    require_private: RequirePrivate,
+    files: NamedFiles,
 ) -> Target:
     """The Target of one profile alone, as `TOPIC@PROFILE` names it.
 
@@ -84,9 +83,7 @@ def profile_target(
     """
     said_here = {f"EOSCTL_{name.upper()}" for name in (*PROFILE_KEYS, *CONNECT_NAMES)}
     alone = {name: value for name, value in environ.items() if name not in said_here}
-    return resolve_target(
-        {"config": flags.get("config"), "profile": profile}, alone, read_file=read_file, require_private=require_private
-    )
+    return resolve_target({"config": flags.get("config"), "profile": profile}, alone, files=files)
 
 
 def _workers(sources: Sources, paths: Sequence[str]) -> tuple[WorkerConfig, ...]:

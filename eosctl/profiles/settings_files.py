@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from eosctl.core.clients.properties import ClientProperties, client_from_properties, secrets_in
-from eosctl.core.clients.sasl import TOKEN_COMMAND
+from eosctl.core.clients.sasl import KINIT_COMMAND, TOKEN_COMMAND
 from eosctl.core.java.lists import split_list
 from eosctl.core.java.properties import Properties, parse_properties
 from eosctl.core.workers.config import WorkerConfig, parse_worker_config
@@ -31,10 +31,10 @@ def client_of_files(sources: Sources, workers: Sequence[WorkerConfig]) -> tuple[
     if sources.fetch_secrets and client.stores:
         from eosctl.profiles.java_stores import with_stores
 
-        client = dataclasses.replace(client, settings=with_stores(client, sources.read_file))
+        client = dataclasses.replace(client, settings=with_stores(client, sources.files))
     for path in (client.settings.ssl_key_location, client.settings.oauth_token_file):
         if path is not None and sources.fetch_secrets:
-            sources.require_private(path, "a secret")
+            sources.files.require_private(path, "a secret")
     return client, origin
 
 
@@ -60,15 +60,15 @@ def _client_file(sources: Sources, path: str) -> Properties:
 
 def _java_text(sources: Sources, path: str) -> str:
     """As `java.util.Properties.load(InputStream)` reads a file, and so every tool of Kafka's."""
-    return sources.read_file(path).decode("iso-8859-1")
+    return sources.files.read(path).decode("iso-8859-1")
 
 
 def _require_private(sources: Sources, path: str, properties: Properties) -> None:
     """A file that holds passwords must be its owner's alone; one with a command must not be anyone else's to change."""
     if secrets := secrets_in(properties):
-        sources.require_private(path, secrets[0])
-    elif TOKEN_COMMAND in properties.values and sources.fetch_secrets:
-        sources.require_private(path, "a command that eosctl runs", readable=True)
+        sources.files.require_private(path, secrets[0])
+    if {TOKEN_COMMAND, KINIT_COMMAND} & properties.values.keys() and sources.fetch_secrets:
+        sources.files.require_private(path, "a command that eosctl runs", readable=True)
 
 
 def _inline_client(sources: Sources) -> Properties | None:

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from eosctl.core.clients.settings import Secret
 from eosctl.core.frozen import frozen
 from eosctl.core.java.lists import split_list
 from eosctl.errors import InputFileError
-
-ReadFile = Callable[[str], bytes]
-"""What a file holds; raises InputFileError."""
+from eosctl.machine.files import NamedFiles
 
 Section = Mapping[str, Any]
 """A mapping of the config file, as YAML has it: a profile, or a part of one."""
-
-
-class RequirePrivate(Protocol):
-    """Refuses a file that others than its owner may write, or, unless it is `readable`, read; `holds`: why."""
-
-    def __call__(self, path: str, holds: str, *, readable: bool = False) -> None:
-        """Raises RefusedError; a file that is missing is left to whoever reads it."""
-
 
 SECRET_SUFFIXES = ("_env", "_file", "_command")
 
@@ -46,8 +36,7 @@ class Sources:
 
     flags: Mapping[str, Any]
     environ: Mapping[str, str]
-    read_file: ReadFile
-    require_private: RequirePrivate
+    files: NamedFiles
     fetch_secrets: bool = True
     profile: Section = field(default_factory=dict)
     profile_origin: str = ""
@@ -93,7 +82,7 @@ class Sources:
     def read_text(self, path: str) -> str:
         """A file in UTF-8; raises InputFileError."""
         try:
-            return self.read_file(path).decode("utf-8")
+            return self.files.read(path).decode("utf-8")
         except UnicodeDecodeError:
             raise InputFileError(f"{path} is not in UTF-8") from None  # the exception carries what is in the file
 
@@ -106,8 +95,9 @@ class Sources:
                 raise InputFileError(f"{where}: the environment has no {value}")
             return self.environ[value]
         if suffix == "_file":
-            self.require_private(value, "a secret")
-            return self.read_text(value).rstrip("\r\n")
+            text = self.read_text(value)
+            self.files.require_private(value, "a secret")
+            return text.rstrip("\r\n")
         from eosctl.machine.secret_commands import output_of
 
         return output_of(value, where)

@@ -65,9 +65,15 @@ class FitConnector:
     outside: Mapping[str, str] = field(default_factory=dict)
     shared: Mapping[str, str] = field(default_factory=dict)
 
-    def config_at(self, bootstrap_servers: str) -> dict[str, str]:
-        """The config with the brokers of the sandbox in it."""
-        return {**self.config, **dict.fromkeys(self.brokers, bootstrap_servers)}
+    def config_at(self, bootstrap_servers: str, login: Mapping[str, str]) -> dict[str, str]:
+        """The config with the brokers of the sandbox in it, and the client properties that log in to them."""
+        logins = {
+            f"{prefix}{name}": value
+            for each in self.brokers
+            for prefix in _client_prefixes(each)
+            for name, value in login.items()
+        }
+        return {**self.config, **dict.fromkeys(self.brokers, bootstrap_servers), **logins}
 
 
 @frozen
@@ -139,7 +145,7 @@ def fit_connector(given: GivenConnector, *, brokers: int, kafka_version: tuple[i
     changed += [f"{name}: left out, the sandbox's brokers are used" for name in overrides]
     changed += [f"{name}: the sandbox's brokers" for name in replaced]
     secured = [name for name in config if _secures(name, own)]
-    changed += [f"{name}: left out, the sandbox's brokers need no login" for name in secured]
+    changed += [f"{name}: left out, the sandbox's brokers have a login of their own" for name in secured]
     for name in (*overrides, *secured):
         del config[name]
     for name, value in config.items():
@@ -159,6 +165,16 @@ def fit_connector(given: GivenConnector, *, brokers: int, kafka_version: tuple[i
 def _is_ours(name: str) -> bool:
     """Whether a setting names Kafka brokers that the connector must not go to; a mirror's source is what it reads."""
     return (name == BOOTSTRAP or name.endswith(f".{BOOTSTRAP}")) and not name.startswith("source.")
+
+
+def _client_prefixes(brokers: str) -> tuple[str, ...]:
+    """What the settings of the clients begin with that go to these brokers.
+
+    Debezium's `schema.history.internal.kafka.bootstrap.servers` are those of its producer and its consumer.
+    """
+    stem = brokers.removesuffix(BOOTSTRAP)
+    own = stem.removesuffix("kafka.")
+    return (stem,) if own == stem else (f"{own}producer.", f"{own}consumer.")
 
 
 def _secures(name: str, own: list[str]) -> bool:

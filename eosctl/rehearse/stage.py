@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from eosctl.app import App
-from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.java.property_edit import set_property
 from eosctl.errors import EosctlError, RefusedError
 from eosctl.events import Event
@@ -93,7 +92,7 @@ class RehearsalStage:
 
     def _config(self, stack: Stack) -> dict[str, str]:
         if self._plan.connector is not None:
-            return self._plan.connector.config_at(stack.bootstrap_servers)
+            return self._plan.connector.config_at(stack.bootstrap_servers, stack.login.client_properties())
         self._feed = GrowingFile(stack.directory / "lines.txt", seed=self._plan.request.seed)
         self._feed.start()
         return built_in_config(self._feed.path)
@@ -137,15 +136,19 @@ def stack_spec(plan: RehearsalPlan, forwarded: list[int]) -> StackSpec:
     if forwarded:
         taken[BOOTSTRAP] = ",".join(f"127.0.0.1:{port}" for port in forwarded)
     group = GroupSpec(GROUP, (request.start_mode,) * request.workers, worker_config=taken)
-    return StackSpec(kafka_version=plan.version, brokers=request.brokers, groups=(group,), forwarded=tuple(forwarded))
+    return StackSpec(
+        kafka_version=plan.version, brokers=request.brokers, groups=(group,), forwarded=tuple(forwarded),
+        rest_login=True, broker_login=True,
+    )  # fmt: skip
 
 
 def target_of(stack: Stack) -> Target:
     """The sandbox as every operation takes it."""
     topics = stack.state.topics[GROUP]
     return Target(
-        client=ClientSettings(bootstrap_servers=tuple(stack.bootstrap_servers.split(","))),
+        client=stack.client_settings(),
         connect_urls=tuple(stack.urls(GROUP)),
+        connect=stack.connect_access(),
         group_id=GROUP,
         config_topic=topics["config"],
         offset_topic=topics["offset"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,9 +11,10 @@ from pathlib import Path
 from msgspec import UNSET, UnsetType
 
 from eosctl.core.workers.modes import Mode
-from eosctl.errors import NotFoundError, RefusedError
-from eosctl.events import OnEvent
+from eosctl.errors import EosctlError, NotFoundError, RefusedError
+from eosctl.events import Event, OnEvent
 from eosctl.foreign import shell_word
+from eosctl.machine.files import open_own, own_folder
 from eosctl.output.rows import Kind
 from eosctl.report import Report
 from eosctl.sandbox.lock import DEFAULT_VERSION, connect_version, supported_versions
@@ -36,6 +37,7 @@ from eosctl.sandbox.servers.readiness import log_tail
 from eosctl.sandbox.settings import GroupSpec, StackSpec
 from eosctl.sandbox.stack import START_TIMEOUT_S, Stack
 from eosctl.sandbox.state import Node
+from eosctl.state.audit_file import lock_now
 
 
 def up_sandbox(
@@ -58,8 +60,13 @@ def up_sandbox(
     """
     directory = _directory(state_dir, name)
     group = GroupSpec(modes=tuple(Mode(mode) for mode in modes))
-    spec = StackSpec(kafka_version=kafka_version or DEFAULT_VERSION, groups=(group,), metrics=metrics)
+    spec = StackSpec(
+        kafka_version=kafka_version or DEFAULT_VERSION, groups=(group,), metrics=metrics,
+        rest_login=True, broker_login=secure,
+    )  # fmt: skip
     spec = secured(spec) if secure else spec
+    if os.geteuid() == 0 and not secure:
+        on_event(Event("Each user of this machine can use its brokers, and run connectors as root: see --secure."))
     with _alone(state_dir, name):
         there = Stack.find(directory)
         if there is not None and there.alive():
@@ -108,16 +115,20 @@ def down_sandbox(state_dir: Path, name: str) -> Report:
 @contextmanager
 def _alone(state_dir: Path, name: str) -> Iterator[None]:
     """Holds the sandbox's lock file; raises RefusedError while another eosctl starts or stops this sandbox."""
-    path = state_dir / "sandbox" / f".{name}.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
+    try:
+        path = own_folder(state_dir, "sandbox") / f".{name}.lock"
+        descriptor = open_own(path, os.O_RDWR | os.O_CREAT)
+    except OSError as exc:
+        hint = getattr(exc, "hint", "Check space and rights.")
+        raise EosctlError(f"cannot keep a sandbox in {state_dir}: {exc.strerror or exc}", hint=hint) from exc
+    try:
+        if not lock_now(descriptor):
             raise RefusedError(
                 f"another eosctl is starting or stopping the sandbox {name}", hint="Wait for it, or give --name."
-            ) from exc
+            )
         yield
+    finally:
+        os.close(descriptor)
 
 
 def _directory(state_dir: Path, name: str) -> Path:
@@ -155,7 +166,8 @@ def _report(kind: Kind, stack: Stack) -> Report:
 def _environ(stack: Stack, groups: Sequence[str]) -> dict[str, str]:
     """What points eosctl at the sandbox; at a secured one it is the super user."""
     super_user = stack.state.command_configs.get(SUPER_USER)
-    environ = {"EOSCTL_BOOTSTRAP_SERVER": stack.secure_bootstrap_servers if super_user else stack.bootstrap_servers}
+    servers = stack.secure_bootstrap_servers if super_user else stack.bootstrap_servers
+    environ = {"EOSCTL_BOOTSTRAP_SERVER": servers, **stack.login.environ()}
     if super_user:
         environ["EOSCTL_COMMAND_CONFIG"] = super_user
         environ["EOSCTL_WORKER_CONFIG"] = ",".join(node.config for node in stack.state.of_kind("worker"))

@@ -27,13 +27,14 @@ _PASSWORD_VARIABLE = "EOSCTL_STORE_PASSWORD"  # noqa: S105 - a variable's name
 class SecureListener:
     """A second listener, SASL_SSL, and an authorizer that allows nothing to its users but what ACLs grant.
 
-    `passwords` are of SCRAM (both hashes) and PLAIN users; `super_users` among them need no ACL, and the plaintext
-    listener, which the brokers use among themselves, needs none either. The certificate is for `hosts`.
+    `passwords` are of SCRAM (both hashes) and PLAIN users; `super_users` among them need no ACL. The certificate is for
+    `hosts`. With `unsecured_tokens` whoever can reach the listener is whom an unsigned token names: for tests alone.
     """
 
     passwords: Mapping[str, str] = field(repr=False)
     super_users: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ("127.0.0.1", "localhost")
+    unsecured_tokens: bool = False
 
     @classmethod
     def with_users(cls, users: Iterable[str]) -> SecureListener:
@@ -41,18 +42,17 @@ class SecureListener:
         passwords = {user: secrets.token_urlsafe(18) for user in (SUPER_USER, *users)}
         return cls(passwords, super_users=(SUPER_USER,))
 
-    def properties(self, files: SecureFiles) -> dict[str, str]:
-        """The broker properties of the listener and the authorizer."""
+    def properties(self, files: SecureFiles, among_themselves: str) -> dict[str, str]:
+        """The broker properties of the listener and the authorizer; the brokers are the user `among_themselves`."""
         plain = "".join(f' user_{user}="{password}"' for user, password in self.passwords.items())
         listener = "listener.name.sasl_ssl"
-        unsecured = f"{_MODULES}.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
         return {
-            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+            f"{listener}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
+            + ",OAUTHBEARER" * self.unsecured_tokens,
             f"{listener}.plain.sasl.jaas.config": f"{_MODULES}.plain.PlainLoginModule required{plain};",
             f"{listener}.scram-sha-256.sasl.jaas.config": f"{_MODULES}.scram.ScramLoginModule required;",
             f"{listener}.scram-sha-512.sasl.jaas.config": f"{_MODULES}.scram.ScramLoginModule required;",
-            f"{listener}.oauthbearer.sasl.jaas.config": f"{_MODULES}.oauthbearer.OAuthBearerLoginModule required;",
-            f"{listener}.oauthbearer.sasl.server.callback.handler.class": unsecured,
+            **(_unsecured_tokens(listener) if self.unsecured_tokens else {}),
             "ssl.keystore.type": "PKCS12",
             "ssl.keystore.location": str(files.keystore),
             "ssl.keystore.password": files.keystore_password(),
@@ -60,7 +60,7 @@ class SecureListener:
             "ssl.truststore.location": str(files.ca),
             "ssl.client.auth": "requested",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": ";".join(f"User:{user}" for user in ("ANONYMOUS", *self.super_users)),
+            "super.users": ";".join(f"User:{user}" for user in (among_themselves, *self.super_users)),
         }
 
     def format_arguments(self) -> list[str]:
@@ -71,6 +71,14 @@ class SecureListener:
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
             for word in ("--add-scram", f"{mechanism}=[name={user},password={password}]")
         ]
+
+
+def _unsecured_tokens(listener: str) -> dict[str, str]:
+    validator = f"{_MODULES}.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+    return {
+        f"{listener}.oauthbearer.sasl.jaas.config": f"{_MODULES}.oauthbearer.OAuthBearerLoginModule required;",
+        f"{listener}.oauthbearer.sasl.server.callback.handler.class": validator,
+    }
 
 
 @frozen

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from eosctl.acls.rules import acl_of
 from eosctl.core.acls.table import CONNECT_ROLES, ROLES, GroupScope, required_rights
-from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.sandbox.secure import SecureListener
 from eosctl.sandbox.settings import GroupSpec, StackSpec
@@ -32,8 +31,7 @@ def grant_roles(stack: Stack, groups: tuple[GroupSpec, ...]) -> None:
 
     acls = {acl_of(right, f"User:{right.role}") for group in groups for right in required_rights(_scope(group), ROLES)}
     deadline = Deadline.after(_GRANT_TIMEOUT_S)
-    super_user = ClientSettings(tuple(stack.bootstrap_servers.split(",")))
-    with KafkaAclStore(super_user, deadline=deadline) as store:
+    with KafkaAclStore(stack.client_settings(), deadline=deadline) as store:
         for error in store.create(acls).values():
             raise error
         for _ in deadline.rounds(0.1):

@@ -9,13 +9,14 @@ from pathlib import Path
 from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import CONNECT_SETTING, Mode
 from eosctl.sandbox.lock import DEFAULT_VERSION
+from eosctl.sandbox.login import BROKERS_PROTOCOL, USER, SandboxLogin
 from eosctl.sandbox.secure import SecureFiles, SecureListener
 
 DEFAULT_GROUP = "connect-eos"
 # Nobody looks at these JVMs by JMX, and a tenth of their work is telling it of each client's metrics: what turns it
 # off is a list of reporters since Kafka 4.0, and a switch before that.
 _NO_JMX = {"metric.reporters": "", "auto.include.jmx.reporter": "false"}
-_CONNECTORS_CLIENTS = ("producer.", "consumer.", "admin.")
+CONNECTORS_CLIENTS = ("producer.", "consumer.", "admin.")
 
 
 @frozen
@@ -53,7 +54,9 @@ class StackSpec:
 
     With `metrics` each worker has jmx_exporter's agent, and a port of its own where a Prometheus may read. `forwarded`
     are loopback ports, one for each broker, at which somebody else passes connections on to its `forwarded_address`:
-    clients that begin there are told these ports by the brokers, and so stay with them.
+    clients that begin there are told these ports by the brokers, and so stay with them. With `rest_login` the workers
+    ask for a password that is made for this stack, with `broker_login` the brokers do, at each listener but that of
+    `secure`; without, whoever is on this machine is let in.
     """
 
     kafka_version: str = DEFAULT_VERSION
@@ -63,6 +66,8 @@ class StackSpec:
     broker_config: Mapping[str, str] = field(default_factory=dict)
     metrics: bool = False
     forwarded: tuple[int, ...] = ()
+    rest_login: bool = False
+    broker_login: bool = False
 
 
 @frozen
@@ -75,14 +80,15 @@ class BrokerPorts:
 
 
 def broker_properties(
-    node: int, ports: Sequence[BrokerPorts], data: Path, spec: StackSpec, files: SecureFiles
+    node: int, ports: Sequence[BrokerPorts], data: Path, spec: StackSpec, files: SecureFiles, login: SandboxLogin
 ) -> dict[str, str]:
     """server.properties of node `node` (1-based) of `len(ports)` combined nodes."""
     mine, count = ports[node - 1], len(ports)
     voters = ",".join(f"{index}@127.0.0.1:{port.controller}" for index, port in enumerate(ports, 1))
     replication = str(min(3, count))
     in_sync = str(2 if count >= 3 else 1)
-    clients = [f"PLAINTEXT://127.0.0.1:{mine.client}"]
+    protocol = BROKERS_PROTOCOL if login.asks_at_brokers else "PLAINTEXT"
+    clients = [f"{protocol}://127.0.0.1:{mine.client}"]
     if spec.secure:
         clients.append(f"SASL_SSL://127.0.0.1:{mine.secure}")
     listeners, advertised = list(clients), list(clients)
@@ -95,10 +101,10 @@ def broker_properties(
         "controller.quorum.voters": voters,
         "listeners": ",".join([*listeners, f"CONTROLLER://127.0.0.1:{mine.controller}"]),
         "advertised.listeners": ",".join(advertised),
-        "inter.broker.listener.name": "PLAINTEXT",
+        "inter.broker.listener.name": protocol,
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL"
-        + ",FORWARDED:PLAINTEXT" * bool(spec.forwarded),
+        "listener.security.protocol.map": f"CONTROLLER:{protocol},{protocol}:{protocol},SASL_SSL:SASL_SSL"
+        + f",FORWARDED:{protocol}" * bool(spec.forwarded),
         "log.dirs": str(data),
         "num.partitions": "1",
         "default.replication.factor": replication,
@@ -114,8 +120,11 @@ def broker_properties(
         "metadata.max.idle.interval.ms": "5000",  # at its default an idle broker takes twice the CPU time
         "replica.fetch.wait.max.ms": "3000",  # as the one above, with three brokers; records come at once all the same
         **_NO_JMX,
+        **login.broker_properties([protocol, "CONTROLLER", *["FORWARDED"] * bool(spec.forwarded)]),
     }
-    return {**properties, **(spec.secure.properties(files) if spec.secure else {}), **spec.broker_config}
+    among_themselves = USER if login.asks_at_brokers else "ANONYMOUS"
+    secured = spec.secure.properties(files, among_themselves) if spec.secure else {}
+    return {**properties, **secured, **spec.broker_config}
 
 
 def worker_properties(
@@ -128,7 +137,7 @@ def worker_properties(
     login: Mapping[str, str] | None = None,
     has_agent: bool = False,
 ) -> dict[str, str]:
-    """connect-distributed.properties of one worker; `login` are the settings that a secure listener wants.
+    """connect-distributed.properties of one worker; `login` are the settings of logins, its own and its clients'.
 
     One that has jmx_exporter's agent shows it the worker's metrics.
     """
@@ -149,7 +158,7 @@ def worker_properties(
         "offset.storage.partitions": "5",  # 25 and 5 by default, and each task begins by reading all of them
         "status.storage.partitions": "1",
     }
-    for prefix in _CONNECTORS_CLIENTS if has_agent else ("", *_CONNECTORS_CLIENTS):
+    for prefix in CONNECTORS_CLIENTS if has_agent else ("", *CONNECTORS_CLIENTS):
         properties |= {f"{prefix}{name}": value for name, value in _NO_JMX.items()}
     for name, topic in topics.items():
         properties[f"{name}.storage.topic"] = topic

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.java.property_edit import set_property
+from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.modes import CONNECT_SETTING, Mode
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError, NotFoundError
@@ -17,6 +19,7 @@ from eosctl.machine.kept_file import KeptFile
 from eosctl.sandbox import state
 from eosctl.sandbox.downloads.jars import ca_file, cache_dir, ensure_jars, proxy_options
 from eosctl.sandbox.lock import connect_version, read_agent_lock, read_lock
+from eosctl.sandbox.login import SandboxLogin
 from eosctl.sandbox.secure import SecureListener
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.servers.launcher import Launcher
@@ -117,6 +120,19 @@ class Stack:
         return ",".join(node.secure_address for node in self.state.of_kind("broker") if node.secure_address)
 
     @property
+    def login(self) -> SandboxLogin:
+        """What its workers and brokers ask for."""
+        return self._launcher.login
+
+    def client_settings(self) -> ClientSettings:
+        """How eosctl's own clients reach the brokers, as who may do everything."""
+        return self.login.client_settings(self.bootstrap_servers)
+
+    def connect_access(self) -> ConnectAccess:
+        """How eosctl shows itself to the workers of all groups."""
+        return self.login.connect_access(node.address for node in self.state.of_kind("worker"))
+
+    @property
     def ca(self) -> Path:
         """The PEM file that clients of the secure listener check the brokers against."""
         return self._launcher.secure_files.ca
@@ -189,7 +205,7 @@ class Stack:
         """
         for kind in ("worker", "broker"):  # a worker without its broker takes long to end
             asked = [node for node in self.state.of_kind(kind) if self._launcher.lacks_classes_of(node)]
-            self.stop_nodes([node.name for node in asked if node.process.alive() and answers(node)][:1])
+            self.stop_nodes([node.name for node in asked if node.process.alive() and answers(node, self.login)][:1])
         self.kill()
         left = [f"{node.name} (pid {node.pid})" for node in self.state.nodes if node.process.alive()]
         if left:
@@ -210,6 +226,8 @@ class Stack:
 
     def _start_workers(self, spec: StackSpec, on_event: OnEvent, deadline: Deadline, *, agent: Path | None) -> None:
         def prepare() -> Iterator[Node]:
+            if spec.rest_login:
+                self.login.make_for_workers()
             for group in spec.groups:
                 version = connect_version(spec.kafka_version)
                 which = "Connect group" if version == spec.kafka_version else f"Connect {version} group"
@@ -263,5 +281,6 @@ class Stack:
             watched=watched,
             brokers=len(brokers),
             cluster_id=self.state.cluster_id,
+            login=self.login,
             deadline=deadline,
         )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, field
 from pathlib import Path
 
 from eosctl.core.frozen import frozen
+from eosctl.machine.files import write_whole
 from eosctl.sandbox.servers.process import ProcessId
 
 _FILE = "stack.json"
@@ -73,10 +73,8 @@ class StackState:
 
 def save(state: StackState) -> None:
     """Writes the state into the stack's directory, atomically."""
-    path = Path(state.directory) / _FILE
-    draft = path.with_suffix(".new")
-    draft.write_text(json.dumps(asdict(state), indent=1), encoding="utf-8")
-    os.replace(draft, path)
+    text = json.dumps(asdict(state), indent=1)
+    write_whole(Path(state.directory) / _FILE, lambda file: file.write(text.encode()))
 
 
 def load(directory: Path) -> StackState | None:

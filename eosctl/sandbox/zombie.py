@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from types import TracebackType
+from collections.abc import Mapping
+from types import MappingProxyType, TracebackType
 
 _PATIENCE_S = 120  # of a loaded machine
+_NO_LOGIN: Mapping[str, str] = MappingProxyType({})
 
 
 class Zombie:
@@ -16,7 +18,14 @@ class Zombie:
     """
 
     def __init__(
-        self, bootstrap_servers: str, transactional_id: str, *, topic: str, record: bytes, timeout_ms: int = 600_000
+        self,
+        bootstrap_servers: str,
+        transactional_id: str,
+        *,
+        topic: str,
+        record: bytes,
+        timeout_ms: int = 600_000,
+        login: Mapping[str, str] = _NO_LOGIN,
     ) -> None:
         import logging
 
@@ -29,6 +38,7 @@ class Zombie:
             "transactional.id": transactional_id,
             "transaction.timeout.ms": timeout_ms,
             "enable.metrics.push": False,
+            **login,
         }
         self._producer = Producer(settings, logger=silent)
         self._producer.init_transactions(_PATIENCE_S)

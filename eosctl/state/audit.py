@@ -24,7 +24,7 @@ from eosctl.core.frozen import NamedTuple, frozen
 from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
-from eosctl.machine.kept_file import sync_directory
+from eosctl.machine.files import NotOursError, open_own, own_folder, sync_directory
 from eosctl.report import Json, Problem, Report, plain
 from eosctl.state.audit_file import append_entry, appending, entry_in, lock_now, read_entries, write_all
 from eosctl.state.touched import Touched
@@ -63,16 +63,23 @@ class AuditedCommand:
 
 @frozen
 class AuditLog:
-    """`path` is the log, which need not exist yet; `pending` the directory of writes that are under way."""
+    """`path` is the log, which need not exist yet; `pending` the directory of writes that are under way.
+
+    `state_dir` is where both are, unless the user named the log.
+    """
 
     path: Path
     pending: Path
     clock: Clock
+    state_dir: Path | None = None
 
     def require_writable(self) -> None:
         """Makes the log where there is none; raises RefusedError where a line could not be added."""
-        with self._refusing(), appending(self.path):
-            pass
+        with self._refusing():
+            if self.state_dir is not None:
+                own_folder(self.state_dir)
+            with appending(self.path):
+                pass
 
     def record(self, action: AuditedCommand, plan: Report, apply: Callable[[], Report]) -> Report:
         """Calls `apply` and adds one line that says what came of it, also when it raised; returns its report.
@@ -81,7 +88,7 @@ class AuditLog:
         line could not be added, the report says so and is no success.
         """
         self.require_writable()
-        with suppress(OSError):  # an earlier write, perhaps into another log, is no reason to refuse this one
+        with suppress(OSError):  # an earlier write is no reason to refuse this one
             self.add_killed()
         entry = self._entry(action, plan)
         with self._refusing():
@@ -110,17 +117,35 @@ class AuditLog:
         refused = Report(plan.kind, exit_code=ExitCode.REFUSED, problems=[why])
         append_entry(self.path, self._entry(action, plan) | self._done(refused))
 
-    def add_killed(self) -> None:
-        """Adds the lines that are missing: of writes whose process was killed, or could not add one; raises OSError."""
-        for path in sorted(self.pending.glob("*.json")):
-            with path.open("rb") as file:
+    def add_killed(self) -> list[NotOursError]:
+        """Add the lines that are missing: of writes whose process was killed, or could not add one.
+
+        Return what was left alone, for others could have put it there. Raises OSError.
+        """
+        others: list[NotOursError] = []
+        paths = sorted(self.pending.glob("*.json"))
+        try:
+            if paths:
+                own_folder(self.pending)
+        except NotOursError as exc:
+            return [exc]
+        for path in paths:
+            try:
+                descriptor = open_own(path)
+            except NotOursError as exc:
+                others.append(exc)
+                continue
+            except FileNotFoundError:
+                continue  # another eosctl was quicker
+            with open(descriptor, "rb") as file:
                 if not lock_now(file.fileno()) or os.fstat(file.fileno()).st_nlink == 0:
                     continue  # still at work, or another eosctl was quicker
                 entry = entry_in(file.read())
-                log = Path(str(entry.pop("log", self.path)))
-                if entry and not any(line["id"] == entry["id"] for line in read_entries(log).entries):
-                    append_entry(log, entry | {"outcome": entry["outcome"] or KILLED})
+                entry.pop("log", None)  # older versions named it
+                if entry and not any(line["id"] == entry["id"] for line in read_entries(self.path).entries):
+                    append_entry(self.path, entry | {"outcome": entry.get("outcome") or KILLED})
                 path.unlink(missing_ok=True)
+        return others
 
     def _entry(self, action: AuditedCommand, plan: Report) -> _Entry:
         now_ms = self.clock.now_ms()
@@ -181,25 +206,25 @@ class AuditLog:
         return {"ended": rfc3339(now_ms), "ended_ms": now_ms}
 
     def _begin(self, entry: _Entry) -> _Draft:
-        self.pending.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = self.pending / f"{entry['id']}.json"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        draft = _Draft(path, descriptor)
-        self._keep(entry, draft)
-        sync_directory(self.pending)
-        return draft
-
-    def _keep(self, entry: _Entry, draft: _Draft) -> None:
-        os.ftruncate(draft.descriptor, 0)
-        os.lseek(draft.descriptor, 0, os.SEEK_SET)
-        write_all(draft.descriptor, json.dumps({**entry, "log": str(self.path.absolute())}).encode())
+        own_folder(self.pending)
+        draft = self.pending / f".{entry['id']}"  # until it is locked: nobody may take it for a killed process's
+        path = draft.with_name(f"{entry['id']}.json")
+        descriptor = open_own(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _keep(entry, descriptor)
+            draft.replace(path)
+            sync_directory(self.pending)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return _Draft(path, descriptor)
 
     def _finish(self, entry: _Entry, draft: _Draft) -> None:
         try:
             append_entry(self.path, entry)
         except OSError:
-            self._keep(entry, draft)
+            _keep(entry, draft.descriptor)
             raise
         draft.path.unlink(missing_ok=True)
 
@@ -210,7 +235,8 @@ class AuditLog:
         except OSError as exc:
             raise RefusedError(
                 f"cannot write the audit log {self.path}: {exc.strerror or exc}; nothing was written",
-                hint="Every write is recorded. Check space and rights, or name another file with --audit-log.",
+                hint="Every write is recorded. "
+                + getattr(exc, "hint", "Check space and rights, or name another file with --audit-log."),
             ) from exc
 
 
@@ -220,6 +246,12 @@ class _Draft:
 
     path: Path
     descriptor: int
+
+
+def _keep(entry: _Entry, descriptor: int) -> None:
+    os.ftruncate(descriptor, 0)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    write_all(descriptor, json.dumps(entry).encode())
 
 
 class Digest:

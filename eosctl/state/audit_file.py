@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 from eosctl.core.frozen import frozen
 from eosctl.core.kept.typed_json import json_of
-from eosctl.machine.kept_file import sync_directory
+from eosctl.machine.files import make_folder, open_own, sync_directory
 from eosctl.report import Json
 
 AuditEntry = Mapping[str, Any]
@@ -55,12 +54,10 @@ def append_entry(path: Path, entry: Mapping[str, Json]) -> None:
 @contextmanager
 def appending(path: Path) -> Iterator[int]:
     """A locked descriptor at the end of the file, which is made, readable by its owner only, where it is missing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     is_new = not path.exists()
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    descriptor = open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError("it is no regular file")
         if is_new:
             sync_directory(path.parent)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -77,9 +74,24 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def lock_now(descriptor: int) -> bool:
-    """Takes the lock on an open file; False where another process has it."""
+    """Take the lock on an open file; return False where another process has it. One that only looks is waited for."""
+    while not _lock(descriptor, fcntl.LOCK_EX):
+        if not _lock(descriptor, fcntl.LOCK_SH):  # beside one that looks there is room
+            return False
+    return True
+
+
+def is_locked(descriptor: int) -> bool:
+    """Return whether another process has the lock on an open file."""
+    if not _lock(descriptor, fcntl.LOCK_SH):
+        return True
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    return False
+
+
+def _lock(descriptor: int, kind: int) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -7,12 +7,14 @@ can see whether someone else wrote since, and `cluster_id`. A line without `offs
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from eosctl.app import App
 from eosctl.core.configs.view import is_config_key
@@ -22,7 +24,7 @@ from eosctl.core.records import Record
 from eosctl.errors import EosctlError, InputFileError, RefusedError
 from eosctl.foreign import arguments
 from eosctl.machine.ahead import ahead
-from eosctl.machine.kept_file import write_steadily, write_whole
+from eosctl.machine.files import own_folder, write_steadily, write_whole
 
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
@@ -47,7 +49,7 @@ def keep_backup(app: App, writes: PlannedWrites, *, name: str, cluster_id: str) 
     if len(writes) > MOST_LINES:
         path = _new_path(app, name).with_suffix(".parquet")
         tables = map(replaced, writes.tables())
-        return write_columns(path, tables, cluster_id=cluster_id, make_directory=True, name=lambda: path)
+        return write_columns(path, tables, cluster_id=cluster_id, name=lambda: path)
     some = chain.from_iterable(map(few_at_once, writes.tables()))
     return _keep(app, (backup_lines(replaced(each), cluster_id=cluster_id) for each in some), name=name)
 
@@ -75,17 +77,20 @@ def _keep(app: App, blocks: Iterable[bytes], *, name: str) -> Path:
 
     path = _new_path(app, name)
     return write_blocks(
-        path,
-        digested(),
-        make_directory=True,
-        name=lambda: path.with_name(f"{path.name}-{sha256.hexdigest()[:_DIGITS]}.ndjson"),
+        path, digested(), name=lambda: path.with_name(f"{path.name}-{sha256.hexdigest()[:_DIGITS]}.ndjson")
     )
 
 
 def _new_path(app: App, name: str) -> Path:
     """Where a file with this name is kept, and now."""
     moment = datetime.fromtimestamp(app.clock.now_ms() / 1000, tz=UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
-    return app.state_dir / "backups" / f"{name}-{moment}Z"
+    return backup_folder(app) / f"{name}-{moment}Z"
+
+
+def backup_folder(app: App) -> Path:
+    """Where backups are kept; raises EosctlError where it can't be made, or where others can change it."""
+    with _writing(app.state_dir / "backups"):
+        return own_folder(app.state_dir, "backups")
 
 
 def undo_command(path: Path) -> str:
@@ -133,58 +138,46 @@ def refuse_config(key: bytes | None, *, name: str) -> None:
         )
 
 
-def write_lines(path: str | Path, lines: Iterable[str], *, make_directory: bool = False) -> None:
+def write_lines(path: str | Path, lines: Iterable[str]) -> None:
     """`write_blocks` of lines, which have no line feeds yet."""
-    write_blocks(path, (f"{line}\n".encode() for line in lines), make_directory=make_directory)
+    write_blocks(path, (f"{line}\n".encode() for line in lines))
 
 
 def write_blocks(
     path: str | Path,
     blocks: Iterable[bytes],
     *,
-    make_directory: bool = False,
     name: Callable[[], Path] | None = None,
+    like: os.stat_result | None = None,
 ) -> Path:
-    """`write_whole` of blocks. Only a directory of eosctl's own is made; raises EosctlError."""
+    """`write_whole` of blocks. No directory is made; raises EosctlError."""
     path = Path(path)
-    return _write_whole(
-        path, lambda file: write_steadily(file, _as_read(blocks, path)), make_directory=make_directory, name=name
-    )
+    with _writing(path):
+        return write_whole(path, lambda file: write_steadily(file, _as_read(blocks, path)), name=name, like=like)
 
 
 def write_columns(
-    path: Path,
-    tables: Iterable[Table],
-    *,
-    cluster_id: str | None,
-    make_directory: bool = False,
-    name: Callable[[], Path] | None = None,
+    path: Path, tables: Iterable[Table], *, cluster_id: str | None, name: Callable[[], Path] | None = None
 ) -> Path:
     """`write_blocks` of a backup in Parquet, for many keys; the tables are those of `backup_file.write_tables`."""
     from eosctl.engine.backups.file import write_tables
 
-    return _write_whole(
-        path,
-        lambda file: write_tables(file, ahead(_as_read(tables, path)), cluster_id=cluster_id),
-        make_directory=make_directory,
-        name=name,
-    )
+    with _writing(path):
+        return write_whole(
+            path,
+            lambda file: write_tables(file, ahead(_as_read(tables, path)), cluster_id=cluster_id),
+            name=name,
+        )
 
 
-def _write_whole(
-    path: Path,
-    write: Callable[[IO[bytes]], object],
-    *,
-    make_directory: bool = False,
-    name: Callable[[], Path] | None = None,
-) -> Path:
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
     try:
-        if make_directory:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        return write_whole(path, write, name=name)
+        yield
     except OSError as exc:
+        hint = getattr(exc, "hint", "Check space and rights.")
         raise EosctlError(
-            f"cannot write {path}: {exc.strerror or exc}", hint="Nothing was written to Kafka. Check space and rights."
+            f"cannot write {path}: {exc.strerror or exc}", hint=f"Nothing was written to Kafka. {hint}"
         ) from exc
 
 

@@ -50,11 +50,14 @@ def read_history(log: AuditLog, *, since_ms: int | None = None, command: str | N
 def _add_killed(log: AuditLog) -> list[Problem]:
     """What can't be added (a read-only disk) is no reason not to show the rest."""
     try:
-        log.add_killed()
+        others = log.add_killed()
     except OSError as exc:
         message = f"a write that was killed can't be added to {log.path}: {exc.strerror or exc}"
         return [Problem(codes.AUDIT_FAILED, message, severity="warning")]
-    return []
+    return [
+        Problem(codes.PENDING_NOT_OURS, f"{each.strerror}; it is left out", hint=each.hint, severity="warning")
+        for each in others
+    ]
 
 
 def _is_wanted(entry: AuditEntry, since_ms: int | None, command: list[str]) -> bool:

@@ -22,10 +22,10 @@ from eosctl.core.kept.typed_json import WrongMemberError, typed
 from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, RefusedError
-from eosctl.machine.kept_file import sync_directory
+from eosctl.machine.files import open_own, own_folder, read_own, sync_directory
 from eosctl.report import Json, Problem
 from eosctl.state import codes
-from eosctl.state.audit_file import lock_now
+from eosctl.state.audit_file import is_locked, lock_now
 
 T = TypeVar("T")
 _HOLD = "hold"
@@ -75,11 +75,12 @@ class Journal:
 
     def _lines(self) -> list[Mapping[str, Any]]:
         try:
-            lines = self.path.read_bytes().splitlines()
+            lines = read_own(self.path).splitlines()
         except FileNotFoundError:
             return []
         except OSError as exc:
-            raise EosctlError(f"cannot read {self.path}: {exc.strerror or exc}", hint="Check its rights.") from exc
+            hint = getattr(exc, "hint", "Check its rights.")
+            raise EosctlError(f"cannot read {self.path}: {exc.strerror or exc}", hint=hint) from exc
         return [entry for entry in map(_entry, lines) if entry is not None]
 
     def write(self, event: str, **members: Json) -> None:
@@ -87,7 +88,8 @@ class Journal:
         line = json.dumps({"event": event, "time_ms": self.clock.now_ms(), **members}, ensure_ascii=False)
         try:
             with open(self._open(), "a+b") as file:
-                file.write(_line_break_after(self.path) + line.encode() + b"\n")
+                file.seek(0)
+                file.write(_line_break_after(file.read()) + line.encode() + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as exc:
@@ -129,11 +131,16 @@ class Journal:
     def holder(self) -> str | None:
         """Who has the lock, in words; None where nobody has. Raises EosctlError."""
         try:
-            file = self.path.open("rb")
-        except OSError:
+            descriptor = open_own(self.path)
+        except FileNotFoundError:
             return None
-        with file:
-            return None if lock_now(file.fileno()) else self._holder()
+        except OSError as exc:
+            hint = getattr(exc, "hint", "Check its rights.")
+            raise EosctlError(f"cannot read {self.path}: {exc.strerror or exc}", hint=hint) from exc
+        try:
+            return self._holder() if is_locked(descriptor) else None
+        finally:
+            os.close(descriptor)
 
     def _holder(self) -> str:
         last = next((entry for entry in reversed(self._lines()) if entry.get("event") == _HOLD), None)
@@ -150,22 +157,20 @@ class Journal:
         )
 
     def _open(self) -> int:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        own_folder(self.path.parent)
         is_new = not self.path.exists()
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        descriptor = open_own(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         if is_new:
             sync_directory(self.path.parent)
         return descriptor
 
     def _unwritable(self, exc: OSError) -> EosctlError:
-        return EosctlError(
-            f"cannot write {self.path}: {exc.strerror or exc}", hint="Check space and rights, then run again."
-        )
+        hint = getattr(exc, "hint", "Check space and rights, then run again.")
+        return EosctlError(f"cannot write {self.path}: {exc.strerror or exc}", hint=hint)
 
 
-def _line_break_after(path: Path) -> bytes:
+def _line_break_after(content: bytes) -> bytes:
     """What closes a last line that a crash cut off."""
-    content = path.read_bytes()
     return b"\n" if content and not content.endswith(b"\n") else b""
 
 

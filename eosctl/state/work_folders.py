@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from eosctl.errors import EosctlError
+from eosctl.machine.files import make_folder
 
 
 @contextmanager
@@ -23,7 +24,7 @@ def work_folder(parent: Path, prefix: str) -> Iterator[Path]:
     Raises EosctlError where it can't be made.
     """
     try:
-        parent.mkdir(parents=True, exist_ok=True)
+        make_folder(parent)
         for left in parent.glob(f"{prefix}*"):
             _remove_unless_in_use(left)
         folder, lock = _new(parent, prefix)

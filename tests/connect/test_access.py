@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,10 +15,11 @@ import pytest
 import trustme
 
 from eosctl.connect.rest import RestConnectWorker
+from eosctl.connect.signing import signature_headers
 from eosctl.core.clients.settings import Secret
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.deadline import Deadline
-from eosctl.errors import ConnectError, InputFileError, UnauthorizedError, UnreachableError
+from eosctl.errors import ConnectError, InputFileError, RefusedError, UnauthorizedError, UnreachableError
 from tests.conftest import Invoke
 from tests.fakes.clock import PLENTY_S
 from tests.fakes.http_server import serving
@@ -86,6 +87,10 @@ def served(place: Place, request: pytest.FixtureRequest) -> Iterator[Served]:
             self.end_headers()
             self.wfile.write(body)
 
+        def do_PUT(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"] or 0))
+            self.do_GET()
+
         def log_message(self, *_args: object) -> None:
             pass
 
@@ -128,6 +133,25 @@ def test_credentials_do_not_go_to_a_worker_that_only_the_group_named(served: Ser
         worker(served, ca=place.ca, named=elsewhere, certificate=place.certificate(), **given).root()
     assert served.asked == [("/", None, False)]
     assert "were not sent" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    "send",
+    [lambda w: w.fence("c", signature_headers(b"key")), lambda w: w.put_connector_config("c", {"password": "canary"})],
+    ids=["signature", "config"],
+)
+def test_a_signature_and_a_config_go_to_named_workers_alone(
+    served: Served, place: Place, send: Callable[[RestConnectWorker], None]
+) -> None:
+    """The one opens each connector's /fence, in the other are passwords: both went where a member said that it is."""
+    elsewhere = frozenset({f"http://127.0.0.1:{served.port}", "https://127.0.0.1:1"})
+    with pytest.raises(RefusedError) as caught:
+        send(worker(served, ca=place.ca, named=elsewhere))
+    assert served.asked == []
+    assert f"-u {served.url}." in str(caught.value.hint)
+    send(worker(served, ca=place.ca, named=frozenset({served.url})))
+    send(worker(served, ca=place.ca, trust_discovered=True))
+    assert len(served.asked) == 2
 
 
 @pytest.mark.parametrize("given", [PASSWORD, TOKEN], ids=["password", "token"])
@@ -261,7 +285,7 @@ def test_a_command_shows_itself_to_a_worker(
         (["--connect-token-file", "SECRET"], {"EOSCTL_CONNECT_PASSWORD": "canary-pw"}, 2, "a token (flag) and a pass"),
         (["--connect-token-file", "SHARED"], {}, 6, "chmod 600"),
         (["--connect-token-file", "/nowhere"], {}, 2, "cannot read /nowhere"),
-        (["--connect-certificate", "SHARED"], {}, 6, "holds a private key and has mode 0640"),
+        (["--connect-certificate", "SHARED"], {}, 6, "holds a private key and has mode 0644"),
     ],
 )
 def test_what_is_refused(
@@ -269,7 +293,7 @@ def test_what_is_refused(
 ) -> None:
     shared = secret_file.with_name("shared")
     shared.write_text("canary-pw")
-    shared.chmod(0o640)
+    shared.chmod(0o644)
     files = {"SECRET": str(secret_file), "SHARED": str(shared)}
     done = invoke("workers", "list", *(files.get(word, word) for word in args), environ=environ)
     assert done.exit_code == exit_code, done.stderr

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 import trustme
@@ -24,7 +25,8 @@ from eosctl.connect.rest import RestConnectWorker
 from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.proxies import proxies_of
 from eosctl.deadline import Deadline
-from eosctl.errors import ConnectError, UnreachableError, UnsupportedError
+from eosctl.errors import ConnectError, UnreachableError, UnsupportedError, UsageError
+from eosctl.sandbox.downloads.jars import proxy_options
 from tests.fakes.clock import PLENTY_S
 from tests.fakes.http_server import serving
 
@@ -151,16 +153,43 @@ def test_a_proxy_that_refuses_or_is_not_there_is_named() -> None:
     assert "secret" not in f"{caught.value.message} {caught.value.hint}"
 
 
+@pytest.mark.parametrize("password", ["pa/ss", "pa?ss", "pa ss", "pa@ss", "p\u20ac", "pa:ss", "p%2Fss"])
+def test_a_password_of_a_proxy_may_have_any_character(password: str) -> None:
+    """One with a slash was left out, or printed: `LocationParseError: 'user:pa'`."""
+    with server() as proxy:
+        environ = {"HTTP_PROXY": f"http://me:{password}@127.0.0.1:{proxy.port}"}
+        assert worker(f"http://{NAME}:8083", environ).root() == ROOT
+    sent = base64.b64decode(str(proxy.asked[0][2]).removeprefix("Basic ")).decode("utf-8")
+    assert sent == f"me:{unquote(password)}"
+
+
+@pytest.mark.parametrize(
+    "proxy", ["http://me:secret@:3128", "http://me:secret@proxy:x", "socks5h://me:secret@pro xy:1"]
+)
+def test_what_can_t_be_a_proxy_is_refused_without_its_password(proxy: str) -> None:
+    for use in (
+        lambda: worker(f"http://{NAME}:8083", {"HTTP_PROXY": proxy}),
+        lambda: proxy_options({"http_proxy": proxy}),
+    ):
+        with pytest.raises(UsageError) as caught:
+            use()
+        assert "secret" not in f"{caught.value.message} {caught.value.hint}"
+
+
 class Socks(socketserver.BaseRequestHandler):
-    """SOCKS 5 without a password: any name leads to `behind`."""
+    """SOCKS 5: any name leads to `behind`; `logins` are user and password, of those that sent them."""
 
     asked: list[tuple[str, int]]
+    logins: list[bytes]
     behind: int
 
     def handle(self) -> None:
         connection: socket.socket = self.request
-        connection.recv(connection.recv(2)[1])
-        connection.sendall(b"\x05\x00")
+        method = max(connection.recv(connection.recv(2)[1]))
+        connection.sendall(bytes((5, method)))
+        if method == 2:
+            self.logins += [connection.recv(connection.recv(2)[1]), connection.recv(connection.recv(1)[0])]
+            connection.sendall(b"\x01\x00")
         kind, length = connection.recv(5)[3:]
         assert kind == 3, "a name, not an address"
         name = connection.recv(length).decode()
@@ -170,15 +199,16 @@ class Socks(socketserver.BaseRequestHandler):
             pipe(connection, there)
 
 
-def test_socks_proxies_look_the_name_up() -> None:
-    asked: list[tuple[str, int]] = []
+@pytest.mark.parametrize(("login", "sent"), [("", []), ("me:pa/ss@", [b"me", b"pa/ss"]), ("me:p%40@", [b"me", b"p@"])])
+def test_socks_proxies_look_the_name_up(login: str, sent: list[bytes]) -> None:
+    asked, logins = list[tuple[str, int]](), list[bytes]()
     with server() as behind:
-        handler = type("Handler", (Socks,), {"asked": asked, "behind": behind.port})
+        handler = type("Handler", (Socks,), {"asked": asked, "logins": logins, "behind": behind.port})
         socks = socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler)
         with serving(socks):
-            environ = {"ALL_PROXY": f"socks5h://127.0.0.1:{socks.server_address[1]}"}
+            environ = {"ALL_PROXY": f"socks5h://{login}127.0.0.1:{socks.server_address[1]}"}
             assert worker(f"http://{NAME}:8083", environ).root() == ROOT
-    assert asked == [(NAME, 8083)]
+    assert (asked, logins) == ([(NAME, 8083)], sent)
 
 
 def test_without_the_package_for_socks_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -249,6 +249,13 @@ def test_json_of_another_shape_is_not_connect(
         call(_worker(server.url))
 
 
+def test_json_that_connect_does_not_write_is_not_connect(server: Server) -> None:
+    """Half of a surrogate pair in a plugin's name used to be a UnicodeEncodeError of the request that is made of it."""
+    server.answer("/connector-plugins", (200, [{"class": "a.\ud800Source"}]))
+    with pytest.raises(ConnectError, match="JSON that Connect does not write"):
+        _worker(server.url).plugins()
+
+
 def test_a_task_without_a_number_is_not_of_connect(server: Server) -> None:
     """It used to end the command as a fault of eosctl's own."""
     server.answer("/connectors", (200, {"c": {"status": {"tasks": [{"state": "RUNNING"}]}}}))
@@ -374,3 +381,12 @@ def test_credentials_of_the_url_are_sent_and_never_shown(server: Server) -> None
     assert worker.url == f"{server.url}/x"
     assert "p@ss" not in caught.value.message
     assert "p%40ss" not in caught.value.message
+
+
+def test_an_answer_about_a_config_has_no_secret_of_it(server: Server) -> None:
+    config = {"connection.url": "jdbc:x://db/s?password=canary-1", "db.pw": "canary-2", "topics": "orders"}
+    message = "Invalid value canary-2 for db.pw: jdbc:x://db/s?password=canary-1 of orders"
+    server.answer("/connectors/c/config", (400, {"error_code": 400, "message": message}))
+    with pytest.raises(ConnectError, match=r"Invalid value .* of orders") as caught:
+        _worker(server.url).put_connector_config("c", config)
+    assert "canary" not in caught.value.message

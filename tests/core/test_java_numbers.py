@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eosctl.core.java.numbers import LONG_BITS, java_number
+from eosctl.core.java.numbers import LONG_BITS, MOST_PORT, java_number, whole_number
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,22 @@ from eosctl.core.java.numbers import LONG_BITS, java_number
 )  # fmt: skip
 def test_a_number_is_what_java_reads(text: str, number: int | None) -> None:
     assert java_number(text) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("7", 7), ("0", 0), ("000", 0), (f"{'0' * 5000}12", 12), ("9223372036854775807", 2**63 - 1),
+        ("9223372036854775808", None), ("9" * 5000, None), ("", None), ("-1", None), ("+1", None), (" 1", None),
+        ("\u0664", None), ("\u00b2", None), ("1_0", None),
+    ],
+)  # fmt: skip
+def test_a_whole_number_is_ascii_digits(text: str, number: int | None) -> None:
+    assert whole_number(text) == number
+
+
+def test_a_whole_number_may_have_a_bound() -> None:
+    assert (whole_number("65535", most=MOST_PORT), whole_number("65536", most=MOST_PORT)) == (65535, None)
 
 
 def test_a_long_is_longer() -> None:

@@ -24,6 +24,7 @@ from eosctl.core.versions import is_older, kafka_version, shown_version
         ("7.9.0-ccs", (3, 9)),
         ("8.1.0-ccs", (4, 1)),
         ("9.0.0-ccs", None),
+        (f"4.{'3' * 5000}.1", None),
         ("3.4.1.7.2.18.0-641", (3, 4)),
         ("3.7.0.redhat-00007", (3, 7)),
         ("3.7.0-acme", None),

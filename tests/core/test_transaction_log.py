@@ -116,3 +116,35 @@ def test_java_hashes_utf_16_code_units() -> None:
     assert java_string_hash("polygenelubricants") == -(2**31)
     assert java_string_hash("é") == 233
     assert java_string_hash("😀") == 0xD83D * 31 + 0xDE00
+
+
+_PARTITIONS = st.dictionaries(st.text(max_size=9), st.sets(st.integers(0, 2**31 - 1), max_size=3), max_size=3)
+
+
+def _varint(number: int) -> bytes:
+    return bytes([number]) if number < 0x80 else bytes([number & 0x7F | 0x80]) + _varint(number >> 7)
+
+
+@given(
+    st.integers(-1, 2**63 - 1), st.integers(-1, 2**15 - 1), st.integers(0, 7), _PARTITIONS, st.integers(0, 2**62),
+    st.one_of(st.none(), st.integers(0, 2**63 - 1)), st.booleans(),
+)  # fmt: skip
+def test_a_transaction_log_value_is_read_as_it_was_written(
+    producer_id: int, epoch: int, status: int, partitions: dict[str, set[int]], at_ms: int, next_id: int | None,
+    flexible: bool,
+) -> None:  # fmt: skip
+    data = struct.pack(">hqhib", int(flexible), producer_id, epoch, 60_000, status)
+    data += _varint(len(partitions) + 1) if flexible else struct.pack(">i", len(partitions))
+    for topic, numbers in partitions.items():
+        name = topic.encode()
+        data += (_varint(len(name) + 1) if flexible else struct.pack(">h", len(name))) + name
+        data += _varint(len(numbers) + 1) if flexible else struct.pack(">i", len(numbers))
+        data += struct.pack(f">{len(numbers)}i", *numbers) + (b"\0" if flexible else b"")
+    data += struct.pack(">qq", at_ms, -1)
+    if flexible:
+        data += b"\0" if next_id is None else b"\1\1\x08" + struct.pack(">q", next_id)
+    read = decode_value(data)
+    assert (read.producer_id, read.producer_epoch, read.last_update_ms) == (producer_id, epoch, at_ms)
+    assert read.partitions == tuple(sorted((topic, n) for topic, numbers in partitions.items() for n in numbers))
+    assert read.next_producer_id == (next_id if flexible else None)
+    assert read.started_ms is None

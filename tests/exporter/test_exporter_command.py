@@ -125,7 +125,7 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(EosctlError, match="No space left"):
-        serve.write_whole(path, b"new")
+        serve.write_textfile(path, b"new")
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("eosctl.prom", "old")]
 
 

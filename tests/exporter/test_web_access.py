@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,7 @@ import yaml
 
 from eosctl.collect.overview import Overview
 from eosctl.deadline import Clock
-from eosctl.errors import InputFileError
+from eosctl.errors import InputFileError, RefusedError
 from eosctl.events import Event
 from eosctl.exporter import server as server_module
 from eosctl.exporter.server import open_server
@@ -38,6 +39,7 @@ HASH = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
 def put(folder: Path, config: object) -> Path:
     path = folder / "web.yml"
     path.write_text(config if isinstance(config, str) else yaml.safe_dump(config))
+    path.chmod(0o600)
     return path
 
 
@@ -71,6 +73,7 @@ def write_pair(folder: Path, authority: trustme.CA, *names: str) -> None:
     pair = authority.issue_cert(*(names or ("127.0.0.1",)))
     for name, blob in (("server.key", pair.private_key_pem), ("server.crt", pair.cert_chain_pems[0])):
         blob.write_to_path(str(folder / f"{name}.new"))
+        (folder / f"{name}.new").chmod(0o600)
         (folder / f"{name}.new").replace(folder / name)
 
 
@@ -428,4 +431,45 @@ def test_a_file_that_is_wrong_ends_the_exporter_with_a_usage_error(invoke: Invok
     assert done.exit_code == 2
     assert f"{path}: basic_auth_users: the password of prom is no bcrypt hash" in done.stderr
     gone = invoke("exporter", *flags, "--web-config-file", str(tmp_path / "none"))
-    assert (gone.exit_code, "none: cannot be read" in gone.stderr) == (2, True)
+    assert (gone.exit_code, f"cannot read {tmp_path / 'none'}" in gone.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "mode", "owner", "words"),
+    [
+        ("web.yml", 0o666, 0, "others on this machine can change it"),
+        ("web.yml", 0o644, 65534, "belongs to user 65534"),
+        ("server.key", 0o644, 0, "holds a private key and has mode 0644"),
+    ],
+)
+def test_files_that_others_can_change_or_keys_that_they_can_read_are_refused(
+    invoke: Invoke, tmp_path: Path, authority: trustme.CA, spoilt: str, mode: int, owner: int, words: str
+) -> None:
+    """They were taken as they were: others put their own password in, or read the key."""
+    write_pair(tmp_path, authority)
+    path = put(tmp_path, {"tls_server_config": TLS})
+    os.chown(tmp_path / spoilt, owner, -1)
+    (tmp_path / spoilt).chmod(mode)
+    flags = ["-b", "127.0.0.1:9", "-g", "g", "--listen", "127.0.0.1:0", "--web-config-file", str(path)]
+    done = invoke("exporter", *flags)
+    assert (done.exit_code, words in done.stderr) == (6, True), done.stderr
+
+
+def test_a_key_that_stands_in_the_file_makes_it_private(tmp_path: Path, authority: trustme.CA) -> None:
+    pair = authority.issue_cert("127.0.0.1")
+    inline = {"cert": pair.cert_chain_pems[0].bytes().decode(), "key": pair.private_key_pem.bytes().decode()}
+    path = put(tmp_path, {"tls_server_config": inline})
+    WebAccess(path, Clock(), print)
+    path.chmod(0o644)
+    with pytest.raises(RefusedError, match="holds a private key and has mode 0644"):
+        WebAccess(path, Clock(), print)
+
+
+def test_a_file_that_others_can_change_by_now_lets_nobody_in(tmp_path: Path) -> None:
+    path, told = put(tmp_path, {"basic_auth_users": {"prom": HASH}}), list[Event]()
+    with serving(path, told) as url:
+        assert get(url, user=f"prom:{PASSWORD}").status == 200
+        path.chmod(0o666)
+        path.write_text(path.read_text() + "\n")
+        assert get(url, user=f"prom:{PASSWORD}").status == 500
+    assert ["others on this machine" in each.message for each in told] == [True]

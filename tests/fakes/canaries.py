@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import json
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -24,10 +25,9 @@ from tests.fakes.broker_state import FakeTransaction
 from tests.fakes.config_topic import config_records, created
 from tests.fakes.connectors import FILE_SOURCE
 from tests.fakes.http_server import metrics_endpoint
-from tests.fakes.topics import FakeTopicStore
 
 CLUSTER, URL = "fake-cluster-id", "http://w0:8083"
-TASK_ID, LEADER_ID = "g-orders-0", "connect-cluster-g"
+LEADER_ID = "connect-cluster-g"
 SESSION_KEY = base64.b64encode(b"canary-session-key").decode()
 CONNECTOR = {
     "name": "orders",
@@ -41,8 +41,6 @@ CONNECTOR = {
     "offsets.storage.topic": "orders-offsets",
 }
 CANARY_WORDS = ("canary-", SESSION_KEY, base64.b64encode(b"me:canary-url").decode())
-KEY = b'["orders",{"f":"a"}]'
-METRICS = 'kafka_connect_source_task_metrics_transaction_size_max{connector="orders",task="0"} 2000.0\n'
 CLIENT = """\
 security.protocol=PLAINTEXT
 sasl.mechanism=PLAIN
@@ -66,6 +64,8 @@ admin.{CLIENT}"""
 class World(fakes.World):
     """Files and variables full of canaries, a broker, topics and workers that hold more, and what looked at them.
 
+    All of it is about `connector`.
+
     Group g with one worker, whose properties file is `properties`; a program that touches `restart` restarts it.
     """
 
@@ -74,6 +74,20 @@ class World(fakes.World):
     acls: FakeAclStore = field(default_factory=FakeAclStore)
     until_end: ExitStack = field(default_factory=ExitStack)
     targets: list[Target] = field(default_factory=list)
+    connector: str = "orders"
+
+    @property
+    def task_id(self) -> str:
+        return f"g-{self.connector}-0"
+
+    @property
+    def config(self) -> dict[str, str]:
+        return {**CONNECTOR, "name": self.connector}
+
+    @property
+    def key(self) -> bytes:
+        """That of its only offset."""
+        return json.dumps([self.connector, {"f": "a"}], separators=(",", ":")).encode()
 
     @property
     def properties(self) -> Path:
@@ -91,7 +105,9 @@ class World(fakes.World):
 
     def metrics(self) -> str:
         """The URL of an endpoint that serves until the world ends."""
-        return self.until_end.enter_context(metrics_endpoint(METRICS)).url
+        name = self.connector.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        text = f'kafka_connect_source_task_metrics_transaction_size_max{{connector="{name}",task="0"}} 2000.0\n'
+        return self.until_end.enter_context(metrics_endpoint(text)).url
 
     def take_id(self, transactional_id: str, *, timeout_ms: int = 60_000) -> None:
         """A task, a leader, or a round of the leader's, initialises its id."""
@@ -146,15 +162,15 @@ class World(fakes.World):
 
 def failed_in_fencing(world: World) -> None:
     """The connector's only task has FAILED in zombie fencing: it had two, whose record is older than the commit."""
-    world.connect.add("orders", CONNECTOR).fail(trace=FENCING_FAILED)
-    world.keep_config("tasks-fencing-orders", {"task-count": 2})
-    world.keep_config("commit-orders", {"tasks": 1})
+    world.connect.add(world.connector, world.config).fail(trace=FENCING_FAILED)
+    world.keep_config(f"tasks-fencing-{world.connector}", {"task-count": 2})
+    world.keep_config(f"commit-{world.connector}", {"tasks": 1})
 
 
 def unreadable_record(world: World) -> None:
     """A task-count record that a worker which starts loses others with, and a good one after it."""
-    world.keep_config("tasks-fencing-orders", {"tasks": 1})
-    world.keep_config("tasks-fencing-orders", {"task-count": 1})
+    world.keep_config(f"tasks-fencing-{world.connector}", {"tasks": 1})
+    world.keep_config(f"tasks-fencing-{world.connector}", {"task-count": 1})
 
 
 def plain_write(world: World) -> None:
@@ -172,23 +188,23 @@ def lost_markers(world: World) -> None:
 
 
 @contextmanager
-def canary_world(directory: Path) -> Iterator[World]:
-    """Connector orders is STOPPED; a transaction hangs on topic sink."""
+def canary_world(directory: Path, *, connector: str = "orders") -> Iterator[World]:
+    """The connector is STOPPED; a transaction hangs on topic sink."""
     acls = FakeAclStore([Acl("User:w", "READ", "Topic", "connect-configs")], cluster_id=CLUSTER)
     inputs = directory / "inputs"
     inputs.mkdir()
     with ExitStack() as until_end:
-        world = World(directory=inputs, acls=acls, until_end=until_end)
+        world = World(directory=inputs, acls=acls, until_end=until_end, connector=connector)
         until_end.enter_context(world.brokers)
-        _fill(world.topics)
+        _fill(world)
         world.connect.session_key = base64.b64decode(SESSION_KEY)
-        world.connect.add("orders", CONNECTOR, state="STOPPED")
-        world.connect.offsets.alter("orders", [{"partition": {"f": "a"}, "offset": {"n": 1}}])
-        for event, taken in (("start_task", TASK_ID), ("rebalance", LEADER_ID)):
+        world.connect.add(connector, world.config, state="STOPPED")
+        world.connect.offsets.alter(connector, [{"partition": {"f": "a"}, "offset": {"n": 1}}])
+        for event, taken in (("start_task", world.task_id), ("rebalance", LEADER_ID)):
             world.connect.after(event, lambda _call, taken=taken: world.take_id(taken))  # type: ignore[misc]
-        world.connect.after("fence", lambda _call: world.take_id(TASK_ID, timeout_ms=max(ROUND_TIMEOUTS_MS)))
+        world.connect.after("fence", lambda _call: world.take_id(world.task_id, timeout_ms=max(ROUND_TIMEOUTS_MS)))
         state = world.brokers.state
-        state.transactions[TASK_ID] = FakeTransaction(7, 4, "CompleteCommit")
+        state.transactions[world.task_id] = FakeTransaction(7, 4, "CompleteCommit")
         state.transactions[LEADER_ID] = FakeTransaction(8, 0)
         producer_id = state.open_transaction("forgotten", ("sink", 0), epoch=3)
         del state.transactions["forgotten"]
@@ -197,19 +213,20 @@ def canary_world(directory: Path) -> Iterator[World]:
         yield world
 
 
-def _fill(topics: FakeTopicStore) -> None:
+def _fill(world: World) -> None:
+    topics, task_id = world.topics, world.task_id.encode()
     for name in ("connect-offsets", "connect-configs", "connect-status", "orders-offsets", "sink"):
         topics.add_topic(name, 1, {"cleanup.policy": "compact"})
     pairs = [
         ("session-key", {"key": SESSION_KEY, "algorithm": "HmacSHA256", "creation-timestamp": 1}),
-        *created("orders", 1, record=1, config=CONNECTOR),
-        ("task-orders-0", {"properties": CONNECTOR}),
+        *created(world.connector, 1, record=1, config=world.config),
+        (f"task-{world.connector}-0", {"properties": world.config}),
     ]
     for record in config_records(*pairs):
         topics.put("connect-configs", record.key, record.value)
-    topics.put("connect-offsets", KEY, b'{"n":1}')
+    topics.put("connect-offsets", world.key, b'{"n":1}')
     topics.add_topic("__transaction_state", 50)
-    logged_key = struct.pack(">hh", 0, len(TASK_ID)) + TASK_ID.encode()
+    logged_key = struct.pack(">hh", 0, len(task_id)) + task_id
     topics.put("__transaction_state", logged_key, struct.pack(">hqhibiqq", 0, 7, 4, 60_000, 4, 0, 2_000, -1))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from eosctl.app import App
 from eosctl.core.clients.settings import ClientSettings
+from eosctl.core.workers.access import ConnectAccess
 from eosctl.core.workers.url import parse_worker_url
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import UnsupportedError
@@ -103,11 +104,13 @@ class World:
                 made.tasks[task] = FakeTask(state if (name, task) in work else "FAILED", self.connect.leader)
 
     def app(self, state_dir: Path | None = None, *, timeout_s: float = 60.0, **target: Any) -> App:
-        """An App for the group; `target` changes what it is given."""
+        """An App for the group; `target` changes what it is given. Workers that it names are named."""
         client = ClientSettings(self.brokers.bootstrap_servers)
         clock = self.clock()
+        named = frozenset(parse_worker_url(url).origin for url in target.get("connect_urls", ()))
+        connect = ConnectAccess(named=named)
         return App(
-            target=Target(**{"client": client, "group_id": self.group_id, **target}),
+            target=Target(**{"client": client, "group_id": self.group_id, "connect": connect, **target}),
             deadline=Deadline.after(timeout_s, clock),
             state_dir=state_dir or self.state_dir,
             clock=clock,

@@ -50,6 +50,7 @@ def test_the_same_merge_on_two_machines(lone_broker: Stack, merge: Merge, invoke
 def test_the_same_switch(pair: Stack, source: FileSource, invoke: Invoke, tmp_path: Path) -> None:
     """The second is refused while the first is in its merge, and has nothing to do when the first has ended."""
     words = ["offsets", "switch", "--connector", source.name, "--to", f"own-{source.name}", "--yes", *on_pair()]
+    words += [word for url in pair.urls(PAIR) for word in ("-u", url)]
     with held(pair.bootstrap_servers, Api.END_TXN, 1) as (proxy, gate):
         first = Child([*words, "-b", proxy.address], tmp_path)
         gate.wait_closed()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from eosctl.core.fencing_rounds import ROUND_TIMEOUTS_MS
+from eosctl.core.workers.access import ConnectAccess
 from eosctl.errors import (
     ConnectError,
     ExitCode,
@@ -69,6 +70,17 @@ def test_the_leader_fences_and_the_coordinators_tell(scene: Scene) -> None:
     assert row(report, "g-c-1")["after"]["producer_epoch"] == row(report, "g-c-1")["before"]["producer_epoch"] + 1
     assert scene.connect.fenced == ["c"]
     assert scene.brokers.count("InitProducerId") == 0
+
+
+def test_a_leader_that_nobody_named_is_refused_at_plan(scene: Scene) -> None:
+    """Whoever may join the group can lead it; the signature that it got opens /fence of each connector."""
+    other = ConnectAccess(named=frozenset({"http://w1:8083"}))
+    with pytest.raises(RefusedError) as caught:
+        plan_fence(scene.app(connect=other), REQUEST)
+    assert f"-u {URL}." in str(caught.value.hint)
+    for access in (replace(other, trust_discovered=True), replace(other, named=frozenset({URL}))):
+        plan_fence(scene.app(connect=access), REQUEST)
+    assert scene.connect.fenced == []
 
 
 def test_a_connector_that_rest_cannot_name_is_refused_at_plan(scene: Scene) -> None:

@@ -7,7 +7,7 @@ import resource
 import time
 from collections.abc import Sequence
 
-from tests.fuzz.reader import SEED, Reader, faults, faults_of_corpus
+from tests.fuzz.reader import SEED, Reader, faults, known_faults
 from tests.fuzz.readers import READERS
 
 _EXAMPLES = 100_000
@@ -33,7 +33,7 @@ def run(argv: Sequence[str]) -> int:
 def _run(reader: Reader, examples: int, seed: int) -> int:
     """Print what is found, and a line for the reader; return how many findings there are."""
     begun, kinds = time.process_time(), set[str]()
-    for found in faults_of_corpus(reader):
+    for found in known_faults(reader):
         kinds.add(found.kind())
         print(found, flush=True)
     for found in faults(reader, examples, seed=seed):

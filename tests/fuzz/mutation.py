@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Sequence
 from random import Random
 
-MOST_BYTES = 1 << 16
+MOST_BYTES = 1 << 12
 BETWEEN = b"\n\xf8\n"
 """Between the parts of an example that has several: keys and values, say. It is no UTF-8."""
 _BYTES = (0, 1, 0x09, 0x0A, 0x0D, 0x22, 0x24, 0x2D, 0x3A, 0x5C, 0x7B, 0x7F, 0x80, 0xC0, 0xED, 0xFE, 0xFF)
 _NUMBERS = (0, 1, -1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 1 << 31, (1 << 63) - 1, 1 << 63)
-_DEEP = 3_000
+_DEEP = 1_100
+"""Beyond what Python takes of brackets in brackets."""
 _DIGITS = (
     *(b"9" * 400, b"9" * 5_000, b"-" + b"9" * 5_000, b"1e400", b"-1e400", b"1" + b"0" * 308, b"0.5", b"-0", b"007"),
     *(b"2147483647", b"2147483648", b"-2147483649", b"9223372036854775807", b"9223372036854775808"),
@@ -25,7 +26,7 @@ _VALUES = (
 _TOKENS = (
     *_DIGITS,
     *_VALUES,
-    *(b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xff\xfe", b"\xf0\x9f\x98\x80", b"\xc2\x9b", b"\r\n", b"\x85", "\u2028".encode()),
+    *(b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xff\xfe", b"\xf0\x9f\x98\x80", b"\xc2\x9b", b"\r\n", b"\x85"),
     *(b"!!timestamp x", b"!!int x", b"!!binary x", b"!!python/none", b"&a [*a]", b"*a", b"<<: 1", b"? [a]", b"---\n"),
     *(b"${env:X}", b"\\u12", b"\\uD800", b'["', b'",', b'{"', b"-", b"--", b"/*", b"'", b"%s", b"\\"),
 )  # fmt: skip
@@ -34,12 +35,12 @@ _NUMBER = re.compile(rb"[0-9]+")
 Change = Callable[[Random, bytearray, Sequence[bytes]], None]
 
 
-def mutated(chance: Random, seeds: Sequence[bytes]) -> bytes:
-    """Return one of the seeds after one to six changes."""
+def mutated(chance: Random, seeds: Sequence[bytes], *, most: int = MOST_BYTES) -> bytes:
+    """Return one of the seeds after one to six changes, and at most so many bytes of it."""
     data = bytearray(chance.choice(seeds))
     for _change in range(chance.choice((1, 1, 1, 2, 2, 3, 4, 6))):
         chance.choice(_CHANGES)(chance, data, seeds)
-    return bytes(data[:MOST_BYTES])
+    return bytes(data[:most])
 
 
 def _stretch(chance: Random, data: bytearray) -> slice:

@@ -15,10 +15,17 @@ from random import Random
 from types import FrameType
 
 from eosctl.errors import EosctlError
-from tests.fuzz.mutation import mutated
+from tests.fuzz.mutation import MOST_BYTES, mutated
 
 CORPUS = Path(__file__).parent / "corpus"
 SEED = 1
+
+
+_HOSTILE = (
+    *(b"", b"\0" * 64, b"\xff" * 64, b"\x7f" * 64, b"[" * 100_000, b'{"a":' * 100_000, b'["c",' + b"[" * 100_000),
+    *(b"9" * 10_000, b'{"partition":' + b"9" * 10_000 + b"}", b'{"offsets":' + b"[" * 100_000, b"\\" * 9_999),
+    *(b"\0\x02" + b"\xff\xff\xff\x7f" * 30, b'"' * 9_999, b"- " * 2_000, b"a.1=" * 2_000, b"\n" * 2_000, b"{" * 9_999),
+)
 
 
 class DisagreementError(Exception):
@@ -35,9 +42,9 @@ class TooLargeError(Exception):
 
 @dataclass(frozen=True)
 class Reader:
-    """`read` returns something, or raises EosctlError; `make` gives good bytes for it, which it is to return of.
+    """`read` returns something or raises EosctlError; `make` gives good bytes for it.
 
-    `most_s` and `most_mib` are CPU time and memory that one example may take.
+    `most_s` and `most_mib` are CPU time and memory that one example may take, `most_bytes` its own length.
     """
 
     name: str
@@ -45,6 +52,7 @@ class Reader:
     make: Callable[[], Sequence[bytes]]
     most_s: float = 1.0
     most_mib: int = 100
+    most_bytes: int = MOST_BYTES
 
     @cached_property
     def seeds(self) -> Sequence[bytes]:
@@ -58,7 +66,8 @@ class Reader:
     def examples(self, count: int, *, seed: int = SEED) -> Iterator[bytes]:
         """So many damaged ones."""
         for number in range(count):
-            yield mutated(Random(f"{self.name} {seed} {number}"), self.seeds)  # noqa: S311 - not for secrets
+            chance = Random(f"{self.name} {seed} {number}")  # noqa: S311 - not for secrets
+            yield mutated(chance, self.seeds, most=self.most_bytes)
 
     def fault(self, data: bytes) -> BaseException | None:
         """What is wrong with how an example is read; None where it is read or refused."""
@@ -105,12 +114,16 @@ class Found:
         return path
 
 
-def faults_of_corpus(reader: Reader) -> Iterator[Found]:
-    """Each that is still there of what was once found."""
+def known_faults(reader: Reader) -> Iterator[Found]:
+    """Each that is still there of what was once found, or of what is tried on every reader."""
     for path in reader.corpus():
         fault = reader.fault(data := path.read_bytes())
         if fault is not None:
             yield Found(reader.name, f"corpus/{reader.name}/{path.name}", data, fault)
+    for data in _HOSTILE:
+        fault = reader.fault(data)
+        if fault is not None:
+            yield Found(reader.name, "hostile to all", data, fault)
 
 
 def faults(reader: Reader, count: int, *, seed: int = SEED) -> Iterator[Found]:

@@ -28,11 +28,13 @@ RUNS: dict[str, object] = {
 
 
 def test_the_newest_record_of_each_connector_and_task_counts() -> None:
+    """Numbers that no task has are no tasks (`Integer.parseInt`); 5,000 digits used to end each look at the group."""
     read = read_statuses([
         status("status-connector-a", RUNS), status("status-task-a-0", {"state": "FAILED"}),
         status("status-task-a-0", RUNS), status("status-task-a-b-12", RUNS), status("status-task-gone-0", RUNS),
         status("status-task-gone-0", None), status("status-task-a-1", b"{broken"),
-        status("status-topic-t:connector-a", {"topic": {}}), Record("connect-status", 0, 9, -1, None, b"{}"),
+        status("status-topic-t:connector-a", {"topic": {}}), status(f"status-task-a-{'9' * 5000}", RUNS),
+        status("status-task-a-2147483648", RUNS), Record("connect-status", 0, 9, -1, None, b"{}"),
     ])  # fmt: skip
     assert set(read) == {("a", -1), ("a", 0), ("a-b", 12)}
     assert read["a", 0] == RUNS

@@ -7,6 +7,8 @@ import os
 import pty
 import select
 import shutil
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ import pytest
 
 from eosctl.foreign import is_plain_word
 from tests.fakes.http_server import metrics_endpoint
+from tests.terminals import take_terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = "import importlib; importlib.import_module('eosctl.commands.frame.root').root(prog_name='eosctl')"
@@ -48,16 +51,18 @@ _PATIENCE_S = 60.0
 
 @contextmanager
 def _shell(argv: list[str], environ: dict[str, str], directory: Path) -> Iterator[int]:
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(directory)
-        os.execvpe(argv[0], argv, environ)
+    terminal, slave = pty.openpty()
+    started = subprocess.Popen(
+        argv, env=environ, cwd=directory, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+        preexec_fn=take_terminal,
+    )  # fmt: skip
+    os.close(slave)
     try:
         yield terminal
     finally:
         os.close(terminal)
-        os.kill(pid, 9)
-        os.waitpid(pid, 0)
+        os.killpg(started.pid, signal.SIGKILL)
+        started.wait()
 
 
 def _read_until(terminal: int, done: Path, lines: int) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eosctl.machine.kept_file import write_steadily
+from eosctl.machine.files import write_steadily
 
 MIB = 1 << 20
 

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
-from eosctl.group.observation.rules import VALIDATION
+from eosctl.core.workers.access import ConnectAccess
+from eosctl.group.observation.rules import VALIDATION, ObservedConnector
 from eosctl.observation.connectors.rules import (
     Rule,
     boundary,
     support,
 )
+from eosctl.observation.validations import with_validations
+from tests.fakes.rescue_scene import Scene
 from tests.group.observations import good, source
 from tests.observation.rule_cases import MIRRORED, REFUSED, UNDECLARED, found, required
 
@@ -121,3 +124,23 @@ def test_a_connector_that_is_not_mirror_makers_is_not_judged_by_its_config() -> 
     assert [each.code for each in found(support, replace(good(), connectors=other, mirror_maker=True))] == [
         "support_unknown"
     ]
+
+
+@pytest.mark.parametrize(
+    ("access", "secret"),
+    [
+        (ConnectAccess(), None),
+        (ConnectAccess(named=frozenset({"http://w0:8083"})), "hunter2"),
+        (ConnectAccess(trust_discovered=True), "hunter2"),
+    ],
+    ids=["discovered", "named", "trusted"],
+)
+def test_a_worker_that_nobody_named_validates_what_it_knows_itself(access: ConnectAccess, secret: str | None) -> None:
+    """It was sent whole configs, passwords included, which another worker had told."""
+    world = Scene()
+    sent = list[Any]()
+    world.connect.before("validate", lambda call: sent.append(call.what[2]))
+    there = ObservedConnector("c", "source", {**world.connector.config, "password": "hunter2"})
+    observation = replace(good(), connectors=(there,), cluster_ids={"http://w0:8083": "c"})
+    with_validations(world.app(connect_urls=(), connect=access), observation)
+    assert [each.get("password") for each in sent] == [secret]

@@ -179,6 +179,21 @@ def test_show_tells_who_won(profile: Profile, commented: Path, tmp_path: Path) -
     assert "flag:1" in plain
 
 
+def test_show_has_no_password_of_a_url(profile: Profile, tmp_path: Path) -> None:
+    """`https://client:password@…` of the token endpoint was shown as it is."""
+    client = tmp_path / "c.properties"
+    client.write_text(
+        "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\nsome.new.setting=canary-1\nmetadata.max.age.ms=50000\n"
+        "sasl.oauthbearer.token.endpoint.url=https://client:canary-2@idp/token?key=canary-3\n"
+    )
+    client.chmod(0o600)
+    done = profile("show", "-b", "b:1", "--command-config", str(client), "-o", "json")
+    rows = {row["name"]: row["value"] for row in done.json()["data"]["rows"]}
+    assert rows["client.oauth_token_endpoint_url"] == "https://***@idp/token?…"
+    assert "50000" in rows["client.extra"].values()
+    assert "canary" not in done.stdout + done.stderr
+
+
 def test_show_runs_no_command(profile: Profile, file: Path, tmp_path: Path) -> None:
     marker = tmp_path / "ran"
     client = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "me"}
@@ -191,9 +206,11 @@ def test_show_runs_no_command(profile: Profile, file: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("section", ["client", "connect"])
-@pytest.mark.parametrize(("mode", "exit_code"), [(0o644, 4), (0o664, 6), (0o646, 6)])
+@pytest.mark.parametrize(
+    ("mode", "group", "exit_code"), [(0o644, 4711, 4), (0o664, os.getegid(), 4), (0o664, 4711, 6), (0o646, 4711, 6)]
+)
 def test_commands_that_others_could_have_put_there_are_not_run(
-    invoke: Invoke, file: Path, tmp_path: Path, section: str, mode: int, exit_code: int
+    invoke: Invoke, file: Path, tmp_path: Path, section: str, mode: int, group: int, exit_code: int
 ) -> None:
     """Whoever could write the file had a command run as its owner at the owner's next eosctl."""
     marker = tmp_path / "ran"
@@ -203,13 +220,15 @@ def test_commands_that_others_could_have_put_there_are_not_run(
     chosen = {"bootstrap_server": "127.0.0.1:1", section: {**settings, key: f"touch {marker}; echo canary"}}
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"profiles": {"p": chosen, "q": {"bootstrap_server": "127.0.0.1:1"}}}))
+    os.chown(file, -1, group)
     file.chmod(mode)
     done = invoke("txn", "list", "-p", "p", "--timeout", "300s")
     assert (done.exit_code, marker.exists()) == (exit_code, exit_code != 6), done.stderr
     if exit_code == 6:
         assert f"{file} holds commands that eosctl runs and has mode {mode:04o}: others on this" in done.stderr
         assert f"chmod go-w {file}" in done.stderr
-    assert invoke("txn", "list", "-p", "q", "--timeout", "300s").exit_code == 4, "a profile without commands"
+    without_commands = invoke("txn", "list", "-p", "q", "--timeout", "300s")
+    assert without_commands.exit_code == exit_code, "it says which broker gets the secrets of its owner"
     assert invoke("profile", "show", "p").exit_code == 0, "looking at it runs nothing"
 
 

@@ -27,7 +27,7 @@ def test_the_examples_may_be_rehearsed(name: str) -> None:
     document = documented(name)
     found = fit_connector(GivenConnector(name, document["config"]), brokers=1, kafka_version=(4, 3))
     assert found.outside
-    assert "example.com" not in str(found.config_at("127.0.0.1:1"))
+    assert "example.com" not in str(found.config_at("127.0.0.1:1", {}))
 
 
 def test_faults_and_verdicts_are_those_of_the_code() -> None:

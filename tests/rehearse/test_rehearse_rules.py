@@ -62,7 +62,7 @@ def test_overrides_that_lead_to_brokers_are_left_out_and_said() -> None:
         consumer__override__security__protocol="SASL_SSL",
         producer__override__linger__ms="5",
     )
-    assert found.config_at("sandbox:1") == {"connector.class": CLASS, "producer.override.linger.ms": "5"}
+    assert found.config_at("sandbox:1", {}) == {"connector.class": CLASS, "producer.override.linger.ms": "5"}
     assert len(found.changed) == 3
     assert not any("secret-of-prod" in each or "prod:9092" in each for each in found.changed)
 
@@ -79,8 +79,31 @@ def test_brokers_that_a_connector_writes_to_are_the_sandboxs(name: str, login: s
     found = fit_connector(
         GivenConnector("c", {"connector.class": CLASS, name: "prod:9092", login: "x"}), brokers=1, kafka_version=NEWEST
     )
-    assert found.config_at("sandbox:1") == {"connector.class": CLASS, name: "sandbox:1"}
+    assert found.config_at("sandbox:1", {}) == {"connector.class": CLASS, name: "sandbox:1"}
     assert "prod:9092" not in str((found.changed, found.outside))
+
+
+@pytest.mark.parametrize(
+    ("name", "prefixes"),
+    [
+        ("bootstrap.servers", [""]),
+        ("target.cluster.bootstrap.servers", ["target.cluster."]),
+        (
+            "schema.history.internal.kafka.bootstrap.servers",
+            ["schema.history.internal.producer.", "schema.history.internal.consumer."],
+        ),
+        ("confluent.topic.bootstrap.servers", ["confluent.topic."]),
+    ],
+)
+def test_clients_of_a_connector_log_in_to_the_sandbox(name: str, prefixes: list[str]) -> None:
+    """Its brokers let everybody in, who read what the connector is configured with."""
+    found = fit_connector(
+        GivenConnector("c", {"connector.class": CLASS, name: "prod:9092"}), brokers=1, kafka_version=NEWEST
+    )
+    logins = {f"{prefix}sasl.mechanism": "PLAIN" for prefix in prefixes}
+    assert found.config_at("sandbox:1", {"sasl.mechanism": "PLAIN"}) == {
+        "connector.class": CLASS, name: "sandbox:1", **logins,
+    }  # fmt: skip
 
 
 def test_the_login_of_the_source_system_stays() -> None:
@@ -171,7 +194,7 @@ def test_a_version_that_does_not_know_the_setting_writes_all_the_same() -> None:
 def test_a_mirror_that_only_reads_is_rehearsed(source: str, more: dict[str, str]) -> None:
     config = {**MIRRORS, "source.cluster.bootstrap.servers": source, "source.cluster.sasl.mechanism": "PLAIN", **more}
     found = fit_connector(GivenConnector("m", config), brokers=1, kafka_version=NEWEST)
-    assert found.config_at("sandbox:1") == {**config, "target.cluster.bootstrap.servers": "sandbox:1"}
+    assert found.config_at("sandbox:1", {}) == {**config, "target.cluster.bootstrap.servers": "sandbox:1"}
     assert found.outside["source.cluster.bootstrap.servers"] == source
 
 

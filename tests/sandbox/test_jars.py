@@ -10,7 +10,7 @@ import pytest
 
 from eosctl.errors import EosctlError, UnreachableError, UsageError
 from eosctl.events import Event, ignore_events
-from eosctl.machine.java import require_java
+from eosctl.machine.java import Java, require_java
 from eosctl.sandbox.downloads.jars import cache_dir, ensure_jars, proxy_options
 from eosctl.sandbox.downloads.relock import lock_text, root_coordinates
 from eosctl.sandbox.lock import DEFAULT_VERSION, Jar, connect_version, parse_lock, read_lock, supported_versions
@@ -117,9 +117,20 @@ def test_fetch_once_then_from_the_cache(tmp_path: Path, repository: tuple[str, J
         assert path.read_bytes() == b"not really a jar"
     assert len(events) == 1
     assert not killed.exists()
-    path.write_bytes(b"cut")
-    ensure_jars([jar], cache=tmp_path / "cache", java=java, maven_url=url, on_event=events.append)
-    assert path.read_bytes() == b"not really a jar"
+    for other in (b"cut", b"NOT really a jar"):  # of the right size, it was run
+        path.write_bytes(other)
+        ensure_jars([jar], cache=tmp_path / "cache", java=java, maven_url=url, on_event=events.append)
+        assert path.read_bytes() == b"not really a jar"
+
+
+def test_a_jar_of_the_right_size_with_other_bytes_is_not_run(tmp_path: Path, repository: tuple[str, Jar]) -> None:
+    url, jar = repository
+    path = tmp_path / "cache" / "jars" / jar.sha256[:16] / jar.file_name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"not really A jar")
+    unable = Java(Path("/bin/false"), "a Java that fetches nothing")
+    with pytest.raises(UnreachableError):
+        ensure_jars([jar], cache=tmp_path / "cache", java=unable, maven_url=url, on_event=ignore_events)
 
 
 @pytest.mark.live

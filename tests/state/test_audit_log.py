@@ -68,6 +68,31 @@ def test_a_write_that_raises_is_recorded(tmp_path: Path, error: BaseException, o
 
 
 @pytest.mark.parametrize(
+    ("option", "given", "kept"),
+    [
+        ("restart_command", "curl -u admin:hush http://{host}:8080/restart", "curl ***"),
+        ("set_config_command", "/opt/set-mode", "/opt/set-mode"),
+        ("accept_gone", ("https://u:hush@w1:8083", "u:hush@w2:8083"), ["https://***@w1:8083", "***@w2:8083"]),
+        ("accept_gone", "http://w1:8083/connect", "http://w1:8083/connect"),
+        ("offsets", '{"position": 3}', '{"position": 3}'),
+        ("env", "DB_PASSWORD=hush", "DB_PASSWORD=***"),
+        ("workload", "kafkaconnect/shop", "kafkaconnect/shop"),
+        (
+            "conf",
+            ("spark.hadoop.fs.s3a.secret.key=hush", "spark.x.y=hush"),
+            ["spark.hadoop.fs.s3a.secret.key=***", "spark.x.y=***"],
+        ),
+    ],
+)
+def test_arguments_are_kept_without_passwords(tmp_path: Path, option: str, given: object, kept: object) -> None:
+    """Passwords in URLs and in commands stood there as they were given."""
+    action = AuditedCommand("x y", {option: given}, (), Target())
+    audit(tmp_path).record(action, PLAN, lambda: Report("x-result"))
+    [entry] = lines(tmp_path / "audit.jsonl")
+    assert entry["arguments"] == {option: kept}
+
+
+@pytest.mark.parametrize(
     ("error", "undo"),
     [(DeadlineError("x"), "eosctl x --back"), (OSError(), "eosctl x --back"), (StalePlanError("x"), None)],
 )

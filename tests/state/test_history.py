@@ -58,7 +58,39 @@ def test_history_needs_no_secret_and_no_cluster(invoke: Invoke, tmp_path: Path) 
     )
 
 
+@pytest.mark.parametrize(
+    "members",
+    [
+        '"time_ms": "x"', '"time_ms": [1]', '"command": ["fence"]', '"target": "x"', '"outcome": {"x": 1}',
+        '"arguments": 1', '"overrides": [1]', '"touched": 7', '"error": "x"',
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("output", ["wide", "json", "yaml"])
+def test_a_line_with_members_of_other_types_is_damaged(
+    invoke: Invoke, tmp_path: Path, members: str, output: str
+) -> None:
+    """They used to end `history` with a TypeError or an AttributeError."""
+    (tmp_path / "log").write_text(f'{{"id": "1", {members}}}\n{{"id": 7}}\n{entry(5, "fence")}\n')
+    shown = invoke("history", "--audit-log", str(tmp_path / "log"), "--since", "1970-01-01", "-o", output)
+    assert shown.exit_code == 0, shown.stderr
+    assert "2 damaged lines" in shown.stderr
+    assert "fence" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("touched", "named"),
+    [('{"connectors": [5, "c"], "left_out": 3}', "connectors 5, c"), ('{"connectors": 5, "topics": ["t"]}', "topic t")],
+)
+def test_what_a_write_touched_is_named_as_far_as_it_is_a_list(
+    invoke: Invoke, tmp_path: Path, touched: str, named: str
+) -> None:
+    (tmp_path / "log").write_text(f'{{"id": "1", "touched": {touched}, "user": "\\ud800"}}\n')
+    shown = invoke("history", "--audit-log", str(tmp_path / "log"))
+    assert (shown.exit_code, named in shown.stdout) == (0, True), shown
+
+
 def test_history_of_nothing_and_of_nonsense(invoke: Invoke, tmp_path: Path) -> None:
     assert invoke("history").stdout.startswith("Nothing was written so far.")
     assert invoke("history", "--since", "yesterday").exit_code == 2
+    assert invoke("history", "--since", f"{'9' * 5000}d").exit_code == 2
     assert invoke("history", "--audit-log", str(tmp_path)).exit_code == 1

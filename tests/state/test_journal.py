@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eosctl.app import App
 from eosctl.deadline import Deadline
@@ -74,12 +76,18 @@ def test_entries_are_read_as_values_of_their_classes(journal: Journal) -> None:
 
 @pytest.mark.parametrize(
     ("members", "wrong"),
-    [({}, "it has no 'step'"), ({"step": "b", "workers": [1]}, r"workers\[0\]: expected str, got int")],
+    [
+        ({}, "it has no 'step'"),
+        ({"step": "b", "workers": [1]}, r"workers\[0\]: expected str, got int"),
+        ({"step": "b", "workers": ["HALF"]}, "a text in it has half of a surrogate pair"),
+        ({"step": "b", "HALF": 1}, "a text in it has half of a surrogate pair"),
+    ],
 )
 def test_an_entry_that_is_not_what_it_was_is_named(journal: Journal, members: dict[str, object], wrong: str) -> None:
     """It used to be a KeyError with a traceback."""
     journal.write("done", step="a")
     journal.write("done", **members)
+    journal.path.write_text(journal.path.read_text().replace("HALF", "\\ud800"))
     with pytest.raises(EosctlError, match=rf"cannot read .*it\.ndjson: entry 2 \(done\): {wrong}$") as unreadable:
         journal.read({"done": Done})
     assert unreadable.value.hint
@@ -100,6 +108,31 @@ def test_a_last_entry_that_cannot_be_written_is_a_warning(journal: Journal) -> N
         journal.write("begin")
     (problem,) = journal.close()
     assert (problem.code, problem.severity) == ("journal_not_closed", "warning")
+
+
+@pytest.mark.parametrize("hold", ["{}", '{"pid": 1}', '{"pid": 1, "time_ms": "x"}', '{"pid": {}, "time_ms": 1}'])
+def test_who_holds_it_is_unknown_where_the_line_does_not_tell(journal: Journal, hold: str) -> None:
+    """It used to be a KeyError or a TypeError of the one who looks."""
+    with journal.hold("it"):
+        journal.path.write_text(f'{{"event": "hold", {hold[1:]}\n'.replace(", }", "}"))
+        assert journal.holder() == "process unknown"
+
+
+def test_very_deep_json_is_no_entry(journal: Journal) -> None:
+    journal.path.parent.mkdir()
+    journal.path.write_bytes(b"[" * 100_000 + b"\n")
+    assert journal.entries() == []
+
+
+@given(cut=st.integers(0, 200))
+def test_a_journal_that_was_cut_off_keeps_its_whole_lines(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
+    journal = Journal(tmp_path_factory.mktemp("cut") / "it.ndjson", FakeTime(1.5).clock())
+    left = b"".join(b'{"event": "e", "number": %d}\n' % number for number in range(3))[:cut]
+    journal.path.write_bytes(left)
+    kept = len([line for line in left.split(b"\n") if line.endswith(b"}")])
+    assert len(journal.entries()) == kept
+    journal.write("end")
+    assert [entry["event"] for entry in journal.entries()] == ["e"] * kept + ["end"]
 
 
 def test_one_process_holds_it_and_the_lock_goes_with_the_process(journal: Journal) -> None:

@@ -16,7 +16,7 @@ from eosctl.app import App
 from eosctl.core.records import Record
 from eosctl.deadline import Deadline
 from eosctl.errors import EosctlError
-from eosctl.machine.kept_file import write_whole
+from eosctl.machine.files import write_whole
 from eosctl.report import Report
 from eosctl.state.audit import AuditedCommand, AuditLog
 from eosctl.state.audit_file import append_entry, read_entries

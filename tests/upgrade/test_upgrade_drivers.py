@@ -120,7 +120,7 @@ def test_command_fills_in_words_and_no_shell_reads_them(app: App, tmp_path: Path
     "worker",
     [
         "http://-oproxycommand=id:8083", "http://$(id):8083", "http://w1;id:8083", "http://w1`id`:8083", "http://..:8083",
-        "http://w1&id:8083", "http://w1:8083/$(id)", "http://w\u0131:8083",
+        "http://w1&id:8083", "http://w1:8083/$(id)", "http://w1-:8083", "http://w1.-x:8083", "fd00::1%$(id)/a->b#2", "http://w\u0131:8083",
     ],
 )  # fmt: skip
 def test_what_a_member_calls_itself_becomes_no_option_and_no_command(worker: str) -> None:
@@ -131,6 +131,11 @@ def test_what_a_member_calls_itself_becomes_no_option_and_no_command(worker: str
     ):
         with pytest.raises(RefusedError, match="nothing was written"):
             driver.actions([worker], Mode.ENABLED)
+
+
+def test_what_is_filled_into_a_shown_command_is_one_word() -> None:
+    driver = SystemdDriver("connect worker@{host}", "/etc/my connect.properties")
+    assert driver.actions([WORKER], Mode.ENABLED)[1] == "systemctl restart 'connect worker@w1.example'"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ by their parts.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from eosctl.core.clients.harmless_settings import is_harmless, names_address, names_path, sounds_secret, takes_pairs
 from eosctl.core.java.properties import parse_properties
@@ -16,6 +16,7 @@ from eosctl.core.wording import encodable
 from eosctl.errors import InputFileError
 
 HIDDEN = "***"
+_SHORTEST = 4  # a shorter value is part of any text
 _HOST = r"(?:(?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d+|\(\d+\))?|:\d+)"
 _ADDRESS = re.compile(
     r"(?P<scheme>(?:(?:[a-z][\w+.-]*:)+@?//|jdbc:oracle:\w+:@)?)(?:(?<=//)(?P<user>[^/@\s?;,]*)@)?"
@@ -75,6 +76,18 @@ def shown_value(name: str, value: object) -> object:
     if "://" in text or text.lower().startswith("jdbc:") or names_address(name):
         return shown_address(name, value)
     return HIDDEN if _looks_secret(text, pairs=takes_pairs(name)) else encodable(value)
+
+
+def without_values(text: str, config: Mapping[str, object], *, secret: Container[str] = ()) -> str:
+    """Return what a worker said of a config without the config's values that are not shown, and those of `secret`."""
+    shown = {
+        value.strip(): HIDDEN if name in secret else str(shown_value(name, value))
+        for name, value in config.items()
+        if isinstance(value, str) and (len(value.strip()) >= _SHORTEST or (value.strip() and sounds_secret(name)))
+    }
+    for value in sorted(shown, key=len, reverse=True):
+        text = text.replace(value, shown[value])
+    return text
 
 
 def _looks_secret(text: str, *, pairs: bool) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from eosctl.core.clients.librdkafka_limits import REQUEST_TIMEOUT, fitted
-from eosctl.core.clients.sasl import TOKEN_COMMAND, sasl_fields
+from eosctl.core.clients.sasl import KINIT_COMMAND, TOKEN_COMMAND, sasl_fields
 from eosctl.core.clients.settings import ClientSettings, Secret
 from eosctl.core.clients.stores import StoreFile, endpoint_stores, store_files
 from eosctl.core.frozen import frozen
@@ -62,7 +62,7 @@ _PASSED_ON = {
         "client.dns.lookup", "retry.backoff.ms", "reconnect.backoff.ms", "reconnect.backoff.max.ms",
         "metadata.max.age.ms", "connections.max.idle.ms", "socket.connection.setup.timeout.ms",
         "socket.keepalive.enable", "broker.address.family", "sasl.kerberos.service.name", "sasl.kerberos.principal",
-        "sasl.kerberos.keytab", "sasl.kerberos.kinit.cmd", "socket.send.buffer.bytes", "socket.receive.buffer.bytes",
+        "sasl.kerberos.keytab", KINIT_COMMAND, "socket.send.buffer.bytes", "socket.receive.buffer.bytes",
     )
 } | {
     "send.buffer.bytes": "socket.send.buffer.bytes",

@@ -13,6 +13,7 @@ from eosctl.core.java.properties import Properties
 if TYPE_CHECKING:
     from eosctl.core.java.jaas import LoginModule
 
+KINIT_COMMAND = "sasl.kerberos.kinit.cmd"
 TOKEN_COMMAND = "sasl.oauthbearer.token_command"  # noqa: S105 - the name of a setting
 """eosctl's own: what prints a bearer token, run again before that token ends."""
 

@@ -24,7 +24,7 @@ def json_of(text: bytes | str, *, mend: bool = False) -> object:
     """Return the value of a JSON text in UTF-8.
 
     Raise ValueError for what is no JSON, is nested too deep, or spells half of a surrogate pair (`"\\ud800"`): no name
-    and no text of Kafka's can hold that, and nothing that is sent or printed. With `mend`, a question mark stands for it.
+    and no text of Kafka's can hold that, and nothing that is sent or printed. With `mend` it becomes a question mark.
     """
     text = text if isinstance(text, str) else text.decode("utf-8-sig")
     try:

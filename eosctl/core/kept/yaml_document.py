@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 _MOST_VALUES = 100_000
 """Once its aliases are followed: nine lines of nine aliases each become gigabytes (a billion laughs)."""
+_DEEPEST = 100
+"""Brackets within brackets on a line: PyYAML's time grows with the square of their number (6.0)."""
 
 
 def yaml_of(text: str, *, source: str, once: bool = False, hint: str | None = None) -> Any:
@@ -20,8 +22,14 @@ def yaml_of(text: str, *, source: str, once: bool = False, hint: str | None = No
     """
     import yaml
 
+    class ShallowLoader(yaml.SafeLoader):
+        def fetch_flow_collection_start(self, token: Any) -> None:
+            if self.flow_level == _DEEPEST:
+                raise _TooMuchError(f"it is nested more than {_DEEPEST} deep")
+            super().fetch_flow_collection_start(token)
+
     try:
-        loader = yaml.SafeLoader(text)
+        loader = ShallowLoader(text)
         try:
             root = loader.get_single_node()
             if root is None:
@@ -35,16 +43,15 @@ def yaml_of(text: str, *, source: str, once: bool = False, hint: str | None = No
     except yaml.MarkedYAMLError as exc:
         line = exc.problem_mark.line + 1 if exc.problem_mark else 0
         raise InputFileError(f"{source}:{line}: not valid YAML: {exc.problem}", hint=hint) from None
-    except _TooMuchError:
-        problem = f"its aliases stand for more than {_MOST_VALUES:,} values"
-        raise InputFileError(f"{source}: not valid YAML: {problem}", hint=hint) from None
+    except _TooMuchError as exc:
+        raise InputFileError(f"{source}: not valid YAML: {exc}", hint=hint) from None
     except (yaml.YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as exc:
         # what its constructors raise for `!!timestamp x`, `!!bool x` and such
         raise InputFileError(f"{source}: not valid YAML: {type(exc).__name__}", hint=hint) from None
 
 
 class _TooMuchError(Exception):
-    """More values than a file of settings has."""
+    """More than a file of settings has."""
 
 
 def _measure(node: yaml.Node, sizes: dict[int, int]) -> int:
@@ -55,7 +62,7 @@ def _measure(node: yaml.Node, sizes: dict[int, int]) -> int:
         parts = [part for each in below for part in (each if isinstance(each, tuple) else (each,))]
         sizes[id(node)] = 1 + sum(_measure(part, sizes) for part in parts)
     if sizes[id(node)] > _MOST_VALUES:
-        raise _TooMuchError
+        raise _TooMuchError(f"its aliases stand for more than {_MOST_VALUES:,} values")
     return sizes[id(node)]
 
 

@@ -1,17 +1,22 @@
-"""How to show oneself to Connect workers over REST, and to which of them: pure, it opens no file."""
+"""How to show oneself to Connect workers over REST, and which of them may have secrets: pure, it opens no file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from eosctl.core.clients.settings import Secret
 from eosctl.core.frozen import frozen
 from eosctl.core.workers.proxies import Proxies
+from eosctl.errors import RefusedError
 
 if TYPE_CHECKING:
     from eosctl.core.workers.url import WorkerUrl
+
+SIGNATURE = "a signature of the group's session key"
+CONNECTOR_CONFIG = "the connector's config"
 
 
 @frozen
@@ -20,7 +25,8 @@ class ConnectAccess:
 
     Certificate, password and token go to the origins (`https://host:port`) in `named`, which the user named, and to all
     ports of those in `named_hosts` (`https://host`), but not to those that a group's metadata alone reports, unless
-    `trust_discovered`. `of_urls` has the Authorization that URLs themselves carried, by origin.
+    `trust_discovered`; so it is with what `require_trust` guards. `of_urls` has the Authorization that URLs themselves
+    carried, by origin.
     """
 
     ca: str | None = None
@@ -41,8 +47,18 @@ class ConnectAccess:
         """Whether there is anything that must not go to just anyone."""
         return any((self.certificate, self.password, self.token))
 
+    def require_trust(self, url: str, what: str) -> None:
+        """Raises RefusedError for a worker that may not have `what`: whoever may join the group says its URL."""
+        from eosctl.core.workers.url import parse_worker_url
+
+        if not self.trusts(parse_worker_url(url)):
+            raise RefusedError(
+                f"the worker at {url} is known from the group only, and may not have {what}; nothing was sent",
+                hint=f"If it is yours, name it: -u {quote(url)}. --connect-trust-discovered trusts every member.",
+            )
+
     def trusts(self, url: WorkerUrl) -> bool:
-        """Whether credentials may go there."""
+        """Whether what is secret may go there."""
         is_named = url.origin in self.named or url.origin.rpartition(":")[0] in self.named_hosts
         return self.trust_discovered or is_named
 

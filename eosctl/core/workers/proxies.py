@@ -7,9 +7,10 @@ entry is a host with all below it, `HOST:PORT`, an address, a network, or `*`. T
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import field
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from eosctl.core.clients.settings import Secret
 from eosctl.core.frozen import frozen
@@ -18,6 +19,7 @@ from eosctl.errors import UsageError
 
 SOCKS = ("socks4", "socks4a", "socks5", "socks5h")
 _SCHEMES = ("http", "https", *SOCKS)
+_AFTER_HOST, _NAME = re.compile("[/?#]"), re.compile(r"[\w.:-]+")
 
 
 @frozen
@@ -29,9 +31,15 @@ class Proxy:
 
     @property
     def shown(self) -> str:
-        """The URL without credentials."""
+        """The URL without credentials: scheme, host and port."""
         scheme, _colon, rest = self.url.reveal().partition("://")
-        return f"{scheme}://{rest.rpartition('@')[2].rstrip('/')}"
+        return f"{scheme}://{_AFTER_HOST.split(rest.rpartition('@')[2])[0]}"
+
+    @property
+    def login(self) -> tuple[str, str] | None:
+        """User and password, decoded; a password may have any character, also one that a URL should not have."""
+        user, colon, password = self.url.reveal().partition("://")[2].rpartition("@")[0].partition(":")
+        return (unquote(user), unquote(password)) if user or colon else None
 
     @property
     def is_socks(self) -> bool:
@@ -56,7 +64,7 @@ class Proxies:
             return None
         if any(_covers(entry, parts.hostname or "", parts.port) for entry in self.exempt):
             return None
-        _check(proxy)
+        check_proxy(proxy)
         return proxy
 
 
@@ -82,10 +90,11 @@ def _parsed(text: str, variable: str) -> Proxy:
     return Proxy(Secret(f"{scheme}://{rest}"), variable)
 
 
-def _check(proxy: Proxy) -> None:
+def check_proxy(proxy: Proxy) -> None:
+    """Raises UsageError for what is not the URL of a proxy; the password is not in it."""
     try:
         parts = urlsplit(proxy.shown)
-        usable = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
+        usable = parts.scheme in _SCHEMES and bool(_NAME.fullmatch(parts.hostname or "")) and parts.port != 0
     except ValueError:
         usable = False
     if not usable:

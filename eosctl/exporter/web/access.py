@@ -16,7 +16,7 @@ from pathlib import Path
 
 from eosctl.core.frozen import frozen
 from eosctl.deadline import Clock
-from eosctl.errors import EosctlError, InputFileError
+from eosctl.errors import EosctlError, InputFileError, RefusedError
 from eosctl.events import Event, OnEvent, unfailing
 from eosctl.exporter.web.config import RateLimit, WebConfig, read_web_config
 from eosctl.exporter.web.tls import Stamp, has_allowed_name, server_context, stamp
@@ -35,7 +35,8 @@ class Admission:
 
 
 class WebAccess:
-    """Reads the file again when it changed; may be used by many threads. Raises InputFileError when it is made."""
+    """Reads the file again when it changed; may be used by many threads. Raises InputFileError
+    and RefusedError when it is made."""
 
     def __init__(self, path: Path, clock: Clock, on_event: OnEvent) -> None:
         from eosctl.exporter.web.passwords import Passwords
@@ -60,7 +61,7 @@ class WebAccess:
             return connection
         try:
             config, context = self._context_now()
-        except InputFileError as exc:
+        except (InputFileError, RefusedError) as exc:
             self._tell(exc)
             raise OSError(exc.message) from exc
         secured = context.wrap_socket(connection, server_side=True)
@@ -74,7 +75,7 @@ class WebAccess:
         """Judges a request by its header `Authorization`."""
         try:
             config = self._config_now()
-        except InputFileError as exc:
+        except (InputFileError, RefusedError) as exc:
             self._tell(exc)
             return Admission(HTTPStatus.INTERNAL_SERVER_ERROR, {})
         if not self._bucket.take():

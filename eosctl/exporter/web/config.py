@@ -15,6 +15,7 @@ import msgspec
 
 from eosctl.core.kept.yaml_document import yaml_of
 from eosctl.errors import InputFileError
+from eosctl.machine.files import NamedFiles
 
 ClientAuth = Literal["NoClientCert", "VerifyClientCertIfGiven", "RequireAndVerifyClientCert"]
 TlsVersion = Literal["TLS10", "TLS11", "TLS12", "TLS13"]
@@ -102,12 +103,16 @@ class WebConfig(_Strict, frozen=True, kw_only=True):
 
 
 def read_web_config(path: Path) -> WebConfig:
-    """The file at `path`; raises InputFileError that says what is wrong where."""
+    """The file at `path`; raises InputFileError that says what is wrong where.
+
+    Raises RefusedError where others can change it, or read its key.
+    """
+    files = NamedFiles()
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as exc:
-        reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8"
-        raise InputFileError(f"{path}: cannot be read: {reason}", hint="Check --web-config-file.") from exc
+        text = files.read(path).decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputFileError(f"cannot read {path}: it is not UTF-8", hint="Check --web-config-file.") from None
+    files.require_private(path, "who may ask the exporter", readable=True)
     document = yaml_of(text, source=str(path), once=True, hint=_DOCS)
     try:
         config = msgspec.convert({} if document is None else document, WebConfig)
@@ -120,7 +125,12 @@ def read_web_config(path: Path) -> WebConfig:
         for name in ("cert_file", "key_file", "client_ca_file")
         if (named := getattr(tls, name))
     }
-    return msgspec.structs.replace(config, tls_server_config=msgspec.structs.replace(tls, **absolute))
+    tls = msgspec.structs.replace(tls, **absolute)
+    if tls.key:
+        files.require_private(path, "a private key")
+    elif tls.key_file:
+        files.require_private(tls.key_file, "a private key")
+    return msgspec.structs.replace(config, tls_server_config=tls)
 
 
 def _check(config: WebConfig) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import ssl
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from eosctl.errors import InputFileError
 from eosctl.exporter.web.config import TlsServer
+from eosctl.machine.files import file_in_memory
 
 _VERSIONS = {
     "TLS10": ssl.TLSVersion.TLSv1,
@@ -79,16 +78,8 @@ def has_allowed_name(connection: ssl.SSLSocket, allowed: tuple[str, ...]) -> boo
     return any(value in allowed for _kind, value in certificate.get("subjectAltName", ()))
 
 
-@contextmanager
-def _as_file(text: str, path: str) -> Iterator[str]:
-    """OpenSSL reads certificates from files: one in memory gets a file of our own for the moment."""
-    if path:
-        yield path
-        return
-    with tempfile.NamedTemporaryFile(mode="w", encoding="utf-8") as made:
-        made.write(text)
-        made.flush()
-        yield made.name
+def _as_file(text: str, path: str) -> AbstractContextManager[str]:
+    return nullcontext(path) if path else file_in_memory(text)
 
 
 def _load(key: str, what: str, load: object) -> None:

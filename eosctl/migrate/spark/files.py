@@ -20,7 +20,7 @@ from eosctl.core.records import Record
 from eosctl.engine.columns import batch_of_rows
 from eosctl.engine.reading.newest import Fold, records_table
 from eosctl.errors import EosctlError, InputFileError
-from eosctl.machine.kept_file import write_whole
+from eosctl.machine.files import write_whole
 
 _ROWS_AT_ONCE = 50_000
 _LINE_BYTES = 60

@@ -42,7 +42,7 @@ from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.write import stamped
 from eosctl.errors import UsageError
 from eosctl.kafka.topics.bulk import Counts, write_in_bulk
-from eosctl.machine.kept_file import sync_directory
+from eosctl.machine.files import sync_directory
 from eosctl.migrate.spark import parts as tasks_of
 from eosctl.migrate.spark.files import folds_of, write_file
 from eosctl.migrate.spark.record_counts import RecordCounts

@@ -26,14 +26,13 @@ from eosctl.engine.files import (
     read_part,
     read_table,
     tables_in,
-    whole_file,
     write_table,
 )
 from eosctl.engine.reading.ranges import Place
 from eosctl.engine.rule import claims_of, decide, is_sent, newest_per_key, newest_per_place, strongest, wanted
 from eosctl.engine.write import placed
 from eosctl.errors import StalePlanError
-from eosctl.machine.kept_file import sync_directory, sync_file
+from eosctl.machine.files import sync_directory, sync_file, write_whole
 
 SAMPLE = 100
 _WRITERS = "writers.json"
@@ -257,8 +256,8 @@ def _go_to(rows: pa.Table, places: Collection[Place]) -> pa.Array:
 
 def keep_writers(decisions: Path, plan: MigrationPlan) -> None:
     """Writes down which partitions each task writes alone, if any: tasks are told by a file."""
-    with whole_file(decisions / _WRITERS) as draft:
-        Path(draft).write_text(json.dumps(writers_of(plan)))
+    text = json.dumps(writers_of(plan))
+    write_whole(decisions / _WRITERS, lambda draft: draft.write(text.encode()), synced=False)
 
 
 def rows_of_writer(decisions: Path, number: int) -> pa.Table:

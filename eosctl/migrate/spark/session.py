@@ -27,6 +27,7 @@ from pyspark.java_gateway import launch_gateway
 
 import eosctl
 from eosctl.core.frozen import frozen
+from eosctl.machine.children import child_environ
 from eosctl.machine.class_archive import ClassArchive
 from eosctl.migrate.spark.class_archive import spark_class_archive
 from eosctl.migrate.spark.failures import start_error
@@ -86,7 +87,8 @@ def spark_context(settings: SessionSettings) -> Iterator[SparkContext]:
     """A Spark context; at the end of the block context, JVM and Python workers are gone."""
     settings.work_dir.mkdir(parents=True, exist_ok=True)
     conf = SparkConf(loadDefaults=False).setAll(list(session_conf(settings).items()))
-    environment = {"PYSPARK_PYTHON": settings.conf.get("spark.pyspark.python", sys.executable)}
+    environment: dict[str, str | None] = dict.fromkeys(os.environ.keys() - child_environ().keys())
+    environment["PYSPARK_PYTHON"] = settings.conf.get("spark.pyspark.python", sys.executable)
     if settings.java_home is not None:
         environment["JAVA_HOME"] = str(settings.java_home)
     settings.log_file.parent.mkdir(parents=True, exist_ok=True)
@@ -212,18 +214,22 @@ def _end_jvm(gateway: Any, *, patience_s: float = 5.0) -> None:
 
 
 @contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Sets environment variables for the block: pyspark takes Java and Python from nowhere else."""
+def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
+    """Sets environment variables for the block, removes those that are None: pyspark gives its own to the JVM."""
     before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
+    _set_environment(values)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        _set_environment(before)
+
+
+def _set_environment(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 @contextmanager

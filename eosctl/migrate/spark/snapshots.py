@@ -20,12 +20,13 @@ from eosctl.core.clients.settings import ClientSettings
 from eosctl.core.offsets.migration import ONE_PART
 from eosctl.core.offsets.migration_results import Snapshot
 from eosctl.deadline import Deadline
-from eosctl.engine.files import land, whole_file
+from eosctl.engine.files import land
 from eosctl.engine.keys.places import Places
 from eosctl.engine.reading.newest import folded
 from eosctl.engine.reading.ranges import OffsetRange
 from eosctl.engine.written import SentInOrder
 from eosctl.kafka.topics.pieces import read_pieces
+from eosctl.machine.files import make_folder, write_whole
 from eosctl.migrate.spark.parts import rows_sent
 from eosctl.migrate.spark.record_counts import RecordCounts
 from eosctl.migrate.spark.tasks import run_tasks
@@ -37,7 +38,7 @@ _STALL_S = 60.0
 def fresh_folder(folder: Path) -> Path:
     """`folder`, empty: what an earlier run left goes."""
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    make_folder(folder)
     return folder
 
 
@@ -48,8 +49,8 @@ def hosts_without(context: SparkContext, folder: Path, *, tasks: int) -> list[st
     """
     token = uuid4().hex
     file = folder / f".shared-{token}"
-    folder.mkdir(parents=True, exist_ok=True)
-    file.write_text(token)
+    make_folder(folder)
+    write_whole(file, lambda draft: draft.write(token.encode()), synced=False)
 
     def look(_number: int) -> tuple[str, str | None]:
         found = None
@@ -81,8 +82,7 @@ def land_bins(
     where it is large, and the client's passwords are in it.
     """
     file = folder / f"bins-{first:05}.json"
-    with whole_file(file) as draft:
-        _write_bins(Path(draft), bins, places)
+    _write_bins(file, bins, places)
 
     def land_bin(number: int) -> Snapshot:
         ranges, where = _read_bin(file, number)
@@ -106,8 +106,7 @@ def sent_in_order(
     Each bin is read in a task of its own; `folder` is for what the tasks are told.
     """
     file = folder / "bins-sent.json"
-    with whole_file(file) as draft:
-        _write_bins(Path(draft), bins, Places(ONE_PART))
+    _write_bins(file, bins, Places(ONE_PART))
 
     def count_sent(number: int) -> int | None:
         ranges, _places = _read_bin(file, number)
@@ -125,7 +124,8 @@ def _write_bins(file: Path, bins: Sequence[Sequence[OffsetRange]], places: Place
     By `json`, for executors read it: of all that eosctl needs they have confluent-kafka, numpy and pyarrow.
     """
     ranges = [[astuple(one) for one in some] for some in bins]
-    file.write_text(json.dumps({"bins": ranges, "parts": places.parts, "renames": dict(places.renames)}))
+    text = json.dumps({"bins": ranges, "parts": places.parts, "renames": dict(places.renames)})
+    write_whole(file, lambda draft: draft.write(text.encode()), synced=False)
 
 
 def _read_bin(file: Path, number: int) -> tuple[list[OffsetRange], Places]:

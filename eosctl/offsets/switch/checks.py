@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from eosctl.connectors.dedicated import TOPIC_PROPERTY
+from eosctl.core.clients.hidden_secrets import without_values
 from eosctl.core.offsets.names import GLOBAL
 from eosctl.core.wording import counted
+from eosctl.core.workers.connector_entry import mapping_of
 from eosctl.errors import ConnectError, RefusedError
 from eosctl.ports import ConnectWorker
 
@@ -32,7 +34,8 @@ def require_valid_config(worker: ConnectWorker, connector: str, config: Mapping[
             f"the worker can't validate the config that {connector} would get: {exc.message}; nothing was changed",
             hint=exc.hint,
         ) from exc
-    errors = [f"{name}: {error}" for name, error in _errors(answer)]
+    passwords = _passwords(answer)
+    errors = [f"{name}: {without_values(error, config, secret=passwords)}" for name, error in _errors(answer)]
     if not errors and not answer.get("error_count"):
         return
     more = "" if len(errors) <= _MOST_ERRORS else f" and {counted(len(errors) - _MOST_ERRORS, 'other')}"
@@ -42,6 +45,13 @@ def require_valid_config(worker: ConnectWorker, connector: str, config: Mapping[
         hint="It is the config that it has, with another offsets topic. The connector's own checks ask its source: see "
         "whether that can be reached, then run again.",
     )
+
+
+def _passwords(answer: Mapping[str, object]) -> set[str]:
+    """The settings that the connector itself defines as passwords."""
+    configs = cast("list[object]", answer.get("configs") or [])
+    definitions = [mapping_of(mapping_of(each).get("definition")) for each in configs]
+    return {str(each.get("name")) for each in definitions if each.get("type") == "PASSWORD"}
 
 
 def _errors(answer: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -30,6 +30,7 @@ from eosctl.core.offsets.names import DEDICATED, GLOBAL, parse_store
 from eosctl.core.offsets.views import Store, offset_views
 from eosctl.core.versions import kafka_version
 from eosctl.core.wording import counted
+from eosctl.core.workers.access import CONNECTOR_CONFIG
 from eosctl.errors import RefusedError
 from eosctl.foreign import shell_word
 from eosctl.offsets.stores.gather import OffsetStores, gather_topics
@@ -189,8 +190,12 @@ def _steps(
 def _require_usable(
     app: App, connector: str, now: ConnectorNow, target: str, merge: OffsetWritePlan | None, *, at: Elsewhere | None
 ) -> list[Problem]:
-    """Raises RefusedError where Connect would not take the new config, or the connector may not use the topic."""
+    """Raises RefusedError where Connect would not take the new config, or the connector may not use the topic.
+
+    So it does before the config goes to a worker that nobody named.
+    """
     worker, config = app.worker(now.url), changed_config(now.config, target)
+    app.target.connect.require_trust(worker.url, CONNECTOR_CONFIG)
     require_valid_config(worker, connector, config)
     made = bool(merge and merge.creates)
     where = app if at is None else at.app_of_tasks(app)

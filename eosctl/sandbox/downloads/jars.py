@@ -17,9 +17,12 @@ from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
 from eosctl.core.wording import counted
+from eosctl.core.workers.proxies import check_proxy, proxies_of
 from eosctl.errors import EosctlError, UnreachableError, UnsupportedError
 from eosctl.events import Event, OnEvent
 from eosctl.foreign import Lines
+from eosctl.machine.children import child_environ
+from eosctl.machine.files import make_folder, open_regular
 from eosctl.machine.java import Java
 from eosctl.machine.packages import install_hint
 from eosctl.sandbox.downloads.truststore import trust_options
@@ -44,12 +47,15 @@ def ca_file(environ: Mapping[str, str]) -> Path | None:
 
 
 def proxy_options(environ: Mapping[str, str]) -> list[str]:
-    """$http_proxy, $https_proxy and $no_proxy (either case) as the system properties that Java reads instead."""
-    options = []
+    """$http_proxy, $https_proxy and $no_proxy (either case) as the system properties that Java reads instead.
+
+    Raises UsageError for a proxy that can't be one.
+    """
+    options, named = list[str](), proxies_of(environ).by_scheme
     for scheme in ("http", "https"):
-        proxy = environ.get(f"{scheme}_proxy") or environ.get(f"{scheme.upper()}_PROXY")
-        if proxy:
-            address = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        if proxy := named.get(scheme):
+            check_proxy(proxy)
+            address = urlsplit(proxy.shown)
             options += [f"-D{scheme}.proxyHost={address.hostname}", f"-D{scheme}.proxyPort={address.port or 80}"]
     direct = environ.get("no_proxy") or environ.get("NO_PROXY")
     if options and direct:
@@ -68,7 +74,7 @@ def ensure_jars(
     java_options: Sequence[str] = (),
     ca_file: Path | None = None,
 ) -> list[Path]:
-    """The paths of all `jars` in the cache, fetching those that are missing or have the wrong size.
+    """The paths of all `jars` in the cache, fetching those that are missing or are not what the lock says.
 
     `maven_url` (http, https or file) replaces Ivy's own idea of where Maven Central is; `java_options` are for the
     JVM that fetches (see `proxy_options`), `ca_file` the PEM bundle it is to trust in place of Java's own. Raises
@@ -76,7 +82,7 @@ def ensure_jars(
     installed.
     """
     store = cache / "jars"
-    store.mkdir(parents=True, exist_ok=True)
+    make_folder(store)
     with locked(store / ".lock"):
         missing = [jar for jar in jars if not _is_there(_path(store, jar), jar)]
         if missing:
@@ -98,15 +104,20 @@ def _path(store: Path, jar: Jar) -> Path:
 
 def _is_there(path: Path, jar: Jar) -> bool:
     try:
-        return path.stat().st_size == jar.size
+        return path.stat().st_size == jar.size and _digest(path) == jar.sha256
     except OSError:
         return False
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Holds the lock file at `path`; waits for whoever has it."""
-    with path.open("w") as handle:
+    with open(open_regular(path, os.O_RDWR | os.O_CREAT)[0], "wb") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
@@ -122,7 +133,7 @@ def _retrieve(
     command += ["-settings", str(settings), "-ivy", str(ivy_file), "-cache", str(directory / "cache")]
     command += ["-confs", "default", "-types", "jar"]
     command += ["-retrieve", f"{directory}/out/[artifact]-[revision].[ext]"]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=child_environ())
     absent = [jar for jar in jars if not (directory / "out" / jar.file_name).exists()]
     if absent:
         reason = _REASON.search(done.stdout + done.stderr)
@@ -169,7 +180,7 @@ def _settings_xml(maven_url: str | None) -> str:
 def _install(jars: Sequence[Jar], directory: Path, store: Path) -> None:
     """Moves fetched jars into the store, after the sha256 of every one of them was right."""
     for jar in jars:
-        digest = hashlib.sha256((directory / "out" / jar.file_name).read_bytes()).hexdigest()
+        digest = _digest(directory / "out" / jar.file_name)
         if digest != jar.sha256:
             raise EosctlError(
                 f"{jar.file_name}: sha256 {digest[:12]}…, but the lock says {jar.sha256[:12]}…; nothing was installed",

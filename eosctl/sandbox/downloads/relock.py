@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from eosctl.machine.children import child_environ
 from eosctl.sandbox.lock import AGENT
 
 # what a broker, a worker, the file and mirror connectors, SMTs and Kafka's own tools (for parity tests) come from
@@ -20,13 +21,11 @@ _ROOTS = (
     "connect-transforms", "kafka-tools",
 )  # fmt: skip
 # Kafka's jars leave the logging backend to the distribution; VerifiableSource is published as a jar since 4.0. Basic
-# authentication of a worker's REST interface is Connect's own: tests show themselves to it, with the newest Kafka.
+# authentication is Connect's own, and asks for the sandbox's password. That of 3.9.2 was not on Maven Central.
 _BACKEND = ("org.apache.logging.log4j:log4j-slf4j-impl:2.25.4", "org.apache.logging.log4j:log4j-core:2.25.4")
-_MORE_SINCE_4 = (
-    "org.apache.kafka:connect-basic-auth-extension:{version}",
-    "org.apache.kafka:connect-test-plugins:{version}",
-    *_BACKEND,
-)
+_BASIC_AUTH = "org.apache.kafka:connect-basic-auth-extension"
+_BASIC_AUTH_VERSIONS = {"3.9.2": "3.9.1"}
+_MORE_SINCE_4 = ("org.apache.kafka:connect-test-plugins:{version}", *_BACKEND)
 _MORE_BEFORE_4 = ("org.slf4j:slf4j-reload4j:1.7.36",)
 # Connect was not in the registry when these were locked: their sandbox has workers of an older version
 _BROKERS_ONLY = {"4.4.0"}
@@ -45,7 +44,8 @@ def root_coordinates(kafka_version: str) -> list[str]:
         return [f"org.apache.kafka:kafka_2.13:{kafka_version}", *_BACKEND]
     more = _MORE_SINCE_4 if int(kafka_version.split(".")[0]) >= 4 else _MORE_BEFORE_4
     roots = [f"org.apache.kafka:{artifact}:{kafka_version}" for artifact in _ROOTS]
-    return [*roots, *(entry.format(version=kafka_version) for entry in more)]
+    basic_auth = f"{_BASIC_AUTH}:{_BASIC_AUTH_VERSIONS.get(kafka_version, kafka_version)}"
+    return [*roots, basic_auth, *(entry.format(version=kafka_version) for entry in more)]
 
 
 def lock_text(repository: Path) -> str:
@@ -75,7 +75,7 @@ def _resolve(kafka_version: str, directory: Path) -> Path:
     (directory / "pom.xml").write_text(_POM.format(dependencies=dependencies), encoding="utf-8")
     goals = ["dependency:copy-dependencies", "-DincludeScope=runtime", "-Dmdep.useRepositoryLayout=true"]
     command = ["mvn", "--quiet", "--batch-mode", *goals, f"-DoutputDirectory={directory / 'repository'}"]
-    subprocess.run(command, cwd=directory, check=True, stdin=subprocess.DEVNULL)
+    subprocess.run(command, cwd=directory, check=True, stdin=subprocess.DEVNULL, env=child_environ())
     return directory / "repository"
 
 

@@ -16,12 +16,14 @@ from eosctl.errors import EosctlError
 from eosctl.machine.class_archive import ClassArchive, archive_name
 from eosctl.machine.kept_file import KeptFile
 from eosctl.sandbox.lock import connect_version
+from eosctl.sandbox.login import SandboxLogin
 from eosctl.sandbox.secure import SecureFiles, SecureListener, write_private
 from eosctl.sandbox.servers import process
 from eosctl.sandbox.servers.ports import TakePorts, take_ports
 from eosctl.sandbox.servers.storage import keep_storage, name_storage, take_storage
 from eosctl.sandbox.settings import (
     AGENT_CONFIG,
+    CONNECTORS_CLIENTS,
     BrokerPorts,
     GroupSpec,
     StackSpec,
@@ -98,12 +100,22 @@ class Launcher:
         """Where the certificate and the users' settings of a secured stack are."""
         return SecureFiles(self._directory / "secure")
 
+    @property
+    def login(self) -> SandboxLogin:
+        """The login of the stack, where it asks for one."""
+        return SandboxLogin(self._directory / "login")
+
     def prepare_security(self, listener: SecureListener) -> None:
         """Makes the certificate and the users' settings files."""
         self.secure_files.write(listener, self._java)
 
     def prepare_brokers(self, spec: StackSpec, template: KeptFile, cluster_id: str) -> list[Node]:
-        """Writes each broker's files and its storage, out of `template` where that will do; nothing is started yet."""
+        """Writes each broker's files and its storage, out of `template` where that will do; nothing is started yet.
+
+        A password that somebody may have been shown who took one of the ports is not used again.
+        """
+        if spec.broker_login:
+            self.login.make_for_brokers()
         free = self._take_ports(3 * spec.brokers)
         ports = [BrokerPorts(*free[index : index + 3]) for index in range(0, len(free), 3)]
         nodes = []
@@ -111,7 +123,7 @@ class Launcher:
             name = f"broker-{number}"
             data = self._directory / name / "data"
             data.mkdir(parents=True)
-            properties = broker_properties(number, ports, data, spec, self.secure_files)
+            properties = broker_properties(number, ports, data, spec, self.secure_files, self.login)
             node = self._node(name, "broker", f"127.0.0.1:{ports[number - 1].client}", properties)
             secure = f"127.0.0.1:{ports[number - 1].secure}" if spec.secure else None
             forwarded = f"127.0.0.1:{ports[number - 1].secure}" if spec.forwarded else None
@@ -123,7 +135,7 @@ class Launcher:
         self, group: GroupSpec, spec: StackSpec, bootstrap_servers: str, *, agent: Path | None = None
     ) -> list[Node]:
         """Writes each worker's configuration; nothing is started yet. `agent` is the jar that shows their metrics."""
-        login = self._login(group, spec.secure) if spec.secure else {}
+        login = {**self._login(group, spec.secure), **self.login.worker_properties()}
         nodes = []
         for number, (mode, port) in enumerate(zip(group.modes, self._take_ports(len(group.modes)), strict=True)):
             properties = worker_properties(
@@ -148,13 +160,18 @@ class Launcher:
         (port,) = self._take_ports(1)
         return replace(node, metrics_url=f"http://127.0.0.1:{port}/metrics", agent=str(agent))
 
-    def _login(self, group: GroupSpec, listener: SecureListener) -> dict[str, str]:
-        """The worker's properties that log it, and the clients of its connectors, in as the group's users."""
-        return {
-            f"{prefix}{name}": value
-            for prefix, user in group.users.items()
-            for name, value in self.secure_files.client_properties(user, listener.passwords[user]).items()
-        }
+    def _login(self, group: GroupSpec, listener: SecureListener | None) -> dict[str, str]:
+        """The worker's properties that log it, and the clients of its connectors, in as the group's users.
+
+        A group without users has the stack's own login.
+        """
+        clients = dict.fromkeys(("", *CONNECTORS_CLIENTS), self.login.client_properties())
+        if listener is not None and group.users:
+            clients = {
+                prefix: self.secure_files.client_properties(user, listener.passwords[user])
+                for prefix, user in group.users.items()
+            }
+        return {f"{prefix}{name}": value for prefix, client in clients.items() for name, value in client.items()}
 
     def launch(self, node: Node) -> Node:
         """Starts the node's JVM; the answer carries its process."""
@@ -164,6 +181,8 @@ class Launcher:
         options = [_HEAP[node.kind], *used, *recorded, *_agent_options(node)]
         if _options_file(node).exists():
             options.append(f"@{_options_file(node)}")
+        if node.kind == "worker":
+            options += self.login.worker_options()
         command = [
             str(self._java),
             *options,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from eosctl.errors import EosctlError
+from eosctl.machine.files import make_folder
 from eosctl.sandbox.downloads.jars import locked
 
 _LOWEST, _HIGHEST = 10_000, 65_535
@@ -29,7 +30,7 @@ def take_ports(count: int, *, folder: Path, owner: Path, candidates: Iterable[in
     Without `candidates` any usable port may be one. Raises EosctlError when there are not so many.
     """
     untried = iter(candidates or from_anywhere(usable_ports(_kernel_range())))
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with locked(folder / ".lock"):
         _forget_gone(folder)
         taken: list[int] = []

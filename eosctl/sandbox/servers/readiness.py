@@ -9,13 +9,14 @@ import socket
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError
 from eosctl.foreign import Lines
+from eosctl.sandbox.login import SandboxLogin
 from eosctl.sandbox.state import Node
 
 _POLL_S = 0.1
@@ -40,7 +41,13 @@ _direct = _loopback()
 
 
 def wait_ready(
-    nodes: Sequence[Node], *, watched: Sequence[Node], brokers: int, cluster_id: str, deadline: Deadline
+    nodes: Sequence[Node],
+    *,
+    watched: Sequence[Node],
+    brokers: int,
+    cluster_id: str,
+    login: SandboxLogin,
+    deadline: Deadline,
 ) -> None:
     """Waits until every node answers; brokers must see `brokers` of their kind.
 
@@ -55,7 +62,7 @@ def wait_ready(
             is_port = any(_PORT_TAKEN in line for line in log_tail(Path(ended.log), _SEARCHED_LINES))
             error = PortTakenError if is_port else EosctlError
             raise error(Lines.of(f"{ended.name} ended:", *_explanation(ended)), hint=f"Its log is {ended.log}.")
-        waiting = [node for node in waiting if not answers(node, brokers=brokers, cluster_id=cluster_id)]
+        waiting = [node for node in waiting if not answers(node, login, brokers=brokers, cluster_id=cluster_id)]
         if not waiting:
             return
     late = waiting[0]
@@ -65,14 +72,14 @@ def wait_ready(
     )
 
 
-def answers(node: Node, *, brokers: int = 1, cluster_id: str = "") -> bool:
+def answers(node: Node, login: SandboxLogin, *, brokers: int = 1, cluster_id: str = "") -> bool:
     """Whether a broker, which must see `brokers` of its kind, or a worker answers now, and is of the cluster."""
     if node.kind == "broker":
-        return broker_answers(node.address, brokers=brokers, cluster_id=cluster_id)
-    return worker_answers(node.address, cluster_id=cluster_id)
+        return broker_answers(node.address, login.librdkafka_settings(), brokers=brokers, cluster_id=cluster_id)
+    return worker_answers(node.address, login.rest_headers(), cluster_id=cluster_id)
 
 
-def broker_answers(address: str, *, brokers: int, cluster_id: str) -> bool:
+def broker_answers(address: str, login: Mapping[str, str], *, brokers: int, cluster_id: str) -> bool:
     """Whether the broker at `host:port` answers a metadata request that names a controller and `brokers` brokers."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
@@ -84,7 +91,7 @@ def broker_answers(address: str, *, brokers: int, cluster_id: str) -> bool:
             return False
     silent = logging.Logger("sandbox")  # not registered: a starting broker is no news
     silent.addHandler(logging.NullHandler())
-    admin = AdminClient({"bootstrap.servers": address, "enable.metrics.push": False}, logger=silent)
+    admin = AdminClient({"bootstrap.servers": address, "enable.metrics.push": False, **login}, logger=silent)
     try:
         metadata = admin.list_topics(timeout=2)
     except KafkaException:
@@ -93,14 +100,15 @@ def broker_answers(address: str, *, brokers: int, cluster_id: str) -> bool:
     return is_ours and len(metadata.brokers) >= brokers and metadata.controller_id >= 0
 
 
-def worker_answers(url: str, *, cluster_id: str) -> bool:
+def worker_answers(url: str, headers: Mapping[str, str], *, cluster_id: str) -> bool:
     """Whether the worker knows that it has no connector of a made-up name: it does so only as a member of its group.
 
-    It lists connectors, none, some time before that. One that wants a password (401) answers, and no more can be asked.
+    It lists connectors, none, some time before that. One that wants another password (401) answers, and no more can be
+    asked.
     """
     try:
-        _get(f"{url}/connectors/{_NO_CONNECTOR}")
-        root = json.loads(_get(url)) if cluster_id else {}
+        _get(f"{url}/connectors/{_NO_CONNECTOR}", headers)
+        root = json.loads(_get(url, headers)) if cluster_id else {}
     except urllib.error.HTTPError as exc:
         exc.close()
         return exc.code == HTTPStatus.UNAUTHORIZED
@@ -109,10 +117,11 @@ def worker_answers(url: str, *, cluster_id: str) -> bool:
     return isinstance(root, dict) and root.get("kafka_cluster_id", "") == cluster_id
 
 
-def _get(url: str) -> bytes:
+def _get(url: str, headers: Mapping[str, str]) -> bytes:
     """The answer's body, that of "there is no such connector" included, which is not the one of a path too early."""
     try:
-        with _direct.open(url, timeout=5) as answer:
+        request = urllib.request.Request(url, headers=dict(headers))  # noqa: S310 - a node of ours
+        with _direct.open(request, timeout=5) as answer:
             return bytes(answer.read())
     except urllib.error.HTTPError as exc:
         body = exc.read()

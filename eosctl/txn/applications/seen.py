@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
@@ -12,7 +11,7 @@ import msgspec
 from eosctl.app import App
 from eosctl.core.frozen import frozen
 from eosctl.core.kept.typed_json import json_of, typed
-from eosctl.machine.kept_file import gone_on_failure, sync_directory
+from eosctl.machine.files import own_folder, read_own, write_whole
 
 _FOLDER = "applications"
 _VERSION = 1
@@ -30,7 +29,7 @@ class Seen:
 def read_seen(app: App, cluster_id: str) -> Seen | None:
     """The last look at this cluster; None where there was none, or where its file can't be read or understood."""
     try:
-        found = typed(json_of(_path(app, cluster_id).read_bytes()), Seen)
+        found = typed(json_of(read_own(_path(app, cluster_id))), Seen)
     except (OSError, ValueError):
         return None
     return found if found.version == _VERSION else None
@@ -38,16 +37,8 @@ def read_seen(app: App, cluster_id: str) -> Seen | None:
 
 def keep_seen(app: App, cluster_id: str, seen: Seen) -> None:
     """Puts this look in the place of the last one; raises OSError, and then the last one is still there."""
-    path = _path(app, cluster_id)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{os.getpid()}.new")
-    with gone_on_failure(draft):
-        with draft.open("wb") as file:
-            file.write(msgspec.json.encode(seen))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    sync_directory(path.parent)
+    own_folder(app.state_dir, _FOLDER)
+    write_whole(_path(app, cluster_id), lambda file: file.write(msgspec.json.encode(seen)))
 
 
 def _path(app: App, cluster_id: str) -> Path:

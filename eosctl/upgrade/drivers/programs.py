@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from eosctl.app import App
 from eosctl.errors import DeadlineError, EosctlError, NotFoundError
 from eosctl.foreign import shell_words
+from eosctl.machine.children import child_environ
 
 _TOLD = 3  # lines of a failed program's last words
 
@@ -29,7 +30,11 @@ def run_program(app: App, words: Sequence[str], *, stdin: bytes = b"") -> bytes:
     shown = shell_words(*words)
     try:
         done = subprocess.run(
-            list(words), input=stdin, capture_output=True, timeout=max(1.0, app.deadline.remaining_s())
+            list(words),
+            input=stdin,
+            capture_output=True,
+            timeout=max(1.0, app.deadline.remaining_s()),
+            env=child_environ(),
         )
     except FileNotFoundError as exc:
         raise NotFoundError(f"there is no program {words[0]}", hint="Install it, or put it on PATH.") from exc

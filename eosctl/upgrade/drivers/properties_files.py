@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from eosctl.core.workers.mirror_makers import CLUSTERS
 from eosctl.core.workers.modes import Mode
 from eosctl.deadline import Clock
 from eosctl.errors import InputFileError
-from eosctl.machine.kept_file import sync_directory
+from eosctl.machine.files import followed, open_regular, write_whole
 from eosctl.upgrade.drivers import SETTING
 
 
@@ -45,39 +43,28 @@ def with_mode(content: bytes, mode: Mode, *, source: str, setting: str = SETTING
 def edit_mode(path: Path, mode: Mode, clock: Clock, *, setting: str = SETTING) -> Edited:
     """Sets the mode in the file at `path` (where a link leads to, the link stays); owner and rights are kept.
 
-    Raises InputFileError where it can't be read or written, or is malformed.
+    Its owner, a service's user say, may have set the link, and may change whatever is in the folder meanwhile: all is
+    read from, and given to, files that are open. Raises InputFileError where it can't be read or written, or is
+    malformed.
     """
     try:
-        real = path.expanduser().resolve(strict=True)
-        before = real.read_bytes()
+        path = path.expanduser()
+        real = followed(path, owners=[path.stat().st_uid])
+        descriptor, status = open_regular(real)
+        with open(descriptor, "rb") as file:
+            before = file.read()
         after = with_mode(before, mode, source=str(path), setting=setting)
         if after == before:
             return Edited(path, None)
-        backup = real.with_name(f"{real.name}.{stamp(clock)}.bak")
-        _write(backup, before, like=real, exclusive=True)
-        draft = real.with_name(f".{real.name}.eosctl")
-        _write(draft, after, like=real, exclusive=False)
-        draft.replace(real)
-        sync_directory(real.parent)
+        free = real.with_name(f"{real.name}.{stamp(clock)}.bak")
+        backup = write_whole(free, lambda file: file.write(before), name=lambda: free, like=status)
+        write_whole(real, lambda file: file.write(after), like=status)
     except OSError as exc:
-        raise InputFileError(
-            f"cannot change {path}: {exc.strerror or exc}", hint="Check the path and its rights; the file is as it was."
-        ) from exc
+        hint = getattr(exc, "hint", "Check the path and its rights.")
+        raise InputFileError(f"cannot change {path}: {exc.strerror or exc}; the file is as it was", hint=hint) from exc
     return Edited(path, backup)
 
 
 def stamp(clock: Clock) -> str:
     """The time now for a file name."""
     return datetime.fromtimestamp(clock.now_ms() / 1000, tz=UTC).strftime("%Y%m%dT%H%M%S%fZ")
-
-
-def _write(path: Path, content: bytes, *, like: Path, exclusive: bool) -> None:
-    status = like.stat()
-    flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if exclusive else os.O_TRUNC)
-    with open(os.open(path, flags, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        if (os.geteuid(), os.getegid()) != (status.st_uid, status.st_gid):
-            os.fchown(file.fileno(), status.st_uid, status.st_gid)
-        os.fsync(file.fileno())
-    shutil.copymode(like, path)

@@ -13,30 +13,41 @@ from eosctl.app import App
 from eosctl.core.frozen import frozen
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, RefusedError
-from eosctl.foreign import arguments
+from eosctl.foreign import arguments, shell_word
 from eosctl.upgrade.drivers import SETTING, Acted, require_own
 from eosctl.upgrade.drivers.programs import run_program
 from eosctl.upgrade.drivers.properties_files import edit_mode, stamp, with_mode
 from eosctl.upgrade.drivers.templates import fill, worker_values
 
 # $1 file, $2 stamp, $3 length, $4 and $5 sha256 of the new and of the old content. A connection that breaks looks like
-# the end of the input, so nothing replaces the file but what is whole. cp -p first: the new file has the owner and the
-# rights of the old one; mv puts it there whole or not at all.
+# the end of the input, so nothing replaces the file but what is whole. The folder may be a service user's, who can put
+# links there at any moment: all is made in a folder in it that is only ours, which is what is entered even if the name
+# leads elsewhere by then. cp -p: the new file has the owner and the rights of the old one. mv -T puts a file in the
+# place of a link, and does not follow it.
 _REPLACE = """set -e
+umask 077
 f=$(readlink -f -- "$1")
-new="$f".eosctl
-trap 'rm -f -- "$new"' EXIT
-cp -p -- "$f" "$new"
-cat > "$new"
-sync -- "$new"
-if ! test "$(wc -c < "$new")" -eq "$3" || ! test "$(sha256sum < "$new")" = "$4  -"; then
+work=$(mktemp -d -- "${f%/*}/.eosctl.XXXXXXXX")
+trap 'rmdir -- "$work"' EXIT
+cd -P -- "$work"
+if ! test -O . || test "$(pwd -P)" != "$work"; then
+  echo "somebody else has set $work; $f is as it was" >&2; exit 1
+fi
+trap 'rm -f -- old new; cd /; rmdir -- "$work"' EXIT
+cp -p -- "$f" old
+cp -p -- old new
+cat > new
+sync -- new
+if ! test "$(wc -c < new)" -eq "$3" || ! test "$(sha256sum < new)" = "$4  -"; then
   echo "not all of the new $f has arrived; it is as it was" >&2; exit 1
 fi
-if ! test "$(sha256sum < "$f")" = "$5  -"; then
+if ! test "$(sha256sum < old)" = "$5  -"; then
   echo "$f was changed meanwhile; it is as it was" >&2; exit 1
 fi
-cp -p -- "$f" "$f"."$2".bak
-mv -f -- "$new" "$f"
+mv -fT -- old "$f"."$2".bak
+mv -fT -- new "$f"
+sync -- "${f%/*}/" || true
+printf %s "$f"."$2".bak
 """
 
 
@@ -68,7 +79,7 @@ class SystemdDriver:
         (worker,) = workers
         where = self._where(worker)
         return [
-            f"set {SETTING}={mode.value} in {self._properties(worker)}{where}",
+            f"set {SETTING}={mode.value} in {shell_word(self._properties(worker))}{where}",
             f"{'sudo ' if self.sudo else ''}systemctl restart {arguments(self._unit(worker))}{where}",
         ]
 
@@ -107,7 +118,7 @@ class SystemdDriver:
         return Acted(words, str(backup) if backup else None)
 
     def _where(self, worker: str) -> str:
-        return "" if self.ssh is None else f" on {self._destination(worker)}"
+        return "" if self.ssh is None else f" on {shell_word(self._destination(worker))}"
 
     def _edit_by_shell(self, app: App, worker: str, mode: Mode) -> str | None:
         file = self._properties(worker)
@@ -115,10 +126,9 @@ class SystemdDriver:
         after = with_mode(before, mode, source=f"{file}{self._where(worker)}")
         if after == before:
             return None
-        moment = stamp(app.clock)
         digests = [hashlib.sha256(content).hexdigest() for content in (after, before)]
-        self._run(app, worker, ["sh", "-c", _REPLACE, "sh", file, moment, str(len(after)), *digests], stdin=after)
-        backup = f"{file}.{moment}.bak"
+        words = ["sh", "-c", _REPLACE, "sh", file, stamp(app.clock), str(len(after)), *digests]
+        backup = os.fsdecode(self._run(app, worker, words, stdin=after))
         return backup if self.ssh is None else f"{self._destination(worker)}:{backup}"
 
     def _run(self, app: App, worker: str, words: list[str], *, stdin: bytes = b"") -> bytes:

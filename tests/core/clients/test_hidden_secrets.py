@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eosctl.core.clients.hidden_secrets import hide_secrets, holds_secrets, shown_line, shown_value, without_logins
+from eosctl.core.clients.hidden_secrets import (
+    hide_secrets,
+    holds_secrets,
+    shown_line,
+    shown_value,
+    without_logins,
+    without_values,
+)
 from tests.core.clients.connector_settings import PEM, SETTINGS
 
 PARTS = ("hunter2", "PRIVATE", "MIIE", "AKIA", "wJalr", "q2lk", "dTpo", "eyJ", "3MVG9")
@@ -123,6 +130,12 @@ def test_a_long_value_takes_no_long_time(name: str, piece: str) -> None:
 )
 def test_a_text_without_logins(text: str, shown: str) -> None:
     assert without_logins(text) == shown
+
+
+def test_a_text_about_a_config_has_no_secret_of_it() -> None:
+    config = {"a.password": "pw", "no.one.knows": "hunter2", "x": "to", "topics": "orders", "of.plugin": "Word"}
+    text = without_values("orders: hunter2 and pw to Word", config, secret={"of.plugin"})
+    assert text == "orders: *** and *** to ***"
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eosctl.core.configs.records import (
+    MAX_INT,
     ConfigKey,
     RecordKind,
     UnparsableValueError,
@@ -13,6 +16,7 @@ from eosctl.core.configs.records import (
     int_field,
     parse_key,
     task_count_key,
+    task_count_value,
 )
 
 
@@ -96,3 +100,12 @@ def test_what_jackson_would_refuse_is_unparsable(value: bytes) -> None:
 )
 def test_integers_are_narrowed_to_32_bits_and_nothing_else_counts(number: object, expected: int | None) -> None:
     assert int_field({"n": number}, "n") == expected
+
+
+@given(st.text(max_size=20), st.integers(0, MAX_INT))
+def test_a_task_count_record_is_read_as_it_was_written(connector: str, count: int) -> None:
+    key = parse_key(decode_key_text(task_count_key(connector)))
+    assert (key.kind, key.name) == (RecordKind.TASK_COUNT, connector)
+    value = decode_value(task_count_value(count))
+    assert isinstance(value, dict)
+    assert int_field(value, "task-count") == count

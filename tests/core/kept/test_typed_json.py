@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import pytest
 
-from eosctl.core.kept.typed_json import WrongMemberError, typed
+from eosctl.core.kept.typed_json import WrongMemberError, json_of, typed
 
 
 class Mode(StrEnum):
@@ -50,3 +50,33 @@ def test_what_does_not_fit_is_named(data: object, words: str, is_missing: bool) 
     with pytest.raises(WrongMemberError) as caught:
         typed(data, Group)
     assert (str(caught.value), caught.value.is_missing) == (words, is_missing)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (b'{"a": "\xc3\xa4"}', {"a": "ä"}),
+        (b"\xef\xbb\xbf[]", []),
+        (b'"\\ud83d\\ude00"', "\U0001f600"),
+        ('"\\\\ud800"', "\\ud800"),
+        ("null", None),
+    ],
+)
+def test_json_of_others_is_read(text: bytes | str, value: object) -> None:
+    assert json_of(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(b"", b"{", b"\xff", b'"\xed\xa0\x80"', b'"\\ud800"', b'{"\\uDFFF": 1}', b'["\\ude00\\ud83d"]', '"\ud800"'),
+        *(b"[" * 100_000, b"9" * 5_000),
+    ],
+)
+def test_json_that_is_none_or_that_nobody_can_send_is_a_value_error(text: bytes | str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - its callers say what it is of
+        json_of(text)
+
+
+def test_half_of_a_surrogate_pair_can_be_mended() -> None:
+    assert json_of(b'{"\\ud800a": ["b\\udfff", 1]}', mend=True) == {"?a": ["b?", 1]}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tests.fuzz.readers.answers import ANSWERS
 from tests.fuzz.readers.kept import KEPT
+from tests.fuzz.readers.names import NAMES
 from tests.fuzz.readers.settings import SETTINGS
 from tests.fuzz.readers.topics import TOPICS
 from tests.fuzz.readers.wire import WIRE
 
-READERS = {each.name: each for each in (*WIRE, *TOPICS, *SETTINGS, *KEPT, *ANSWERS)}
+READERS = {each.name: each for each in (*WIRE, *TOPICS, *SETTINGS, *NAMES, *KEPT, *ANSWERS)}

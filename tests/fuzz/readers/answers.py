@@ -121,13 +121,17 @@ kafka_connect_source_task_metrics_transaction_size_min{connector="a\\"b\\\\c",ta
 x_transaction_size_avg{Connector="src",Task="0"} 1.5e3
 x_source_record_write_rate{connector="src",task="0"} 0.1 # {trace_id="x"} 1
 """
+_MBEAN = "kafka.connect:type=source-task-metrics,"
 _JOLOKIA = {
     "status": 200,
     "value": {
-        'kafka.connect:connector=src,task=0,type=source-task-metrics': {"transaction-size-max": 5.0, "source-record-write-rate": 0.1},
-        'kafka.connect:connector="a\\,b",task=1,type=source-task-metrics': {"transaction-size-min": "NaN", "transaction-size-avg": 1},
+        f"{_MBEAN}connector=src,task=0": {"transaction-size-max": 5.0, "source-record-write-rate": 0.1},
+        f'{_MBEAN}connector="a\\,b",task=1': {"transaction-size-min": "NaN", "transaction-size-avg": 1},
     },
 }  # fmt: skip
+
+
+_JOLOKIA_ANSWER = json.dumps(_JOLOKIA).encode()
 
 
 def _read_log(data: bytes) -> object:
@@ -148,8 +152,6 @@ def _logs() -> list[bytes]:
 ANSWERS = [
     Reader("rest", _read_rest, lambda: [json.dumps(each).encode() for each in _DOCUMENTS]),
     Reader("prometheus", _metrics_reader(lambda client: client.read_prometheus(_URL)), lambda: [_PROMETHEUS]),
-    Reader(
-        "jolokia", _metrics_reader(lambda client: client.read_jolokia(_URL)), lambda: [json.dumps(_JOLOKIA).encode()]
-    ),
+    Reader("jolokia", _metrics_reader(lambda client: client.read_jolokia(_URL)), lambda: [_JOLOKIA_ANSWER]),
     Reader("explain", _read_log, _logs, most_s=2),
 ]

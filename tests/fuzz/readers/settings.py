@@ -15,6 +15,7 @@ from eosctl.core.java.property_edit import set_property
 from eosctl.core.workers.config import parse_worker_config
 from eosctl.errors import EosctlError, InputFileError
 from eosctl.exporter.web.config import read_web_config
+from eosctl.machine.files import NamedFiles
 from eosctl.profiles.config_file import parse_config
 from eosctl.profiles.edits import edit_yaml
 from eosctl.profiles.java_stores import with_stores
@@ -50,7 +51,7 @@ dedicated.mode.enable.internal.rest = true
 
 
 def _read_properties(data: bytes) -> object:
-    """As a worker's file and as a client's; a setting that is put there is there afterwards, and nothing else changes."""
+    """As a worker's file and as a client's; a setting that is put there is there, and nothing else changes."""
     text = data.decode("iso-8859-1")
     properties = parse_properties(text, source="f")
     edited = parse_properties(set_property(text, "group.id", "new"), source="f").values
@@ -89,17 +90,27 @@ def _jaas() -> list[bytes]:
 _STORE_SECRET = Secret("store-secret")
 
 
+class _OneFile(NamedFiles):
+    """A file of any name."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__()
+        self._data = data
+
+    def read(self, _path: object) -> bytes:
+        return self._data
+
+
 def _read_store(data: bytes) -> object:
-    """As a truststore and as a keystore; without a password, too, as then no digest hides what is damaged."""
+    """As a truststore or a keystore; without a password, too, as then no digest hides what is damaged."""
     found = []
-    for store in ("truststore", "keystore"):
-        for password in (_STORE_SECRET, None):
-            file = StoreFile("f", store, "store", password, Secret("key-secret"))
-            try:
-                client = ClientProperties(ClientSettings(()), stores=(file,))
-                found.append(with_stores(client, lambda _path: data))
-            except InputFileError:
-                continue
+    for password in (_STORE_SECRET, None):
+        file = StoreFile("f", ("truststore", "keystore")[len(data) % 2], "store", password, Secret("key-secret"))
+        try:
+            client = ClientProperties(ClientSettings(()), stores=(file,))
+            found.append(with_stores(client, _OneFile(data)))
+        except InputFileError:
+            continue
     return found
 
 
@@ -107,7 +118,7 @@ def _stores(suffix: str) -> list[bytes]:
     return [path.read_bytes() for path in sorted(CERTIFICATES.glob(f"*.{suffix}"))]
 
 
-_PROFILES = """# mine
+_PROFILES = b"""# mine
 current: a
 profiles:
   a:
@@ -140,7 +151,7 @@ def _read_profiles(data: bytes) -> object:
     for name in file.profiles:
         try:
             found.append(file.profile(name))
-            if isinstance(name, str):
+            if len(found) == 1:
                 edit_yaml(text, ["profiles", name, "group_id"], "new", source="f")
         except EosctlError:
             continue
@@ -150,6 +161,11 @@ def _read_profiles(data: bytes) -> object:
 _LAUGHS = "a: &a [x,x]\n" + "".join(
     f"{to}: &{to} [{','.join([f'*{of}'] * 9)}]\n" for of, to in zip("abcdefgh", "bcdefghi", strict=True)
 )
+
+
+def _profiles() -> list[bytes]:
+    small = b"current: x\nprofiles: {x: {bootstrap_server: h:9092, client: {sasl.password_env: X}, ignore: [a]}}\n"
+    return [_PROFILES, small, _LAUGHS.encode() + b"profiles: {a: {connect_url: *i}}\n"]
 
 
 def _web_configs() -> list[bytes]:
@@ -170,11 +186,6 @@ SETTINGS = [
     Reader("jaas", _read_jaas, _jaas),
     Reader("jks", _read_store, lambda: _stores("jks")),
     Reader("pkcs12", _read_store, lambda: _stores("p12"), most_s=5),
-    Reader(
-        "profiles",
-        _read_profiles,
-        lambda: [_PROFILES.encode(), _LAUGHS.encode() + b"profiles: {a: {connect_url: *i}}"],
-        most_s=3,
-    ),
-    Reader("web-config", lambda data: read_web_config(put("web.yml", data)), _web_configs, most_s=3),
+    Reader("profiles", _read_profiles, _profiles, most_bytes=2_500),
+    Reader("web-config", lambda data: read_web_config(put("web.yml", data)), _web_configs, most_bytes=2_500),
 ]

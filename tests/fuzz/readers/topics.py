@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -75,7 +75,7 @@ def _joined(records: list[tuple[bytes, bytes]]) -> bytes:
 
 
 def _configs() -> list[bytes]:
-    return [_joined(_CONFIG), *(_joined(_CONFIG[:5] + [each]) for each in _CONFIG[5:]), _joined(_CONFIG[3:])]
+    return [_joined(_CONFIG), *(_joined([*_CONFIG[:5], each]) for each in _CONFIG[5:]), _joined(_CONFIG[3:])]
 
 
 def _read_status(data: bytes) -> object:
@@ -89,7 +89,7 @@ def _read_status(data: bytes) -> object:
 _STATUS = [
     (
         b"status-connector-src",
-        b'{"state":"RUNNING","trace":null,"worker_id":"W1:8083","generation":3,"version":"4.3.1"}',
+        b'{"state":"RUNNING","trace":null,"worker_id":"W1:8083","version":"4.3.1"}',
     ),
     (b"status-task-src-0", b'{"state":"RUNNING","trace":null,"worker_id":"w2:8083","generation":3}'),
     (b"status-task-src-1", b'{"state":"FAILED","trace":"a\\n\\tat b","worker_id":"w1:8083","generation":3}'),
@@ -116,18 +116,25 @@ def _read_offsets(data: bytes) -> object:
         raise DisagreementError(f"owners {found.to_pylist()} and {owners}")
     if nothings(pa.array(values, VALUES)).to_pylist() != list(map(is_nothing, values)):
         raise DisagreementError("deletions")
-    new = renamed(column, found, {"orders": "new", "": "empty", ",": "comma"}).to_pylist()
-    for key, other in zip(keys, new, strict=True):
-        owner = key_owner(key)
-        name = None if owner is None else {"orders": "new", "": "empty", ",": "comma"}.get(owner.connector)
-        if other != (key if owner is None or name is None or key is None else renamed_key(key, owner, name)):
-            raise DisagreementError("renamed keys")
     decoded = list(map(decode_key, keys))
-    table = records_table("t", records, partitions=1)
-    Listed([in_order(table)], large=1).nobodys()
     spellings = duplicate_spellings([key for key in decoded if isinstance(key, OffsetKey)])
     shown = [(json_text(shown_value(value)) if value and shown_value(value) is not value else "") for value in values]
+    if len(data) % 4 == 0:  # they take as long as all else
+        _compare_names(keys, column, found)
+        Listed([in_order(records_table("t", records, partitions=1))], large=1).nobodys()
     return spellings, [shown_partition(key) for key in decoded], shown, newest_commits(records)
+
+
+_RENAMES = {"orders": "new", "": "empty", ",": "comma"}
+
+
+def _compare_names(keys: Sequence[bytes | None], column: pa.Array, found: pa.Array) -> None:
+    """Keys under new names, one by one and as columns."""
+    for key, other in zip(keys, renamed(column, found, _RENAMES).to_pylist(), strict=True):
+        owner = key_owner(key)
+        name = None if owner is None else _RENAMES.get(owner.connector)
+        if other != (key if owner is None or name is None or key is None else renamed_key(key, owner, name)):
+            raise DisagreementError("renamed keys")
 
 
 def _read_store(data: bytes) -> object:

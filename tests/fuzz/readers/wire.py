@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import struct
 from collections.abc import Sequence
 from random import Random
@@ -137,10 +138,12 @@ def _read_scram(data: bytes) -> object:
 
 
 def _scram() -> Sequence[bytes]:
-    return [
-        b"r=nonceMORE,s=QSXCR+Q6sek8bf92,i=4096" + BETWEEN + b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsZ9xxxx=",
-        b"r=nonceMORE,s=QSXCR+Q6sek8bf92,i=4096" + BETWEEN + b"e=other-error",
-    ]
+    """The signature is the right one for what the reader has said, so that there is one conversation that ends well."""
+    first = b"r=nonceMORE,s=QSXCR+Q6sek8bf92,i=4096"
+    scram = Scram("sha256", _USER, "password", nonce="nonce")
+    scram.answer(first)
+    signature = base64.b64encode(scram._server_signature or b"")
+    return [first + BETWEEN + b"v=" + signature, first + BETWEEN + b"e=other-error"]
 
 
 WIRE = [

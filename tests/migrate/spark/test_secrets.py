@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,7 @@ with spark_context(quick_settings(folder, master="local[1]", conf=conf)) as cont
         except EosctlError as exc:
             print(exc.message)
     assert secret not in str(context.getConf().getAll())
+    assert context._jvm.System.getenv("EOSCTL_CONNECT_TOKEN") is None
 """
 
 
@@ -40,7 +42,8 @@ with spark_context(quick_settings(folder, master="local[1]", conf=conf)) as cont
 def test_no_password_is_left_anywhere(tmp_path: Path) -> None:
     (tmp_path / "events").mkdir()
     command = [sys.executable, "-c", PROGRAM, str(tmp_path), CANARY[::-1]]  # not in a command line either
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    environ = {**os.environ, "EOSCTL_CONNECT_TOKEN": CANARY}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env=environ)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("NO-SUCH") == 2, "the tasks were given the client's settings"
     written = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

@@ -10,6 +10,7 @@ import pytest
 
 from eosctl.app import App
 from eosctl.core.offsets.names import GLOBAL as GLOBAL_STORE
+from eosctl.core.workers.access import ConnectAccess
 from eosctl.deadline import Deadline
 from eosctl.errors import (
     ConnectError,
@@ -43,6 +44,17 @@ def test_what_was_deleted_in_the_topic_in_use_is_not_lacking_there(app: App, wor
     world.topics.put(OWN, KEY, None)
     assert world.stored(GLOBAL, KEY) == 3
     assert plan_switch(app, SwitchRequest(NAME, OWN)).steps == ()
+
+
+def test_a_worker_that_nobody_named_does_not_get_the_config(world: SwitchWorld) -> None:
+    """It got all of it, passwords included, while the user's own password was withheld; nothing is stopped, either."""
+    other = ConnectAccess(named=frozenset({"https://w1:8083"}))
+    with pytest.raises(RefusedError) as caught:
+        plan_switch(world.app(connect_urls=(), connect=other), SwitchRequest(NAME, OWN))
+    assert f"-u {URL}." in str(caught.value.hint)
+    assert world.calls == []
+    trusting = world.app(connect_urls=(), connect=replace(other, trust_discovered=True))
+    assert plan_switch(trusting, SwitchRequest(NAME, OWN)).steps
 
 
 def configured_by_hand(world: SwitchWorld) -> None:
@@ -103,6 +115,16 @@ def test_a_config_that_connect_would_not_take_stops_nothing(app: App, world: Swi
     with pytest.raises(RefusedError, match="Unable to connect"):
         apply_switch(app, plan)
     assert (world.connector.state, world.calls) == ("RUNNING", [])
+
+
+def test_what_connect_says_of_a_config_has_no_secret_of_it(app: App, world: SwitchWorld) -> None:
+    """Drivers repeat the URL that they can't open, with its password; a validation names the settings that are some."""
+    world.place("RUNNING", connection_url="jdbc:x://db/s?password=canary-1", shop_name="canary-2")
+    world.connect.definitions["shop.name"] = {"type": "PASSWORD"}
+    world.connect.objections["connection.url"] = "can't open jdbc:x://db/s?password=canary-1 as canary-2"
+    with pytest.raises(RefusedError, match=r"can't open jdbc:x://db… as \*\*\*") as caught:
+        plan_switch(app, SwitchRequest(NAME, OWN))
+    assert "canary" not in f"{caught.value.message} {caught.value.hint}"
 
 
 def test_a_source_that_goes_down_meanwhile_leaves_a_way_back(app: App, world: SwitchWorld) -> None:

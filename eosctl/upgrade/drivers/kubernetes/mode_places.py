@@ -17,7 +17,7 @@ from eosctl.core.java.property_edit import set_property
 from eosctl.core.workers.modes import Mode
 from eosctl.errors import EosctlError, InputFileError, NotFoundError
 from eosctl.events import Event
-from eosctl.state.backups import write_blocks
+from eosctl.state.backups import backup_folder, write_blocks
 from eosctl.upgrade.drivers import SETTING
 from eosctl.upgrade.drivers.kubernetes.kubectl import Kubectl, section
 from eosctl.upgrade.drivers.kubernetes.workloads import CONFLUENT, Workload
@@ -313,8 +313,8 @@ def _edit(app: App, kubectl: Kubectl, field: tuple[str, Path], name: str, mode: 
         if after == before:
             backups.clear()
             return None
-        backup = app.state_dir / "backups" / f"{name}.{stamp(app.clock)}.bak"
-        write_blocks(backup, [before.encode()], make_directory=True)
+        free = backup_folder(app) / f"{name}.{stamp(app.clock)}.bak"
+        backup = write_blocks(free, [before.encode()], name=lambda: free)
         app.on_event(Event(f"{thing}: what it was before is kept in {backup}", backup=str(backup)))
         backups.append(str(backup))
         return Patch(thing, kind, nested(path, after))
