@@ -14,19 +14,23 @@ from eosctl.events import OnEvent, ignore_events
 from eosctl.target import Target
 
 if TYPE_CHECKING:
+    from eosctl.core.clients.settings import ClientSettings
+    from eosctl.kafka.connections import Connections
+    from eosctl.kafka.session import KafkaSession
     from eosctl.ports import AclStore, BatchLog, ConnectWorker, TopicStore, TransactionAdmin
 
 
-def _open_transactions(app: App) -> TransactionAdmin:
+def open_transactions(app: App) -> TransactionAdmin:
     from eosctl.kafka.native.sasl import is_spoken_natively
     from eosctl.kafka.transactions.admin import NativeTransactionAdmin
 
-    client, admin = app.target.require_client(), NativeTransactionAdmin
-    if not is_spoken_natively(client):
-        from eosctl.kafka.group_admin import LibrdkafkaGroupAdmin
+    client = app.target.require_client()
+    if is_spoken_natively(client):
+        connections = app.connections(client)
+        return NativeTransactionAdmin(client, deadline=app.deadline, on_event=app.on_event, connections=connections)
+    from eosctl.kafka.group_admin import LibrdkafkaGroupAdmin
 
-        admin = LibrdkafkaGroupAdmin
-    return admin(client, deadline=app.deadline, on_event=app.on_event)
+    return LibrdkafkaGroupAdmin(client, deadline=app.deadline, on_event=app.on_event)
 
 
 def _open_topics(app: App) -> TopicStore:
@@ -38,7 +42,8 @@ def _open_topics(app: App) -> TopicStore:
 def _open_batches(app: App) -> BatchLog:
     from eosctl.kafka.batches.log import NativeBatchLog
 
-    return NativeBatchLog(app.target.require_client(), deadline=app.deadline)
+    client = app.target.require_client()
+    return NativeBatchLog(client, deadline=app.deadline, connections=app.connections(client))
 
 
 def _open_acls(app: App) -> AclStore:
@@ -68,7 +73,7 @@ class App:
     """What an operation may use.
 
     `state_dir` is where backups and journals go; `target_of` gives the Target of a profile by its name,
-    `addresses_of` those of a host, none where that is unknown.
+    `addresses_of` those of a host, none where that is unknown. Whoever gives `kafka` closes it.
     """
 
     target: Target
@@ -76,13 +81,18 @@ class App:
     state_dir: Path
     clock: Clock = field(default_factory=Clock)
     on_event: OnEvent = ignore_events
-    open_transactions: Callable[[App], TransactionAdmin] = _open_transactions
+    open_transactions: Callable[[App], TransactionAdmin] = open_transactions
     open_topics: Callable[[App], TopicStore] = _open_topics
     open_batches: Callable[[App], BatchLog] = _open_batches
     open_worker: Callable[[App, str], ConnectWorker] = _open_worker
     open_acls: Callable[[App], AclStore] = _open_acls
     target_of: Callable[[str], Target] = _no_profiles
     addresses_of: Callable[[App, str], frozenset[str]] = _addresses_of
+    kafka: KafkaSession | None = None
+
+    def connections(self, client: ClientSettings) -> Connections | None:
+        """Return the connections that the whole command shares; None where each question makes its own."""
+        return self.kafka.to(client) if self.kafka is not None else None
 
     def transactions(self) -> TransactionAdmin:
         """A native connection to the target's Kafka cluster."""

@@ -6,10 +6,10 @@ can't say different facts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum, unique
-from typing import Any, Protocol, TypeVar, cast, overload, runtime_checkable
+from typing import Any, TypeVar, cast, overload
 
 from eosctl.codes import Code
 from eosctl.core.findings import Finding, is_bad, is_unseen
@@ -18,7 +18,6 @@ from eosctl.errors import EosctlError, ExitCode
 
 Json = object  # whatever json.dumps takes; a recursive alias makes messages unreadable
 Row = Mapping[str, Json]
-Encode = Callable[[Json], str]
 Printed = TypeVar("Printed")
 
 
@@ -123,37 +122,6 @@ class Report:
                 for p in self.problems
             ],
         }
-
-
-@runtime_checkable
-class TextRows(Protocol):
-    """Rows whose text is quicker made than they are; each is made when it is asked for."""
-
-    def texts(self, encode: Encode, *members: str | None) -> Iterator[Sequence[str]]:
-        """What `encode` makes of these members of each row; None is the whole row."""
-
-
-@runtime_checkable
-class LineRows(TextRows, Protocol):
-    """Rows that are made many at a time."""
-
-    def lines(self, encode: Encode) -> Iterator[str]:
-        """What `encode` makes of the rows, each with a newline behind it; one row or many at a time."""
-
-
-@runtime_checkable
-class AlikeRows(TextRows, Protocol):
-    """Rows of which many differ by a name and some numbers alone."""
-
-    def named(self, *, but: Collection[str]) -> Mapping[str, Collection[str]]:
-        """Member -> the names that it has in the rows, without those rows whose `outcome` is one of `but`."""
-
-
-def row_texts(rows: Sequence[Any], encode: Encode) -> Iterable[str]:
-    """What `encode` makes of each row; no more than one is in memory."""
-    if isinstance(rows, TextRows):
-        return (text for (text,) in rows.texts(encode, None))
-    return map(encode, map(plain, rows))
 
 
 def plain(value: object) -> Any:

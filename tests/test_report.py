@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
 from typing import Annotated
 
 import pytest
@@ -17,7 +16,7 @@ from eosctl.output import render_problems, render_report
 from eosctl.output.cells import Column, format_cell
 from eosctl.output.rows import Printed
 from eosctl.output.text import plain_table
-from eosctl.report import Problem, Report, Row, error_report, json_bytes, plain, row_texts
+from eosctl.report import Problem, Report, Row, error_report, json_bytes, plain
 
 
 def test_envelope_keys() -> None:
@@ -74,15 +73,6 @@ def test_json_has_a_row_per_line_and_is_the_envelope(count: int) -> None:
     render_report(report, output="json", stream=out, color=False)
     assert json.loads(out.getvalue()) == report.envelope()
     assert sum(line.startswith('      {"id"') for line in out.getvalue().splitlines()) == count
-
-
-class _Texts(list[int]):
-    def texts(self, encode: Callable[[object], str], *members: str | None) -> Iterator[list[str]]:
-        return ([encode([number, member]) for member in members] for number in self)
-
-
-def test_rows_that_are_text_sooner_than_they_are_rows_are_asked_for_the_whole_of_each() -> None:
-    assert list(row_texts(_Texts([1, 2]), json.dumps)) == ["[1, null]", "[2, null]"]
 
 
 def test_what_json_has_not_is_named_by_its_type() -> None:

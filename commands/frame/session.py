@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from eosctl.app import App
     from eosctl.deadline import Clock, Stopwatch
     from eosctl.events import OnEvent
+    from eosctl.kafka.session import KafkaSession
     from eosctl.output.log_file import LogFile
     from eosctl.profiles.config_file import ConfigFile
     from eosctl.report import Report
@@ -56,6 +57,7 @@ class Session:
         self._log: LogFile | None = None
         self._may_log = True
         self._printed_rows = False
+        self._kafka: KafkaSession | None = None
 
     @property
     def output(self) -> str:
@@ -126,7 +128,9 @@ class Session:
         return replace(report, rows=()) if self._printed_rows else report
 
     def close(self) -> None:
-        """Lets go of the log file; safe to call twice."""
+        """Let go of the log file and of the brokers; safe to call twice."""
+        if self._kafka is not None:
+            self._kafka.close()
         if self._log is not None:
             self._log.close()
             self._log = None
@@ -221,7 +225,9 @@ class Session:
         """The App of this invocation, on the target that was named, or on another; raises as `resolve_target`."""
         from eosctl.app import App
         from eosctl.deadline import Deadline
+        from eosctl.kafka.session import KafkaSession
 
+        self._kafka = self._kafka or KafkaSession()
         clock = self.stopwatch().clock
         return App(
             target=self.target() if target is None else target,
@@ -230,6 +236,7 @@ class Session:
             clock=clock,
             on_event=self.messages(),
             target_of=self.profile_target,
+            kafka=self._kafka,
             **self._doors,
         )
 

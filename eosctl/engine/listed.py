@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eosctl.core.records import Record
-from eosctl.core.wording import YEAR_10000_MS
-from eosctl.engine.columns import NO_BYTES, one_array
+from eosctl.engine.columns import one_array
 from eosctl.engine.files import Spilled
 
 _AT_ONCE = 10_000
-_TOGETHER = 100
-"""Longer texts have memory of their own each, which the system fills with zeros each time."""
 _MOST_BYTES = 4_096
 """Of a key or value that is a column's: its row has it three times."""
 _MOST_SHAPES = 10_000
@@ -37,69 +33,7 @@ _SCALAR = f'(?:"{_TEXT}"|0|-?[1-9][0-9]{{0,17}}|true|false|null)'
 _MAP = rf'\{{(?:"{_NAME}":{_SCALAR}(?:,"{_NAME}":{_SCALAR})*)?\}}'
 """A plain map: between members is what `,"` is, between a name and its value what `":` is, and nothing else is."""
 _KEY = rf'\["{_NAME}",{_MAP}\]'
-_HALF, _HEX = 8, np.frombuffer(b"0123456789ABCDEF", np.uint8)
-"""Hex digits of half a log sequence number, and what each is printed as."""
-_SHIFTS = np.array(range(60, -4, -4), np.uint64)
 _NEWEST = ("topic", "partition", "offset", "timestamp_ms", "key", "value")
-
-
-class PlainRows:
-    """Some records of one connector with plain keys: columns of their JSON, as `json` spells it, to be joined.
-
-    `value` is null where a value is not plain, `timestamp` where a year has more than four digits or there is none.
-    """
-
-    def __init__(self, rows: pa.Table, connector: str) -> None:
-        self._rows = rows
-        keys, times = _texts_of(rows["key"]), one_array(rows["timestamp_ms"])
-        self._bare_value, self._shapes = _plain_values(one_array(rows["value"]))
-        self.value = _spaced(self._bare_value)
-        self.key = pc.replace_substring(keys, '"', '\\"')
-        self.source_partition = _spaced(pc.utf8_slice_codeunits(keys, len(f'["{connector}",'), -1))
-        self.partition, self.offset, self.timestamp_ms = (
-            _texts_of(rows[name]) for name in ("partition", "offset", "timestamp_ms")
-        )
-        is_known = pc.and_(pc.greater_equal(times, 0), pc.less(times, YEAR_10000_MS))
-        moments = _texts_of(pc.if_else(is_known, times, None).cast(pa.timestamp("ms")))
-        self.timestamp = pc.replace_substring(moments, " ", "T")
-
-    def age_ms(self, now_ms: int) -> pa.Array:
-        """How long they have been there."""
-        return _texts_of(pc.max_element_wise(0, pc.subtract(now_ms, one_array(self._rows["timestamp_ms"]))))
-
-    def lsns(self, member: str, names: Sequence[str]) -> str | pa.Array:
-        """`, "member": {"name": "text"}`: `lsn_texts` of the numbers, 0 or more, that values have under some names.
-
-        It is empty for values without such a number, and for those without a member of the first name.
-        """
-        there = [name for name in names if any(f'"{name}":'.encode() in shape for shape in self._shapes)]
-        if names[0] not in there:
-            return ""
-        asked = pc.if_else(pc.match_substring(self._bare_value, f'"{names[0]}":'), self._bare_value, "")
-        members = joined(*(_lsn_members(asked, name) for name in there))
-        wrapped = joined(f', "{member}": {{', pc.utf8_slice_codeunits(members, len(", ")), "}")
-        return pc.if_else(pc.equal(members, ""), "", wrapped)
-
-    def records(self, where: Sequence[int]) -> list[Record]:
-        """Some of the records, by number."""
-        return _records(self._rows.take(where)) if where else []
-
-
-def joined(*pieces: str | pa.Array) -> pa.Array:
-    """A text of each row; null where a column has none."""
-    return pc.binary_join_element_wise(*map(_as_arrow, pieces), _as_arrow(""))
-
-
-def _as_arrow(piece: str | pa.Array) -> pa.Array | pa.Scalar:
-    return pa.scalar(piece, pa.large_string()) if isinstance(piece, str) else piece
-
-
-def together(texts: pa.Array) -> Iterator[str]:
-    """Texts, none of them null, one behind the other as they lie in memory, some at a time."""
-    _valid, offsets, data = texts.buffers()
-    ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    for first in range(0, len(texts), _TOGETHER):
-        yield str(memoryview(data)[ends[first] : ends[min(first + _TOGETHER, len(texts))]], "utf-8")
 
 
 def in_order(records: pa.Table) -> pa.Table:
@@ -183,10 +117,6 @@ class Listed:
         found = (run.of(connector) for run in self._runs if connector in run.slices)
         return not all(pc.all(rows["nothing"]).as_py() for rows in found)
 
-    def rows(self, connector: str) -> Iterator[PlainRows]:
-        """A connector's records by key, a few at a time; it is none of the odd ones."""
-        return (PlainRows(some, connector) for some in self._pieces(connector))
-
     def _pieces(self, connector: str) -> Iterator[pa.Table]:
         found = [run.of(connector) for run in self._runs if connector in run.slices]
         if len(found) > 1:
@@ -217,32 +147,6 @@ def _records(rows: pa.Table) -> list[Record]:
     return list(map(Record, *(rows[name].to_pylist() for name in _NEWEST)))
 
 
-def _lsn_members(maps: pa.Array, name: str) -> pa.Array:
-    """`, "name": "text"` for each plain map with such a number, and empty for others."""
-    found = pc.struct_field(pc.extract_regex(maps, f'"{name}":(?P<number>[0-9]+)'), "number")
-    return pc.fill_null(joined(f', "{name}": "', lsn_texts(found.cast(pa.int64())), '"'), "")
-
-
-def lsn_texts(numbers: pa.Array) -> pa.Array:
-    """`history.sources.lsn_text` of each number, at a tenth of the time: its halves in hex, and null for null."""
-    values = numbers.fill_null(0).to_numpy().astype(np.uint64)
-    digits = (values[:, np.newaxis] >> _SHIFTS & np.uint64(15)).reshape(-1, 2, _HALF)
-    shown = np.logical_or.accumulate(digits != 0, axis=2)
-    shown[:, :, -1] = True
-    texts, kept = (np.ones((len(values), 2, _HALF + 1), kind) for kind in (np.uint8, np.bool_))
-    texts[:, :, 1:], kept[:, :, 1:] = _HEX[digits], shown
-    texts[:, 1, 0], kept[:, 0, 0] = ord("/"), False
-    ends = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(kept.sum(axis=(1, 2)), out=ends[1:])
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(texts[kept])]
-    # Safe as it is: the ends are sums of what is kept of the texts, which are hex digits and slashes made here.
-    return pc.if_else(pc.is_valid(numbers), pa.Array.from_buffers(pa.large_string(), len(values), buffers), None)
-
-
-def _texts_of(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return one_array(column).cast(pa.large_string())
-
-
 def _are(form: str, texts: pa.Array) -> pa.Array:
     """Which are of a form, and short enough; none that is null."""
     are = pc.and_(pc.match_substring_regex(texts, f"^{form}$"), pc.less_equal(pc.binary_length(texts), _MOST_BYTES))
@@ -262,19 +166,6 @@ def _plain(form: str, texts: pa.Array) -> tuple[pa.Array, list[bytes]]:
             return alike, [shape]
     plain = _are(form, texts)
     return plain, pc.unique(_shapes(texts.filter(plain))).to_pylist()
-
-
-def _plain_values(values: pa.Array) -> tuple[pa.Array, list[bytes]]:
-    """The values that are plain maps with each name once, as text, and the shapes of plain maps."""
-    plain, shapes = _plain(_MAP, values)
-    if bad := [shape for shape in shapes if _names(_pairs(shape)) is None]:
-        plain = pc.and_(plain, pc.invert(pc.is_in(_shapes(values), value_set=pa.array(bad, values.type))))
-    return _texts_of(pc.if_else(plain, values, NO_BYTES)), shapes
-
-
-def _spaced(maps: pa.Array) -> pa.Array:
-    """Plain maps with a space after each comma and colon that separates."""
-    return pc.replace_substring(pc.replace_substring(maps, '":', '": '), ',"', ', "')
 
 
 def _shapes(plain: pa.Array) -> pa.Array:

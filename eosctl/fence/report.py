@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import overload
 
 from eosctl.app import App
-from eosctl.core.frozen import NamedTuple
-from eosctl.core.ids import ProducerId, TransactionalId
+from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import TransactionDescription
 from eosctl.errors import EosctlError, ExitCode, UnauthorizedError, UnconfirmedError
 from eosctl.fence.rows import FENCE_PLAN, Described, Fenced, FenceRow, FenceSummary, Running
 from eosctl.fence.rules import FenceItem, FenceOutcome, count_outcomes
 from eosctl.output.rows import Kind
-from eosctl.report import Encode, Problem, Report, plain
+from eosctl.report import Problem, Report
 from eosctl.txn.faults import AUTHORIZATION_CODES, NOT_CHECKED, error_cell, exit_code_of_faults
 from eosctl.txn.parts import owner_part
 
-_MARK, _MOST_KINDS = 10**30, 1000
 _BAD = {FenceOutcome.FAILED: EosctlError.code, FenceOutcome.UNCONFIRMED: UnconfirmedError.code}
 
 
 class FenceRows(Sequence[FenceRow]):
-    """The rows of many items, each made when it is looked at, so that 100,000 ids stay small; they are `AlikeRows`."""
+    """The rows of many items, each made when it is looked at, so that 100,000 ids stay small."""
 
     def __init__(self, items: Sequence[FenceItem], *, now_ms: int) -> None:
         self._items, self._now_ms = items, now_ms
@@ -35,37 +32,6 @@ class FenceRows(Sequence[FenceRow]):
     def __iter__(self) -> Iterator[FenceRow]:
         return (fence_row(item, now_ms=self._now_ms) for item in self._items)
 
-    def named(self, *, but: Collection[str]) -> Mapping[str, Collection[str]]:
-        """The ids, and the connectors whose they are."""
-        items = [item for item in self._items if item.outcome not in but]
-        connectors = {item.owner.connector for item in items}
-        return {
-            "transactional_id": [item.transactional_id for item in items],
-            "connector": [each for each in connectors if each],
-        }
-
-    def texts(self, encode: Encode, *members: str | None) -> Iterator[Sequence[str]]:
-        """What `encode` makes of each row's `members`: from the second row of a kind on by templates."""
-        templates: dict[object, Sequence[_Template] | None] = {}
-        for item in self._items:
-            kind = _kind(item)
-            made = templates.get(kind)
-            if made is None and kind in templates:
-                marked = _marked(item)
-                marks = [str(mark) for mark in _own(marked, encode)]
-                made = templates[kind] = [_template(text, marks) for text in self._encoded(marked, encode, members)]
-            elif kind is not None and len(templates) < _MOST_KINDS:
-                templates.setdefault(kind)
-            if made is None:
-                yield self._encoded(item, encode, members)
-            else:
-                own = _own(item, encode)
-                yield [each.text % each.own(own) for each in made]
-
-    def _encoded(self, item: FenceItem, encode: Encode, members: Sequence[str | None]) -> list[str]:
-        row = plain(fence_row(item, now_ms=self._now_ms))
-        return [encode(row if member is None else row[member]) for member in members]
-
     @overload
     def __getitem__(self, index: int) -> FenceRow: ...
     @overload
@@ -74,53 +40,6 @@ class FenceRows(Sequence[FenceRow]):
         if isinstance(index, slice):
             return FenceRows(self._items[index], now_ms=self._now_ms)
         return fence_row(self._items[index], now_ms=self._now_ms)
-
-
-class _Template(NamedTuple):
-    """The text of rows that are alike, with a %s for each value of `own`."""
-
-    text: str
-    own: Callable[[tuple[object, ...]], object]
-
-
-def _template(text: str, marks: Sequence[str]) -> _Template:
-    """The template of a text with some of `marks` in it."""
-    there = sorted((text.find(mark), number) for number, mark in enumerate(marks) if mark in text)
-    text = text.replace("%", "%%")
-    for mark in marks:
-        text = text.replace(mark, "%s", 1)
-    return _Template(text, itemgetter(*[number for _at, number in there]) if there else lambda _own: ())
-
-
-def _kind(item: FenceItem) -> object:
-    """What rows have in common that are alike; None for one that may have no like."""
-    before, connector = item.before, item.owner.connector
-    if item.fault is not None or item.live is not None or (before is not None and before.started_ms is not None):
-        return None
-    if connector is not None and str(_MARK)[:-1] in connector:
-        return None
-    state = None if before is None else (before.state, before.transaction_timeout_ms)
-    owner: object = item.owner if item.owner.task is None else connector
-    return owner, item.outcome, item.coordinator, state, item.after is None, item.confirmed_by
-
-
-def _own(item: FenceItem, encode: Encode) -> tuple[object, ...]:
-    """What alike rows differ by: the id as JSON, and numbers."""
-    before, task = item.before, item.owner.task
-    of_before = () if before is None else (before.producer_id, before.producer_epoch)
-    return encode(item.transactional_id), *of_before, *(item.after or ()), *(() if task is None else (task,))
-
-
-def _marked(item: FenceItem) -> FenceItem:
-    """An item of the same kind, with numbers that no broker has: they have more than 64 bits."""
-    before = (
-        None if item.before is None else item.before._replace(producer_id=ProducerId(_MARK), producer_epoch=_MARK + 1)
-    )
-    after = None if item.after is None else (ProducerId(_MARK + 2), _MARK + 3)
-    owner = item.owner if item.owner.task is None else item.owner._replace(task=_MARK + 4)
-    return item._replace(
-        transactional_id=TransactionalId(f"\uf8ff{_MARK + 5}\uf8ff"), owner=owner, before=before, after=after
-    )
 
 
 def fence_row(item: FenceItem, *, now_ms: int) -> FenceRow:

@@ -1,55 +1,44 @@
-"""A cluster: bootstrap servers, metadata, and connections that are lent to one user at a time."""
+"""A cluster: bootstrap servers, metadata, and questions that end by a deadline."""
 
 from __future__ import annotations
 
 import math
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, EosctlError, ProtocolError, UnreachableError, UsageError
+from eosctl.kafka.connections import Connections
 from eosctl.kafka.native.connection import Connection
-from eosctl.kafka.native.sasl import is_spoken_natively, no_native_login
-from eosctl.kafka.topics.stream import CONNECT_TIMEOUT_S, Address, ConnectionLostError, Stream, parse_address
-from eosctl.wire.api import Api, BrokerVersions
+from eosctl.kafka.topics.stream import CONNECT_TIMEOUT_S, Address, ConnectionLostError, parse_address
+from eosctl.wire.api import Api
 from eosctl.wire.cluster_messages import METADATA, MetadataRequest, MetadataResponse, TopicQuery
-
-if TYPE_CHECKING:
-    import ssl
-
-    from eosctl.kafka.oauth import TokenSource
 
 Q = TypeVar("Q")
 S = TypeVar("S")
 T = TypeVar("T")
-_ENCRYPTED = {"SSL", "SASL_SSL"}
-_PROTOCOLS = _ENCRYPTED | {"PLAINTEXT", "SASL_PLAINTEXT"}
 
 
 class Cluster:
-    """Safe for several threads: each borrows its own connection, which `open_stream` begins."""
+    """Safe for several threads: each borrows its own connection from `connections`, which others may use, too.
 
-    def __init__(
-        self, settings: ClientSettings, *, deadline: Deadline, open_stream: Callable[..., Stream] = Stream
-    ) -> None:
+    Without `connections` it has its own, and closes them at its end.
+    """
+
+    def __init__(self, settings: ClientSettings, *, deadline: Deadline, connections: Connections | None = None) -> None:
         self._settings = settings
         self._deadline = deadline
-        self._open_stream = open_stream
+        self._connections = connections or Connections(settings)
+        self._is_owner = connections is None
         self._bootstrap = [parse_address(server) for server in settings.bootstrap_servers]
         self._brokers: dict[int, Address] = {}
         self._lock = threading.Lock()
-        self._idle: defaultdict[Address, list[Connection]] = defaultdict(list)
-        self._open: set[Connection] = set()
-        self._versions: dict[Address, BrokerVersions] = {}
+        self._lent: set[Connection] = set()
         self._limits = threading.local()
         self._cluster_id: str | None = None
-        if settings.security_protocol.upper() not in _PROTOCOLS:
-            raise UsageError(f"security.protocol {settings.security_protocol!r} is none of {sorted(_PROTOCOLS)}")
         if not self._bootstrap:
             raise UsageError("no bootstrap server was given", hint="Use --bootstrap-server host:port.")
 
@@ -103,7 +92,7 @@ class Cluster:
 
     def use(self, address: Address, exchange: Callable[[Connection], T]) -> T:
         """Runs `exchange` on a connection to `address`, and again on a new one if the first died while idle."""
-        reused = bool(self._idle.get(address))
+        reused = self._connections.has_idle(address)
         try:
             with self.connection(address) as connection:
                 return exchange(connection)
@@ -139,8 +128,10 @@ class Cluster:
     @contextmanager
     def connection(self, address: Address, *, fresh: bool = False) -> Iterator[Connection]:
         """Lends a connection; it goes back to the idle ones, or is closed when the borrower raises."""
-        connection = (None if fresh else self._take_idle(address)) or self._connect(address)
+        connection = (None if fresh else self._connections.take_idle(address)) or self._connect(address)
         connection.stream.deadline = self.deadline()
+        with self._lock:
+            self._lent.add(connection)
         try:
             yield connection
         except BaseException:
@@ -150,88 +141,53 @@ class Cluster:
             self._discard(connection)
             return
         with self._lock:
-            self._idle[address].append(connection)
+            self._lent.discard(connection)
+        self._connections.give_back(connection)
 
     def _candidates(self) -> list[Address]:
+        idle = self._connections.idle_addresses()
         with self._lock:
-            idle = [address for address, connections in self._idle.items() if connections]
             return list(dict.fromkeys([*idle, *self._brokers.values(), *self._bootstrap]))
 
-    def _take_idle(self, address: Address) -> Connection | None:
-        """One whose login lasts; the others are closed, as it takes as long to log in again on them as on a new one."""
-        while True:
-            with self._lock:
-                connections = self._idle.get(address)
-                connection = connections.pop() if connections else None
-            if connection is None or not connection.is_ending():
-                return connection
-            self._discard(connection)
-
     def _connect(self, address: Address) -> Connection:
-        if not is_spoken_natively(self._settings):
-            raise no_native_login(self._settings)
-        stream = self._open_stream(
-            address, deadline=self.deadline(), idle_timeout_s=max(self._settings.request_timeout_ms, 1) / 1000
-        )
-        connection = Connection(stream, client_id=self._settings.client_id)
-        with self._lock:
-            self._open.add(connection)
+        connecting: list[Connection] = []
+
+        def note(connection: Connection) -> None:
+            connecting.append(connection)
+            with self._lock:
+                self._lent.add(connection)  # so that `abort` wakes who waits for a handshake
+
         try:
-            connection.open(
-                self._settings,
-                tls=self._tls,
-                oauth_token=self._oauth_token,
-                versions=self._versions.get(address),
-            )
+            return self._connections.new(address, self.deadline(), while_opening=note)
         except BaseException:
-            self._discard(connection)
+            for connection in connecting:
+                self._discard(connection)
             raise
-        self._versions[address] = connection.versions
-        return connection
 
     def _discard(self, connection: Connection) -> None:
-        connection.close()
+        self._connections.discard(connection)
         with self._lock:
-            self._open.discard(connection)
-            self._versions.pop(connection.stream.address, None)  # it may come back as another version
-
-    @cached_property
-    def _tls(self) -> ssl.SSLContext | None:
-        if self._settings.security_protocol.upper() not in _ENCRYPTED:
-            return None
-        from eosctl.kafka.tls import make_tls_context
-
-        return make_tls_context(self._settings)
-
-    @cached_property
-    def _tokens(self) -> TokenSource:
-        from eosctl.kafka.oauth import TokenSource
-
-        return TokenSource(self._settings, self._deadline)
-
-    def _oauth_token(self) -> str:
-        return self._tokens.token()
+            self._lent.discard(connection)
 
     # -- the end
 
     def abort(self) -> None:
-        """Wakes every thread that waits on a connection, and forgets the idle ones; new connections can be made."""
+        """Wake every thread that waits for an answer to this; new connections can be made."""
         with self._lock:
-            connections = list(self._open)
-            idle = [connection for group in self._idle.values() for connection in group]
-            self._idle.clear()
-        for connection in connections:
+            lent = list(self._lent)
+        for connection in lent:
             connection.stream.abort()
-        for connection in idle:
-            self._discard(connection)
+        self._connections.close()
 
     def close(self) -> None:
-        """Closes all connections."""
-        self.abort()
+        """Close the connections that are lent, and the idle ones unless others use them, too."""
         with self._lock:
-            rest = list(self._open)
-        for connection in rest:
+            lent = list(self._lent)
+        for connection in lent:
+            connection.stream.abort()
             self._discard(connection)
+        if self._is_owner:
+            self._connections.close()
 
 
 def _nobody_answers(failures: list[EosctlError]) -> EosctlError:

@@ -48,25 +48,25 @@ class Token:
 class TokenSource:
     """One token for all connections, fetched again before it ends; safe for several threads."""
 
-    def __init__(self, settings: ClientSettings, deadline: Deadline) -> None:
-        self._settings, self._deadline = settings, deadline
+    def __init__(self, settings: ClientSettings) -> None:
+        self._settings = settings
         self._lock = threading.Lock()
         self._token: Token | None = None
         self._renew_s = 0.0
 
-    def token(self) -> str:
-        """The token, which has some of its life before it; raises what `fetch_token` raises."""
+    def token(self, deadline: Deadline) -> str:
+        """Return the token, which has some of its life before it; raises what `fetch_token` raises."""
         with self._lock:
-            now_s = self._deadline.clock.now_s()
+            now_s = deadline.clock.now_s()
             if self._token is None or now_s >= self._renew_s:
-                self._token = self._renewed(now_s)
+                self._token = self._renewed(now_s, deadline)
                 self._renew_s = now_s + _RENEW_AFTER * max(self._token.expires_s - now_s, 0.0)
             return self._token.text
 
-    def _renewed(self, now_s: float) -> Token:
+    def _renewed(self, now_s: float, deadline: Deadline) -> Token:
         """A new token; the old one if there is no new one, as long as it is good."""
         try:
-            return fetch_token(self._settings, self._deadline)
+            return fetch_token(self._settings, deadline)
         except DeadlineError:
             raise
         except EosctlError:

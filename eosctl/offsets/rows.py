@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
@@ -17,8 +17,6 @@ from eosctl.output.cells import duration, format_cell, summary_lines
 from eosctl.output.parts import Counts, Place
 from eosctl.output.rows import BytesText, Header, Kind, Members, Printed, Text, Time
 from eosctl.report import Report, json_bytes
-
-ValueOf = Callable[[bytes | None], object]
 
 MOST_ROWS = 100
 """That are shown of a plan, a result or a comparison, as text and as JSON; the counts are complete."""
@@ -50,9 +48,9 @@ class StoredRecord(Printed):
         return f"{self.topic}-{self.partition}@{self.offset}"
 
 
-def cell_of(record: Record, value_of: ValueOf | None = None) -> StoredRecord:
-    """Where a record is and what it says, by `value_json` unless there is another function for that."""
-    value = (value_of or value_json)(record.value)
+def cell_of(record: Record) -> StoredRecord:
+    """Return where a record is and what it says."""
+    value = value_json(record.value)
     lsns = lsn_texts(value)
     return StoredRecord(
         topic=record.topic,
@@ -191,33 +189,24 @@ class DiffRow(ViewRow):
         return _lsn(self.right)
 
 
-def view_members(
-    view: OffsetView, partition: object = UNSET, *, now_ms: int, value_of: ValueOf | None = None
-) -> dict[str, Any]:
-    """The members of a ViewRow; `age_ms` is that of the record which a task reads on from.
-
-    Who has read the source partition already gives it as `partition`, and then the connector is plain text.
-    """
+def view_members(view: OffsetView, *, now_ms: int) -> dict[str, Any]:
+    """Return the members of a ViewRow; `age_ms` is that of the record which a task reads on from."""
     newest_ms = view.runtime.timestamp_ms if view.runtime is not None else -1
     cells: dict[str, StoredRecord | None] = {GLOBAL: None, DEDICATED: None}
     documented = runtime = None
     for name, record in view.cells.items():
-        cells[name] = cell = None if record is None else cell_of(record, value_of)
+        cells[name] = cell = None if record is None else cell_of(record)
         if cell is not None and record is view.documented:
             documented = cell.value
         if cell is not None and record is view.runtime:
             runtime = cell.value
     return {
-        **(key_members(view.key) if partition is UNSET else _plain_key_members(view.key, partition)),
+        **key_members(view.key),
         "stores": cells,
         "effective": Effective(documented=documented, runtime=runtime),
         "age_ms": max(0, now_ms - newest_ms) if newest_ms >= 0 else None,
         "flags": [flag.value for flag in view.flags],
     }
-
-
-def _plain_key_members(key: OffsetKey, partition: object) -> Mapping[str, Any]:
-    return {"connector": key.connector, "source_partition": partition, "key": json_bytes(key.raw)}
 
 
 def key_members(key: OffsetKey | IgnoredKey) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from typing import IO, Any
 import msgspec
 
 from eosctl.foreign import json_text, yaml_text_of
-from eosctl.report import LineRows, Report, TextRows, plain, row_texts
+from eosctl.report import Report, plain
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode  # dumps makes an encoder per call
 _quick_encode = msgspec.json.Encoder().encode
@@ -35,9 +35,9 @@ def write_json(report: Report, stream: IO[str]) -> None:
 
 def write_ndjson(report: Report, stream: IO[str]) -> None:
     """One row a line, written as they are taken from `report.rows`; no more than some are kept."""
-    rows, some, size = report.rows, list[str](), 0
-    for text in rows.lines(_encode) if isinstance(rows, LineRows) else map("{}\n".format, _texts(rows)):
-        some.append(text)
+    some, size = list[str](), 0
+    for text in _texts(report.rows):
+        some.append(f"{text}\n")
         size += len(text)
         if size >= _BLOCK:
             stream.write(json_text("".join(some)))
@@ -47,23 +47,20 @@ def write_ndjson(report: Report, stream: IO[str]) -> None:
 
 def _texts(rows: Sequence[Any]) -> Iterable[str]:
     """The JSON of each row; of many typed rows msgspec makes it, in a third of the time."""
-    if len(rows) <= _MANY_ROWS or isinstance(rows, TextRows):
-        return row_texts(rows, _encode)
-    return map(_quick_text, rows)
+    return map(_quick_text if len(rows) > _MANY_ROWS else _text, rows)
+
+
+def _text(row: Any) -> str:
+    return _encode(plain(row))
 
 
 def _quick_text(row: Any) -> str:
     if _is_exact(row.__class__):
         try:
-            return exact_text(row)
+            return msgspec.json.format(_quick_encode(row), indent=0).decode()
         except (UnicodeEncodeError, TypeError):  # half of a surrogate pair; text of a class of its own
             pass
-    return _encode(plain(row))
-
-
-def exact_text(row: msgspec.Struct) -> str:
-    """The JSON of a row without fractions; raises UnicodeEncodeError or TypeError where it has what msgspec has not."""
-    return msgspec.json.format(_quick_encode(row), indent=0).decode()
+    return _text(row)
 
 
 @functools.cache

@@ -25,7 +25,7 @@ from eosctl.core.wording import rfc3339
 from eosctl.deadline import Clock
 from eosctl.errors import EosctlError, ExitCode, RefusedError, StalePlanError
 from eosctl.machine.files import NotOursError, open_own, own_folder, sync_directory
-from eosctl.report import AlikeRows, Json, Problem, Report, plain
+from eosctl.report import Json, Problem, Report, plain
 from eosctl.state.audit_file import append_entry, appending, entry_in, lock_now, read_entries, write_all
 from eosctl.state.touched import Touched
 from eosctl.target import Target
@@ -287,13 +287,6 @@ class _Rows(NamedTuple):
 def _look_at(report: Report, member: str, action: AuditedCommand, *, whole: Digest | None = None) -> _Rows:
     """Looks at each row once, also for the digest of the `whole`: there may be 100,000, each made at a look."""
     touched, of_member = Touched(report, _plain_arguments(action.arguments)), Digest()
-    if isinstance(report.rows, AlikeRows):
-        touched.add_all(report.rows)
-        digests = {member: of_member} if whole is None else {member: of_member, None: whole}
-        for texts in report.rows.texts(Digest.encode, *digests):
-            for digest, text in zip(digests.values(), texts, strict=True):
-                digest.add_text(text)
-        return _Rows(touched.names(), None if of_member.is_empty else str(of_member))
     for row in map(plain, report.rows):
         touched.add(row)
         if whole is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from eosctl.core.offsets.names import DEDICATED, GLOBAL
-from eosctl.report import AlikeRows, Json, Report, plain
+from eosctl.report import Json, Report, plain
 
 KINDS = ("connectors", "transactional_ids", "topics", "workers", "principals")
 _MOST = 1000
@@ -56,11 +56,6 @@ class Touched:
             found["topics"].add(str(target["topic"]))
         if (owner := row.get("owner")) and owner["connector"]:
             found["connectors"].add(owner["connector"])
-
-    def add_all(self, rows: AlikeRows) -> None:
-        """What `add` would take from each of the rows."""
-        for member, names in rows.named(but=_UNTOUCHED).items():
-            self._found[_OF_ROWS[member]].update(names)
 
     def names(self) -> dict[str, Json]:
         """Kind -> names, sorted; a kind without names is left out."""

@@ -15,6 +15,7 @@ from eosctl.core.transactions import Coordinator, FenceAnswer, KafkaFault
 from eosctl.deadline import Deadline
 from eosctl.errors import DeadlineError, UnreachableError
 from eosctl.kafka.cluster import Cluster
+from eosctl.kafka.connections import Connections
 from eosctl.kafka.faults import COORDINATOR_RETRIES, ask_until_settled, fault, fault_of
 from eosctl.kafka.native.coordinators import find_coordinators
 from eosctl.kafka.topics.stream import CONNECT_TIMEOUT_S, Address, ConnectionLostError, Stream
@@ -45,6 +46,9 @@ class MemoryStream(Stream):
         self._wait_s(f"connecting to {self.address}", CONNECT_TIMEOUT_S)
         if self._brokers.node_at(*self.address) is None:
             raise UnreachableError(f"can't connect to {self.address}: connection refused")
+
+    def has_ended(self) -> bool:
+        return self.aborted or self._brokers.node_at(*self.address) is None
 
     def send(self, data: bytes) -> None:
         self._wait_s(f"sending to {self.address}", self._idle_timeout_s)
@@ -91,7 +95,8 @@ class FakeTransactionAdmin(NativeTransactionAdmin):
     def __init__(self, brokers: FakeCluster, *, deadline: Deadline) -> None:
         settings = ClientSettings(brokers.bootstrap_servers)
         super().__init__(settings, deadline=deadline)
-        self._cluster = Cluster(settings, deadline=deadline, open_stream=partial(MemoryStream, brokers))
+        connections = Connections(settings, open_stream=partial(MemoryStream, brokers))
+        self._cluster = Cluster(settings, deadline=deadline, connections=connections)
         self.calls = brokers.calls
 
     def __enter__(self) -> Self:

@@ -92,6 +92,7 @@ class _Broker:
             except OSError:
                 return
             self.sockets.add(accepted)
+            self.cluster.accepted[self.node] += 1
             thread = threading.Thread(target=self._serve, args=(accepted,), daemon=True)
             self.threads.append(thread)
             thread.start()
@@ -149,8 +150,8 @@ class FakeCluster:
     and OAUTHBEARER with the passwords as tokens. It listens within its `with` block; FakeTransactionAdmin needs none,
     and its methods are those that `calls` knows. `unaware` are topics that a node has not heard of yet. Metadata leaves
     `unnamed` nodes out; `frozen` ones accept connections and answer nothing. A login lasts `session_lifetime_ms` by
-    `now_s`, 0 for ever; `cut_off` counts the connections that were closed at a request behind that. The next
-    fetch is answered with nothing but `throttle_ms`, if that is not 0.
+    `now_s`, 0 for ever; `cut_off` counts the connections that were closed at a request behind that. `accepted`
+    counts connections by node. The next fetch is answered with nothing but `throttle_ms`, if that is not 0.
     """
 
     def __init__(
@@ -177,6 +178,7 @@ class FakeCluster:
         self.session_lifetime_ms = 0
         self.now_s: Callable[[], float] = time.monotonic
         self.cut_off = 0
+        self.accepted: collections.Counter[int] = collections.Counter()
         self.throttle_ms = 0
         self._gone: set[int] = set()
         self.seen: list[Seen] = []
@@ -220,6 +222,13 @@ class FakeCluster:
                 self.state.nodes.remove(node)
         if node in self._brokers:
             self._brokers[node].close()
+
+    def drop_connections(self) -> None:
+        """End every connection, as brokers do with those that were idle for connections.max.idle.ms."""
+        for broker in self._brokers.values():
+            for connection in list(broker.sockets):
+                with contextlib.suppress(OSError):
+                    socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     def is_over(self, since_s: float) -> bool:
         """Whether a login of that time has ended."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from eosctl.app import open_transactions
 from eosctl.core.acls.binding import Acl
 from eosctl.core.fencing_rounds import FENCING_FAILED, ROUND_TIMEOUTS_MS
 from eosctl.core.transaction_log import TOPIC
@@ -145,9 +146,7 @@ class World(fakes.World):
             return opened
 
         def transactions(app: Any) -> Any:
-            from eosctl.kafka.transactions.admin import NativeTransactionAdmin
-
-            return NativeTransactionAdmin(app.target.require_client(), deadline=app.deadline, on_event=app.on_event)
+            return open_transactions(app)
 
         doors = {**super().doors(), "open_transactions": transactions}
         return {name: looking(door) for name, door in doors.items()}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,13 +13,12 @@ from eosctl.core.ids import Owner, ProducerId, TransactionalId, WorkerId
 from eosctl.core.transactions import Coordinator, KafkaFault, TransactionDescription, TransactionState
 from eosctl.deadline import Clock, Deadline
 from eosctl.errors import ExitCode
-from eosctl.fence.report import FenceRows, fence_report, fence_row
+from eosctl.fence.report import fence_report, fence_row
 from eosctl.fence.rows import FENCE_PLAN, FENCE_RESULT, FenceSummary
 from eosctl.fence.rules import FenceItem, FenceOutcome, LiveTask
 from eosctl.output.parts import KafkaError
 from eosctl.output.rows import Kind
-from eosctl.report import AlikeRows, Report, plain
-from eosctl.state.touched import Touched
+from eosctl.report import Report, plain
 from eosctl.target import Target
 from eosctl.txn.faults import AUTHORIZATION_CODES, UNREACHABLE_CODES, exit_code_of_faults
 
@@ -79,82 +76,6 @@ def test_a_row_says_who_had_the_id_before_and_has_it_after() -> None:
         "live": {"worker": "w1:8083"},
         "error": None,
     }
-
-
-def _of_every_kind() -> list[FenceItem]:
-    """Three items of each kind that rows may have, and not one after the other."""
-    empty = BEFORE._replace(state=TransactionState.EMPTY, started_ms=None, partitions=())
-    kinds = list(
-        itertools.product(
-            [
-                Owner("task", "c-%s-é", 3),
-                Owner("task", f"d{10**30}", 0),
-                Owner("other", application="flink-sink"),
-                Owner("leader"),
-            ],
-            [FenceOutcome.WOULD_FENCE, FenceOutcome.FENCED, FenceOutcome.UNCONFIRMED],
-            [
-                None,
-                BEFORE,
-                empty,
-                empty._replace(transaction_timeout_ms=30_000),
-                empty._replace(producer_id=ProducerId(-1)),
-            ],
-            [None, LiveTask("c", 0, WorkerId("w1:8083"))],
-            [None, (ProducerId(7), 4), (ProducerId(2**62), 32_767)],
-            [None, LOST],
-            [None, "answer"],
-        )
-    )
-    return [
-        FenceItem(
-            TransactionalId(f'id-{number}-%s-"é\n'), owner, outcome, before, live, BROKER, after, fault, confirmed_by
-        )
-        for number, (owner, outcome, before, live, after, fault, confirmed_by) in enumerate(kinds * 3)
-    ]
-
-
-@pytest.mark.parametrize("member", [None, "before", "after", "owner", "live"])
-@pytest.mark.parametrize(
-    "encoder", [json.JSONEncoder(sort_keys=True, separators=(",", ":")), json.JSONEncoder(ensure_ascii=False)]
-)
-def test_texts_are_those_of_the_rows(encoder: json.JSONEncoder, member: str | None) -> None:
-    """Each row used to be encoded by itself, up to four times: half of the time that many ids took."""
-    rows = FenceRows(_of_every_kind(), now_ms=1_000)
-    wanted = [encoder.encode(plain(row if member is None else getattr(row, member))) for row in rows]
-    assert [text for (text,) in rows.texts(encoder.encode, member)] == wanted
-    assert [text for text, _owner in rows.texts(encoder.encode, member, "owner")] == wanted
-    assert isinstance(rows, AlikeRows)
-
-
-def test_a_template_is_made_once_for_many_rows() -> None:
-    encoded: list[object] = []
-
-    def encode(value: object) -> str:
-        encoded.append(value)
-        return json.dumps(value)
-
-    rows = FenceRows([item(FenceOutcome.FENCED, name=f"g-c-{number}", known=False) for number in range(500)], now_ms=1)
-    assert len(list(rows.texts(encode, None))) == 500
-    assert sum(isinstance(each, dict) for each in encoded) == 2
-
-
-def test_ids_of_many_kinds_leave_no_more_than_so_many_templates() -> None:
-    items = [
-        FenceItem(TransactionalId(f"i-{n}"), Owner("task", f"c-{n}", 0), FenceOutcome.FENCED) for n in range(3_000)
-    ]
-    rows = FenceRows([*items, *items], now_ms=1)
-    assert [text for (text,) in rows.texts(json.dumps, None)] == [json.dumps(plain(row)) for row in rows]
-
-
-def test_all_rows_at_once_touch_what_each_of_them_touches() -> None:
-    rows = FenceRows([*_of_every_kind(), item(FenceOutcome.SKIPPED_UNKNOWN, name="unknown")], now_ms=1_000)
-    one_by_one, at_once = Touched(Report("x"), {}), Touched(Report("x"), {})
-    for row in rows:
-        one_by_one.add(plain(row))
-    at_once.add_all(rows)
-    assert at_once.names() == one_by_one.names() != {}
-    assert "unknown" not in rows.named(but={"skipped_unknown"})["transactional_id"]
 
 
 def test_a_row_of_an_id_that_nobody_could_ask_for() -> None:

@@ -11,6 +11,7 @@ from eosctl.core.records import OutRecord
 from eosctl.deadline import Deadline
 from eosctl.kafka.batches.log import NativeBatchLog
 from eosctl.kafka.batches.source import PARTITION_BYTES
+from eosctl.kafka.connections import Connections
 from tests.fakes.admin import MemoryStream
 from tests.fakes.broker import FakeCluster, Seen
 from tests.fakes.clock import FakeTime
@@ -35,10 +36,11 @@ class Scene:
                 for number in range(5):
                     record = OutRecord(topic, b"k", b"%d" % number)
                     self.state.append(record, partition_, (7, 0), transactional=False)
+        settings = ClientSettings(self.cluster.bootstrap_servers, extra=ONE_PARTITIONS_SHARE)
         self.log = NativeBatchLog(
-            ClientSettings(self.cluster.bootstrap_servers, extra=ONE_PARTITIONS_SHARE),
+            settings,
             deadline=Deadline.after(TIMEOUT_S, self.time.clock()),
-            open_stream=partial(MemoryStream, self.cluster),
+            connections=Connections(settings, open_stream=partial(MemoryStream, self.cluster)),
         )
 
     def plan(self, *topics: str) -> ScanPlan:

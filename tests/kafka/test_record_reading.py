@@ -17,6 +17,7 @@ from eosctl.errors import DeadlineError, ProtocolError, UnauthorizedError, Unrea
 from eosctl.kafka.batches.records import RecordReading, _Records
 from eosctl.kafka.batches.source import PartitionReading
 from eosctl.kafka.cluster import Cluster
+from eosctl.kafka.connections import Connections
 from eosctl.kafka.topics.partition_leaders import Leader
 from eosctl.kafka.topics.stream import Address
 from eosctl.wire import error_codes as codes
@@ -46,7 +47,11 @@ class World:
             self.cluster.state.append(OutRecord("t", b"k", b"v"), 0, (7, 0), transactional=False)
         settings = ClientSettings(self.cluster.bootstrap_servers)
         deadline = Deadline.after(TIMEOUT_S, self.time.clock())
-        cluster = Cluster(settings, deadline=deadline, open_stream=partial(MemoryStream, self.cluster))
+        cluster = Cluster(
+            settings,
+            deadline=deadline,
+            connections=Connections(settings, open_stream=partial(MemoryStream, self.cluster)),
+        )
         self.reading = RecordReading(cluster, RANGES, settings=settings, timeout=deadline, limited=limited)
 
     def read(self) -> list[Piece]:

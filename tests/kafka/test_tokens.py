@@ -171,20 +171,20 @@ def test_a_token_is_fetched_again_before_it_ends() -> None:
     time, endpoint = FakeTime(), _Endpoint()
     with token_endpoint(endpoint) as url:
         settings = ClientSettings(("a:1",), **client_credentials(url))
-        source = TokenSource(settings, Deadline.after(10_000, time.clock()))
-        assert [source.token(), source.token()] == ["token-1", "token-1"]
+        source, deadline = TokenSource(settings), Deadline.after(10_000, time.clock())
+        assert [source.token(deadline), source.token(deadline)] == ["token-1", "token-1"]
         time.pass_until(79)
-        assert source.token() == "token-1"
+        assert source.token(deadline) == "token-1"
         time.pass_until(81)
-        assert source.token() == "token-2"
+        assert source.token(deadline) == "token-2"
         endpoint.down = True
         time.pass_until(171)
-        assert source.token() == "token-2", "it is good for ten seconds more"
+        assert source.token(deadline) == "token-2", "it is good for ten seconds more"
         time.pass_until(182)
         with pytest.raises(EosctlError, match="503"):
-            source.token()
+            source.token(deadline)
         endpoint.down = False
-        assert source.token().startswith("token-")
+        assert source.token(deadline).startswith("token-")
 
 
 def dripping() -> Iterator[bytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Self
 
 from eosctl.core.acls.lines import grant_hint
@@ -14,8 +14,8 @@ from eosctl.errors import NotFoundError, UnauthorizedError
 from eosctl.kafka.batches.offsets import LogBounds, read_log_bounds
 from eosctl.kafka.batches.scan import NativeScan
 from eosctl.kafka.cluster import Cluster
+from eosctl.kafka.connections import Connections
 from eosctl.kafka.topics.partition_leaders import count_partitions
-from eosctl.kafka.topics.stream import Stream
 from eosctl.wire.error_codes import TOPIC_AUTHORIZATION_FAILED
 
 
@@ -27,10 +27,10 @@ class NativeBatchLog:
         settings: ClientSettings,
         *,
         deadline: Deadline,
-        open_stream: Callable[..., Stream] = Stream,
+        connections: Connections | None = None,
     ) -> None:
         self._settings, self._deadline = settings, deadline
-        self._cluster = Cluster(settings, deadline=deadline, open_stream=open_stream)
+        self._cluster = Cluster(settings, deadline=deadline, connections=connections)
 
     def __enter__(self) -> Self:
         return self

@@ -5,6 +5,7 @@ It knows nothing of requests; `connection` does.
 
 from __future__ import annotations
 
+import select
 import socket
 from typing import TYPE_CHECKING
 
@@ -180,6 +181,14 @@ class Stream:
         if self._socket is None or self.aborted:
             raise ConnectionLostError(f"the connection to {self.address} is closed")
         return self._socket
+
+    def has_ended(self) -> bool:
+        """Whether a stream on which nothing is awaited got something all the same: its end, for the most part."""
+        if self._socket is None or self.aborted:
+            return True
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(0))
 
     def abort(self) -> None:
         """Wakes the thread that waits on this stream: its wait ends in ConnectionLostError."""

@@ -42,6 +42,7 @@ from eosctl.wire.transaction_messages import DESCRIBE_TRANSACTIONS, DescribeTran
 if TYPE_CHECKING:
     from eosctl.core.records import LogDir
     from eosctl.core.versions import BrokerFeatures
+    from eosctl.kafka.connections import Connections
     from eosctl.kafka.topics.partition_leaders import Partition
 
 K = TypeVar("K")
@@ -51,11 +52,18 @@ V = TypeVar("V")
 class NativeTransactionAdmin:
     """Connects when it is first asked something; one thread may use it at a time."""
 
-    def __init__(self, settings: ClientSettings, *, deadline: Deadline, on_event: OnEvent = ignore_events) -> None:
+    def __init__(
+        self,
+        settings: ClientSettings,
+        *,
+        deadline: Deadline,
+        on_event: OnEvent = ignore_events,
+        connections: Connections | None = None,
+    ) -> None:
         self._settings = settings
         self._deadline = deadline
         self._on_event = on_event
-        self._cluster = Cluster(settings, deadline=deadline)
+        self._cluster = Cluster(settings, deadline=deadline, connections=connections)
 
     def __enter__(self) -> Self:
         return self

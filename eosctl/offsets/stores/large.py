@@ -26,7 +26,7 @@ from eosctl.ports import TopicStore
 if TYPE_CHECKING:
     from eosctl.engine.columns import Table
     from eosctl.engine.files import Spilled, Spool
-    from eosctl.engine.listed import Listed, PlainRows
+    from eosctl.engine.listed import Listed
 
 MANY_OFFSETS = 50_000
 """From here on it pays to load Arrow."""
@@ -131,10 +131,6 @@ class PlainViews:
 
     def __iter__(self) -> Iterator[OffsetView]:
         return (view for some in self.store.listed.some_records(self.connector) for view in self.views_of(some))
-
-    def rows(self) -> Iterator[PlainRows]:
-        """The records by key, a few at a time."""
-        return self.store.listed.rows(self.connector)
 
     def views_of(self, records: Sequence[Record]) -> OffsetViews:
         """The views of some of them."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from eosctl.engine import listed
 from eosctl.offsets.history.changes import offset_changes, type_name, went_back
 from eosctl.offsets.history.sources import KNOWN_SOURCES, known_source, lsn_number, lsn_text, lsn_texts
 
@@ -115,13 +111,6 @@ def test_each_known_source_says_what_it_keeps() -> None:
 def test_a_log_sequence_number_is_shown_as_postgresql_prints_it(number: int, text: str) -> None:
     assert (lsn_text(number), lsn_number(text), lsn_number(text.lower())) == (text, number, number)
     assert [lsn_number(other) for other in (number, "1B63000", "0/", "0/123456789", None)] == [None] * 5
-
-
-@given(st.lists(st.one_of(st.none(), st.integers(0, 2**63 - 1), st.integers(0, 2**34)), max_size=20), st.integers(0, 3))
-def test_a_column_of_numbers_is_printed_as_each_is(numbers: list[int | None], begin: int) -> None:
-    column = pa.array(numbers, pa.int64())[begin:]
-    expected = [None if number is None else lsn_text(number) for number in numbers[begin:]]
-    assert listed.lsn_texts(column).to_pylist() == expected
 
 
 def test_only_what_is_a_number_is_shown_as_one() -> None:
