@@ -9,6 +9,7 @@ from eosctl.core.batches import Window
 from eosctl.core.clients.settings import ClientSettings
 from eosctl.deadline import Deadline
 from eosctl.kafka.batches.log import NativeBatchLog
+from eosctl.kafka.connections import Connections
 from eosctl.kafka.topics.stream import Stream
 
 
@@ -26,8 +27,8 @@ class RecordingStream(Stream):
 def main(servers: str, topic: str, *record: str) -> None:
     """Prints what was seen; with --record writes the requests to FILE, one after the other."""
     settings = ClientSettings(tuple(servers.split(",")))
-    stream = RecordingStream if record else Stream
-    with NativeBatchLog(settings, deadline=Deadline.after(60), open_stream=stream) as log:
+    connections = Connections(settings, open_stream=RecordingStream if record else Stream)
+    with NativeBatchLog(settings, deadline=Deadline.after(60), connections=connections) as log:
         count = size = records = 0
         for batch in log.scan(log.plan([topic], Window())):
             count += 1
