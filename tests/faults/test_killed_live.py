@@ -86,7 +86,7 @@ def test_a_task_count_record(
     assert json.loads(backup.read_text())["value"] == '{"task-count": 2}'
     refused = invoke(*words, lone_broker.bootstrap_servers)
     assert refused.exit_code == 6, refused.stderr
-    command = f"eosctl fence connect-cluster-{unique} --allow-leader"
+    command = f"eosctl fence --allow-leader connect-cluster-{unique}"
     assert command in refused.stderr
     ended = invoke(*shlex.split(command)[1:], "--yes", *where, lone_broker.bootstrap_servers)
     assert ended.exit_code == 0, ended.stderr
@@ -95,7 +95,7 @@ def test_a_task_count_record(
     assert done.json()["data"]["rows"][0]["after"]["task_count"] == 3
     assert outcomes(invoke) == ["killed", "refused", "ok", "ok"]
     killed, *_others = invoke("history", "-o", "json").json()["data"]["rows"]
-    assert killed["undo"] == "eosctl task-counts write c --count 2"
+    assert killed["undo"] == "eosctl task-counts write --count 2 c"
 
 
 @pytest.mark.parametrize("fate", [Fate.CUT, Fate.PASS])
