@@ -82,7 +82,10 @@ def names(what: str, session: Session) -> list[str]:
         asking = threading.Thread(target=ask, daemon=True)  # a name server that is silent can't be interrupted
         asking.start()
         asking.join(_PATIENCE_S * 1.5)
-    return [] if asking.is_alive() else found
+    if asking.is_alive():
+        return []
+    session.close()
+    return found
 
 
 def _codes(_session: Session) -> Sequence[str]:

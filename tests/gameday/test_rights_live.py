@@ -60,7 +60,7 @@ INCIDENT = Incident(
     "a producer may no longer write to its topic",
     output_not_writable,
     (Named("acl_missing", "producer User:producer", follows=("task_not_authorized",)),),
-    ("eosctl acls apply --all", "eosctl connectors restart {}"),
+    ("eosctl acls apply --all", "eosctl connectors restart --failed {}"),
 )
 
 
