@@ -41,7 +41,7 @@ def switch(app: App, connector: str, target: str, *, yes: bool, dry_run: bool) -
     (producer.override.bootstrap.servers), TOPIC is on those; if that config refers to secrets that only a worker can
     resolve, TOPIC@PROFILE names a profile for those brokers.
 
-    Example: eosctl offsets switch -b kafka:9092 -u http://w1:8083 --connector orders-source --to orders-offsets
+    Example: eosctl offsets switch -b kafka:9092 -g connect -u http://w1:8083 --connector orders --to orders-offsets
     """
     from eosctl.offsets.switch.apply import prepare_switch
     from eosctl.offsets.switch.plan import SwitchRequest
