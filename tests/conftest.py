@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import json
+import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -46,12 +47,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what takes minutes, unless it is asked for."""
-    if config.getoption("--slow"):
-        return
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    config.hook.pytest_deselected(items=slow)
-    items[:] = [item for item in items if item not in slow]
+    """Leave out what takes minutes, unless it is asked for, and what only root can set up, for everybody else."""
+    runs = {"slow": config.getoption("--slow"), "root": os.geteuid() == 0}
+    left_out = [mark for mark, is_run in runs.items() if not is_run]
+    others = [item for item in items if any(map(item.get_closest_marker, left_out))]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if item not in others]
 
 
 @pytest.hookimpl(trylast=True)

@@ -251,7 +251,9 @@ def write_whole(
         with open(os.open(draft, flags, 0o600), "wb") as file:
             if like is not None and (os.geteuid(), os.getegid()) != (like.st_uid, like.st_gid):
                 os.fchown(file.fileno(), like.st_uid, like.st_gid)
-            os.fchmod(file.fileno(), mode if like is None else stat.S_IMODE(like.st_mode))
+            wanted = mode if like is None else stat.S_IMODE(like.st_mode)
+            if wanted != 0o600:  # which it was made with; FAT and some shares refuse every change
+                os.fchmod(file.fileno(), wanted)
             write(file)
             file.flush()
             if synced:

@@ -434,6 +434,7 @@ def test_a_file_that_is_wrong_ends_the_exporter_with_a_usage_error(invoke: Invok
     assert (gone.exit_code, f"cannot read {tmp_path / 'none'}" in gone.stderr) == (2, True)
 
 
+@pytest.mark.root
 @pytest.mark.parametrize(
     ("spoilt", "mode", "owner", "words"),
     [

@@ -1,4 +1,7 @@
-"""Other users of this machine: what they make, and what eosctl does when one of them runs it. Tests run as root."""
+"""Other users of this machine: what they make, and what eosctl does when one of them runs it.
+
+What makes their files is a test with the mark `root`.
+"""
 
 from __future__ import annotations
 

@@ -74,11 +74,9 @@ def _read_until(terminal: int, done: Path, lines: int) -> str:
     return printed.decode("utf-8", "replace")
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", [name for name in SHELLS if name == "bash" or shutil.which(name)])
 def test_tab_runs_nothing_of_a_name(tmp_path: Path, shell: str) -> None:
     """bash's script inserts a candidate as it is: `b;touch…;#` became a command of its own, and Enter ran it."""
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
     called, program = tmp_path / "called", tmp_path / "bin" / "eosctl"
     program.parent.mkdir()
     program.write_text(

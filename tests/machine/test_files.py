@@ -28,7 +28,7 @@ from eosctl.machine.files import (
 from eosctl.machine.kept_file import KeptFile
 from tests.fakes.other_users import NOBODY, OTHER, as_user, link_for, make_for, shared_folder
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes files of other users")
+pytestmark = pytest.mark.root
 FORK = multiprocessing.get_context("fork")
 
 
@@ -259,3 +259,13 @@ def test_a_key_of_the_settings_is_a_file_for_as_long_as_it_is_read() -> None:
     with file_in_memory("key") as name:
         assert Path(name).read_text() == "key"
     assert not Path(name).exists()
+
+
+def test_a_file_system_without_rights_takes_files_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FAT and some shares refuse every chmod: no backup could be written there."""
+
+    def refuse(_descriptor: int, _mode: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fchmod", refuse)
+    assert write_whole(tmp_path / "f", lambda file: file.write(b"x")).read_bytes() == b"x"

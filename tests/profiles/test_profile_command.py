@@ -205,6 +205,7 @@ def test_show_runs_no_command(profile: Profile, file: Path, tmp_path: Path) -> N
     assert not marker.exists()
 
 
+@pytest.mark.root
 @pytest.mark.parametrize("section", ["client", "connect"])
 @pytest.mark.parametrize(
     ("mode", "group", "exit_code"), [(0o644, 4711, 4), (0o664, os.getegid(), 4), (0o664, 4711, 6), (0o646, 4711, 6)]

@@ -57,6 +57,7 @@ def problems(invoke: Invoke, log: AuditLog) -> list[tuple[str, str]]:
     return [(each["code"], each["message"]) for each in document["errors"]]
 
 
+@pytest.mark.root
 @pytest.mark.parametrize("whose", ["folder", "file", "link"])
 def test_a_write_under_way_that_another_put_there_is_named_and_no_line_is_made_of_it(
     invoke: Invoke, log: AuditLog, victim: Path, whose: str
@@ -94,6 +95,7 @@ def test_the_line_of_a_killed_write_goes_into_the_log_whatever_its_file_says(log
     assert list(log.pending.iterdir()) == []
 
 
+@pytest.mark.root
 @pytest.mark.parametrize("what", ["audit log", "log file"])
 def test_lines_are_not_added_where_anothers_link_leads(victim: Path, what: str) -> None:
     with shared_folder(0o777) as folder:
@@ -155,6 +157,7 @@ def test_a_state_folder_that_others_can_change_is_refused(app: App, folder: str)
     assert list(there.iterdir()) == []
 
 
+@pytest.mark.root
 def test_the_last_look_of_another_is_none(app: App) -> None:
     keep_seen(app, "c", Seen(1, {"a": 1}))
     (path,) = (app.state_dir / "applications").iterdir()
@@ -163,6 +166,7 @@ def test_the_last_look_of_another_is_none(app: App) -> None:
     assert read_seen(app, "c") is None
 
 
+@pytest.mark.root
 def test_a_journal_of_another_is_neither_read_nor_taken_for_free(tmp_path: Path) -> None:
     path = make_for(NOBODY, tmp_path / "journals.ndjson", b'{"event": "end", "time_ms": 1}\n')
     journal = Journal(path, Clock())

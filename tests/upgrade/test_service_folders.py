@@ -20,6 +20,7 @@ from eosctl.upgrade.drivers.systemd import SystemdDriver
 from tests.fakes.clock import FakeTime
 from tests.fakes.other_users import NOBODY, OTHER, link_for, make_for, shared_folder
 
+pytestmark = pytest.mark.root
 BEFORE = b"group.id=g\nexactly.once.source.support=disabled\n"
 AFTER = BEFORE.replace(b"disabled", b"enabled")
 WORKER = "http://w1.example:8083"
