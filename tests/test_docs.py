@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from eosctl.connect.rest import SINCE
+from eosctl.connect.answers import SINCE
 from eosctl.group.observation.rules import OLDEST_VERSION
 from eosctl.sandbox.lock import supported_versions
 from eosctl.wire.transaction_listing_messages import LIST_TRANSACTIONS

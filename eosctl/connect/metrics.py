@@ -12,8 +12,9 @@ from http import HTTPStatus
 
 import urllib3
 
+from eosctl.connect.answers import reason_of
 from eosctl.connect.pools import open_pool, resolve_url
-from eosctl.connect.rest import CONNECT_TIMEOUT_S, reason_of
+from eosctl.connect.rest import CONNECT_TIMEOUT_S
 from eosctl.connect.tls import make_rest_context
 from eosctl.core.frozen import frozen
 from eosctl.core.kept.typed_json import json_of

@@ -16,10 +16,9 @@ from urllib.parse import quote
 
 import urllib3
 
+from eosctl.connect.answers import JSON, Answer, came_with, is_cut_short, reason_of
 from eosctl.connect.pools import open_pool, resolve_url
-from eosctl.core.frozen import frozen
 from eosctl.core.ids import RISKY_IN_PATH, connector_path
-from eosctl.core.kept.typed_json import json_of
 from eosctl.core.versions import HEALTH_SINCE, kafka_version
 from eosctl.core.workers.access import CONNECTOR_CONFIG, SIGNATURE, ConnectAccess
 from eosctl.core.workers.connector_entry import ConnectorEntry, read_entry
@@ -36,23 +35,11 @@ from eosctl.errors import (
 from eosctl.machine.answers import LARGEST_ANSWER_BYTES, AnswerTooLargeError, EncodedAnswerError, read_answer
 
 CONNECT_TIMEOUT_S = 5.0
-_JSON = "application/json"
 REBALANCE_PATIENCE_S = 30.0
 _FIRST_BACKOFF_S = 0.25
 _LONGEST_BACKOFF_S = 2.0
 # Jersey's own texts; Connect's texts name what is missing
 _NO_SUCH_ENDPOINT = ("HTTP 404 Not Found", "HTTP 405 Method Not Allowed")
-# what GET of a connector's config answers with 500 where other requests answer 409 (seen with 3.9.2 and 4.3.1)
-_REBALANCE = "Request cannot be completed because a rebalance is expected"
-# the first Kafka that has a request, by its method and the end of its path
-SINCE = {
-    ("GET", "topics"): "2.5 (KIP-558)",
-    ("POST", "restart"): "3.0 (KIP-745)",
-    ("PUT", "fence"): "3.3 (KIP-618)",
-    ("GET", "offsets"): "3.5 (KIP-875)",
-    ("PUT", "stop"): "3.5 (KIP-875)",
-    ("PATCH", "offsets"): "3.6 (KIP-875)",
-}
 _UNAUTHORIZED_HINT = (
     "Give --connect-username with --connect-password-file, or --connect-token-file; or look at the worker's log."
 )
@@ -62,44 +49,8 @@ _WITHHELD_HINT = (
 )
 
 
-@frozen
-class _Answer:
-    status: int
-    body: bytes
-    media_type: str
-    date: str = ""
-
-    def json(self) -> object:
-        """The body as JSON; None where there is none or it is something else."""
-        try:
-            return json_of(self.body)
-        except ValueError:
-            return None
-
-    def breaks_off(self) -> bool:
-        """Whether it is the beginning of a JSON document: where no length is told, a cut looks like its end."""
-        try:
-            json.loads(self.body)
-        except ValueError:
-            return self.media_type == _JSON
-        except RecursionError:
-            return False
-        return False
-
-    def message(self) -> str | None:
-        """Connect's own `message`; None when the body is not one of Connect's errors."""
-        document = self.json()
-        if isinstance(document, dict) and isinstance(document.get("message"), str):
-            return str(document["message"])
-        return None
-
-    def asks_for_patience(self) -> bool:
-        """Whether a rebalance is all that stood against the request."""
-        return self.status == HTTPStatus.CONFLICT or self.message() == _REBALANCE
-
-
 def _not_json(media_type: str) -> str:
-    return "JSON that Connect does not write" if media_type == _JSON else media_type or "no JSON"
+    return "JSON that Connect does not write" if media_type == JSON else media_type or "no JSON"
 
 
 class RestConnectWorker:
@@ -253,7 +204,7 @@ class RestConnectWorker:
 
     def _done(
         self, method: str, target: str, *, body: object = None, headers: Mapping[str, str] | None = None
-    ) -> _Answer:
+    ) -> Answer:
         """The answer of a request that succeeded; one that meets a rebalance is repeated for a while."""
         patience = Deadline.after(min(REBALANCE_PATIENCE_S, self._deadline.remaining_s()), self._deadline.clock)
         backoff_s = _FIRST_BACKOFF_S
@@ -268,7 +219,7 @@ class RestConnectWorker:
 
     def _exchange(
         self, method: str, target: str, *, body: object = None, headers: Mapping[str, str] | None = None
-    ) -> _Answer:
+    ) -> Answer:
         """One request and its answer, whatever the status; raises UnreachableError when none came."""
         self._deadline.check(f"waiting for the worker at {self.url}")
         content_type = {} if body is None else {"Content-Type": "application/json"}
@@ -295,10 +246,10 @@ class RestConnectWorker:
             raise self._unreachable(exc) from exc
         headers = response.headers
         media_type = headers.get("Content-Type", "").partition(";")[0]
-        return _Answer(response.status, found, media_type, headers.get("Date", ""))
+        return Answer(response.status, found, media_type, headers.get("Date", ""))
 
     def _unreachable(self, error: Exception) -> UnreachableError:
-        if _is_cut_short(error):
+        if is_cut_short(error):
             return self._broke_off()
         if self._is_tls(error):
             hint = self._tls_hint(error)
@@ -331,7 +282,7 @@ class RestConnectWorker:
             return "--connect-ca names a file of the authorities that the worker's certificate is from."
         return "Does it speak https? It may also want a certificate of yours: --connect-certificate."
 
-    def _failure(self, request: str, answer: _Answer, body: object) -> EosctlError:
+    def _failure(self, request: str, answer: Answer, body: object) -> EosctlError:
         """The error that an answer without success stands for; of a config that was sent its secrets are hidden."""
         message = answer.message()
         if message is not None and isinstance(body, Mapping):
@@ -355,7 +306,7 @@ class RestConnectWorker:
             return self._not_connect(request, f"HTTP {answer.status} with {answer.media_type or 'no text'}")
         if message in _NO_SUCH_ENDPOINT:
             return UnsupportedError(
-                f"{self.url} does not offer {request}{_came_with(request)}",
+                f"{self.url} does not offer {request}{came_with(request)}",
                 hint="The worker may still be starting, be older than this request, or not be Kafka Connect at all.",
             )
         if answer.status == HTTPStatus.NOT_FOUND:
@@ -382,29 +333,3 @@ def _path(connector: str) -> str:
             hint="No REST client can address this connector.",
         )
     return connector_path(connector)
-
-
-def _came_with(request: str) -> str:
-    method, path = request.split("?")[0].split(" ", 1)
-    since = SINCE.get((method, path.rpartition("/")[2]))
-    return f": it came with Kafka {since}" if since else ""
-
-
-def _is_cut_short(error: Exception) -> bool:
-    """Whether the connection ended within an answer; before any, a worker may want another certificate."""
-    if not isinstance(error, urllib3.exceptions.ProtocolError):
-        return False
-    in_body = str(error.args[0]).startswith("Connection broken")
-    return in_body or any(str(cause).startswith("HTTP/") for cause in error.args[1:])
-
-
-def reason_of(error: BaseException) -> str:
-    """The innermost cause in one line: urllib3 wraps it in texts about pools and object addresses."""
-    inner = error.__cause__ or next((part for part in error.args if isinstance(part, Exception)), None)
-    if inner is not None:
-        return reason_of(inner)
-    if isinstance(error, TimeoutError | urllib3.exceptions.TimeoutError):
-        return "no answer in time"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return str(error) or type(error).__name__
