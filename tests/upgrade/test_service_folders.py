@@ -102,11 +102,26 @@ def test_a_link_of_the_service_s_user_stays(home: Path, change: Change) -> None:
     assert what(Path(backup)) == (BEFORE, NOBODY, NOBODY, 0o640)
 
 
-def test_a_link_of_anybody_else_s_is_refused(home: Path) -> None:
+def test_a_link_of_anybody_else_s_is_refused(home: Path, change: Change) -> None:
     link = link_for(OTHER, home / "current.properties", home / "worker.properties")
     with pytest.raises(EosctlError, match="others on this machine can set"):
-        edit_mode(link, Mode.ENABLED, Clock())
+        change(link)
     assert what(home / "worker.properties")[0] == BEFORE
+
+
+@pytest.mark.parametrize("through", ["a link", "a chain of links"])
+def test_a_link_of_the_service_s_user_leads_to_no_file_of_root_s(
+    home: Path, change: Change, tmp_path: Path, through: str
+) -> None:
+    """Over ssh and by sudo, root's worker of another group got the mode, and a backup beside it."""
+    other = make_for(0, tmp_path / "other.properties", BEFORE, mode=0o600)
+    link = link_for(NOBODY, home / "current.properties", other)
+    if through == "a chain of links":
+        link = link_for(0, tmp_path / "first.properties", link)
+    with pytest.raises(EosctlError, match="others on this machine can set"):
+        change(link)
+    assert what(other) == (BEFORE, 0, 0, 0o600)
+    assert not list(tmp_path.glob("other.properties.*"))
 
 
 @pytest.mark.parametrize("then", ["rm -rf -- {work} && ln -s -- {victim} {work}", "chown 65534 -- {work}"])

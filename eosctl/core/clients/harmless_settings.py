@@ -11,11 +11,11 @@ import re
 _LONGEST = 300  # of names that anybody has; a longer one only costs time
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SECRET = re.compile(
-    r"passw|passphrase|passcode|secret|token|credential|jaas|webhook|private|signature|certificate|authori[sz]ation"
+    r"passw|passphrase|passcode|secret|token|credential|jaas|private|hook|signature|certificate|authori[sz]ation"
     r"|connect(ion)?\.?string|user\.?info|keyfile|keytab|api\.?key|(access|account|master|shared|signing)\.?key"
     r"|key$|key\.(id|json|pem|base64|content|value|material)$"
-    r"|(^|\.)(pwd|pw|pass|pin|otp|sas|sig|auth|dsn|salt|hmac|cookie|licen[cs]e|jwt|pem|headers?)$"
-    r"|(^|\.)headers\.|(^|\.)(api|https?|url|uri|request|endpoint)\.path$"
+    r"|(^|\.)(pwd|pw|psw|pswd|pass|pin|otp|sas|sig|auth|dsn|salt|hmac|cookie|licen[cs]e|jwt|pem|headers?)$"
+    r"|(^|\.)headers?\.(?!converter(\.|$))|(^|\.)(api|https?|url|uri|request|endpoint)\.path$"
 )
 _NO_SECRET = re.compile(
     r"(?:.*\.)?(?:credentials\.(?:source|provider\.class)|ssl\.client\.auth|output\.format\.key"
@@ -23,21 +23,28 @@ _NO_SECRET = re.compile(
     r"|sasl\.login\.(?:refresh|retry)\..+\.ms)"
 )
 """What has a word of `_SECRET` and is none: the names end so."""
-_ENDINGS = r"""
+_OF_FILE = (
+    r"(?:plugin|file|input|output|finished|errors?|credentials?|key|(?:key|trust)\.?store|cert|certificate|ca|data|log"
+    r"|lib|allowed|config|storage|script|wallet)"
+)
+"""Whose `path` is one of files, as others are of URLs, which may have a token in them."""
+_ENDINGS = rf"""
     connector.class class type types mode modes strategy policy format formats method level protocol protocols mechanism
     mechanisms algorithm provider providers adapter adapters plugin handler builder engine dialect compression codec
     encoding charset locale timezone time.zone version isolation compatibility granularity style case resolution
     precision scale unit converter converters transforms predicates predicate negate serializer deserializer
     authenticator retriever formatter transformer mapper chain operation operations cipher.suite cipher.suites
     dns.lookup status.codes discovery nullability topic topics regex pattern prefix suffix replacement delimiter
-    separator template groups filters since from table tables collection collections database databases dbname
+    separator (?:name|topic|table|index)\.template
+    groups filters since from table tables collection collections database databases dbname
     databasename db schema schemas schema.names keyspace dataset bucket container queue queue.manager exchange channel
     channels index indexes indices stream streams object objects view views project instance region sid catalog
     namespace partition partitions column columns field fields metafield timefield full.document format.value include
     exclude include.list exclude.list whitelist blacklist includes excludes renames spec mapping topic2table.map
     topic2.table.map topicmap overrides source target authsource hostname hostnames host hosts port server servers
     broker brokers domain endpoint endpoints address addresses node nodes url urls uri uris url.name name.list list
-    listeners contact.points origin quorum datacenter warehouse file files filename path paths dir dirs directory
+    listeners contact.points origin quorum datacenter warehouse file files filename {_OF_FILE}\.paths?
+    dir dirs directory
     directories location folder home keystore truststore key.store trust.store keytab sslcert sslrootcert sslmode
     (?<!user\.)name (?<!user\.)names alias clusters subscription transaction replication
     (?:client|group|server|project|tenant|connect|cluster|instance|database|subscription|broker|task|rack)\.id enable
@@ -48,8 +55,8 @@ _ENDINGS = r"""
 _HARMLESS = re.compile(rf"(?:^|.*\.)(?:{'|'.join(ending for ending in _ENDINGS.split())})")
 _ADDRESS = re.compile(r".*(?:^|\.)(?:url|urls|uri|uris|endpoints?|address(?:es)?|url\.name|listeners)")
 _PATH = re.compile(
-    r".*(?:^|(?<!api)(?<!http)(?<!https)(?<!url)(?<!uri)(?<!request)(?<!endpoint)\.)(?:file|path|location|dir|directory|folder|filename|(?:key|trust)\.?store"
-    r"|keytab|sslcert|sslrootcert)"
+    rf".*(?:^|\.)(?:file|{_OF_FILE}\.path|location|dir|directory|folder|filename|(?:key|trust)\.?store|keytab|sslcert"
+    r"|sslrootcert)"
 )
 _PAIRS = re.compile(
     r".*(?:^|\.)(?:spec|renames|mapping|topic2\.?table\.map|topicmap|columns|format|formats|pattern|regex|replacement"

@@ -31,7 +31,7 @@ _CLASS = r"[a-z][a-z0-9_]{0,40}(?:\.[a-z][a-z0-9_]{0,40})+\.[A-Z][A-Za-z0-9_]{0,
 _PLAIN = re.compile(rf"[+-]?\d{{1,19}}(?:\.\d{{1,9}})?(?:ms|s|m|h|d|[kmgt]i?b?)?|{_CLASS}(?:\s*,\s*{_CLASS})*")
 _SECRET_SHAPE = re.compile(
     r"-----BEGIN|PRIVATE KEY|^data:|^[\[{].*[\"']|\beyJ[\w-]{10}|^(?:AKIA|ASIA)[A-Z0-9]{12}|^xox[a-z]-|^gh[a-z]_\w{20}"
-    r"|^(?:basic|bearer|digest|negotiate|apikey)\s+\S",
+    r"|^(?:basic|bearer|digest|negotiate|apikey)\s+\S|;\s*[\w.-]{1,60}\s*=",
     re.I | re.S,
 )
 _BLOB = re.compile(r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)(?!/)[A-Za-z0-9+/]{40,}={0,2}")

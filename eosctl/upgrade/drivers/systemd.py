@@ -20,13 +20,23 @@ from eosctl.upgrade.drivers.properties_files import edit_mode, stamp, with_mode
 from eosctl.upgrade.drivers.templates import fill, worker_values
 
 # $1 file, $2 stamp, $3 length, $4 and $5 sha256 of the new and of the old content. A connection that breaks looks like
-# the end of the input, so nothing replaces the file but what is whole. The folder may be a service user's, who can put
+# the end of the input, so nothing replaces the file but what is whole. A link must be root's, of who runs this, or of
+# the user whose file it leads to. The folder may be a service user's, who can put
 # links there at any moment: all is made in a folder in it that is only ours, which is what is entered even if the name
 # leads elsewhere by then. cp -p: the new file has the owner and the rights of the old one. mv -T puts a file in the
 # place of a link, and does not follow it.
 _REPLACE = """set -e
 umask 077
 f=$(readlink -f -- "$1")
+link=$1
+while test -L "$link"; do
+  case $(stat -c %u -- "$link") in
+    0 | "$(id -u)" | "$(stat -c %u -- "$f")") ;;
+    *) echo "$link is a link that others on this machine can set; $f is as it was" >&2; exit 1 ;;
+  esac
+  to=$(readlink -- "$link")
+  case $to in /*) link=$to ;; *) link=$(dirname -- "$link")/$to ;; esac
+done
 work=$(mktemp -d -- "${f%/*}/.eosctl.XXXXXXXX")
 trap 'rmdir -- "$work"' EXIT
 cd -P -- "$work"
