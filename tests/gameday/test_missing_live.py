@@ -156,10 +156,17 @@ def never_committed(ground: Ground, name: str) -> Iterator[None]:
                 "producer.override.transaction.timeout.ms": "5000",
             }
         )
+        wait_until(lambda: _timeout_ms(ground, name) == 5000, what="the task to begin with its new config")
         source.wait_running()
         source.append("two")
         yield
         source.wait_position(8)
+
+
+def _timeout_ms(ground: Ground, name: str) -> object:
+    """That of the task's id: the task that runs until its connector has the new config would commit what it reads."""
+    rows = ground.invoke("txn", "describe", f"{ground.group}-{name}-0", "-o", "json").json()["data"]["rows"]
+    return rows[0]["transaction_timeout_ms"]
 
 
 def commit_at_each_poll(ground: Ground) -> None:
