@@ -1,8 +1,8 @@
 """Secrets in configs, and what is shown in their place. Pure.
 
-Shown are settings that are known to be harmless, references of config providers (`${file:/x:key}`), and values that can
-be no secret whatever they are of: booleans, numbers, names of classes. `***` stands for all others. Addresses are shown
-by their parts.
+Shown are settings that are known to be harmless, references of config providers (`${file:/x:key}`), and, unless a name
+sounds like a secret, booleans, numbers and names of classes. `***` stands for all others. Addresses are shown by
+their parts.
 """
 
 from __future__ import annotations

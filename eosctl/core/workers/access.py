@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from eosctl.core.clients.settings import Secret
 from eosctl.core.frozen import frozen
 from eosctl.core.workers.proxies import Proxies
 from eosctl.errors import RefusedError
+from eosctl.foreign import shell_word
 
 if TYPE_CHECKING:
     from eosctl.core.workers.url import WorkerUrl
@@ -54,7 +54,7 @@ class ConnectAccess:
         if not self.trusts(parse_worker_url(url)):
             raise RefusedError(
                 f"the worker at {url} is known from the group only, and may not have {what}; nothing was sent",
-                hint=f"If it is yours, name it: -u {quote(url)}. --connect-trust-discovered trusts every member.",
+                hint=f"If it is yours, name it: -u {shell_word(url)}. --connect-trust-discovered trusts every member.",
             )
 
     def trusts(self, url: WorkerUrl) -> bool:
