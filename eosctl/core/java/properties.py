@@ -9,14 +9,20 @@ from dataclasses import field
 from eosctl.core.frozen import frozen
 from eosctl.errors import InputFileError
 
-_BLANK = " \t\f"
+_JOINED = r"\\(?:\r\n?|\n)[ \t\f]*+"  # a setting goes on in the next line
+_SETTING = re.compile(
+    r"(?:[ \t\f\r\n]|\\[\r\n]|[#!][^\r\n]*)*+"
+    rf"(?P<key>(?:[^\\=: \t\f\r\n]|\\[^\r\n]|{_JOINED})*+)"
+    rf"(?P<separator>(?:[ \t\f]|{_JOINED})*+[=:]?(?:[ \t\f]|{_JOINED})*+)"
+    rf"(?P<value>(?:[^\\\r\n]|\\[^\r\n]|{_JOINED})*+)\\?"
+)
+_KEPT = re.compile(rf"(\\[^\r\n])|{_JOINED}")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")  # one character beyond U+FFFF, written as two \\u escapes
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 PROVIDER = re.compile(r"\$\{[^}:]+:[^}]*\}")
 """A reference that Connect's config providers resolve: `${file:/path:key}`."""
 _TRIMMED = "".join(map(chr, range(0x21)))
-_LINE_END = re.compile(r"\r\n|\r|\n")
+_LINE_END = re.compile(r"\r\n?|\n")
 
 
 @frozen
@@ -53,73 +59,34 @@ def parse_properties(text: str, *, source: str) -> Properties:
     """
     values: dict[str, str] = {}
     lines: dict[str, int] = {}
-    for line in logical_lines(text):
-        number = line.last
-        raw_key, raw_value = _split(line.text)
-        for part in (raw_key, raw_value):
-            if re.search(r"(?<!\\)(?:\\\\)*\\u(?![0-9a-fA-F]{4})", part):
-                raise InputFileError(f"{source}:{number}: malformed \\u escape: four hex digits must follow")
-        key = _unescape(raw_key)
-        values[key], lines[key] = _unescape(raw_value), number
+    number, seen = 1, 0
+    for setting in settings_in(text):
+        end = setting.end("value")
+        number, seen = number + len(_LINE_END.findall(text, seen, end)), end
+        try:
+            key, value = unescaped(setting["key"]), unescaped(setting["value"])
+        except ValueError as error:
+            raise InputFileError(f"{source}:{number}: {error}") from None
+        values[key], lines[key] = value, number
     return Properties(source, values, lines)
 
 
-@frozen
-class LogicalLine:
-    """A setting with its continuation lines joined; `first` and `last` are its physical lines, counted from 1.
-
-    `open_ended`: the file ends in its backslash.
-    """
-
-    first: int
-    last: int
-    text: str
-    open_ended: bool = False
-
-    def key(self) -> str:
-        """Its key as Java reads it."""
-        return _unescape(_split(self.text)[0])
+def settings_in(text: str) -> Iterator[re.Match[str]]:
+    """Yield the settings of a file in order, each as its `key`, `separator` and `value` as they are written."""
+    return (setting for setting in _SETTING.finditer(text) if setting["key"] + setting["separator"] + setting["value"])
 
 
-def logical_lines(text: str) -> Iterator[LogicalLine]:
-    """The settings of a file in order; comments and empty lines are left out."""
-    joined: str | None = None
-    first = number = 0
-    for number, physical in enumerate(_LINE_END.split(text), start=1):
-        line = physical.lstrip(_BLANK)
-        if joined is None and (not line or line[0] in "#!"):
-            continue
-        first = number if joined is None else first
-        joined = (joined or "") + line
-        if (len(line) - len(line.rstrip("\\"))) % 2:
-            joined = joined[:-1]
-            continue
-        yield LogicalLine(first, number, joined)
-        joined = None
-    if joined:
-        yield LogicalLine(first, number, joined, open_ended=True)
+def unescaped(written: str) -> str:
+    r"""Return a key or a value as Java reads it; raises ValueError for a malformed \u escape."""
+    text = _ESCAPE.sub(_character, _KEPT.sub(lambda found: found[1] or "", written))
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")  # two escapes: a character
 
 
-def _split(line: str) -> tuple[str, str]:
-    end = 0
-    while end < len(line) and line[end] not in "=:" + _BLANK:
-        end += 2 if line[end] == "\\" else 1
-    rest = line[end:].lstrip(_BLANK)
-    if rest[:1] in ("=", ":"):
-        rest = rest[1:].lstrip(_BLANK)
-    return line[:end], rest
-
-
-def _unescape(text: str) -> str:
-    def replace(match: re.Match[str]) -> str:
-        escaped = match[1]
-        return chr(int(escaped[1:], 16)) if len(escaped) == 5 else _CONTROLS.get(escaped, escaped)
-
-    return _PAIR.sub(_joined, _ESCAPE.sub(replace, text))
-
-
-def _joined(pair: re.Match[str]) -> str:
-    return pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+def _character(found: re.Match[str]) -> str:
+    escaped = found[1]
+    if escaped == "u":
+        raise ValueError(r"malformed \u escape: four hex digits must follow")
+    return chr(int(escaped[1:], 16)) if len(escaped) == 5 else _CONTROLS.get(escaped, escaped)
 
 
 def trimmed(value: str) -> str:

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import re
 
-from eosctl.core.java.properties import logical_lines, parse_properties
+from eosctl.core.java.properties import parse_properties, settings_in, unescaped
 
 ENCODING = "iso-8859-1"
-_PHYSICAL = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _PLAIN = re.compile(r"[A-Za-z0-9._-]+")
-_BEFORE_VALUE = re.compile(r"[ \t\f]*(?:[^\\=: \t\f]|\\.)+(?:[ \t\f]*[=:][ \t\f]*|[ \t\f]+)")
 
 
 def set_property(text: str, name: str, value: str) -> str:
@@ -25,34 +23,15 @@ def set_property(text: str, name: str, value: str) -> str:
         raise ValueError(f"{name}={value} would need escapes")
     if parse_properties(text, source="the file").values.get(name) == value:
         return text
-    found = [line for line in logical_lines(text) if line.key() == name]
-    physical = _PHYSICAL.findall(text)
-    if not found:
-        return text + _gap(text, physical) + f"{name}={value}{_line_end(text)}"
-    first, last = found[-1].first - 1, found[-1].last - 1
-    ending = physical[last][len(physical[last].rstrip("\r\n")) :]
-    changed = _before_value(physical[first], name) + value + ending
-    return "".join([*physical[:first], changed, *physical[last + 1 :]])
+    found = [setting for setting in settings_in(text) if unescaped(setting["key"]) == name]
+    if found:
+        last = found[-1]
+        return text[: last.start("value")] + ("" if last["separator"] else "=") + value + text[last.end() :]
+    line_end = found_end[0] if (found_end := re.search(r"\r\n?|\n", text)) else "\n"
+    return text + _gap(text) * line_end + f"{name}={value}{line_end}"
 
 
-def _before_value(physical: str, name: str) -> str:
-    """Indentation, key and separator as they are; a key that itself runs over two lines is written anew."""
-    match = _BEFORE_VALUE.match(physical.rstrip("\r\n"))
-    kept = match[0] if match else ""
-    whole = next(iter(logical_lines(kept)), None)
-    return kept if whole is not None and whole.key() == name else f"{name}="
-
-
-def _gap(text: str, physical: list[str]) -> str:
-    """What has to stand between the text and a new line: a last line may lack its end, or go on with a backslash."""
-    lines = [line for line in physical if line]
-    if not lines:
-        return ""
-    open_line = any(line.open_ended or line.last > len(lines) for line in logical_lines(text))
-    ended = lines[-1].endswith(("\r", "\n"))
-    return _line_end(text) * ((not ended) + open_line)
-
-
-def _line_end(text: str) -> str:
-    found = re.search(r"\r\n|\r|\n", text)
-    return found[0] if found else "\n"
+def _gap(text: str) -> int:
+    """Return how many line ends a new line needs before it: the last may lack its own, or go on with a backslash."""
+    last = text.removesuffix("\n").removesuffix("\r")
+    return (text != "" and last == text) + (len(last) - len(last.rstrip("\\"))) % 2

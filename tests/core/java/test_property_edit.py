@@ -25,8 +25,12 @@ NAME = "exactly.once.source.support"
         (f"{NAME}=enabled\n{NAME}=disabled\n#end", f"{NAME}=enabled\n{NAME}=enabled\n#end"),
         # the value, or the key, goes on in the next line
         (f"{NAME}=dis\\\n   abled\nb=2\n", f"{NAME}=enabled\nb=2\n"),
-        (f"{NAME}=\\\n   disabled\nb=2\n", f"{NAME}=enabled\nb=2\n"),
-        ("exactly.once.\\\n  source.support=disabled\nb=2\n", f"{NAME}=enabled\nb=2\n"),
+        (f"{NAME}=\\\n   disabled\nb=2\n", f"{NAME}=\\\n   enabled\nb=2\n"),
+        ("exactly.once.\\\n  source.support=disabled\nb=2\n", "exactly.once.\\\n  source.support=enabled\nb=2\n"),
+        # there is neither a value nor what stands before one
+        (f"{NAME}\nb=2\n", f"{NAME}=enabled\nb=2\n"),
+        (f"{NAME}\\\r\n", f"{NAME}\\\r\n=enabled"),
+        (f"{NAME}=dis\\", f"{NAME}=enabled"),
         # inside another value it is no setting
         (f"a=x \\\n{NAME}=disabled\nb=2\n", f"a=x \\\n{NAME}=disabled\nb=2\n{NAME}=enabled\n"),
         # not there: added, on a line of its own
@@ -44,6 +48,29 @@ def test_one_setting_changes(before: str, after: str) -> None:
     assert set_property(before, NAME, "enabled") == after
     assert parse_properties(after, source="f").values[NAME] == "enabled"
     assert set_property(after, NAME, "enabled") == after
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("a\\\n b:c", {"ab": "c"}),
+        ("a \\\n\t= \\\r\n b\\\r\rd", {"a": "b", "d": ""}),
+        ("a=\\u00\\\n41\\ud83d\\ude00", {"a": "A\U0001f600"}),
+        # before a setting has begun, a backslash that ends a line joins nothing
+        ("\\\n#a=b\nc=d", {"c": "d"}),
+        (" \\\r\n\f\n!a\\\nc=d", {"c": "d"}),
+        ("\\\n = b", {"": "b"}),
+        ("a=b\\\n#c", {"a": "b#c"}),
+    ],
+)
+def test_settings_are_those_of_java(text: str, values: dict[str, str]) -> None:
+    """What Java 17 reads: behind a line of nothing but a backslash, a comment was a setting, and an empty line too."""
+    assert parse_properties(text, source="f").values == values
+
+
+def test_many_lines_of_one_setting_are_read_in_linear_time() -> None:
+    text = "a=\\\n" + "b\\\n" * 300_000
+    assert parse_properties(text, source="f").values == {"a": "b" * 300_000}
 
 
 def test_whatever_the_file_nothing_else_changes() -> None:
