@@ -10,7 +10,7 @@ from eosctl.core.frozen import frozen
 from eosctl.errors import InputFileError
 
 _JOINED = r"\\(?:\r\n?|\n)[ \t\f]*+"  # a setting goes on in the next line
-_SETTING = re.compile(
+_SETTING = re.compile(  # possessive: time and memory are those of the text, however many lines a setting has
     r"(?:[ \t\f\r\n]|\\[\r\n]|[#!][^\r\n]*)*+"
     rf"(?P<key>(?:[^\\=: \t\f\r\n]|\\[^\r\n]|{_JOINED})*+)"
     rf"(?P<separator>(?:[ \t\f]|{_JOINED})*+[=:]?(?:[ \t\f]|{_JOINED})*+)"
