@@ -15,7 +15,7 @@ from eosctl.core.topic_names import is_topic_name
 from eosctl.errors import EosctlError, UsageError
 from eosctl.group.gather import in_turn
 from eosctl.group.topics.config_reader import find_config_topic
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 from eosctl.report import Problem
 
 TOPIC_PROPERTY = "offsets.storage.topic"
@@ -60,7 +60,7 @@ class DedicatedTopics:
         return topic_for(self.pattern, connector)
 
 
-def gather_dedicated_topics(app: App, topics: TopicStore, *, pattern: str | None = None) -> DedicatedTopics:
+def gather_dedicated_topics(app: App, topics: TopicReader, *, pattern: str | None = None) -> DedicatedTopics:
     """Asks the first worker that answers, else reads the config topic; what could not be known is a problem.
 
     Raises UsageError for a pattern that gives all connectors one topic name by accident.
@@ -118,7 +118,7 @@ def _from_workers(app: App, problems: list[Problem]) -> Configs | None:
     return None
 
 
-def _from_config_topic(app: App, topics: TopicStore, problems: list[Problem]) -> Configs | None:
+def _from_config_topic(app: App, topics: TopicReader, problems: list[Problem]) -> Configs | None:
     found = find_config_topic(app, topics)
     if found is None:
         problems.append(

@@ -50,7 +50,7 @@ from eosctl.offsets.writes import (
     touches,
 )
 from eosctl.plan import Plan
-from eosctl.ports import TopicStore
+from eosctl.ports import TopicReader
 from eosctl.report import Problem, Report
 from eosctl.state.backups import keep_backup, undo_command
 
@@ -131,7 +131,7 @@ def send_to_topics(app: App, plan: OffsetWritePlan) -> None:
     """Creates the missing topics, then writes in the plan's transactions, under an id of eosctl's own."""
     for refusal in create_topics(app, plan.creates).refused.values():
         raise refusal
-    with app.with_whole_timeout().topics() as topics:
+    with app.with_whole_timeout().topic_writer() as topics:
         topics.write_columns(
             in_transactions(plan.writes.in_order_of_sending()),
             total=len(plan.sends()),
@@ -184,7 +184,7 @@ def _read_when_there(app: App, plan: OffsetWritePlan, *, failed: bool) -> _ReadB
     raise AssertionError("the last round returns or raises")
 
 
-def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: bool) -> _ReadBack:
+def _read_back(app: App, topics: TopicReader, plan: OffsetWritePlan, *, failed: bool) -> _ReadBack:
     """What the topics hold; what was accepted may come a little later.
 
     A worker answers PATCH before it has written to the second of a connector's two stores (Kafka 4.3.1,
@@ -193,7 +193,7 @@ def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: b
     there = list(topics.describe(plan.sends().topics))
     patience = Deadline.after(min(_LATE_WRITE_S, app.deadline.remaining_s()), app.clock)
 
-    def read_part(app: App, topics: TopicStore, sends: Table) -> tuple[Held, int]:
+    def read_part(app: App, topics: TopicReader, sends: Table) -> tuple[Held, int]:
         if not failed and _came_as_sent(topics, plan.found, there, sends):
             return all_held(len(sends)), 0
         for _ in patience.rounds(_POLL_S):
@@ -207,7 +207,7 @@ def _read_back(app: App, topics: TopicStore, plan: OffsetWritePlan, *, failed: b
     return _ReadBack([part for part, _aborted in parts], sum(aborted for _part, aborted in parts))
 
 
-def _came_as_sent(topics: TopicStore, found: StoresOf[AnyStore], there: Sequence[str], sends: Table) -> bool:
+def _came_as_sent(topics: TopicReader, found: StoresOf[AnyStore], there: Sequence[str], sends: Table) -> bool:
     """Whether what came since the plan was made is what was sent, as it was sent, and nothing else hides behind it.
 
     This needs no look for a key. Where it is not so, for whatever reason, nothing is wrong yet.
@@ -231,7 +231,7 @@ def _ends_then(found: StoresOf[AnyStore], topic: str) -> dict[int, int]:
     return {bound.partition: bound.lso for bound in found.bounds.get(topic, ())}
 
 
-def _read_since(app: App, topics: TopicStore, found: StoresOf[AnyStore], there: Sequence[str], sends: Table) -> Since:
+def _read_since(app: App, topics: TopicReader, found: StoresOf[AnyStore], there: Sequence[str], sends: Table) -> Since:
     """Reads what some writes concern from where it ended, as committed readers see it, when the plan was made."""
     reads, behind = list[TopicColumns](), list[Record]()
     for topic, partitions in places_in(sends).items():
@@ -244,7 +244,7 @@ def _read_since(app: App, topics: TopicStore, found: StoresOf[AnyStore], there: 
     return Since(there, all_records(reads), behind, blocked)
 
 
-def _aborted(topics: TopicStore, found: StoresOf[AnyStore], there: Sequence[str], sends: Table, read: Held) -> int:
+def _aborted(topics: TopicReader, found: StoresOf[AnyStore], there: Sequence[str], sends: Table, read: Held) -> int:
     """How many of the writes that are certainly not there a reader of uncommitted records finds behind the plan."""
     reads = [
         topics.read_columns(
