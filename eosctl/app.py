@@ -82,7 +82,8 @@ class App:
     """What an operation may use.
 
     `state_dir` is where backups and journals go; `target_of` gives the Target of a profile by its name,
-    `addresses_of` those of a host, none where that is unknown. Whoever gives `kafka` closes it.
+    `addresses_of` those of a host, none where that is unknown. Whoever gives `kafka` closes it. Where there is a
+    `open_topic_reader`, what only reads topics is opened by it.
     """
 
     target: Target

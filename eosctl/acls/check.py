@@ -165,7 +165,6 @@ def _existence_unknown(topics: Sequence[str]) -> Problem:
         codes.TOPICS_UNKNOWN,
         f"whether {', '.join(topics)} exist may not be known here; the right to create them is left out",
         hint="DESCRIBE on a topic is needed to check this.",
-        severity="warning",
         unseen=True,
     )
 

@@ -103,7 +103,7 @@ def describe_unknown(connector: str, value: str) -> str:
 def _unknown_problem(connector: str, value: str) -> Problem:
     message = f"{describe_unknown(connector, value)}; what it has there is not looked at"
     hint = "Name that topic as a store, or by --dedicated-topic where the command takes it."
-    return Problem(codes.DEDICATED_TOPICS_UNKNOWN, message, hint=hint, severity="warning", unseen=True)
+    return Problem(codes.DEDICATED_TOPICS_UNKNOWN, message, hint=hint, unseen=True)
 
 
 def _from_workers(app: App, problems: list[Problem]) -> Configs | None:
@@ -112,7 +112,7 @@ def _from_workers(app: App, problems: list[Problem]) -> Configs | None:
         try:
             there = worker.connectors()
         except EosctlError as exc:
-            problems.append(Problem(codes.CONNECT_NOT_ASKED, exc.message, hint=exc.hint, severity="warning"))
+            problems.append(Problem(codes.CONNECT_NOT_ASKED, exc.message, hint=exc.hint))
             continue
         return {name: entry.config for name, entry in there.items()}
     return None
@@ -127,7 +127,6 @@ def _from_config_topic(app: App, topics: TopicReader, problems: list[Problem]) -
                 "which connectors have offsets topics of their own is not known: no worker, no config topic "
                 f"{app.target.config_topic}",
                 hint="Give --connect-url, --config-topic, or --dedicated-topic 'offsets-{connector}'.",
-                severity="warning",
                 unseen=True,
             )
         )

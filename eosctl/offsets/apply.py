@@ -304,13 +304,13 @@ def _behind_problems(behind: int) -> Iterator[Problem]:
         message = f"{behind} of them are committed, but lie behind somebody's open transaction: workers that read "
         message += "committed records get them when it ends"
         hint = "`eosctl txn hanging` shows its producer."
-        yield Problem(OPEN_TRANSACTION, message, hint=hint, severity="warning")
+        yield Problem(OPEN_TRANSACTION, message, hint=hint).as_warning()
 
 
 def _failure_problems(failure: EosctlError | None, read: _ReadBack, *, wrong: int) -> Iterator[Problem]:
     if failure is not None and not wrong:
         message = f"the write was reported as failed ({failure.message}), and yet all of it is there"
-        yield Problem(codes.ANSWER_LOST, message, severity="warning")
+        yield Problem(codes.ANSWER_LOST, message)
         return
     if failure is not None:
         yield Problem.of(failure)
@@ -318,4 +318,4 @@ def _failure_problems(failure: EosctlError | None, read: _ReadBack, *, wrong: in
         some = counted(read.aborted, "of them is", "of them are")
         message = f"{some} in an aborted transaction, which workers that are not enabled still read"
         hint = "Run the same command again, before such a worker starts or rebalances: what is committed last counts."
-        yield Problem(codes.ABORTED_BUT_VISIBLE, message, hint=hint, severity="warning")
+        yield Problem(codes.ABORTED_BUT_VISIBLE, message, hint=hint)

@@ -49,8 +49,7 @@ def blocked_problems(read: TopicRead) -> list[Problem]:
             f"topic {read.topic}, partition {bound.partition}: a transaction is open since offset {bound.lso}; "
             f"{counted(bound.end - bound.lso, 'offset behind it is', 'offsets behind it are')} not visible",
             hint="If it stays open, workers hang on it too: see `eosctl txn hanging`.",
-            severity="warning",
             unseen=True,
-        )
+        ).as_warning()
         for bound in read.blocked()
     ]

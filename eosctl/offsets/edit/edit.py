@@ -196,14 +196,14 @@ def _spelling_problems(found: OffsetStores, connector: str, writes: Sequence[Pla
     problems = []
     if any(write.key.raw in doubled for write in writes):
         message = "a source partition has keys in several spellings; all that have a value are written"
-        problems.append(Problem(codes.SEVERAL_SPELLINGS, message, severity="warning"))
+        problems.append(Problem(codes.SEVERAL_SPELLINGS, message))
     known = {view.key.raw for view in views}
     made = sorted({write.key.raw for write in writes if write.key.raw not in known})
     if made:
         new = counted(len(made), "key is", "keys are")
         message = f"{new} new, first {made[0].decode()}: a connector that spells them otherwise never looks"
         hint = "Let the connector write an offset first; then its own key is used."
-        problems.append(Problem(codes.NEW_KEY, message, hint=hint, severity="warning"))
+        problems.append(Problem(codes.NEW_KEY, message, hint=hint))
     return problems
 
 

@@ -209,8 +209,7 @@ def away_problems(found: Looked[Any]) -> Iterator[Problem]:
             f"topic {topic} has {counted(size, 'partition')}, and {keys} on another than the one where Connect's "
             "producer puts it now: were partitions added since? Where the connector has written its own there are two",
             hint=f"`eosctl offsets lint --store {shell_word(topic)}` shows such keys and gives the repair.",
-            severity="warning",
-        )
+        ).as_warning()
 
 
 def _looked(

@@ -185,7 +185,7 @@ def _blocked_problems(topic: str, bounds: Sequence[Bounds]) -> list[Problem]:
     if not partitions:
         return []
     message = f"topic {topic}, partition {partitions}: what lies behind an open transaction is not in the file"
-    return [Problem(OPEN_TRANSACTION, message, hint="`eosctl txn hanging` shows its producer.", severity="warning")]
+    return [Problem(OPEN_TRANSACTION, message, hint="`eosctl txn hanging` shows its producer.").as_warning()]
 
 
 def _hidden_problems(topic: str, count: int) -> list[Problem]:
@@ -195,7 +195,7 @@ def _hidden_problems(topic: str, count: int) -> list[Problem]:
         f"topic {topic} holds configs: in {count} of them, what is not known to be harmless is *** in the file, and "
         "addresses are cut behind the host"
     )
-    return [Problem(codes.SECRETS_HIDDEN, message, hint="--with-secrets keeps the file exact.", severity="warning")]
+    return [Problem(codes.SECRETS_HIDDEN, message, hint="--with-secrets keeps the file exact.")]
 
 
 def _left_out_problems(left_out: Counter[Code]) -> list[Problem]:
@@ -204,7 +204,6 @@ def _left_out_problems(left_out: Counter[Code]) -> list[Problem]:
             reason,
             f"{counted(count, 'offset')} {_LEFT_OUT[reason]}: not in the file",
             hint="--format ndjson holds everything.",
-            severity="warning",
         )
         for reason, count in sorted(left_out.items())
     ]

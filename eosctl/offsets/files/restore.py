@@ -131,7 +131,6 @@ def _problems(backup: BackupEntries, writes: PlannedWrites) -> Iterable[Problem]
         yield Problem(
             codes.ABSENT_BEFORE,
             f"{counted(absent, 'key')} had no record before; such a key gets a tombstone, read as no offset",
-            severity="warning",
         )
     unchecked = backup.unchecked
     if unchecked:
@@ -139,5 +138,4 @@ def _problems(backup: BackupEntries, writes: PlannedWrites) -> Iterable[Problem]
             codes.UNCHECKED,
             f"for {counted(unchecked, 'key')} the file does not have what was written there, so a later write by "
             "someone else would not be noticed",
-            severity="warning",
         )

@@ -85,7 +85,7 @@ def _gather(app: App, stores: Sequence[str], *, watch: bool = False) -> tuple[Ap
         message = (
             f"these stores are on the cluster of profile {profile}: give -p {profile} to the commands that fix them"
         )
-        looked.problems.append(Problem(connector_codes.OTHER_CLUSTER, message, severity="warning"))
+        looked.problems.append(Problem(connector_codes.OTHER_CLUSTER, message))
     findings = _findings(app, looked)
     for place in looked.elsewhere:
         try:

@@ -321,5 +321,4 @@ def _blocked_problem(store: AnyStore) -> Problem:
         OPEN_TRANSACTION,
         f"topic {store.topic}, partition {partitions}: what lies behind an open transaction can't be seen",
         hint="`eosctl txn hanging` shows its producer; workers that read this topic wait for it too.",
-        severity="warning",
-    )
+    ).as_warning()
