@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from eosctl.app import App
@@ -93,13 +95,13 @@ def set_(
       eosctl offsets set -b kafka:9092 --connector c --partition '{"filename":"/f"}' --offset '{"position":0}'
       eosctl offsets set -b kafka:9092 --connector c --as-of 2026-11-21T08:00:00Z
     """
-    from eosctl.offsets.edit.edit import SetRequest, prepare_set
+    from eosctl.offsets.edit.edit import SetRequest, plan_offsets_set, prepare_edit
     from eosctl.offsets.history.as_of import as_of as parsed
 
     pairs = _pairs(partitions, offsets, as_of, store)
     former = parsed(as_of, app.clock, partitions, store=store) if as_of else None
     request = SetRequest(connector, pairs, former, via, allowances)
-    return settle(prepare_set(app, request), yes=yes, dry_run=dry_run)
+    return settle(prepare_edit(app, partial(plan_offsets_set, request=request)), yes=yes, dry_run=dry_run)
 
 
 @click.command("reset", cls=EosctlCommand)
@@ -130,7 +132,7 @@ def reset(
 
     Example: eosctl offsets reset -b kafka:9092 --connector orders-source --partition '{"filename":"/data/orders"}'
     """
-    from eosctl.offsets.edit.edit import ResetRequest, prepare_reset
+    from eosctl.offsets.edit.edit import ResetRequest, plan_offsets_reset, prepare_edit
 
     request = ResetRequest(connector, partitions, everything, via, allowances)
-    return settle(prepare_reset(app, request), yes=yes, dry_run=dry_run)
+    return settle(prepare_edit(app, partial(plan_offsets_reset, request=request)), yes=yes, dry_run=dry_run)

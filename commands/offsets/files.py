@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import click
 
@@ -52,13 +53,14 @@ def import_(
 
     Example: eosctl offsets import offsets.ndjson -b kafka:9092 -u http://connect:8083 --store connect-offsets
     """
-    from eosctl.offsets.files.importing import ImportRequest, prepare_import, read_offsets_file
+    from eosctl.offsets.apply import prepare_writes
+    from eosctl.offsets.files.importing import ImportRequest, plan_offsets_import, read_offsets_file
     from eosctl.offsets.stores.gather import locate
 
     app, store = locate(app, store)
     records = read_offsets_file(app, file, stdin=sys.stdin.buffer, connectors=connectors)
     request = ImportRequest(records, store, connectors, keep_partitions, rewrite, allowances)
-    return settle(prepare_import(app, request), yes=yes, dry_run=dry_run)
+    return settle(prepare_writes(app, partial(plan_offsets_import, request=request)), yes=yes, dry_run=dry_run)
 
 
 @click.command("lint", cls=EosctlCommand)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from functools import partial
 
 import click
 
@@ -182,13 +183,13 @@ def merge_command(
     Example: eosctl offsets merge -b kafka:9092 -u http://connect:8083 --connector orders-source --into dedicated
     """
     from eosctl.core.offsets.views import Prefer
-    from eosctl.offsets.apply import prepare_merge
-    from eosctl.offsets.writes import MergeRequest, require_choice
+    from eosctl.offsets.apply import prepare_writes
+    from eosctl.offsets.writes import MergeRequest, plan_offsets_merge, require_choice
 
     require_choice(connectors, everything=everything)
     preferred = Prefer(prefer) if prefer else None
     request = MergeRequest(connectors, into, preferred, dedicated_topic, source, allowances)
-    return settle(prepare_merge(app, request), yes=yes, dry_run=dry_run)
+    return settle(prepare_writes(app, partial(plan_offsets_merge, request=request)), yes=yes, dry_run=dry_run)
 
 
 @offsets.command("restore")
@@ -207,7 +208,8 @@ def restore_command(
 
     Example: eosctl offsets restore ~/.local/state/eosctl/backups/offsets-merge-20260102T030405000Z-0a1b2c3d.ndjson
     """
-    from eosctl.offsets.files.restore import RestoreRequest, prepare_restore
+    from eosctl.offsets.apply import prepare_writes
+    from eosctl.offsets.files.restore import RestoreRequest, plan_restore
 
     request = RestoreRequest(backup, overwrite_newer=overwrite_newer, allowances=allowances)
-    return settle(prepare_restore(app, request), yes=yes, dry_run=dry_run)
+    return settle(prepare_writes(app, partial(plan_restore, request=request)), yes=yes, dry_run=dry_run)

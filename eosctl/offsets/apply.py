@@ -39,11 +39,9 @@ from eosctl.offsets.stores.new_topics import create_topics
 from eosctl.offsets.stores.targets import other_partitions
 from eosctl.offsets.write_rows import SETTLED, ResultData, ResultSummary
 from eosctl.offsets.writes import (
-    MergeRequest,
     OffsetWritePlan,
     check_writable,
     plan_data,
-    plan_offsets_merge,
     plan_summary,
     refusal_of,
     show_plan,
@@ -63,23 +61,17 @@ Send = Callable[[App, OffsetWritePlan], None]
 """Puts the records of a plan where they belong."""
 
 
-def prepare_merge(app: App, request: MergeRequest) -> Plan:
-    """The plan to complete a store; raises as `plan_offsets_merge`."""
-    plan = partial(plan_offsets_merge, request=request)
-    return prepare_writes(app, plan(app), lambda: plan(app.with_whole_timeout()))
+def prepare_writes(app: App, plan_of: Callable[[App], OffsetWritePlan]) -> Plan:
+    """Return the plan to send what `plan_of` plans, now and anew where the topics have moved; raises what it raises."""
+    plan = plan_of(app)
+    apply = partial(apply_plan, app, plan, lambda: plan_of(app.with_whole_timeout()))
+    return plan_to_write(app, plan, partial(show_plan, app, plan), apply)
 
 
-def prepare_writes(
-    app: App, plan: OffsetWritePlan, again: Callable[[], OffsetWritePlan], *, verb: str = "Write"
-) -> Plan:
-    """The plan to send what `plan` holds; `again` makes that anew where the topics have moved."""
-    apply = partial(apply_plan, app, plan, again) if plan.sends() else None
-    return Plan(partial(show_plan, app, plan), write_question(plan, verb), apply, app.target, refusal_of(app, plan))
-
-
-def write_question(plan: OffsetWritePlan, verb: str) -> str:
-    """What is asked before `plan` is applied."""
-    return f"{verb} {counted(len(plan.sends()), 'offset')}?"
+def plan_to_write(app: App, plan: OffsetWritePlan, show: Callable[[], Report], apply: Callable[[], Report]) -> Plan:
+    """Return `plan` as it is settled; where it sends nothing there is nothing to apply."""
+    question = f"{plan.kinds.verb} {counted(len(plan.sends()), 'offset')}?"
+    return Plan(show, question, apply if plan.sends() else None, app.target, refusal_of(app, plan))
 
 
 def apply_plan(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from functools import partial
 from heapq import nsmallest
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -38,7 +37,6 @@ from eosctl.engine.stores import ColumnStore
 from eosctl.errors import InputFileError, NotFoundError
 from eosctl.foreign import shell_word
 from eosctl.offsets import codes as offset_codes
-from eosctl.offsets.apply import prepare_writes
 from eosctl.offsets.files import codes
 from eosctl.offsets.files.export import store_topic
 from eosctl.offsets.files.offsets_file import BACKUP, BODY, OffsetsFile, of_tables, parse_offsets_file, spelled
@@ -48,7 +46,6 @@ from eosctl.offsets.stores.on_disk import spool_of, writing_to
 from eosctl.offsets.stores.targets import refuse_unfit_targets
 from eosctl.offsets.write_rows import IMPORT
 from eosctl.offsets.writes import OffsetWritePlan, refuse_hidden_keys
-from eosctl.plan import Plan
 from eosctl.report import Problem
 from eosctl.state.backups import refuse_config
 
@@ -108,12 +105,6 @@ def _backup_tables(path: Path) -> Iterator[Table]:
     for batch in open_backup(path).batches():
         yield of_backup(batch, first=first)
         first += batch.num_rows
-
-
-def prepare_import(app: App, request: ImportRequest) -> Plan:
-    """The plan to write what a file holds; raises as `plan_offsets_import`."""
-    plan = partial(plan_offsets_import, request=request)
-    return prepare_writes(app, plan(app), lambda: plan(app.with_whole_timeout()))
 
 
 def plan_offsets_import(app: App, request: ImportRequest) -> OffsetWritePlan:
