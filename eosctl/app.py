@@ -82,8 +82,8 @@ class App:
     """What an operation may use.
 
     `state_dir` is where backups and journals go; `target_of` gives the Target of a profile by its name,
-    `addresses_of` those of a host, none where that is unknown. Whoever gives `kafka` closes it. Where there is a
-    `open_topic_reader`, what only reads topics is opened by it.
+    `addresses_of` those of a host, none where that is unknown. Whoever gives `kafka` closes it. Where it is given,
+    `open_topic_reader` opens what only reads topics.
     """
 
     target: Target

@@ -42,10 +42,10 @@ _STATUS_OF_EXIT = {
 
 @frozen
 class Problem:
-    """One entry of the envelope's `errors`, warnings included; how bad it is is declared with its code.
+    """One entry of the envelope's `errors`, warnings included; its severity is that of its code.
 
-    `demoted`: a warning here, though its code is none. `unseen`: something could not be seen, so that a check has no
-    answer to what it promises to judge.
+    `demoted`: it is a warning here, although its code is not a warning's. `unseen`: something could not be seen, so
+    that a check has no answer to what it promises to judge.
     """
 
     code: Code
